@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace fanout::inline v0 {
+
+/// The name of a kind of device, as `host` or `cuda`: one to eight characters, held in one word so that it compares
+/// by value, also between shared libraries.
+class DeviceKind {
+ public:
+  template <std::size_t N>
+  consteval DeviceKind(const char (&name)[N]) {  // NOLINT(google-explicit-constructor): DeviceId{"host", 0}
+    static_assert(N >= 2 && N <= 9, "fanout: the name of a device kind has one to eight characters");
+    for (std::size_t i = 0; i + 1 < N; ++i) {
+      letters_ |= std::uint64_t{static_cast<unsigned char>(name[i])} << (8 * i);
+    }
+  }
+
+  friend constexpr bool operator==(const DeviceKind&, const DeviceKind&) = default;  // nvcc makes none from <=>
+  friend constexpr auto operator<=>(const DeviceKind&, const DeviceKind&) = default;
+
+  friend std::string to_string(DeviceKind kind) {
+    std::string text;
+    for (std::uint64_t letters = kind.letters_; letters != 0; letters >>= 8) {
+      text += static_cast<char>(letters & 0xff);
+    }
+    return text;
+  }
+
+ private:
+  std::uint64_t letters_ = 0;
+};
+
+/// Which device: its kind and its index among the devices of that kind. Prints as `host:0`, `cuda:1`.
+struct DeviceId {
+  DeviceKind kind;
+  int index = 0;
+
+  friend constexpr bool operator==(const DeviceId&, const DeviceId&) = default;  // nvcc makes none from <=>
+  friend constexpr auto operator<=>(const DeviceId&, const DeviceId&) = default;
+
+  friend std::string to_string(const DeviceId& id) { return to_string(id.kind) + ":" + std::to_string(id.index); }
+
+  template <class Char, class Traits>
+  friend std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, const DeviceId& id) {
+    return out << to_string(id).c_str();
+  }
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+namespace fanout::inline v0 {
+
+/// A row of `size` objects that are built where they stand and never move, so they may be atomics and locks. Up to N of
+/// them need no allocation, which is why the state of one call is kept in these.
+template <class T, std::size_t N = 8>
+class InlineArray {
+ public:
+  /// `size` objects, value-initialised.
+  explicit InlineArray(std::size_t size) : InlineArray(size, ValueInitialised{}) {}
+
+  /// The i-th object is what `make(i)` returns, built in place. Throws what it throws, after destroying those already built.
+  template <class Make>
+  InlineArray(std::size_t size, const Make& make) {
+    if (size > N) {
+      data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
+    }
+    try {
+      for (; size_ < size; ++size_) ::new (static_cast<void*>(data_ + size_)) T(make(size_));
+    } catch (...) {
+      destroy();
+      throw;
+    }
+  }
+  InlineArray(const InlineArray&) = delete;
+  InlineArray& operator=(const InlineArray&) = delete;
+  ~InlineArray() { destroy(); }
+
+  T& operator[](std::size_t i) noexcept { return data_[i]; }
+  const T& operator[](std::size_t i) const noexcept { return data_[i]; }
+  std::size_t size() const noexcept { return size_; }
+  T* data() noexcept { return data_; }
+  const T* data() const noexcept { return data_; }
+  T* begin() noexcept { return data_; }
+  T* end() noexcept { return data_ + size_; }
+  const T* begin() const noexcept { return data_; }
+  const T* end() const noexcept { return data_ + size_; }
+
+ private:
+  struct ValueInitialised {
+    T operator()(std::size_t) const { return T(); }
+  };
+
+  void destroy() noexcept {
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+      for (std::size_t i = size_; i > 0; --i) data_[i - 1].~T();
+    }
+    if (data_ != inline_data()) ::operator delete (static_cast<void*>(data_), std::align_val_t{alignof(T)});
+  }
+  T* inline_data() noexcept { return reinterpret_cast<T*>(bytes_); }
+
+  alignas(T) std::byte bytes_[N * sizeof(T)];
+  T* data_ = inline_data();
+  std::size_t size_ = 0;
+};
+
+}  // namespace fanout::inline v0

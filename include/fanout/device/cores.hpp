@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+#include <unistd.h>
+
+namespace fanout::inline v0 {
+
+/// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread, so that it does
+/// not matter which thread asks. Never empty.
+inline std::vector<int> process_cores() {
+  std::vector<int> cores;
+#if defined(__linux__)
+  for (int possible = 1024; possible <= (1 << 20); possible *= 2) {
+    cpu_set_t* mask = CPU_ALLOC(static_cast<std::size_t>(possible));
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(possible));
+    if (mask == nullptr) break;
+    const bool known = ::sched_getaffinity(::getpid(), bytes, mask) == 0;  // fails while the mask is too short
+    for (int core = 0; known && core < possible; ++core) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(core), bytes, mask)) cores.push_back(core);
+    }
+    CPU_FREE(mask);
+    if (known) break;
+  }
+#endif
+  if (cores.empty()) {
+    const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+    for (int core = 0; core < std::max(1L, online); ++core) cores.push_back(core);
+  }
+  return cores;
+}
+
+namespace detail {
+
+/// The first line of a file, or nothing.
+inline std::string first_line(const std::string& path) {
+  std::string line;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    for (int c = std::fgetc(file); c != EOF && c != '\n'; c = std::fgetc(file)) line += static_cast<char>(c);
+    std::fclose(file);
+  }
+  return line;
+}
+
+/// Cores for `quota` microseconds of run time in each `period`, rounded up since a part of a core is one too. 0: no limit.
+inline std::size_t cores_for_quota(const std::string& quota, const std::string& period) {
+  const double run = std::strtod(quota.c_str(), nullptr);
+  const double of = std::strtod(period.c_str(), nullptr);
+  if (!(run > 0) || !(of > 0) || run / of > 1e6) return 0;
+  const auto whole = static_cast<std::size_t>(run / of);
+  return static_cast<double>(whole) * of < run ? whole + 1 : whole;
+}
+
+inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); }
+
+}  // namespace detail
+
+/// How many cores the process's control group lets it keep busy: the tightest CPU quota from its own group up to the root,
+/// of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` stands before all paths, for tests.
+/// Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst.
+inline std::size_t quota_cores(const std::string& root = "") {
+  std::size_t cores = 0;
+  std::FILE* groups = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
+  if (groups == nullptr) return 0;
+  std::string line;
+  for (int c = std::fgetc(groups); c != EOF; c = std::fgetc(groups)) {
+    if (c != '\n') {
+      line += static_cast<char>(c);
+      continue;
+    }
+    // hierarchy:controllers:path, with no controllers named for v2
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second != std::string::npos) {
+      const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+      const bool v2 = controllers == ",,";
+      const bool v1 = controllers.find(",cpu,") != std::string::npos;
+      const std::string mount = root + "/sys/fs/cgroup" + (v1 ? "/cpu" : "");
+      std::string path = line.substr(second + 1);
+      for (bool more = v1 || v2; more;) {
+        if (!path.empty() && path.back() == '/') path.pop_back();
+        if (v2) {
+          const std::string limit = detail::first_line(mount + path + "/cpu.max");
+          const std::size_t space = limit.find(' ');
+          if (space != std::string::npos) {
+            cores = detail::tighter(cores, detail::cores_for_quota(limit.substr(0, space), limit.substr(space + 1)));
+          }
+        } else {
+          cores =
+              detail::tighter(cores, detail::cores_for_quota(detail::first_line(mount + path + "/cpu.cfs_quota_us"),
+                                                             detail::first_line(mount + path + "/cpu.cfs_period_us")));
+        }
+        more = !path.empty();
+        path.resize(more ? path.rfind('/') : 0);
+      }
+    }
+    line.clear();
+  }
+  std::fclose(groups);
+  return cores;
+}
+
+}  // namespace fanout::inline v0

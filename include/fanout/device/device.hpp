@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/device/worker.hpp>
+#include <fanout/memory/memory_operations.hpp>
+
+namespace fanout::inline v0 {
+
+/// Something that runs work in order and owns or shares memory. A device is a small value: copies are the same device.
+///
+/// 1. `id()` tells devices apart and never changes; equal devices have equal ids.
+/// 2. `memory()` is the memory that work on the device uses; devices that share a memory return equal spaces.
+/// 3. `worker()` is the same object for equal devices and lives until the process ends.
+/// 4. `enter()` returns a value; from then until that value is destroyed, on the calling thread, work goes to this device.
+///    Afterwards the thread is as it was. May be called on any thread, also nested.
+/// 5. `synchronize()` waits until the work is done that the calling thread gave the device since enter(), and throws if it
+///    failed.
+/// 6. `D::visible()` lists the devices of this kind that the process may use, best kept in a fixed order; it may be empty.
+///
+/// Costs: 1 to 4 take no lock and allocate nothing.
+template <class D>
+concept Device = std::copyable<D> && std::equality_comparable<D> && requires(const D& device) {
+  { device.id() } -> std::convertible_to<DeviceId>;
+  { device.memory() } -> std::convertible_to<Memory>;
+  { device.worker() } -> std::same_as<Worker&>;
+  { device.enter() } -> std::destructible;
+  device.synchronize();
+  { D::visible() } -> std::convertible_to<std::vector<D>>;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/device/device.hpp>
+
+namespace fanout::inline v0 {
+
+/// An ordered set of devices that is not empty: their kinds are in its type, how many there are is known at run time. The
+/// first is the main device. Sets are joined by `|`.
+template <Device... Ds>
+class DeviceSet {
+  static_assert(sizeof...(Ds) >= 1, "fanout: a device set names at least one kind of device");
+
+ public:
+  /// The devices of each kind, in order. Throws InvalidDeviceId if there is none in all, or one stands twice.
+  explicit DeviceSet(std::vector<Ds>... devices) : devices_(std::move(devices)...) {
+    append_ids(std::index_sequence_for<Ds...>{});
+    if (ids_.empty()) {
+      throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                     .where = "DeviceSet",
+                                     .expected = "at least one device",
+                                     .found = "none",
+                                     .advice = "host_devices() is never empty"}));
+    }
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (ids_[i] == ids_[j]) {
+          throw InvalidDeviceId(explain(
+              {.what = "Invalid device id",
+               .where = "DeviceSet",
+               .expected = "each device once",
+               .found = to_string(ids_[i]) + " at positions " + std::to_string(j) + " and " + std::to_string(i)}));
+        }
+      }
+    }
+  }
+
+  std::size_t size() const noexcept { return ids_.size(); }
+  const std::vector<DeviceId>& ids() const noexcept { return ids_; }
+  const DeviceId& main_device() const noexcept { return ids_[0]; }
+
+  /// The devices of the K-th kind.
+  template <std::size_t K>
+  const auto& of_kind() const noexcept {
+    return std::get<K>(devices_);
+  }
+
+  /// Calls `f(device)` for the device at position i, as its own type. f returns nothing.
+  template <class F>
+  void visit(std::size_t i, F&& f) const {
+    visit_from<0>(i, f);
+  }
+
+  const auto& operator[](std::size_t i) const noexcept requires(sizeof...(Ds) == 1) { return std::get<0>(devices_)[i]; }
+  auto begin() const noexcept requires(sizeof...(Ds) == 1) { return std::get<0>(devices_).begin(); }
+  auto end() const noexcept requires(sizeof...(Ds) == 1) { return std::get<0>(devices_).end(); }
+
+  /// A device set is the device source that gives itself.
+  const DeviceSet& select() const noexcept { return *this; }
+
+  /// The devices of both sets, the left ones first.
+  template <Device... Others>
+  friend auto operator|(const DeviceSet& left, const DeviceSet<Others...>& right) {
+    if constexpr (sizeof...(Ds) == 1 && std::is_same_v<DeviceSet, DeviceSet<Others...>>) {
+      auto all = left.template of_kind<0>();
+      all.insert(all.end(), right.begin(), right.end());
+      return DeviceSet(std::move(all));
+    } else {
+      return join(left, right, std::index_sequence_for<Ds...>{}, std::index_sequence_for<Others...>{});
+    }
+  }
+
+ private:
+  template <std::size_t... K>
+  void append_ids(std::index_sequence<K...>) {
+    (append_ids(of_kind<K>()), ...);
+  }
+  template <class Devices>
+  void append_ids(const Devices& of_kind) {
+    for (const auto& device : of_kind) ids_.push_back(device.id());
+  }
+
+  template <std::size_t K, class F>
+  void visit_from(std::size_t i, F& f) const {
+    if constexpr (K < sizeof...(Ds)) {
+      if (i < of_kind<K>().size()) {
+        f(of_kind<K>()[i]);
+      } else {
+        visit_from<K + 1>(i - of_kind<K>().size(), f);
+      }
+    }
+  }
+
+  template <Device... Others, std::size_t... I, std::size_t... J>
+  static auto join(const DeviceSet& left, const DeviceSet<Others...>& right, std::index_sequence<I...>,
+                   std::index_sequence<J...>) {
+    return DeviceSet<Ds..., Others...>(left.template of_kind<I>()..., right.template of_kind<J>()...);
+  }
+
+  std::tuple<std::vector<Ds>...> devices_;
+  std::vector<DeviceId> ids_;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include <fanout/device/device_set.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+template <class S>
+inline constexpr bool is_device_set = false;
+template <class... Ds>
+inline constexpr bool is_device_set<DeviceSet<Ds...>> = true;
+
+}  // namespace detail
+
+/// What a model can be given its devices by: a device set, or a policy that selects one when the model is made.
+///
+/// 1. `select()` returns a DeviceSet, or throws InvalidDeviceId.
+template <class S>
+concept DeviceSource = std::copyable<S> && requires(const S& source) {
+  requires detail::is_device_set<std::remove_cvref_t<decltype(source.select())>>;
+};
+
+/// All devices of one kind that the process may use, in their own order.
+template <Device D>
+struct AllVisible {
+  DeviceSet<D> select() const { return DeviceSet<D>(D::visible()); }
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/device/cores.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/device/registry.hpp>
+#include <fanout/device/worker.hpp>
+#include <fanout/memory/memory_operations.hpp>
+
+namespace fanout::inline v0 {
+
+/// One or more cores of the host. Host devices share one memory. Made by host_devices().
+class HostDevice {
+ public:
+  explicit HostDevice(Worker& worker) noexcept : worker_(&worker) {}
+
+  const DeviceId& id() const noexcept { return worker_->id(); }
+  Memory memory() const noexcept { return {}; }
+  Worker& worker() const noexcept { return *worker_; }
+
+  /// The cores that the device's thread may run on, as the kernel numbers them: its own ones if `bound()`, else all that
+  /// the process has. A team of threads that `forward` starts inherits them.
+  const std::vector<int>& cores() const noexcept { return worker_->cores(); }
+  bool bound() const noexcept { return worker_->bound(); }
+
+  struct Entered {
+    ~Entered() {}  // NOLINT(modernize-use-equals-default): not trivial, so that an unused one is no warning
+  };
+  Entered enter() const noexcept { return {}; }
+  void synchronize() const noexcept {}
+
+  static std::vector<HostDevice> visible();
+
+  friend bool operator==(const HostDevice&, const HostDevice&) = default;
+
+ private:
+  Worker* worker_;
+};
+static_assert(Device<HostDevice>);
+
+/// What host devices to make.
+struct HostDeviceOptions {
+  /// How many. 0: as host_devices() does.
+  int count = 0;
+  /// Cores for each. 0: an equal share of the process's cores, at least one.
+  int cores_each = 0;
+  /// Whether each device's thread is bound to its cores. Not done where the devices need more cores than the process has,
+  /// where a CPU quota shares the cores with others, or with FANOUT_PIN=off in the environment.
+  bool pin = true;
+};
+
+namespace detail {
+
+/// The most host devices that make sense anywhere: a guard against a slip of the hand.
+inline constexpr int most_host_devices = 4096;
+
+/// A number from 1 to most_host_devices, or 0.
+inline int device_count_from(std::string_view text) {
+  int count = 0;
+  for (const char c : text) {
+    if (c < '0' || c > '9' || count > most_host_devices) return 0;
+    count = 10 * count + (c - '0');
+  }
+  return count > most_host_devices ? 0 : count;
+}
+
+inline bool pinning_allowed() {
+  const char* setting = std::getenv("FANOUT_PIN");
+  const std::string_view text = setting == nullptr ? "on" : setting;
+  if (text == "on" || text == "off") return text == "on";
+  throw InvalidArgument(explain({.what = "environment variable FANOUT_PIN",
+                                 .expected = "on or off",
+                                 .found = '"' + std::string(text) + '"',
+                                 .advice = "unset it or set one of these"}));
+}
+
+}  // namespace detail
+
+/// How many host devices host_devices() makes: one per core that this process may use, by its affinity mask and its control
+/// group's CPU quota, or what FANOUT_HOST_DEVICES says. Throws InvalidArgument if that is not a whole number from 1 to 4096.
+inline int host_device_count() {
+  if (const char* setting = std::getenv("FANOUT_HOST_DEVICES")) {
+    if (const int count = detail::device_count_from(setting)) return count;
+    throw InvalidArgument(explain({.what = "environment variable FANOUT_HOST_DEVICES",
+                                   .expected = "a whole number from 1 to " + std::to_string(detail::most_host_devices),
+                                   .found = '"' + std::string(setting) + '"',
+                                   .advice = "unset it to get one device per core that this process may use"}));
+  }
+  const std::size_t cores = detail::tighter(registry().cores().size(), quota_cores());
+  return static_cast<int>(std::min<std::size_t>(cores, detail::most_host_devices));
+}
+
+namespace detail {
+
+inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool pin) {
+  if (count < 1 || count > most_host_devices || cores_each < 0) {
+    throw InvalidDeviceId(explain(
+        {.what = "Invalid device id",
+         .where = "host_devices",
+         .expected = "1 to " + std::to_string(most_host_devices) + " devices of at least one core (0: an equal share)",
+         .found = std::to_string(count) + " devices, " + std::to_string(cores_each) + " cores each",
+         .advice = "host_devices() makes one device per core"}));
+  }
+  const std::vector<int>& cores = registry().cores();
+  const auto devices_wanted = static_cast<std::size_t>(count);
+  const std::size_t share =
+      cores_each > 0 ? static_cast<std::size_t>(cores_each) : std::max<std::size_t>(1, cores.size() / devices_wanted);
+  const std::size_t quota = quota_cores();
+  const bool bound =
+      pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());
+  std::vector<HostDevice> devices;
+  devices.reserve(devices_wanted);
+  for (std::size_t i = 0; i < devices_wanted; ++i) {
+    const auto first = cores.begin() + static_cast<std::ptrdiff_t>(bound ? i * share : 0);
+    const auto last = bound ? first + static_cast<std::ptrdiff_t>(share) : cores.end();
+    devices.emplace_back(registry().worker({.kind = "host", .index = static_cast<int>(i)}, {first, last}, bound));
+  }
+  return DeviceSet<HostDevice>(std::move(devices));
+}
+
+}  // namespace detail
+
+/// Host devices `host:0`, `host:1` ... that share out the process's cores. Throws InvalidDeviceId for a count below 1 or
+/// above 4096 and InvalidArgument for an environment that makes no sense. Starts no thread.
+inline DeviceSet<HostDevice> host_devices(const HostDeviceOptions& options) {
+  return detail::make_host_devices(options.count == 0 ? host_device_count() : options.count, options.cores_each,
+                                   options.pin);
+}
+
+/// One host device per core that this process may use; see host_device_count().
+inline DeviceSet<HostDevice> host_devices() { return host_devices(HostDeviceOptions{}); }
+
+/// `count` host devices; more than there are cores is allowed, and then none is bound to a core.
+inline DeviceSet<HostDevice> host_devices(int count) { return detail::make_host_devices(count, 0, true); }
+
+inline std::vector<HostDevice> HostDevice::visible() {
+  const DeviceSet<HostDevice> all = host_devices();
+  return {all.begin(), all.end()};
+}
+
+}  // namespace fanout::inline v0

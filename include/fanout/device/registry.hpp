@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/device/cores.hpp>
+#include <fanout/device/worker.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::inline v0 {
+
+/// The workers of the process, one for each device and layout of cores, so that all models share the devices' queues.
+/// Workers are made when first asked for and live until the process ends.
+class Registry {
+ public:
+  /// What the process was given when fanout was first used in it: the cores of its affinity mask.
+  const std::vector<int>& cores() const noexcept { return cores_; }
+
+  /// The worker of a device with these cores; makes it if it is new. Starts no thread.
+  Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound) {
+    if (Worker* known = find(id, cores, bound)) return *known;
+    const HeldRight adding(right_);
+    if (Worker* known = find(id, cores, bound)) return *known;
+    auto* node = new Node{{id, cores, bound}, head_.load(std::memory_order_relaxed)};
+    head_.store(node, std::memory_order_release);
+    return node->worker;
+  }
+
+ private:
+  struct Node {
+    Worker worker;
+    Node* next;
+  };
+
+  Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const {
+    for (Node* node = head_.load(std::memory_order_acquire); node != nullptr; node = node->next) {
+      if (node->worker.id() == id && node->worker.bound() == bound && node->worker.cores() == cores) {
+        return &node->worker;
+      }
+    }
+    return nullptr;
+  }
+
+  const std::vector<int> cores_ = process_cores();
+  Right right_;
+  std::atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
+};
+
+/// The one registry of the process, also where several shared libraries were built with hidden visibility. Never destroyed:
+/// workers may outlive main().
+FANOUT_EXPORT inline Registry& registry() {
+  static Registry& only = *new Registry;
+  return only;
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <fanout/device/task.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::inline v0 {
+
+/// Tasks in the order in which they came, from any thread, until one takes them or their owner takes them back. The usual
+/// case, one task at a time, is one compare-and-swap on one word; only tasks that find that word taken stand in a list.
+class TaskQueue {
+ public:
+  void push(Task& task) noexcept {
+    Task* none = nullptr;
+    if (behind_.load(std::memory_order_seq_cst) == 0 && first_.compare_exchange_strong(none, &task)) return;
+    const HeldRight listing(list_right_);
+    task.previous_ = last_;
+    task.next_ = nullptr;
+    (last_ != nullptr ? last_->next_ : head_) = &task;
+    last_ = &task;
+    behind_.fetch_add(1, std::memory_order_seq_cst);
+  }
+
+  /// The first task, or null. It belongs to the caller, who runs it.
+  Task* pop() noexcept {
+    if (first_.load(std::memory_order_relaxed) != nullptr) {
+      if (Task* task = first_.exchange(nullptr, std::memory_order_acq_rel)) return task;
+    }
+    if (behind_.load(std::memory_order_acquire) == 0) return nullptr;
+    const HeldRight listing(list_right_);
+    Task* task = head_;
+    if (task != nullptr) unlink(*task);
+    return task;
+  }
+
+  /// Takes `task`, which was pushed here, out of the queue. False if another thread has taken it: then it runs or has run.
+  bool remove(Task& task) noexcept {
+    Task* expected = &task;
+    if (first_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel)) return true;
+    if (behind_.load(std::memory_order_acquire) == 0) return false;
+    const HeldRight listing(list_right_);
+    for (Task* listed = head_; listed != nullptr; listed = listed->next_) {
+      if (listed == &task) {
+        unlink(task);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool empty() const noexcept {
+    return first_.load(std::memory_order_seq_cst) == nullptr && behind_.load(std::memory_order_seq_cst) == 0;
+  }
+
+  /// Forgets all tasks: in the child of a fork they are another process's.
+  void forget() noexcept {
+    first_.store(nullptr);
+    head_ = last_ = nullptr;
+    behind_.store(0);
+  }
+
+ private:
+  void unlink(Task& task) noexcept {
+    (task.previous_ != nullptr ? task.previous_->next_ : head_) = task.next_;
+    (task.next_ != nullptr ? task.next_->previous_ : last_) = task.previous_;
+    behind_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+
+  std::atomic<Task*> first_{nullptr};
+  std::atomic<std::uint32_t> behind_{0};  // how many stand in the list
+  Right list_right_;
+  Task* head_ = nullptr;
+  Task* last_ = nullptr;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/device/task.hpp>
+#include <fanout/device/task_queue.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::inline v0 {
+
+/// Drives one device: its execution right, its queue, and the thread that runs what is queued. The thread is started by
+/// the first task, blocks all signals, runs on the device's cores and is never joined; a child of fork starts its own.
+class Worker {
+ public:
+  /// `bound` workers own their cores, so they spin a little before they sleep; others share theirs and do not.
+  Worker(DeviceId id, std::vector<int> cores, bool bound) : id_(id), cores_(std::move(cores)), bound_(bound) {}
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  const DeviceId& id() const noexcept { return id_; }
+  const std::vector<int>& cores() const noexcept { return cores_; }
+  bool bound() const noexcept { return bound_; }
+
+  /// The right to run on the device. The worker's thread takes it for each task; a caller may take it and run there itself.
+  Right& right() noexcept { return right_; }
+
+  /// How many turns a thread that waits for this device spins before it sleeps: about 25 us, below what a wake costs.
+  std::uint32_t spins() const noexcept { return bound_ ? 2000 : 0; }
+
+  /// Queues a task. If no thread can be started for it (the system's limit), it stays queued until it is taken back.
+  void post(Task& task) noexcept {
+    if (epoch_.load(std::memory_order_acquire) != fork_epoch()) revive();
+    queue_.push(task);
+    if (!started_.load(std::memory_order_acquire)) start();
+    // The queue is written before `asleep_` is read, and the thread does it the other way round: one of them notices.
+    if (asleep_.load(std::memory_order_seq_cst) == 1 && asleep_.exchange(0) == 1) unpark_all(asleep_);
+  }
+
+  /// Takes a posted task back. False if it has been started.
+  bool take_back(Task& task) noexcept { return queue_.remove(task); }
+
+ private:
+  static void* enter(void* worker) {
+    static_cast<Worker*>(worker)->loop();
+    return nullptr;
+  }
+
+  void loop() noexcept {
+    const std::uint32_t epoch = fork_epoch();
+    while (epoch == fork_epoch()) {
+      wait_for_post();
+      // Not before the device is ours is a task taken, since whoever posted it may take it back until then.
+      const HeldRight device(right_);
+      if (Task* task = queue_.pop()) task->run();
+    }
+  }
+
+  void wait_for_post() noexcept {
+    for (std::uint32_t i = 0; i < spins(); ++i) {
+      if (!queue_.empty()) return;
+      pause();
+    }
+    for (;;) {
+      asleep_.store(1, std::memory_order_seq_cst);
+      if (!queue_.empty()) break;
+      park(asleep_, 1);
+      if (!queue_.empty()) break;
+    }
+    asleep_.store(0, std::memory_order_relaxed);
+  }
+
+  void start() noexcept {
+    const HeldRight starting(start_right_);
+    if (started_.load(std::memory_order_relaxed)) return;
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread{};
+    int failure = -1;
+#if defined(__linux__)
+    const auto highest = static_cast<std::size_t>(cores_.back());
+    if (cpu_set_t* mask = CPU_ALLOC(highest + 1)) {
+      const std::size_t bytes = CPU_ALLOC_SIZE(highest + 1);
+      CPU_ZERO_S(bytes, mask);
+      for (const int core : cores_) CPU_SET_S(static_cast<std::size_t>(core), bytes, mask);
+      ::pthread_attr_setaffinity_np(&attributes, bytes, mask);
+      failure = ::pthread_create(&thread, &attributes, &Worker::enter, this);
+      CPU_FREE(mask);
+    }
+    ::pthread_attr_destroy(&attributes);
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+#endif
+    // The cores may have been taken from the process meanwhile; then it runs where it may.
+    if (failure != 0) failure = ::pthread_create(&thread, &attributes, &Worker::enter, this);
+    ::pthread_attr_destroy(&attributes);
+#if defined(__linux__)
+    if (failure == 0) ::pthread_setname_np(thread, ("fanout " + to_string(id_)).substr(0, 15).c_str());
+#endif
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    started_.store(failure == 0, std::memory_order_release);
+  }
+
+  /// In the child of a fork: what was queued and who ran it stayed in the parent.
+  void revive() noexcept {
+    const HeldRight reviving(start_right_);
+    if (epoch_.load(std::memory_order_relaxed) == fork_epoch()) return;
+    queue_.forget();
+    started_.store(false, std::memory_order_relaxed);
+    asleep_.store(0, std::memory_order_relaxed);
+    epoch_.store(fork_epoch(), std::memory_order_release);
+  }
+
+  const DeviceId id_;
+  const std::vector<int> cores_;
+  const bool bound_;
+  std::atomic<bool> started_{false};
+  std::atomic<std::uint32_t> epoch_{fork_epoch()};
+  Right start_right_;
+  alignas(64) TaskQueue queue_;
+  Right right_;
+  alignas(64) std::atomic<std::uint32_t> asleep_{0};
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/error.hpp>
+
+namespace fanout::inline v0 {
+
+/// The shape of an array: R numbers of elements, the slowest axis first. Prints as `[15, 5]`.
+template <std::size_t R>
+struct Extents {
+  static_assert(R >= 1, "fanout: an array has at least one axis; a single number is a scalar");
+
+  std::size_t values[R]{};
+
+  FANOUT_HOST_DEVICE constexpr std::size_t operator[](std::size_t axis) const noexcept { return values[axis]; }
+  FANOUT_HOST_DEVICE constexpr std::size_t& operator[](std::size_t axis) noexcept { return values[axis]; }
+
+  /// Elements in all.
+  FANOUT_HOST_DEVICE constexpr std::size_t size() const noexcept { return values[0] * row_size(); }
+
+  /// Elements in one row, which is all axes but the first.
+  FANOUT_HOST_DEVICE constexpr std::size_t row_size() const noexcept {
+    std::size_t size = 1;
+    for (std::size_t axis = 1; axis < R; ++axis) size *= values[axis];
+    return size;
+  }
+
+  /// The same row shape with another number of rows.
+  FANOUT_HOST_DEVICE constexpr Extents with_rows(std::size_t rows) const noexcept {
+    Extents result = *this;
+    result.values[0] = rows;
+    return result;
+  }
+
+  FANOUT_HOST_DEVICE friend constexpr bool operator==(const Extents& a, const Extents& b) noexcept {
+    for (std::size_t axis = 0; axis < R; ++axis) {
+      if (a.values[axis] != b.values[axis]) return false;
+    }
+    return true;
+  }
+
+  friend std::string to_string(const Extents& extents) {
+    std::string text = "[";
+    for (std::size_t axis = 0; axis < R; ++axis) {
+      text += (axis == 0 ? "" : ", ") + std::to_string(extents.values[axis]);
+    }
+    return text + "]";
+  }
+};
+
+/// Extents from integers of any type. Throws ShapeMismatch for a negative one, and where the bytes of an array of that
+/// shape, with elements of `element_size` bytes, cannot be counted.
+template <std::integral... I>
+constexpr Extents<sizeof...(I)> checked_extents(std::size_t element_size, I... extents) {
+  const auto refuse = [](std::string found) {
+    throw ShapeMismatch(
+        explain({.what = "invalid extents",
+                 .expected = "numbers of elements that are not negative and whose bytes fit into memory",
+                 .found = std::move(found)}));
+  };
+  (void)((std::cmp_less(extents, 0) ? (refuse(std::to_string(extents)), true) : false) || ...);
+  const Extents<sizeof...(I)> result{static_cast<std::size_t>(extents)...};
+  // Axes of zero elements do not excuse the others: the product is taken as if they held one.
+  std::size_t bytes = element_size;
+  for (const std::size_t extent : result.values) {
+    if (extent > 1 && bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / extent) {
+      refuse(to_string(result));
+    }
+    if (extent > 1) bytes *= extent;
+  }
+  return result;
+}
+
+}  // namespace fanout::inline v0

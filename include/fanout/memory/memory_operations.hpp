@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include <fanout/base/error.hpp>
+#include <fanout/memory/memory_space.hpp>
+
+namespace fanout::inline v0 {
+
+/// What can be done with the memory of one kind of device, as a table of functions, so that a Tensor of one type may live
+/// in any memory. All of them have happened when they return.
+///
+/// 1. `allocate` returns `bytes` bytes (at least one), aligned to `memory_alignment`, or throws OutOfMemory.
+/// 2. `release` gives back what `allocate` of the same table returned, from any thread; it never throws. `owner` is what
+///    the storage was made with, null for what was allocated.
+/// 3. `copy` and `clear` stay within one memory space.
+/// 4. `fresh` is the table for new memory of the same space: the table itself unless it stands for adopted memory.
+struct MemoryOperations {
+  void* (*allocate)(const MemorySpace& space, std::size_t bytes);
+  void (*release)(const MemorySpace& space, void* data, std::size_t bytes, void* owner) noexcept;
+  void (*copy)(const MemorySpace& space, void* to, const void* from, std::size_t bytes);
+  void (*clear)(const MemorySpace& space, void* data, std::size_t bytes);
+  const MemoryOperations* fresh;
+};
+
+/// Bytes to which every array's first element is aligned: a cache line, and the widest vector registers.
+inline constexpr std::size_t memory_alignment = 64;
+
+namespace detail {
+
+inline void* allocate_host(const MemorySpace&, std::size_t bytes) {
+  void* data = ::operator new (bytes == 0 ? 1 : bytes, std::align_val_t{memory_alignment}, std::nothrow);
+  if (data == nullptr) {
+    throw OutOfMemory(explain(
+        {.what = "out of host memory", .expected = std::to_string(bytes) + " bytes", .advice = "use smaller batches"}));
+  }
+  return data;
+}
+
+inline void release_host(const MemorySpace&, void* data, std::size_t, void*) noexcept {
+  ::operator delete (data, std::align_val_t{memory_alignment});
+}
+
+inline void copy_host(const MemorySpace&, void* to, const void* from, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
+inline void clear_host(const MemorySpace&, void* data, std::size_t bytes) {
+  if (bytes != 0) std::memset(data, 0, bytes);
+}
+
+}  // namespace detail
+
+inline constexpr MemoryOperations host_memory_operations{
+    &detail::allocate_host, &detail::release_host, &detail::copy_host, &detail::clear_host, &host_memory_operations};
+
+/// A memory and what can be done with it: where a tensor is to be made.
+struct Memory {
+  MemorySpace space = host_memory;
+  const MemoryOperations* operations = &host_memory_operations;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string>
+
+#include <fanout/base/device_id.hpp>
+
+namespace fanout::inline v0 {
+
+/// A memory, named by the device that owns it. All host devices share one, which is named `host:0`. Data can be used where
+/// it lies or must be copied: that is decided by comparing memory spaces, never devices.
+struct MemorySpace {
+  DeviceId owner;
+
+  friend constexpr bool operator==(const MemorySpace&, const MemorySpace&) = default;
+  friend std::string to_string(const MemorySpace& space) {
+    return space.owner.kind == DeviceKind("host") ? "host memory" : "the memory of " + to_string(space.owner);
+  }
+};
+
+/// The memory that the process's own threads read and write.
+inline constexpr MemorySpace host_memory{{.kind = "host", .index = 0}};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/memory/storage.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::inline v0 {
+
+/// The memory of one gathered array, which the shards of a call fill together, each its own rows. Counts who holds it: the
+/// call, and every Tensor that shows a window of it.
+class OutputBuffer {
+ public:
+  OutputBuffer(const Memory& memory, std::size_t rows, std::size_t row_bytes)
+      : storage_(memory, rows * row_bytes),
+        base_(static_cast<std::byte*>(storage_.data())),
+        rows_(rows),
+        row_bytes_(row_bytes) {}
+  OutputBuffer(const OutputBuffer&) = delete;
+  OutputBuffer& operator=(const OutputBuffer&) = delete;
+
+  void keep() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
+  void drop() noexcept {
+    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  std::size_t holders() const noexcept { return holders_.load(std::memory_order_acquire); }
+
+  std::size_t rows() const noexcept { return rows_; }
+  std::size_t row_bytes() const noexcept { return row_bytes_; }
+  std::byte* row(std::size_t i) const noexcept { return base_ + i * row_bytes_; }
+  const Memory& memory() const noexcept { return storage_.memory(); }
+
+  /// True until the bytes were moved out. The windows go on showing them, wherever they are owned.
+  bool owns_bytes() const noexcept { return storage_.data() != nullptr; }
+  Storage take() noexcept { return std::move(storage_); }
+
+ private:
+  ~OutputBuffer() = default;
+
+  std::atomic<std::size_t> holders_{1};
+  Storage storage_;
+  std::byte* base_;
+  std::size_t rows_;
+  std::size_t row_bytes_;
+};
+
+/// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that ask
+/// in the same order fill the same buffers.
+class OutputBuffers {
+ public:
+  OutputBuffers() = default;
+  OutputBuffers(const OutputBuffers&) = delete;
+  OutputBuffers& operator=(const OutputBuffers&) = delete;
+  ~OutputBuffers() {
+    for (Slot& slot : slots_) {
+      if (OutputBuffer* buffer = slot.buffer.load(std::memory_order_relaxed)) buffer->drop();
+    }
+    delete next_.load(std::memory_order_relaxed);
+  }
+
+  /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if the
+  /// shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws OutOfMemory.
+  OutputBuffer& get(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
+    if (n >= slots_.size()) return next().get(n - slots_.size(), memory, rows, row_bytes);
+    Slot& slot = slots_[n];
+    if (OutputBuffer* buffer = slot.buffer.load(std::memory_order_acquire)) return *buffer;
+    const HeldRight making(slot.making);
+    if (OutputBuffer* buffer = slot.buffer.load(std::memory_order_acquire)) return *buffer;
+    auto* buffer = new OutputBuffer(memory, rows, row_bytes);
+    slot.buffer.store(buffer, std::memory_order_release);
+    return *buffer;
+  }
+
+ private:
+  struct Slot {
+    std::atomic<OutputBuffer*> buffer{nullptr};
+    Right making;
+  };
+
+  OutputBuffers& next() {
+    OutputBuffers* next = next_.load(std::memory_order_acquire);
+    if (next == nullptr) {
+      auto* made = new OutputBuffers;
+      if (next_.compare_exchange_strong(next, made, std::memory_order_acq_rel)) {
+        next = made;
+      } else {
+        delete made;
+      }
+    }
+    return *next;
+  }
+
+  InlineArray<Slot, 8> slots_{8};
+  std::atomic<OutputBuffers*> next_{nullptr};
+};
+
+}  // namespace fanout::inline v0

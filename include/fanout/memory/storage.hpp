@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <fanout/memory/memory_operations.hpp>
+
+namespace fanout::inline v0 {
+
+/// Owns a run of bytes in one memory. Copying copies the bytes, within their memory; moving leaves nothing behind.
+class Storage {
+ public:
+  Storage() noexcept = default;
+
+  /// New bytes, not set to anything. Throws OutOfMemory.
+  Storage(const Memory& memory, std::size_t bytes)
+      : memory_{memory.space, memory.operations->fresh},
+        data_(bytes == 0 ? nullptr : memory_.operations->allocate(memory_.space, bytes)),
+        bytes_(bytes) {}
+
+  /// Takes over bytes that others made. `memory.operations->release` is called with `owner` at the end.
+  Storage(const Memory& memory, void* data, std::size_t bytes, void* owner) noexcept
+      : memory_(memory), data_(data), bytes_(bytes), owner_(owner) {}
+
+  Storage(const Storage& other) : Storage(other.memory_, other.bytes_) { copy_bytes(other); }
+  Storage(Storage&& other) noexcept
+      : memory_(other.memory_),
+        data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        owner_(std::exchange(other.owner_, nullptr)) {}
+
+  /// Keeps its own memory where the sizes are the same, as they are when a replica is refreshed.
+  Storage& operator=(const Storage& other) {
+    if (this == &other) return *this;
+    if (bytes_ == other.bytes_ && memory_.space == other.memory_.space) {
+      copy_bytes(other);
+    } else {
+      Storage copy(other);
+      swap(copy);
+    }
+    return *this;
+  }
+  Storage& operator=(Storage&& other) noexcept {
+    Storage taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Storage() {
+    if (data_ != nullptr || owner_ != nullptr) memory_.operations->release(memory_.space, data_, bytes_, owner_);
+  }
+
+  void swap(Storage& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(owner_, other.owner_);
+  }
+
+  void* data() const noexcept { return data_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+  const Memory& memory() const noexcept { return memory_; }
+  const MemorySpace& space() const noexcept { return memory_.space; }
+  void* owner() const noexcept { return owner_; }
+
+  void clear() { memory_.operations->clear(memory_.space, data_, bytes_); }
+
+ private:
+  void copy_bytes(const Storage& other) { memory_.operations->copy(memory_.space, data_, other.data_, bytes_); }
+
+  Memory memory_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  void* owner_ = nullptr;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <fanout/base/annotate.hpp>
+
+namespace fanout::inline v0 {
+
+/// One link of the chain of calls that led to the code that runs now: a shard of a call, or an update. It passes from the
+/// thread that calls to the threads that run its shards, so that a model can tell that it is called from inside itself.
+struct CallLink {
+  const CallLink* caller = nullptr;
+  const void* original = nullptr;  ///< the model that is being called or updated
+  const void* replica = nullptr;   ///< its replica that this link keeps busy, if it does
+  bool updating = false;
+};
+
+/// The innermost link of this thread; null outside of every call.
+FANOUT_EXPORT inline const CallLink*& current_link() noexcept {
+  static thread_local const CallLink* link = nullptr;
+  return link;
+}
+
+/// Makes a link the innermost one of this thread for as long as this lives.
+class EnteredLink {
+ public:
+  explicit EnteredLink(const CallLink& link) noexcept : before_(std::exchange(current_link(), &link)) {}
+  EnteredLink(const EnteredLink&) = delete;
+  EnteredLink& operator=(const EnteredLink&) = delete;
+  ~EnteredLink() { current_link() = before_; }
+
+ private:
+  const CallLink* before_;
+};
+
+/// The innermost link from `link` outwards that calls or updates this model, or null.
+inline const CallLink* find_original(const CallLink* link, const void* original) noexcept {
+  while (link != nullptr && link->original != original) link = link->caller;
+  return link;
+}
+
+/// Whether this chain keeps that replica busy.
+inline bool keeps_busy(const CallLink* link, const void* replica) noexcept {
+  while (link != nullptr && link->replica != replica) link = link->caller;
+  return link != nullptr;
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/memory/output.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/vector_leaf.hpp>
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+// Leaves, put one after the other.
+
+namespace detail {
+
+/// The buffer of which this value is a window, or null.
+template <class T, std::size_t R>
+OutputBuffer* buffer_of(const Output<T, R>& output) {
+  return &output.buffer();
+}
+template <class T, std::size_t R>
+OutputBuffer* buffer_of(const Tensor<T, R>& tensor) {
+  return tensor.storage().memory().operations == &host_window_operations
+             ? static_cast<OutputBuffer*>(tensor.storage().owner())
+             : nullptr;
+}
+template <class T, std::size_t R>
+OutputBuffer* buffer_of(const View<T, R>&) {
+  return nullptr;
+}
+
+/// The bytes of the one buffer of which every shard returned its own rows; empty if it is not so, if they were moved out
+/// before, or if a tensor that shows them is kept somewhere.
+template <class X>
+Storage take_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
+  OutputBuffer* const buffer = buffer_of(pieces[0]);
+  if (buffer == nullptr || !buffer->owns_bytes() || !(buffer->memory().space == place.target.space)) return {};
+  std::size_t rows = 0;
+  std::size_t holders = 1;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (buffer_of(pieces[i]) != buffer || reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
+      return {};
+    }
+    rows += pieces[i].extent(0);
+    if constexpr (!std::is_convertible_v<const X*, const View<typename X::element_type, X::rank>*>) ++holders;
+  }
+  if (rows != buffer->rows() || buffer->holders() != holders) return {};
+  return buffer->take();
+}
+
+/// Tensors, views and outputs, by rows.
+template <class X, class T, std::size_t R>
+struct ConcatenateArrays {
+  using type = Tensor<T, R>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    Extents<R> extents = pieces[0].extents();
+    std::size_t rows = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const Extents<R> found = pieces[i].extents();
+      if (!(found.with_rows(0) == extents.with_rows(0))) {
+        refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
+                       "arrays are concatenated by rows, so all other axes must agree");
+      }
+      rows += found[0];
+    }
+    extents = extents.with_rows(rows);
+    if (Storage whole = take_common_buffer(pieces, place); whole.data() != nullptr) {
+      return type(std::move(whole), extents);
+    }
+    if constexpr (std::is_same_v<X, type>) {
+      if (pieces.size() == 1 && pieces.owned() && buffer_of(pieces[0]) == nullptr) return pieces.take_only();
+    }
+    type result = type::uninitialized(extents, place.target);
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const std::size_t end = row + pieces[i].extent(0);
+      place.target.operations->copy(place.target.space, result.rows({row, end}).data(), pieces[i].data(),
+                                    pieces[i].size() * sizeof(T));
+      row = end;
+    }
+    return result;
+  }
+};
+
+template <class T, std::size_t R>
+struct Gathering<Concatenate, Tensor<T, R>> : ConcatenateArrays<Tensor<T, R>, T, R> {};
+template <class T, std::size_t R>
+struct Gathering<Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+template <class T, std::size_t R>
+struct Gathering<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
+
+/// Vectors and spans of elements, one after the other, into a vector.
+template <class X, class T>
+struct ConcatenateElements {
+  using type = std::vector<T>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+    if constexpr (std::is_same_v<X, type>) {
+      if (pieces.size() == 1) return pieces.take_only();
+    }
+    type result;
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) size += pieces[i].size();
+    result.reserve(size);
+    for (std::size_t i = 0; i < pieces.size(); ++i) result.insert(result.end(), pieces[i].begin(), pieces[i].end());
+    return result;
+  }
+};
+
+template <ArrayElement T, class Allocator>
+struct Gathering<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
+template <class T, std::size_t N>
+  requires ArrayElement<std::remove_cv_t<T>>
+struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {
+};
+
+/// One number per shard, also with one device.
+template <Scalar X>
+struct Gathering<Concatenate, X> {
+  using type = Tensor<X, 1>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+    type result = type::uninitialized(pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) result[i] = pieces[i];
+    return result;
+  }
+};
+
+/// One text per shard.
+template <StringNode X>
+struct Gathering<Concatenate, X> {
+  using type = std::vector<std::string>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+    type result;
+    result.reserve(pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) result.emplace_back(std::string_view(pieces[i]));
+    return result;
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0

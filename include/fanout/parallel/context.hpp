@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include <fanout/device/device.hpp>
+#include <fanout/memory/output.hpp>
+#include <fanout/memory/view.hpp>
+#include <fanout/parallel/random_stream.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout::inline v0 {
+
+/// What a `forward` may ask for: `forward(fanout::Context auto& ctx, ...)`. A context stands for one run of one shard; it is
+/// used by the thread that runs it and not kept.
+///
+/// 1. `device()` is the device that runs the shard.
+/// 2. `rank()` is the shard's position in the plan and `size()` the number of shards: 0 <= rank < size.
+/// 3. `rows()` are the shard's rows in the whole batch; empty if nothing was split.
+/// 4. `random(i)` gives the random numbers of the shard's i-th row: they depend on the model's seed, the number of the call
+///    and the row's place in the whole batch, not on the devices.
+/// 5. `claim_output(row_bytes)` gives a buffer and the row in it at which this shard's rows begin; see output().
+/// 6. `claim_scratch(bytes)` gives memory of the device that lives until the results are gathered; see empty().
+template <class C>
+concept Context = requires(C& ctx, std::size_t n) {
+  requires Device<std::remove_cvref_t<decltype(ctx.device())>>;
+  { ctx.rank() } -> std::same_as<std::size_t>;
+  { ctx.size() } -> std::same_as<std::size_t>;
+  { ctx.rows() } -> std::same_as<RowRange>;
+  { ctx.random(n) } -> std::same_as<RandomStream>;
+  { ctx.claim_output(n).buffer } -> std::convertible_to<OutputBuffer&>;
+  { ctx.claim_output(n).rows } -> std::convertible_to<RowRange>;
+  { ctx.claim_scratch(n) } -> std::same_as<void*>;
+};
+
+/// This shard's rows of a result that all shards fill together, [rows, trailing...], not set to anything. Shards that ask
+/// for their outputs in the same order and return them at the same places are gathered without a copy. Lives until the
+/// results are gathered. Throws ShapeMismatch for extents that cannot be, and OutOfMemory.
+template <class T, Context C, std::integral... I>
+Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
+  const auto extents = checked_extents(sizeof(T), ctx.rows().size(), trailing...);
+  const auto claim = ctx.claim_output(extents.row_size() * sizeof(T));
+  return {claim.buffer, claim.rows, extents};
+}
+
+/// Scratch on the shard's device, [extents...], not set to anything. Lives until the results are gathered. Throws
+/// ShapeMismatch and OutOfMemory.
+template <class T, Context C, std::integral... I>
+View<T, sizeof...(I)> empty(C& ctx, I... extents) {
+  const auto shape = checked_extents(sizeof(T), extents...);
+  const Memory memory = ctx.device().memory();
+  return {static_cast<T*>(ctx.claim_scratch(shape.size() * sizeof(T))), shape, memory.space};
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+template <class M, class... A>
+concept HasForward = requires(M& model, A&&... args) {
+  model.forward(static_cast<A&&>(args)...);
+};
+template <class M, class... A>
+concept HasCall = requires(M& model, A&&... args) {
+  model(static_cast<A&&>(args)...);
+};
+template <class M>
+concept WantsContext = requires {
+  typename std::remove_cv_t<M>::wants_context;
+};
+
+enum class ForwardForm { none, forward, forward_with_context, call, call_with_context };
+
+/// Which of the four forms a model M (const or not) has for these arguments: a `forward` goes before a call operator, and the
+/// arguments alone before the arguments behind a context, unless the model says that it wants the context.
+template <class M, class Ctx, class... A>
+consteval ForwardForm forward_form() {
+  if constexpr (WantsContext<M> && HasForward<M, Ctx&, A...>) {
+    return ForwardForm::forward_with_context;
+  } else if constexpr (HasForward<M, A...>) {
+    return ForwardForm::forward;
+  } else if constexpr (HasForward<M, Ctx&, A...>) {
+    return ForwardForm::forward_with_context;
+  } else if constexpr (WantsContext<M> && HasCall<M, Ctx&, A...>) {
+    return ForwardForm::call_with_context;
+  } else if constexpr (HasCall<M, A...>) {
+    return ForwardForm::call;
+  } else if constexpr (HasCall<M, Ctx&, A...>) {
+    return ForwardForm::call_with_context;
+  } else {
+    return ForwardForm::none;
+  }
+}
+
+template <class M, class Ctx, class... A>
+decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
+  constexpr ForwardForm form = forward_form<M, Ctx, A...>();
+  if constexpr (form == ForwardForm::forward) {
+    return model.forward(std::forward<A>(args)...);
+  } else if constexpr (form == ForwardForm::forward_with_context) {
+    return model.forward(ctx, std::forward<A>(args)...);
+  } else if constexpr (form == ForwardForm::call) {
+    return model(std::forward<A>(args)...);
+  } else {
+    return model(ctx, std::forward<A>(args)...);
+  }
+}
+
+}  // namespace detail
+
+/// A model whose `forward` is const for these arguments: safe to run on several threads at once, as const means in the
+/// standard library, so that host replicas share the original.
+template <class M, class Ctx, class... A>
+concept ConstForward = detail::forward_form<const M, Ctx, A...>()
+!= detail::ForwardForm::none;
+
+/// A model that can run on these arguments: it has `forward(args...)`, `forward(ctx, args...)`, or a call operator that takes
+/// one of these.
+template <class M, class Ctx, class... A>
+concept Forwardable = ConstForward<M, Ctx, A...> || detail::forward_form<M, Ctx, A...>()
+!= detail::ForwardForm::none;
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+
+#include <fanout/parallel/combine.hpp>
+#include <fanout/parallel/concatenate.hpp>
+#include <fanout/parallel/gather_tree.hpp>
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/ungatherable.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::inline v0 {
+
+/// The type that results of type X are gathered to; void stays void. Does not compile, in one sentence, for a type that
+/// cannot be gathered.
+template <class X>
+struct gathered {
+  using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
+  static_assert(
+      detail::can_be_gathered<finding>,
+      "fanout: forward returns something that cannot be gathered (its type and place stand in this diagnostic); "
+      "return tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps and vectors of these; psum takes "
+      "numbers, pmean floating and complex ones");
+  using type = typename detail::Gathering<Concatenate, X>::type;
+};
+template <>
+struct gathered<void> {
+  using type = void;
+};
+template <class X>
+using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
+
+/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf. The
+/// pieces are moved from where they are owned. Throws ShapeMismatch and StructureMismatch, which name the leaf, for results
+/// that do not fit together.
+template <class X>
+gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
+  return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/plan/plan.hpp>
+
+namespace fanout::inline v0 {
+
+/// Which shards a result comes from and where it goes.
+struct GatherPlace {
+  const Plan& plan;
+  const std::vector<DeviceId>& devices;  ///< by their position in the set
+  Memory target;
+
+  /// `shard 1 on host:1, rows [15, 30)`.
+  std::string describe(std::size_t shard) const {
+    return "shard " + std::to_string(shard) + " on " + to_string(devices[plan[shard].device]) + ", rows " +
+           to_string(plan[shard].rows);
+  }
+  /// The shard's share of all rows; equal shares if there are none.
+  double share(std::size_t shard) const {
+    return plan.rows() == 0 ? 1.0 / static_cast<double>(plan.size())
+                            : static_cast<double>(plan[shard].rows.size()) / static_cast<double>(plan.rows());
+  }
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+#include <fanout/tree/rebind.hpp>
+
+namespace fanout::inline v0 {
+
+// Containers, rebuilt around what is gathered of their elements.
+
+namespace detail {
+
+template <class Rule, class... K, class... T>
+  requires(Gatherable<Rule, T>&&...)
+struct Gathering<Rule, Dict<Entry<K, T>...>> {
+  using X = Dict<Entry<K, T>...>;
+  using type = Dict<Entry<K, gathered_under_t<Rule, T>>...>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    return {std::tuple<gathered_under_t<Rule, T>...>{gather_entry<K, T>(pieces, place, path)...}};
+  }
+
+ private:
+  template <class Key, class Value>
+  static gathered_under_t<Rule, Value> gather_entry(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    using Plain = std::remove_cvref_t<Value>;
+    Pieces<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Value>,
+                         [](const X& x) -> const Plain& { return x[Key{}]; });
+    return Gathering<Rule, Plain>::gather(values, place, LeafPath(path, Key::name()));
+  }
+};
+
+template <class Rule, class X, class Indices>
+struct GatheringTuple {};
+template <class Rule, class X, std::size_t... I>
+  requires(Gatherable<Rule, std::tuple_element_t<I, X>>&&...)
+struct GatheringTuple<Rule, X, std::index_sequence<I...>> {
+  using type = rebind_tuple_t<X, gathered_under_t<Rule, std::tuple_element_t<I, X>>...>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    return type{gather_element<I>(pieces, place, path)...};
+  }
+
+ private:
+  template <std::size_t E>
+  static auto gather_element(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    using Element = std::tuple_element_t<E, X>;
+    using Plain = std::remove_cvref_t<Element>;
+    Pieces<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Element>,
+                         [](const X& x) -> const Plain& { return std::get<E>(x); });
+    return Gathering<Rule, Plain>::gather(values, place, LeafPath(path, E));
+  }
+};
+
+template <class Rule, TupleNode X>
+struct Gathering<Rule, X> : GatheringTuple<Rule, X, std::make_index_sequence<std::tuple_size_v<X>>> {};
+
+template <class Rule, MapNode X>
+  requires Gatherable<Rule, typename X::mapped_type>
+struct Gathering<Rule, X> {
+  using T = typename X::mapped_type;
+  using type = rebind_map_t<X, gathered_under_t<Rule, T>>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    for (std::size_t i = 1; i < pieces.size(); ++i) check_keys(pieces, i, place, path);
+    type result;
+    std::size_t position = 0;
+    for (const auto& entry : pieces[0]) {
+      const auto& key = entry.first;
+      Pieces<T> values(pieces, pieces.owned(), [&key](const X& x) -> const T& { return x.find(key)->second; });
+      result.emplace(key, Gathering<Rule, T>::gather(values, place, LeafPath::at_key(path, key_text(key, position++))));
+    }
+    return result;
+  }
+
+ private:
+  static std::string missing_from(const X& all, const X& some) {
+    std::string text;
+    std::size_t position = 0;
+    for (const auto& entry : all) {
+      const std::string name = key_text(entry.first, position++);
+      if (some.find(entry.first) == some.end()) text += (text.empty() ? "" : ", ") + name;
+    }
+    return text;
+  }
+
+  static void check_keys(const Pieces<X>& pieces, std::size_t i, const GatherPlace& place, const LeafPath& path) {
+    const std::string missing = missing_from(pieces[0], pieces[i]);
+    const std::string extra = missing_from(pieces[i], pieces[0]);
+    if (missing.empty() && extra.empty()) return;
+    refuse_structure(place, path, i, "replicas returned maps with different keys", "the keys",
+                     std::string(missing.empty() ? "" : "no " + missing) +
+                         (missing.empty() || extra.empty() ? "" : " and ") + (extra.empty() ? "" : "also " + extra));
+  }
+};
+
+template <class Rule, VectorNode X>
+  requires(!ArrayLeaf<X> && Gatherable<Rule, typename X::value_type>)
+struct Gathering<Rule, X> {
+  using T = typename X::value_type;
+  using type = rebind_element_t<X, gathered_under_t<Rule, T>>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+      if (pieces[i].size() != pieces[0].size()) {
+        refuse_structure(place, path, i, "replicas returned vectors of different lengths",
+                         std::to_string(pieces[0].size()) + " trees", std::to_string(pieces[i].size()));
+      }
+    }
+    type result;
+    result.reserve(pieces[0].size());
+    for (std::size_t k = 0; k < pieces[0].size(); ++k) {
+      Pieces<T> values(pieces, pieces.owned(), [k](const X& x) -> const T& { return x[k]; });
+      result.push_back(Gathering<Rule, T>::gather(values, place, LeafPath(path, k)));
+    }
+    return result;
+  }
+};
+
+template <class Rule, OptionalNode X>
+  requires(!VectorNode<X> && !MapNode<X> && Gatherable<Rule, typename X::value_type>)
+struct Gathering<Rule, X> {
+  using T = typename X::value_type;
+  using type = rebind_element_t<X, gathered_under_t<Rule, T>>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+      if (pieces[i].has_value() != pieces[0].has_value()) {
+        refuse_structure(place, path, i, "some replicas returned a value and some did not",
+                         pieces[0].has_value() ? "a value" : "none", pieces[i].has_value() ? "a value" : "none");
+      }
+    }
+    if (!pieces[0].has_value()) return {};
+    Pieces<T> values(pieces, pieces.owned(), [](const X& x) -> const T& { return *x; });
+    return type(Gathering<Rule, T>::gather(values, place, path));
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0

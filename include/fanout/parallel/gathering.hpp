@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/parallel/gather_place.hpp>
+#include <fanout/parallel/pieces.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::inline v0 {
+
+/// Puts one after the other in row order: the default.
+struct Concatenate {};
+
+namespace detail {
+
+/// How values of type X are gathered under a rule: `type`, and `gather(pieces, place, path)`. Without a `type` they are not.
+template <class Rule, class X>
+struct Gathering {};
+
+template <class Rule, class X>
+concept Gatherable = requires {
+  typename Gathering<Rule, std::remove_cvref_t<X>>::type;
+};
+
+template <class Rule, class X>
+using gathered_under_t = typename Gathering<Rule, std::remove_cvref_t<X>>::type;
+
+[[noreturn]] inline void refuse_extents(const GatherPlace& place, const LeafPath& path, std::size_t shard,
+                                        std::string expected, std::string found, std::string advice) {
+  throw ShapeMismatch(explain({.what = "replicas returned arrays of different extents",
+                               .where = to_string(path),
+                               .expected = std::move(expected) + " as from " + place.describe(0),
+                               .found = std::move(found) + " from " + place.describe(shard),
+                               .advice = std::move(advice)}));
+}
+
+[[noreturn]] inline void refuse_structure(const GatherPlace& place, const LeafPath& path, std::size_t shard,
+                                          std::string what, std::string expected, std::string found) {
+  throw StructureMismatch(explain({.what = std::move(what),
+                                   .where = to_string(path),
+                                   .expected = std::move(expected) + " as from " + place.describe(0),
+                                   .found = std::move(found) + " from " + place.describe(shard),
+                                   .advice = "return the same structure from every replica"}));
+}
+
+}  // namespace detail
+}  // namespace fanout::inline v0

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/plan/any_split.hpp>
+
+namespace fanout::inline v0 {
+
+/// How a ParallelModel works; every option has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
+struct Options {
+  /// In whose memory results are gathered; the main device's if not set. Any host device stands for the host's memory.
+  std::optional<DeviceId> output = {};
+  /// How rows are shared out.
+  AnySplit split = {};
+  /// Keys the random numbers of ctx.random().
+  std::uint64_t seed = 0;
+  /// If exactly one replica throws, throw what it threw and not a ReplicaError.
+  bool rethrow_single = false;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/device/device_source.hpp>
+#include <fanout/device/host_device.hpp>
+#include <fanout/parallel/apply.hpp>
+#include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/options.hpp>
+#include <fanout/parallel/replicate.hpp>
+#include <fanout/parallel/scatter.hpp>
+#include <fanout/sync/gate.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+template <class M, class Devices>
+struct ReplicasOn;
+template <class M, class... Ds>
+struct ReplicasOn<M, DeviceSet<Ds...>> {
+  using type = Replicas<M, Ds...>;
+};
+
+}  // namespace detail
+
+/// A model with a replica on every device of a set. A call splits the arguments by rows, runs the replicas at the same time
+/// and gathers what they return:
+///
+///     fanout::ParallelModel model{Model{...}, fanout::host_devices(2)};
+///     auto [output, extras] = model(input);   // input: Tensor<float, 2> of [30, 5] -> 15 + 15 rows
+///
+/// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Calls are const
+/// and may come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is not safe
+/// while calls run.
+template <class M, DeviceSource Source = AllVisible<HostDevice>>
+class ParallelModel {
+ public:
+  using model_type = M;
+  using device_set = std::remove_cvref_t<decltype(std::declval<const Source&>().select())>;
+
+  /// Takes the model over. Throws InvalidDeviceId if the source has no devices or `options.output` is not one of them.
+  ParallelModel(M model, const Source& source, Options options = {})
+      : state_(new State(std::move(model), source.select(), std::move(options))) {}
+
+  /// On the devices that a default constructed source selects.
+  explicit ParallelModel(M model, Options options = {}) requires std::default_initializable<Source>
+      : ParallelModel(std::move(model), Source{}, std::move(options)) {}
+
+  ParallelModel(ParallelModel&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  ParallelModel& operator=(ParallelModel&& other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ParallelModel(const ParallelModel&) = delete;
+  ParallelModel& operator=(const ParallelModel&) = delete;
+  ~ParallelModel() { delete state_; }
+
+  /// Runs `forward` on the rows of the arguments and returns the gathered result; waits for all replicas. See scatter() for
+  /// what forward is handed, and gather() for what comes back.
+  ///
+  /// Throws ShapeMismatch for arguments whose rows disagree or results whose extents do, StructureMismatch for results of
+  /// different structure, DeviceMismatch for arguments in another memory, and ReplicaError if forward threw. All replicas
+  /// have ended then, and the model can be called again.
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    const Call call(*state_);
+    const std::optional<std::size_t> rows = batch_rows(args...);
+    const CallSettings settings{.plan = rows ? plan(*rows) : Plan{{.rows = {}, .device = 0}},
+                                .target = state_->target,
+                                .seed = state_->options.seed,
+                                .number = state_->calls.fetch_add(1, std::memory_order_relaxed),
+                                .rethrow_single = state_->options.rethrow_single};
+    return fanout::gather(
+        fanout::apply(state_->replicas, settings, [&settings, &args...](std::size_t i, const MemorySpace& space) {
+          return scatter(settings.plan[i], space, args...);
+        }));
+  }
+
+  /// Calls `f(model)`, which may change the model, and returns what it returns. Waits for running calls, and keeps new ones
+  /// waiting; the next call of each replica sees the change, also if f throws. Throws Error from inside the model's own
+  /// forward or update, where it would wait for itself.
+  template <std::invocable<M&> F>
+  decltype(auto) update(F&& f) {
+    if (find_original(current_link(), &state_->original) != nullptr) {
+      throw Error(explain({.what = "a model was updated from inside its own forward or update",
+                           .advice = "update it after the call has returned"}));
+    }
+    const Update update(*state_);
+    return std::forward<F>(f)(state_->original.model);
+  }
+
+  /// The original. Not to be read while update() runs.
+  const M& model() const noexcept { return state_->original.model; }
+
+  const device_set& devices() const noexcept { return state_->replicas.devices(); }
+
+  /// The replica on the i-th device of a set of one kind.
+  const auto& replica(std::size_t i) const {
+    if (i >= devices().size()) {
+      throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                     .where = "replica",
+                                     .expected = "a position below " + std::to_string(devices().size()),
+                                     .found = std::to_string(i)}));
+    }
+    return state_->replicas[i];
+  }
+
+  /// How so many rows would be shared out. Throws InvalidArgument if the split policy makes no valid plan.
+  Plan plan(std::size_t rows) const {
+    Plan plan = state_->options.split(rows, devices().size());
+    check_plan(plan, rows, devices().size());
+    return plan;
+  }
+
+ private:
+  struct State {
+    State(M&& model, const device_set& devices, Options&& with)
+        : original{std::move(model)}, replicas(original, devices), options(std::move(with)), target(find_target()) {}
+
+    Memory find_target() const {
+      const DeviceId wanted = options.output.value_or(replicas.devices().main_device());
+      if (wanted.kind == host_memory.owner.kind) return Memory{};
+      std::optional<Memory> found;
+      std::string known = "host:0";
+      for (std::size_t i = 0; i < replicas.devices().size(); ++i) {
+        replicas.devices().visit(i, [&](const auto& device) {
+          if (device.id() == wanted) found = device.memory();
+          known += ", " + to_string(device.id());
+        });
+      }
+      if (!found) {
+        throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                       .where = "Options::output",
+                                       .expected = "one of " + known,
+                                       .found = to_string(wanted)}));
+      }
+      return *found;
+    }
+
+    Original<M> original;
+    typename detail::ReplicasOn<M, device_set>::type replicas;
+    Options options;
+    Memory target;
+    mutable Gate gate;
+    mutable std::atomic<std::uint32_t> calls{0};
+  };
+
+  /// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer one.
+  class Call {
+   public:
+    explicit Call(const State& state) : state_(state) {
+      const CallLink* const outer = find_original(current_link(), &state.original);
+      if (outer != nullptr && outer->updating) {
+        throw Error(explain({.what = "a model was called from inside its own update",
+                             .advice = "call it after update() has returned"}));
+      }
+      entered_ = outer == nullptr;
+      if (entered_) state_.gate.enter();
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() {
+      if (entered_) state_.gate.leave();
+    }
+
+   private:
+    const State& state_;
+    bool entered_ = false;
+  };
+
+  class Update {
+   public:
+    explicit Update(State& state)
+        : state_(state),
+          link_{.caller = current_link(), .original = &state.original, .updating = true},
+          entered_(link_) {
+      state_.gate.close();
+    }
+    Update(const Update&) = delete;
+    Update& operator=(const Update&) = delete;
+    ~Update() {
+      state_.original.version.fetch_add(1, std::memory_order_release);
+      state_.gate.open();
+    }
+
+   private:
+    State& state_;
+    CallLink link_;
+    EnteredLink entered_;
+  };
+
+  State* state_;
+};
+
+template <class M>
+ParallelModel(M) -> ParallelModel<M>;
+template <class M>
+ParallelModel(M, Options) -> ParallelModel<M>;
+template <class M, DeviceSource Source>
+ParallelModel(M, Source) -> ParallelModel<M, Source>;
+template <class M, DeviceSource Source>
+ParallelModel(M, Source, Options) -> ParallelModel<M, Source>;
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <fanout/base/inline_array.hpp>
+
+namespace fanout::inline v0 {
+
+/// What the shards returned at one place of the tree, in row order.
+template <class X>
+class Pieces {
+ public:
+  /// `owned`: nobody else needs the values any more, so they may be moved from.
+  Pieces(std::size_t size, bool owned) : values_(size), owned_(owned) {}
+
+  /// Where each value of `outer` holds a value of type X: those values, found by `get(value)`.
+  template <class Outer, class Get>
+  Pieces(const Pieces<Outer>& outer, bool owned, const Get& get) : Pieces(outer.size(), owned) {
+    for (std::size_t i = 0; i < outer.size(); ++i) set(i, get(outer[i]));
+  }
+
+  std::size_t size() const noexcept { return values_.size(); }
+  bool owned() const noexcept { return owned_; }
+  const X& operator[](std::size_t i) const noexcept { return *values_[i]; }
+  void set(std::size_t i, const X& value) noexcept { values_[i] = &value; }
+
+  /// The only value, moved out if that is allowed.
+  X take_only() { return owned_ ? X(std::move(const_cast<X&>(*values_[0]))) : X(*values_[0]); }
+
+ private:
+  InlineArray<const X*> values_;
+  bool owned_;
+};
+
+}  // namespace fanout::inline v0

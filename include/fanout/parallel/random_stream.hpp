@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include <fanout/base/annotate.hpp>
+
+namespace fanout::inline v0 {
+
+/// Four random words for a counter and a key: Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy as
+/// 1, 2, 3" (SC11). Changes the counter into the words.
+FANOUT_HOST_DEVICE constexpr void philox(std::uint32_t (&counter)[4], std::uint32_t key0, std::uint32_t key1) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter[0];
+    const std::uint64_t product1 = std::uint64_t{0xCD9E8D57U} * counter[2];
+    counter[0] = static_cast<std::uint32_t>(product1 >> 32U) ^ counter[1] ^ key0;
+    counter[2] = static_cast<std::uint32_t>(product0 >> 32U) ^ counter[3] ^ key1;
+    counter[1] = static_cast<std::uint32_t>(product1);
+    counter[3] = static_cast<std::uint32_t>(product0);
+    key0 += 0x9E3779B9U;
+    key1 += 0xBB67AE85U;
+  }
+}
+
+/// Random numbers of one row of one call: the same whatever device computes the row. Meets the requirements of a
+/// UniformRandomBitGenerator; gives 2^34 words before it repeats.
+class RandomStream {
+ public:
+  using result_type = std::uint32_t;
+
+  /// Keyed by the model's seed, the number of the call and the row in the whole batch.
+  FANOUT_HOST_DEVICE constexpr RandomStream(std::uint64_t seed, std::uint32_t call, std::uint64_t row) noexcept
+      : seed_(seed), row_(row), call_(call) {}
+
+  static constexpr result_type min() noexcept { return 0; }
+  static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
+
+  FANOUT_HOST_DEVICE constexpr result_type operator()() noexcept {
+    if (used_ == 4) {
+      words_[0] = block_++;
+      words_[1] = call_;
+      words_[2] = static_cast<std::uint32_t>(row_);
+      words_[3] = static_cast<std::uint32_t>(row_ >> 32U);
+      philox(words_, static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32U));
+      used_ = 0;
+    }
+    return words_[used_++];
+  }
+
+  /// Uniform in [0, 1), with 53 random bits.
+  FANOUT_HOST_DEVICE constexpr double uniform() noexcept {
+    const std::uint64_t high = (*this)() >> 5U;
+    const std::uint64_t low = (*this)() >> 6U;
+    return static_cast<double>((high << 26U) | low) * 0x1p-53;
+  }
+
+  /// Normal with mean 0 and variance 1, by the method of Box and Muller (1958).
+  FANOUT_HOST_DEVICE double normal() noexcept {
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
+    return radius * std::cos(6.283185307179586476925 * uniform());
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t row_;
+  std::uint32_t call_;
+  std::uint32_t block_ = 0;
+  std::uint32_t used_ = 4;
+  std::uint32_t words_[4]{};
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/forward.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::inline v0 {
+
+/// The user's model, and how often it was changed.
+template <class M>
+struct Original {
+  M model;
+  std::atomic<std::uint64_t> version{0};
+};
+
+/// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its memory; for
+/// one that is not const the replica makes a copy of its own, at the first such call and again whenever the original has
+/// changed. What `forward` changes in that copy stays until then.
+template <class M, Device D>
+class Replica {
+ public:
+  Replica(const Original<M>& original, const D& device) : original_(&original), device_(device) {}
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  const D& device() const noexcept { return device_; }
+
+  /// What `forward` runs on. Not to be read while a call of a model with a non-const `forward` is running.
+  const M& model() const noexcept { return copy_ ? *copy_ : original_->model; }
+
+  /// True until a non-const `forward` has made this replica have a copy of its own.
+  bool shares_original() const noexcept { return !copy_; }
+
+  /// The version of the original that model() shows.
+  std::uint64_t version() const noexcept {
+    return copy_ ? version_ : original_->version.load(std::memory_order_acquire);
+  }
+
+  /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has this
+  /// replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
+  template <class Ctx, class... A>
+  auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
+    if constexpr (ConstForward<M, Ctx, A...>) {
+      const CallLink link{.caller = caller, .original = original_};
+      const EnteredLink entered(link);
+      return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
+    } else {
+      static_assert(
+          std::copy_constructible<M>,
+          "fanout: a model whose forward is not const is copied for each device, so it must be copyable; make "
+          "forward const to share one model");
+      if (keeps_busy(caller, this)) {
+        throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
+                             .where = "the replica on " + to_string(device_.id()),
+                             .advice = "make forward const, or call another model"}));
+      }
+      const HeldRight busy(busy_);
+      const CallLink link{.caller = caller, .original = original_, .replica = this};
+      const EnteredLink entered(link);
+      refresh();
+      return detail::call_forward(*copy_, ctx, std::forward<A>(args)...);
+    }
+  }
+
+ private:
+  void refresh() const {
+    const std::uint64_t version = original_->version.load(std::memory_order_acquire);
+    if (copy_ && version_ == version) return;
+    if constexpr (std::is_copy_assignable_v<M>) {
+      if (copy_) {
+        *copy_ = original_->model;  // tensors keep their memory
+      } else {
+        copy_.emplace(original_->model);
+      }
+    } else {
+      copy_.emplace(original_->model);
+    }
+    version_ = version;
+  }
+
+  const Original<M>* original_;
+  D device_;
+  mutable Right busy_;  // guards what follows
+  mutable std::optional<M> copy_;
+  mutable std::uint64_t version_ = 0;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#if defined(__GNUC__)
+#include <cxxabi.h>
+#endif
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout::inline v0 {
+
+/// What one replica threw.
+struct Failure {
+  std::size_t shard = 0;
+  DeviceId device{.kind = "host", .index = 0};
+  RowRange rows;
+  std::exception_ptr exception;
+};
+
+/// Thrown when `forward` failed on one or more replicas, after all of them have ended. Holds every exception as it was
+/// thrown, whatever its type.
+class FANOUT_EXPORT ReplicaError : public Error {
+ public:
+  /// `failures` is not empty and in row order.
+  explicit ReplicaError(std::vector<Failure> failures, std::size_t shards)
+      : Error(text(failures, shards)), failures_(std::move(failures)) {}
+
+  /// Lowest rows first.
+  const std::vector<Failure>& failures() const noexcept { return failures_; }
+
+  /// The first of the failures that is an E, or null. Lives as long as this error.
+  template <class E>
+  const E* get_if() const noexcept {
+    for (const Failure& failure : failures_) {
+      try {
+        std::rethrow_exception(failure.exception);
+      } catch (const E& wanted) {
+        return &wanted;
+      } catch (...) {  // another type: look on
+      }
+    }
+    return nullptr;
+  }
+
+  /// Throws the failure with the lowest rows as it was thrown.
+  [[noreturn]] void rethrow() const { std::rethrow_exception(failures_.front().exception); }
+
+ private:
+  static std::string type_name(const std::type_info& type) {
+#if defined(__GNUC__)
+    int status = 0;
+    if (char* name = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status)) {
+      std::string text = name;
+      std::free(name);
+      return text;
+    }
+#endif
+    return type.name();
+  }
+
+  static std::string text(const std::vector<Failure>& failures, std::size_t shards) {
+    std::string text = "forward failed on " + std::to_string(failures.size()) + " of " + std::to_string(shards) +
+                       (shards == 1 ? " replica" : " replicas");
+    for (const Failure& failure : failures) {
+      const std::string where = " in replica " + std::to_string(failure.shard) + " on device " +
+                                to_string(failure.device) + ", rows " + to_string(failure.rows);
+      try {
+        std::rethrow_exception(failure.exception);
+      } catch (const std::exception& e) {
+        text += "\n  Caught " + type_name(typeid(e)) + where + ": " + e.what();
+      } catch (...) {
+        text += "\n  Caught an exception that is no std::exception" + where;
+      }
+    }
+    return text;
+  }
+
+  std::vector<Failure> failures_;
+};
+
+}  // namespace fanout::inline v0

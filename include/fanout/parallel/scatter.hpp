@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/vector_leaf.hpp>
+#include <fanout/parallel/broadcast.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+#include <fanout/tree/rebind.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// How an argument of type X is split. `visit(x, path, f)` calls `f(rows, path)` for each array that is split;
+/// `piece(x, rows, memory, path)` is what the shard with these rows is handed. This one, for whatever holds no array: the
+/// value itself, to everyone.
+template <class X>
+struct Splitting {
+  using piece_type = const X&;
+  template <class F>
+  static void visit(const X&, const LeafPath&, F&) {}
+  static const X& piece(const X& x, RowRange, const MemorySpace&, const LeafPath&) { return x; }
+};
+
+template <class X>
+using piece_t = typename Splitting<std::remove_cvref_t<X>>::piece_type;
+
+template <class X>
+struct Splitting<Broadcast<X>> {
+  using piece_type = const std::remove_reference_t<X>&;
+  template <class F>
+  static void visit(const Broadcast<X>&, const LeafPath&, F&) {}
+  static piece_type piece(const Broadcast<X>& x, RowRange, const MemorySpace&, const LeafPath&) { return x.value; }
+};
+
+template <ArrayLeaf X>
+struct Splitting<X> {
+  using piece_type = typename leaf_traits<X>::piece_type;
+  template <class F>
+  static void visit(const X& x, const LeafPath& path, F& f) {
+    f(leaf_traits<X>::rows(x), path);
+  }
+  static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+    piece_type piece = leaf_traits<X>::piece(x, rows.begin, rows.end);
+    if constexpr (requires { piece.space(); }) {
+      if (!(piece.space() == space)) {
+        throw DeviceMismatch(explain({.what = "an argument lies in the wrong memory",
+                                      .where = to_string(path),
+                                      .expected = to_string(space),
+                                      .found = to_string(piece.space()),
+                                      .advice = "copy it there first"}));
+      }
+    }
+    return piece;
+  }
+};
+
+// Containers with an array in them are rebuilt around the pieces.
+
+template <class X>
+concept SplitDict = DictNode<X> && HasArrayLeaf<X>;
+template <class X>
+concept SplitMap = MapNode<X> && HasArrayLeaf<X> && !SplitDict<X>;
+template <class X>
+concept SplitVector = VectorNode<X> && HasArrayLeaf<X> && !SplitMap<X>;
+template <class X>
+concept SplitOptional = OptionalNode<X> && HasArrayLeaf<X> && !SplitVector<X> && !SplitMap<X>;
+template <class X>
+concept SplitTuple = TupleNode<X> && HasArrayLeaf<X>;
+
+template <class... K, class... T>
+  requires SplitDict<Dict<Entry<K, T>...>>
+struct Splitting<Dict<Entry<K, T>...>> {
+  using X = Dict<Entry<K, T>...>;
+  using piece_type = Dict<Entry<K, piece_t<T>>...>;
+  template <class F>
+  static void visit(const X& x, const LeafPath& path, F& f) {
+    (Splitting<T>::visit(x[K{}], LeafPath(path, K::name()), f), ...);
+  }
+  static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+    return {std::tuple<piece_t<T>...>{Splitting<T>::piece(x[K{}], rows, space, LeafPath(path, K::name()))...}};
+  }
+};
+
+template <SplitTuple X>
+struct Splitting<X> {
+  template <std::size_t I>
+  using element_t = std::remove_cvref_t<std::tuple_element_t<I, X>>;
+  template <class Indices>
+  struct pieces_of;
+  template <std::size_t... I>
+  struct pieces_of<std::index_sequence<I...>> {
+    using type = rebind_tuple_t<X, piece_t<element_t<I>>...>;
+    template <class F>
+    static void visit(const X& x, const LeafPath& path, F& f) {
+      (Splitting<element_t<I>>::visit(std::get<I>(x), LeafPath(path, I), f), ...);
+    }
+    static type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+      return type{Splitting<element_t<I>>::piece(std::get<I>(x), rows, space, LeafPath(path, I))...};
+    }
+  };
+  using pieces = pieces_of<std::make_index_sequence<std::tuple_size_v<X>>>;
+  using piece_type = typename pieces::type;
+
+  template <class F>
+  static void visit(const X& x, const LeafPath& path, F& f) {
+    pieces::visit(x, path, f);
+  }
+  static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+    return pieces::piece(x, rows, space, path);
+  }
+};
+
+template <SplitMap X>
+struct Splitting<X> {
+  using T = typename X::mapped_type;
+  using piece_type = rebind_map_t<X, piece_t<T>>;
+  template <class F>
+  static void visit(const X& x, const LeafPath& path, F& f) {
+    std::size_t position = 0;
+    for (const auto& [key, value] : x) {
+      Splitting<T>::visit(value, LeafPath::at_key(path, key_text(key, position++)), f);
+    }
+  }
+  static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+    piece_type pieces;
+    std::size_t position = 0;
+    for (const auto& [key, value] : x) {
+      pieces.emplace(key, Splitting<T>::piece(value, rows, space, LeafPath::at_key(path, key_text(key, position++))));
+    }
+    return pieces;
+  }
+};
+
+template <SplitVector X>
+struct Splitting<X> {
+  using T = typename X::value_type;
+  using piece_type = rebind_element_t<X, piece_t<T>>;
+  template <class F>
+  static void visit(const X& x, const LeafPath& path, F& f) {
+    for (std::size_t i = 0; i < x.size(); ++i) Splitting<T>::visit(x[i], LeafPath(path, i), f);
+  }
+  static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+    piece_type pieces;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      pieces.push_back(Splitting<T>::piece(x[i], rows, space, LeafPath(path, i)));
+    }
+    return pieces;
+  }
+};
+
+template <SplitOptional X>
+struct Splitting<X> {
+  using T = typename X::value_type;
+  using piece_type = rebind_element_t<X, piece_t<T>>;
+  template <class F>
+  static void visit(const X& x, const LeafPath& path, F& f) {
+    if (x.has_value()) Splitting<T>::visit(*x, path, f);
+  }
+  static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+    if (!x.has_value()) return {};
+    return piece_type(Splitting<T>::piece(*x, rows, space, path));
+  }
+};
+
+/// Counts the rows of the first array, and notes whether all others have as many.
+struct CountRows {
+  std::optional<std::size_t> rows = {};
+  bool agree = true;
+
+  void operator()(std::size_t found, const LeafPath&) {
+    if (!rows) rows = found;
+    agree = agree && found == *rows;
+  }
+};
+
+/// Finds the first array that has not as many rows as the one before all others, and throws with the places of both.
+struct RefuseRows {
+  std::optional<std::size_t> rows = {};
+  std::string first = {};
+
+  void operator()(std::size_t found, const LeafPath& path) {
+    if (!rows) {
+      rows = found;
+      first = to_string(path);
+    } else if (found != *rows) {
+      throw ShapeMismatch(explain({.what = "arguments have different numbers of rows",
+                                   .where = first + " and " + to_string(path),
+                                   .expected = "as many rows in every array that is split",
+                                   .found = std::to_string(*rows) + " and " + std::to_string(found),
+                                   .advice = "pass broadcast(x) for what every replica needs whole"}));
+    }
+  }
+};
+
+template <class F, std::size_t... I, class... Args>
+void visit_arrays(F& f, std::index_sequence<I...>, const Args&... args) {
+  [[maybe_unused]] constexpr LeafPath input("input");
+  (Splitting<Args>::visit(args, LeafPath(input, I), f), ...);
+}
+
+template <std::size_t... I, class... Args>
+std::tuple<piece_t<Args>...> scatter_arguments([[maybe_unused]] RowRange rows,
+                                               [[maybe_unused]] const MemorySpace& space, std::index_sequence<I...>,
+                                               const Args&... args) {
+  [[maybe_unused]] constexpr LeafPath input("input");
+  return {Splitting<Args>::piece(args, rows, space, LeafPath(input, I))...};
+}
+
+}  // namespace detail
+
+/// The rows of one call: what the arrays among the arguments agree on; none if there is no array to split. Throws
+/// ShapeMismatch, naming two that do not agree.
+template <class... Args>
+std::optional<std::size_t> batch_rows(const Args&... args) {
+  constexpr std::index_sequence_for<Args...> indices;
+  detail::CountRows count;
+  detail::visit_arrays(count, indices, args...);
+  if (!count.agree) {
+    detail::RefuseRows refuse;
+    detail::visit_arrays(refuse, indices, args...);
+  }
+  return count.rows;
+}
+
+/// What one shard is handed of the arguments of a call, as a tuple: rows of the arrays, in place, and references to the rest.
+/// The pieces borrow from the arguments. Throws DeviceMismatch for an array outside of `space`.
+template <class... Args>
+std::tuple<detail::piece_t<Args>...> scatter(const Shard& shard, const MemorySpace& space, const Args&... args) {
+  return detail::scatter_arguments(shard.rows, space, std::index_sequence_for<Args...>{}, args...);
+}
+
+/// What each shard of the plan is handed, in row order; for host memory. Throws ShapeMismatch if the arguments do not have
+/// the plan's rows.
+template <class... Args>
+std::vector<std::tuple<detail::piece_t<Args>...>> scatter(const Plan& plan, const Args&... args) {
+  if (const auto rows = batch_rows(args...); rows && *rows != plan.rows()) {
+    throw ShapeMismatch(explain({.what = "a plan for other arguments",
+                                 .where = "scatter",
+                                 .expected = std::to_string(plan.rows()) + " rows",
+                                 .found = std::to_string(*rows)}));
+  }
+  std::vector<std::tuple<detail::piece_t<Args>...>> pieces;
+  pieces.reserve(plan.size());
+  for (const Shard& shard : plan) pieces.push_back(scatter(shard, host_memory, args...));
+  return pieces;
+}
+
+}  // namespace fanout::inline v0

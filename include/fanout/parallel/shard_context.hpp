@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+#include <fanout/device/host_device.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/scratch.hpp>
+#include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/context.hpp>
+#include <fanout/parallel/random_stream.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout::inline v0 {
+
+/// The context of one run of one shard on a device of kind D.
+template <Device D>
+class ShardContext {
+ public:
+  ShardContext(const D& device, CallFrame& call, std::size_t shard, Scratch& scratch) noexcept
+      : device_(device), call_(call), scratch_(scratch), shard_(shard) {}
+  ShardContext(const ShardContext&) = delete;
+  ShardContext& operator=(const ShardContext&) = delete;
+
+  const D& device() const noexcept { return device_; }
+  std::size_t rank() const noexcept { return shard_; }
+  std::size_t size() const noexcept { return call_.plan.size(); }
+  RowRange rows() const noexcept { return call_.plan[shard_].rows; }
+
+  RandomStream random(std::size_t row) const noexcept { return {call_.seed, call_.number, rows().begin + row}; }
+
+  struct Claim {
+    OutputBuffer& buffer;
+    RowRange rows;  ///< of the buffer
+  };
+  Claim claim_output(std::size_t row_bytes) {
+    const std::size_t n = outputs_++;
+    if (device_.memory().space == call_.target.space) {
+      OutputBuffer& shared = call_.outputs.get(n, call_.target, call_.plan.rows(), row_bytes);
+      if (shared.row_bytes() == row_bytes) return {shared, rows()};
+    }
+    // Another memory, or shards that ask in different orders: this one's rows stand alone, and gather copies them.
+    return {scratch_.make_buffer(device_.memory(), rows().size(), row_bytes), {0, rows().size()}};
+  }
+
+  void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
+
+ private:
+  const D& device_;
+  CallFrame& call_;
+  Scratch& scratch_;
+  std::size_t shard_;
+  std::size_t outputs_ = 0;
+};
+static_assert(Context<ShardContext<HostDevice>>);
+
+}  // namespace fanout::inline v0

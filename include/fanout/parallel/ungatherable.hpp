@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/reduced.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+// What cannot be gathered: the first such type and where it stands, for the compiler to print.
+
+namespace detail {
+
+template <std::size_t I>
+struct Element {};
+struct EachValue {};
+template <class... Steps>
+struct LeafAt {};
+template <class Type, class Place>
+struct Ungatherable {};
+
+/// Of several findings, the first that is not void.
+template <class... Findings>
+struct first_finding {
+  using type = void;
+};
+template <class First, class... Rest>
+struct first_finding<First, Rest...> {
+  using type = First;
+};
+template <class... Rest>
+struct first_finding<void, Rest...> : first_finding<Rest...> {};
+
+template <class Rule, class X, class Place>
+struct find_ungatherable;
+
+template <class Rule, class X, class Place>
+using find_ungatherable_t = typename find_ungatherable<Rule, std::remove_cvref_t<X>, Place>::type;
+
+template <class Rule, class X, class Place>
+struct find_ungatherable {
+  using type = Ungatherable<X, Place>;
+};
+template <class Rule, class X, class Place>
+  requires Gatherable<Rule, X>
+struct find_ungatherable<Rule, X, Place> {
+  using type = void;
+};
+template <class Outer, class Rule, class X, class Place>
+  requires(!Gatherable<Rule, X>)
+struct find_ungatherable<Outer, Reduced<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
+template <class Rule, class... K, class... T, class... Steps>
+  requires(!(Gatherable<Rule, T> && ...))
+struct find_ungatherable<Rule, Dict<Entry<K, T>...>, LeafAt<Steps...>>
+    : first_finding<find_ungatherable_t<Rule, T, LeafAt<Steps..., K>>...> {};
+template <class Rule, class X, class Place, class Indices>
+struct find_in_tuple;
+template <class Rule, class X, class... Steps, std::size_t... I>
+struct find_in_tuple<Rule, X, LeafAt<Steps...>, std::index_sequence<I...>>
+    : first_finding<find_ungatherable_t<Rule, std::tuple_element_t<I, X>, LeafAt<Steps..., Element<I>>>...> {};
+template <class Rule, TupleNode X, class... Steps>
+  requires(!Gatherable<Rule, X>)
+struct find_ungatherable<Rule, X, LeafAt<Steps...>>
+    : find_in_tuple<Rule, X, LeafAt<Steps...>, std::make_index_sequence<std::tuple_size_v<X>>> {};
+template <class Rule, MapNode X, class... Steps>
+  requires(!Gatherable<Rule, X>)
+struct find_ungatherable<Rule, X, LeafAt<Steps...>>
+    : find_ungatherable<Rule, typename X::mapped_type, LeafAt<Steps..., EachValue>> {};
+template <class Rule, class X, class... Steps>
+  requires((VectorNode<X> || OptionalNode<X>)&&!MapNode<X> && !ArrayLeaf<X> && !Gatherable<Rule, X>)
+struct find_ungatherable<Rule, X, LeafAt<Steps...>>
+    : find_ungatherable<Rule, typename X::value_type, LeafAt<Steps..., EachValue>> {};
+
+template <class Type>
+inline constexpr bool can_be_gathered = false;
+template <>
+inline constexpr bool can_be_gathered<void> = true;
+
+}  // namespace detail
+}  // namespace fanout::inline v0

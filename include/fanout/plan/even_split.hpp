@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/split.hpp>
+
+namespace fanout::inline v0 {
+
+/// The default: shards whose sizes differ by at most one, the larger ones first. With fewer rows than devices the surplus
+/// devices stay idle; with no rows each device gets an empty shard.
+struct EvenSplit {
+  constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
+    Plan plan;
+    const std::size_t shards = rows == 0 || rows > devices ? devices : rows;
+    const std::size_t size = rows / shards;
+    const std::size_t larger = rows % shards;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < shards; ++i) {
+      const std::size_t end = begin + size + (i < larger ? 1 : 0);
+      plan.add({.rows = {begin, end}, .device = i});
+      begin = end;
+    }
+    return plan;
+  }
+};
+static_assert(Split<EvenSplit>);
+
+}  // namespace fanout::inline v0

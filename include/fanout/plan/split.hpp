@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include <fanout/plan/plan.hpp>
+
+namespace fanout::inline v0 {
+
+/// How `[0, rows)` is shared out. A split policy is a copyable object with a const call operator.
+///
+/// 1. `split(rows, devices)` returns shards in row order that cover [0, rows); devices >= 1.
+/// 2. It depends on its arguments and its own value alone: the same call has the same plan.
+/// 3. With no rows every device gets one empty shard, so that every replica says what it returns for no rows.
+template <class S>
+concept Split = std::copyable<S> && requires(const S& split, std::size_t rows, std::size_t devices) {
+  { split(rows, devices) } -> std::convertible_to<Plan>;
+};
+
+}  // namespace fanout::inline v0

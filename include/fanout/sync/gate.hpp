@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/futex.hpp>
+
+namespace fanout::inline v0 {
+
+/// Many may be inside at once, or one who has closed it is alone. Entering an open gate is one compare-and-swap. Those who
+/// were inside in other threads when the process forked are gone in the child.
+class Gate {
+ public:
+  /// Goes in; waits while the gate is closed.
+  void enter() noexcept {
+    for (;;) {
+      const std::uint32_t turn = turn_.load(std::memory_order_acquire);
+      std::uint64_t seen = current();
+      if ((seen & closed) == 0) {
+        if (word_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
+      } else {
+        park(turn_, turn);
+      }
+    }
+  }
+
+  void leave() noexcept {
+    const std::uint64_t before = word_.fetch_sub(1, std::memory_order_acq_rel);
+    if ((before & closed) != 0 && (before & inside) == 1) signal();
+  }
+
+  /// Closes the gate behind those inside, then waits until they have left.
+  void close() noexcept {
+    for (bool mine = false;;) {
+      const std::uint32_t turn = turn_.load(std::memory_order_acquire);
+      std::uint64_t seen = current();
+      if (!mine && (seen & closed) == 0) {
+        mine = word_.compare_exchange_weak(seen, seen | closed, std::memory_order_acquire);
+      } else if (mine && (seen & inside) == 0) {
+        return;
+      } else {
+        park(turn_, turn);
+      }
+    }
+  }
+
+  void open() noexcept {
+    word_.fetch_and(~closed, std::memory_order_release);
+    signal();
+  }
+
+ private:
+  static constexpr std::uint64_t inside = 0x7fffffffU;
+  static constexpr std::uint64_t closed = 0x80000000U;
+
+  /// The word as it counts in this process: what was inside before a fork is not.
+  std::uint64_t current() noexcept {
+    std::uint64_t seen = word_.load(std::memory_order_acquire);
+    const std::uint64_t epoch = std::uint64_t{fork_epoch()} << 32U;
+    while ((seen & ~std::uint64_t{0xffffffffU}) != epoch) {
+      if (word_.compare_exchange_weak(seen, epoch, std::memory_order_acquire)) return epoch;
+    }
+    return seen;
+  }
+
+  void signal() noexcept {
+    turn_.fetch_add(1, std::memory_order_release);
+    unpark_all(turn_);
+  }
+
+  std::atomic<std::uint64_t> word_{std::uint64_t{fork_epoch()} << 32U};
+  std::atomic<std::uint32_t> turn_{0};
+};
+
+}  // namespace fanout::inline v0

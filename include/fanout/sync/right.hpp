@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/futex.hpp>
+
+namespace fanout::inline v0 {
+
+/// The right to something that one thread at a time may have: a device, a replica with state. Taking a free one is one
+/// compare-and-swap. A right held by another thread when the process forked is free in the child.
+class Right {
+ public:
+  /// Takes the right if it is free. Does not wait.
+  bool try_take() noexcept { return take_free(held); }
+
+  /// Takes the right, waiting for it if another thread has it.
+  void take() noexcept {
+    if (take_free(held)) return;
+    // From here on the word says that someone may sleep, so that give() wakes; the one who takes it keeps saying so,
+    // since others may sleep still.
+    while (!take_free(held_and_wanted)) {
+      std::uint32_t seen = word_.load(std::memory_order_relaxed);
+      const std::uint32_t wanted = now() | held_and_wanted;
+      if (seen == (now() | held) && word_.compare_exchange_strong(seen, wanted, std::memory_order_relaxed)) {
+        seen = wanted;
+      }
+      if (seen == wanted) park(word_, wanted);
+    }
+  }
+
+  /// Gives the right back and wakes those who wait for it.
+  void give() noexcept {
+    if ((word_.exchange(now() | free, std::memory_order_release) & 3U) == held_and_wanted) unpark_all(word_);
+  }
+
+ private:
+  static constexpr std::uint32_t free = 0;
+  static constexpr std::uint32_t held = 1;
+  static constexpr std::uint32_t held_and_wanted = 2;
+
+  static std::uint32_t now() noexcept { return fork_epoch() << 2U; }
+
+  bool take_free(std::uint32_t as) noexcept {
+    std::uint32_t seen = word_.load(std::memory_order_relaxed);
+    while ((seen & 3U) == free || (seen & ~3U) != now()) {
+      if (word_.compare_exchange_weak(seen, now() | as, std::memory_order_acquire, std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  std::atomic<std::uint32_t> word_{free};
+};
+
+/// Holds a right for as long as it lives.
+class HeldRight {
+ public:
+  explicit HeldRight(Right& right) noexcept : right_(right) { right_.take(); }
+  HeldRight(const HeldRight&) = delete;
+  HeldRight& operator=(const HeldRight&) = delete;
+  ~HeldRight() { right_.give(); }
+
+ private:
+  Right& right_;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/tree/key.hpp>
+
+namespace fanout::inline v0 {
+
+/// A map whose keys are part of its type, so that each value has its own type and a misspelt key does not compile.
+/// Made by dict(); an aggregate of its values, in the order they were given.
+template <class... Entries>
+struct Dict;
+
+namespace detail {
+
+template <class K, class... Entries>
+constexpr std::size_t position_of_key() {
+  constexpr bool same[] = {std::is_same_v<K, typename Entries::key_type>..., false};
+  std::size_t i = 0;
+  while (i < sizeof...(Entries) && !same[i]) ++i;
+  return i;
+}
+
+template <class... Entries>
+constexpr bool keys_differ() {
+  constexpr std::size_t positions[] = {position_of_key<typename Entries::key_type, Entries...>()..., 0};
+  for (std::size_t i = 0; i < sizeof...(Entries); ++i) {
+    if (positions[i] != i) return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+template <class... K, class... T>
+struct Dict<Entry<K, T>...> {
+  static_assert(detail::keys_differ<Entry<K, T>...>(), "fanout: a dict has each key once");
+
+  std::tuple<T...> values;
+
+  template <class Wanted>
+  static constexpr bool contains(Wanted = {}) noexcept {
+    return (std::is_same_v<Wanted, K> || ...);
+  }
+  static constexpr std::size_t size() noexcept { return sizeof...(K); }
+
+  template <char... Letters>
+  constexpr auto& operator[](Key<Letters...> key) & {
+    return std::get<index(key)>(values);
+  }
+  template <char... Letters>
+  constexpr const auto& operator[](Key<Letters...> key) const& {
+    return std::get<index(key)>(values);
+  }
+  template <char... Letters>
+  constexpr auto&& operator[](Key<Letters...> key) && {
+    return std::get<index(key)>(std::move(values));
+  }
+
+  friend constexpr bool operator==(const Dict&, const Dict&) = default;
+
+ private:
+  template <class Wanted>
+  static constexpr std::size_t index(Wanted) {
+    static_assert(contains(Wanted{}), "fanout: this dict has no such key");
+    return detail::position_of_key<Wanted, Entry<K, T>...>();
+  }
+};
+
+/// `dict("image"_k = x, "noise"_k = y)`: owns copies of the values (or what was moved in).
+template <class... K, class... T>
+constexpr Dict<Entry<K, T>...> dict(Entry<K, T>... entries) {
+  return {std::tuple<T...>{std::move(entries.value)...}};
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+namespace fanout::inline v0 {
+
+/// Makes a type an array leaf: what is split by rows on the way in and concatenated by rows on the way out. A
+/// specialisation says
+///
+/// 1. `using piece_type`: what one shard is handed, a value that borrows (`View<const float, 2>`);
+/// 2. `static std::size_t rows(const X&)`: the extent of axis 0;
+/// 3. `static piece_type piece(const X&, std::size_t begin, std::size_t end)`: rows [begin, end), without a copy where the
+///    memory is within reach of the one who asks.
+///
+/// How a type is gathered stands in gather_traits.
+template <class X>
+struct leaf_traits;
+
+/// A type with leaf_traits.
+template <class X>
+concept ArrayLeaf = requires(const X& x) {
+  typename leaf_traits<X>::piece_type;
+  { leaf_traits<X>::rows(x) } -> std::same_as<std::size_t>;
+  { leaf_traits<X>::piece(x, std::size_t{}, std::size_t{}) } -> std::same_as<typename leaf_traits<X>::piece_type>;
+};
+
+/// True for a type that counts as one number though it is not arithmetic: half, bfloat16. Specialise it to add one.
+template <class X>
+inline constexpr bool enable_scalar = false;
+
+/// One number: arithmetic types, enums, complex numbers, and what enable_scalar adds.
+template <class X>
+concept Scalar = std::is_arithmetic_v<X> || std::is_enum_v<X> || enable_scalar<X> ||
+    (std::is_trivially_copyable_v<X>&& requires(const X& x) {
+      { x.real() } -> std::same_as<typename X::value_type>;
+      { x.imag() } -> std::same_as<typename X::value_type>;
+    });
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/tree/dict.hpp>
+#include <fanout/tree/leaf.hpp>
+
+namespace fanout::inline v0 {
+
+// What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be included.
+// A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, optional, tuple.
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_dict = false;
+template <class... Entries>
+inline constexpr bool is_dict<Dict<Entries...>> = true;
+
+}  // namespace detail
+
+/// Text: converts to a string_view and owns what it shows.
+template <class X>
+concept StringNode = !ArrayLeaf<X> && std::convertible_to<const X&, std::string_view> && requires {
+  typename X::value_type;
+};
+
+template <class X>
+concept DictNode = detail::is_dict<X>;
+
+/// A map from keys to trees: `std::map`, `std::unordered_map` and what looks like them.
+template <class X>
+concept MapNode = !ArrayLeaf<X> && requires(const X& map, const typename X::key_type& key) {
+  typename X::mapped_type;
+  map.find(key) == map.end();
+  { map.size() } -> std::convertible_to<std::size_t>;
+};
+
+/// A vector of trees: something that grows at its end and is indexed.
+template <class X>
+concept VectorNode = !ArrayLeaf<X> && !StringNode<X> && requires(X & vector, typename X::value_type&& value) {
+  vector.push_back(static_cast<typename X::value_type&&>(value));
+  vector[std::size_t{0}];
+  { vector.size() } -> std::convertible_to<std::size_t>;
+};
+
+/// One tree or none.
+template <class X>
+concept OptionalNode = !ArrayLeaf<X> && requires(const X& optional) {
+  typename X::value_type;
+  { optional.has_value() } -> std::convertible_to<bool>;
+  *optional;
+};
+
+/// A fixed number of trees: tuple, pair, array.
+template <class X>
+concept TupleNode = !ArrayLeaf<X> && requires {
+  std::tuple_size<X>::value;
+};
+
+namespace detail {
+
+template <class X>
+constexpr bool has_array_leaf();
+
+template <class X, std::size_t... I>
+constexpr bool any_element_has_array_leaf(std::index_sequence<I...>) {
+  return (has_array_leaf<std::remove_cvref_t<std::tuple_element_t<I, X>>>() || ...);
+}
+
+template <class... K, class... T>
+constexpr bool any_entry_has_array_leaf(const Dict<Entry<K, T>...>*) {
+  return (has_array_leaf<T>() || ...);
+}
+
+template <class X>
+constexpr bool has_array_leaf() {
+  if constexpr (ArrayLeaf<X>) {
+    return true;
+  } else if constexpr (DictNode<X>) {
+    return any_entry_has_array_leaf(static_cast<const X*>(nullptr));
+  } else if constexpr (MapNode<X>) {
+    return has_array_leaf<typename X::mapped_type>();
+  } else if constexpr (VectorNode<X> || OptionalNode<X>) {
+    return has_array_leaf<typename X::value_type>();
+  } else if constexpr (TupleNode<X>) {
+    return any_element_has_array_leaf<X>(std::make_index_sequence<std::tuple_size_v<X>>{});
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+/// A tree with at least one array in it, by its type: an empty vector of tensors counts.
+template <class X>
+concept HasArrayLeaf = detail::has_array_leaf<X>();
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+template <class X, class... T>
+struct rebind_tuple;
+template <template <class...> class C, class... Old, class... T>
+struct rebind_tuple<C<Old...>, T...> {
+  using type = C<T...>;
+};
+template <template <class, std::size_t> class C, class Old, std::size_t N, class First, class... T>
+struct rebind_tuple<C<Old, N>, First, T...> {
+  using type = C<First, N>;  // all elements of an array have one type
+};
+template <template <class, std::size_t> class C, class Old>
+struct rebind_tuple<C<Old, 0>> {
+  using type = C<Old, 0>;
+};
+
+template <class X, class T>
+struct rebind_element;
+template <template <class...> class C, class Old, class... Rest, class T>
+struct rebind_element<C<Old, Rest...>, T> {
+  using type = C<T>;
+};
+
+// A map keeps its order or its hash; its allocator is the default one.
+template <class X, class T>
+struct rebind_map;
+template <template <class...> class C, class K, class Old, class Order, class Allocator, class T>
+struct rebind_map<C<K, Old, Order, Allocator>, T> {
+  using type = C<K, T, Order>;
+};
+template <template <class...> class C, class K, class Old, class Hash, class Equal, class Allocator, class T>
+struct rebind_map<C<K, Old, Hash, Equal, Allocator>, T> {
+  using type = C<K, T, Hash, Equal>;
+};
+
+}  // namespace detail
+
+/// The tuple, pair or array X with elements of these types.
+template <class X, class... T>
+using rebind_tuple_t = typename detail::rebind_tuple<X, T...>::type;
+
+/// The vector or optional X with elements of type T.
+template <class X, class T>
+using rebind_element_t = typename detail::rebind_element<X, T>::type;
+
+/// The map X with values of type T.
+template <class X, class T>
+using rebind_map_t = typename detail::rebind_map<X, T>::type;
+
+}  // namespace fanout::inline v0

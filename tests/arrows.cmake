@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# cmake -D root=<repository> -P arrows.cmake
+#
+# Passes if the includes inside the library point downwards only, from folder to folder, and in no circle.
+
+cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
+
+# Which folders each folder may include, besides itself. `umbrella` is fanout.hpp and its like.
+set(below_base "")
+set(below_sync base)
+set(below_tree base)
+set(below_plan base)
+set(below_memory base sync tree plan)
+set(below_device base sync tree plan memory)
+set(below_parallel base sync tree plan memory device)
+set(below_cuda base sync memory device)  # plugs in at the side
+set(below_umbrella base sync tree plan memory device parallel cuda)
+
+function(level_of file result)
+  string(REGEX MATCH "^[^/]+/" folder "${file}")
+  if(folder)
+    string(REPLACE "/" "" folder "${folder}")
+  else()
+    set(folder umbrella)
+  endif()
+  set(${result} "${folder}" PARENT_SCOPE)
+endfunction()
+
+set(errors)
+file(GLOB_RECURSE files RELATIVE "${root}/include/fanout"
+  "${root}/include/fanout/*.hpp" "${root}/include/fanout/*.cuh")
+foreach(file IN LISTS files)
+  level_of("${file}" level)
+  if(NOT DEFINED below_${level})
+    string(APPEND errors "${file}: the folder ${level} has no place in tests/arrows.cmake yet\n")
+  endif()
+
+  file(STRINGS "${root}/include/fanout/${file}" lines REGEX "^[ \t]*#[ \t]*include[ \t]*(\"|<fanout/)")
+  set(includes_${file})
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "<fanout/([^>]+)>")
+      string(APPEND errors "${file}: ${line}: the library's headers are included as <fanout/...>\n")
+      continue()
+    endif()
+    set(included "${CMAKE_MATCH_1}")
+    level_of("${included}" other)
+    if(NOT included IN_LIST files)
+      string(APPEND errors "${file} includes ${included}, which does not exist\n")
+    elseif(other STREQUAL "umbrella" AND NOT level STREQUAL "umbrella")
+      string(APPEND errors "${file} includes the umbrella ${included}: nothing inside may\n")
+    elseif(NOT other STREQUAL level AND NOT other IN_LIST below_${level})
+      string(APPEND errors "${file} includes ${included}: ${level} may not know ${other}\n")
+    endif()
+    list(APPEND includes_${file} "${included}")
+  endforeach()
+endforeach()
+
+# Circles: take away files that include nothing that is left, until nothing changes. What stays is a
+# circle, or above one.
+set(left ${files})
+set(changed TRUE)
+while(changed)
+  set(changed FALSE)
+  foreach(file IN LISTS left)
+    set(waits FALSE)
+    foreach(included IN LISTS includes_${file})
+      if(included IN_LIST left)
+        set(waits TRUE)
+      endif()
+    endforeach()
+    if(NOT waits)
+      list(REMOVE_ITEM left "${file}")
+      set(changed TRUE)
+    endif()
+  endforeach()
+endwhile()
+if(left)
+  list(JOIN left ", " left)
+  string(APPEND errors "these include each other in a circle, or include such: ${left}\n")
+endif()
+
+list(LENGTH files count)
+if(errors)
+  message(NOTICE "${errors}")
+  message(FATAL_ERROR "the headers above break the order of the folders")
+endif()
+message(STATUS "${count} headers, all arrows point downwards")

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# cmake -D compiler=... -D include=... -D source=... -P check.cmake
+#
+# Passes if `source` is refused with the text of its `// expect:` comment, and compiles when
+# FANOUT_CONTROL is defined: so nothing but what is meant can be what fails.
+
+cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
+
+file(READ "${source}" text)
+if(NOT text MATCHES "// expect: ([^\n]+)")
+  message(FATAL_ERROR "${source} has no line `// expect: <text of the error>`")
+endif()
+set(expected "${CMAKE_MATCH_1}")
+
+# The C locale: else a quotation mark in a message depends on the machine.
+set(command "${CMAKE_COMMAND}" -E env LC_ALL=C "${compiler}" -std=c++20 "-I${include}" -fsyntax-only
+    -fdiagnostics-color=never -fmessage-length=0)
+
+execute_process(COMMAND ${command} -DFANOUT_CONTROL "${source}" RESULT_VARIABLE status
+                OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT status EQUAL 0)
+  message(NOTICE "${output}")
+  message(FATAL_ERROR "with FANOUT_CONTROL, ${source} should compile")
+endif()
+
+execute_process(COMMAND ${command} "${source}" RESULT_VARIABLE status
+                OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(status EQUAL 0)
+  message(FATAL_ERROR "${source} compiles, and should not")
+endif()
+string(FIND "${output}" "${expected}" found)
+if(found EQUAL -1)
+  message(NOTICE "${output}")
+  message(FATAL_ERROR "${source} is refused, but not with the words\n  ${expected}")
+endif()
