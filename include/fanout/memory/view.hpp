@@ -46,6 +46,12 @@ class View {
       const View<U, R>& other) noexcept  // NOLINT(google-explicit-constructor): as T* to const T*
       : View(other.data(), other.extents(), other.space()) {}
 
+  /// A span of host memory, as an array of one axis.
+  template <class U, std::size_t N>
+    requires(R == 1 && std::convertible_to<std::span<U, N>, std::span<T>>)
+  View(std::span<U, N> elements) noexcept  // NOLINT(google-explicit-constructor): both borrow
+      : View(elements.data(), Extents<1>{elements.size()}) {}
+
   /// A vector or an array in host memory, as its elements in a row.
   template <class Range>
     requires(R == 1 && std::convertible_to<Range&, std::span<T>> && !requires { Range::rank; })

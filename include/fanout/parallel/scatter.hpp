@@ -20,19 +20,17 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
+#include <fanout/tree/visit_arrays.hpp>
 
 namespace fanout::inline v0 {
 
 namespace detail {
 
-/// How an argument of type X is split. `visit(x, path, f)` calls `f(rows, path)` for each array that is split;
-/// `piece(x, rows, memory, path)` is what the shard with these rows is handed. This one, for whatever holds no array: the
-/// value itself, to everyone.
+/// How an argument of type X is split: `piece(x, rows, memory, path)` is what the shard with these rows is handed. This one
+/// is for whatever holds no array: the value itself, to everyone.
 template <class X>
 struct Splitting {
   using piece_type = const X&;
-  template <class F>
-  static void visit(const X&, const LeafPath&, F&) {}
   static const X& piece(const X& x, RowRange, const MemorySpace&, const LeafPath&) { return x; }
 };
 
@@ -42,18 +40,12 @@ using piece_t = typename Splitting<std::remove_cvref_t<X>>::piece_type;
 template <class X>
 struct Splitting<Broadcast<X>> {
   using piece_type = const std::remove_reference_t<X>&;
-  template <class F>
-  static void visit(const Broadcast<X>&, const LeafPath&, F&) {}
   static piece_type piece(const Broadcast<X>& x, RowRange, const MemorySpace&, const LeafPath&) { return x.value; }
 };
 
 template <ArrayLeaf X>
 struct Splitting<X> {
   using piece_type = typename leaf_traits<X>::piece_type;
-  template <class F>
-  static void visit(const X& x, const LeafPath& path, F& f) {
-    f(leaf_traits<X>::rows(x), path);
-  }
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     piece_type piece = leaf_traits<X>::piece(x, rows.begin, rows.end);
     if constexpr (requires { piece.space(); }) {
@@ -69,10 +61,21 @@ struct Splitting<X> {
   }
 };
 
-// Containers with an array in them are rebuilt around the pieces.
+// Containers with an array in them are rebuilt around the pieces; dicts and tuples also for a broadcast() in them.
 
 template <class X>
-concept SplitDict = DictNode<X> && HasArrayLeaf<X>;
+inline constexpr bool has_broadcast = false;
+template <class X>
+inline constexpr bool has_broadcast<Broadcast<X>> = true;
+template <class... K, class... T>
+inline constexpr bool has_broadcast<Dict<Entry<K, T>...>> = (has_broadcast<T> || ...);
+template <class... T>
+inline constexpr bool has_broadcast<std::tuple<T...>> = (has_broadcast<std::remove_cvref_t<T>> || ...);
+template <class T, class U>
+inline constexpr bool has_broadcast<std::pair<T, U>> = has_broadcast<std::tuple<T, U>>;
+
+template <class X>
+concept SplitDict = DictNode<X> && (HasArrayLeaf<X> || has_broadcast<X>);
 template <class X>
 concept SplitMap = MapNode<X> && HasArrayLeaf<X> && !SplitDict<X>;
 template <class X>
@@ -80,17 +83,13 @@ concept SplitVector = VectorNode<X> && HasArrayLeaf<X> && !SplitMap<X>;
 template <class X>
 concept SplitOptional = OptionalNode<X> && HasArrayLeaf<X> && !SplitVector<X> && !SplitMap<X>;
 template <class X>
-concept SplitTuple = TupleNode<X> && HasArrayLeaf<X>;
+concept SplitTuple = TupleNode<X> && (HasArrayLeaf<X> || has_broadcast<X>);
 
 template <class... K, class... T>
   requires SplitDict<Dict<Entry<K, T>...>>
 struct Splitting<Dict<Entry<K, T>...>> {
   using X = Dict<Entry<K, T>...>;
   using piece_type = Dict<Entry<K, piece_t<T>>...>;
-  template <class F>
-  static void visit(const X& x, const LeafPath& path, F& f) {
-    (Splitting<T>::visit(x[K{}], LeafPath(path, K::name()), f), ...);
-  }
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     return {std::tuple<piece_t<T>...>{Splitting<T>::piece(x[K{}], rows, space, LeafPath(path, K::name()))...}};
   }
@@ -105,10 +104,6 @@ struct Splitting<X> {
   template <std::size_t... I>
   struct pieces_of<std::index_sequence<I...>> {
     using type = rebind_tuple_t<X, piece_t<element_t<I>>...>;
-    template <class F>
-    static void visit(const X& x, const LeafPath& path, F& f) {
-      (Splitting<element_t<I>>::visit(std::get<I>(x), LeafPath(path, I), f), ...);
-    }
     static type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
       return type{Splitting<element_t<I>>::piece(std::get<I>(x), rows, space, LeafPath(path, I))...};
     }
@@ -116,10 +111,6 @@ struct Splitting<X> {
   using pieces = pieces_of<std::make_index_sequence<std::tuple_size_v<X>>>;
   using piece_type = typename pieces::type;
 
-  template <class F>
-  static void visit(const X& x, const LeafPath& path, F& f) {
-    pieces::visit(x, path, f);
-  }
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     return pieces::piece(x, rows, space, path);
   }
@@ -129,13 +120,6 @@ template <SplitMap X>
 struct Splitting<X> {
   using T = typename X::mapped_type;
   using piece_type = rebind_map_t<X, piece_t<T>>;
-  template <class F>
-  static void visit(const X& x, const LeafPath& path, F& f) {
-    std::size_t position = 0;
-    for (const auto& [key, value] : x) {
-      Splitting<T>::visit(value, LeafPath::at_key(path, key_text(key, position++)), f);
-    }
-  }
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     piece_type pieces;
     std::size_t position = 0;
@@ -150,10 +134,6 @@ template <SplitVector X>
 struct Splitting<X> {
   using T = typename X::value_type;
   using piece_type = rebind_element_t<X, piece_t<T>>;
-  template <class F>
-  static void visit(const X& x, const LeafPath& path, F& f) {
-    for (std::size_t i = 0; i < x.size(); ++i) Splitting<T>::visit(x[i], LeafPath(path, i), f);
-  }
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     piece_type pieces;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -167,10 +147,6 @@ template <SplitOptional X>
 struct Splitting<X> {
   using T = typename X::value_type;
   using piece_type = rebind_element_t<X, piece_t<T>>;
-  template <class F>
-  static void visit(const X& x, const LeafPath& path, F& f) {
-    if (x.has_value()) Splitting<T>::visit(*x, path, f);
-  }
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     if (!x.has_value()) return {};
     return piece_type(Splitting<T>::piece(*x, rows, space, path));
@@ -182,7 +158,9 @@ struct CountRows {
   std::optional<std::size_t> rows = {};
   bool agree = true;
 
-  void operator()(std::size_t found, const LeafPath&) {
+  template <ArrayLeaf A>
+  void operator()(const A& array, const LeafPath&) {
+    const std::size_t found = leaf_traits<A>::rows(array);
     if (!rows) rows = found;
     agree = agree && found == *rows;
   }
@@ -193,7 +171,9 @@ struct RefuseRows {
   std::optional<std::size_t> rows = {};
   std::string first = {};
 
-  void operator()(std::size_t found, const LeafPath& path) {
+  template <ArrayLeaf A>
+  void operator()(const A& array, const LeafPath& path) {
+    const std::size_t found = leaf_traits<A>::rows(array);
     if (!rows) {
       rows = found;
       first = to_string(path);
@@ -208,9 +188,9 @@ struct RefuseRows {
 };
 
 template <class F, std::size_t... I, class... Args>
-void visit_arrays(F& f, std::index_sequence<I...>, const Args&... args) {
+void visit_arguments(F& f, std::index_sequence<I...>, const Args&... args) {
   [[maybe_unused]] constexpr LeafPath input("input");
-  (Splitting<Args>::visit(args, LeafPath(input, I), f), ...);
+  (visit_arrays(args, LeafPath(input, I), f), ...);
 }
 
 template <std::size_t... I, class... Args>
@@ -229,10 +209,10 @@ template <class... Args>
 std::optional<std::size_t> batch_rows(const Args&... args) {
   constexpr std::index_sequence_for<Args...> indices;
   detail::CountRows count;
-  detail::visit_arrays(count, indices, args...);
+  detail::visit_arguments(count, indices, args...);
   if (!count.agree) {
     detail::RefuseRows refuse;
-    detail::visit_arrays(refuse, indices, args...);
+    detail::visit_arguments(refuse, indices, args...);
   }
   return count.rows;
 }

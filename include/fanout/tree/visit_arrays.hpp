@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/tree/dict.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+template <class X, class F>
+void visit_arrays(const X& tree, const LeafPath& path, F&& f);
+
+namespace detail {
+
+template <class... K, class... T, class F>
+void visit_entries(const Dict<Entry<K, T>...>& dict, const LeafPath& path, F& f) {
+  (visit_arrays(dict[K{}], LeafPath(path, K::name()), f), ...);
+}
+
+template <class X, class F, std::size_t... I>
+void visit_elements(const X& tuple, const LeafPath& path, F& f, std::index_sequence<I...>) {
+  (visit_arrays(std::get<I>(tuple), LeafPath(path, I), f), ...);
+}
+
+}  // namespace detail
+
+/// Calls `f(array, path)` for each array leaf of the tree, in its order. Subtrees whose type holds no array are not walked.
+template <class X, class F>
+void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
+  if constexpr (!HasArrayLeaf<X>) {
+    return;
+  } else if constexpr (ArrayLeaf<X>) {
+    f(tree, path);
+  } else if constexpr (DictNode<X>) {
+    detail::visit_entries(tree, path, f);
+  } else if constexpr (MapNode<X>) {
+    std::size_t position = 0;
+    for (const auto& entry : tree) {
+      visit_arrays(entry.second, LeafPath::at_key(path, key_text(entry.first, position++)), f);
+    }
+  } else if constexpr (VectorNode<X>) {
+    for (std::size_t i = 0; i < tree.size(); ++i) visit_arrays(tree[i], LeafPath(path, i), f);
+  } else if constexpr (OptionalNode<X>) {
+    if (tree.has_value()) visit_arrays(*tree, path, f);
+  } else {
+    detail::visit_elements(tree, path, f, std::make_index_sequence<std::tuple_size_v<X>>{});
+  }
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# bash digits.sh PROGRAM DATA [fewer]
+#
+# Checks the example `digits` against reference runs on one device: digits_mlp.csv is PyTorch's, digits_momentum.csv is
+# of a few lines of NumPy that know nothing of fanout. With `fewer`, for slow builds, on fewer numbers of devices.
+set -euo pipefail
+program=$1 data=$2 fewer=${3:-}
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+
+faults=0
+fault() {
+  echo "FAULT: $*"
+  faults=$((faults + 1))
+}
+
+# says WANTED FILE: the file has a line that contains this.
+says() { grep -qF -- "$1" "$2" || fault "expected \"$1\", found: $(cat "$2")"; }
+
+# trains REFERENCE ACCURACY SUMS FLAG...: every loss within 1e-10, and what is printed at the end.
+trains() {
+  local reference=$1 accuracy=$2 sums=$3
+  shift 3
+  echo "digits $*"
+  if ! "$program" --data "$data" --losses "$scratch/losses" "$@" > "$scratch/out"; then
+    fault "digits $* failed"
+    return
+  fi
+  says "accuracy $accuracy of 297" "$scratch/out"
+  says "$sums" "$scratch/out"
+  awk -F, '
+    FNR == 1 { ++file; header[file] = $0; next }
+    file == 1 { where[FNR] = $1 "," $2 "," $3; loss[FNR] = $4; wanted = FNR; next }
+    { found = FNR; off = $4 - loss[FNR]; if (off < 0) off = -off }
+    where[FNR] != $1 "," $2 "," $3 || $4 !~ /^[0-9.e-]+$/ || !(off <= 1e-10) {
+      print "line " FNR ": expected " where[FNR] "," loss[FNR] ", found " $0; bad = 1; exit
+    }
+    off > worst { worst = off }
+    END {
+      if (bad) exit 1
+      if (header[1] != header[2] || found < 2 || found != wanted) { print found " lines, not " wanted; exit 1 }
+      printf "  %d losses, the worst off by %.2g\n", found - 1, worst
+    }' "$here/$reference" "$scratch/losses" || fault "digits $*: other losses than $reference"
+}
+
+# refuses WANTED FLAG...: exit code 2, a message with this in it, and nothing else happens.
+refuses() {
+  local wanted=$1 code=0
+  shift
+  rm -f "$scratch/losses"
+  "$program" --losses "$scratch/losses" "$@" > "$scratch/out" 2> "$scratch/err" || code=$?
+  ((code == 2)) || fault "digits $*: exit code $code, not 2"
+  [[ ! -s $scratch/out && ! -e $scratch/losses ]] || fault "digits $*: printed something before it refused"
+  says "$wanted" "$scratch/err"
+}
+
+counts=(1 2 3 4 7)
+if [[ -n $fewer ]]; then
+  counts=(1 3)
+  echo "Fewer: on ${counts[*]} devices instead of 1 2 3 4 7."
+fi
+for count in "${counts[@]}"; do
+  trains digits_mlp.csv 267 "sum of W1 -0.195496050272, norm of W2 8.489158522206" --devices "$count"
+done
+# The last batch of each epoch has 4 rows, for 5 devices.
+trains digits_momentum.csv 114 "sum of W1 -1.467976868249, norm of W2 3.608686583789" \
+  --devices 5 --hidden 7 --batch 187 --epochs 3 --rate 0.1 --momentum 0.9 --salt 3
+
+echo "bad arguments"
+for flags in "--devices 0" "--devices 4097" "--devices two" "--devices -1" "--devices 1.5" "--hidden 0" "--batch 0" \
+  "--epochs 0" "--epochs 99999999999999999999" "--rate -0.5" "--rate nan" "--rate 0.5x" "--momentum -1" "--salt 1e10"; do
+  # shellcheck disable=SC2086
+  refuses "${flags% *}: expected a" --data "$data" $flags
+  says "usage: " "$scratch/err"
+done
+refuses "--rate: expected a" --rate ""
+refuses "--rate lacks its value" --data "$data" --rate
+refuses "--rate lacks its value" --rate --data "$data"
+refuses "unknown argument --rates" --rates 1
+refuses "unknown argument rate" rate 1
+refuses "cannot write to the file $scratch/no/losses" --data "$data" --losses "$scratch/no/losses"
+"$program" --help > "$scratch/out" || fault "--help failed"
+says "usage: " "$scratch/out"
+
+echo "bad data"
+refuses "cannot open the file $scratch/none.csv" --data "$scratch/none.csv"
+refuses "cannot read the file $scratch" --data "$scratch"
+# spoilt WANTED AWK_PROGRAM: the data, changed by this.
+spoilt() {
+  awk -F, -v OFS=, "$2" "$data" > "$scratch/spoilt.csv"
+  refuses "$1" --data "$scratch/spoilt.csv"
+  says "$scratch/spoilt.csv" "$scratch/err"
+}
+spoilt "line 7: expected 65, found 64" 'NR == 7 { sub(/,[0-9]+$/, "") } 1'
+spoilt "line 7: expected 65, found 0" 'NR == 7 { $0 = "" } 1'
+spoilt "line 7: expected 65, found 66" 'NR == 7 { $0 = $0 ",1" } 1'
+spoilt 'line 1797, column 65: expected 0 to 9, found ""' 'NR == 1797 { sub(/[0-9]+$/, "") } 1'
+spoilt 'line 1, column 3: expected 0 to 16, found "x5"' 'NR == 1 { $3 = "x5" } 1'
+spoilt 'line 7, column 3: expected 0 to 16, found "5 "' 'NR == 7 { $3 = "5 " } 1'
+spoilt 'line 7, column 3: expected 0 to 16, found "1.5"' 'NR == 7 { $3 = "1.5" } 1'
+spoilt 'line 7, column 1: expected 0 to 16, found "17"' 'NR == 7 { $1 = 17 } 1'
+spoilt 'line 7, column 1: expected 0 to 16, found "-1"' 'NR == 7 { $1 = -1 } 1'
+spoilt 'line 7, column 64: expected 0 to 16, found "99999999999"' 'NR == 7 { $64 = "99999999999" } 1'
+spoilt 'line 7, column 65: expected 0 to 9, found "10"' 'NR == 7 { $65 = 10 } 1'
+spoilt "line 1: expected at least one row" '0'
+spoilt "expected more than the 297" 'NR <= 297'
+
+echo "lines that end in CR LF, the last one in nothing"
+awk 'NR > 1 { printf "\r\n" } { printf "%s", $0 }' "$data" > "$scratch/other.csv"
+"$program" --data "$scratch/other.csv" --epochs 1 > "$scratch/out" || fault "failed"
+says "accuracy" "$scratch/out"
+
+((faults == 0)) || { echo "$faults faults"; exit 1; }
+echo "all as it should be"
