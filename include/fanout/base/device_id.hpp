@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 
 namespace fanout::inline v0 {
@@ -23,32 +24,36 @@ class DeviceKind {
   friend constexpr bool operator==(const DeviceKind&, const DeviceKind&) = default;  // nvcc makes none from <=>
   friend constexpr auto operator<=>(const DeviceKind&, const DeviceKind&) = default;
 
-  friend std::string to_string(DeviceKind kind) {
-    std::string text;
-    for (std::uint64_t letters = kind.letters_; letters != 0; letters >>= 8) {
-      text += static_cast<char>(letters & 0xff);
-    }
-    return text;
-  }
+  friend std::string to_string(DeviceKind kind);
 
  private:
   std::uint64_t letters_ = 0;
 };
 
-/// Which device: its kind and its index among the devices of that kind. Prints as `host:0`, `cuda:1`.
+/// `host`.
+inline std::string to_string(DeviceKind kind) {
+  std::string text;
+  for (std::uint64_t letters = kind.letters_; letters != 0; letters >>= 8) {
+    text += static_cast<char>(letters & 0xff);
+  }
+  return text;
+}
+
+/// Which device: its kind and its index among the devices of that kind.
 struct DeviceId {
   DeviceKind kind;
   int index = 0;
 
   friend constexpr bool operator==(const DeviceId&, const DeviceId&) = default;  // nvcc makes none from <=>
   friend constexpr auto operator<=>(const DeviceId&, const DeviceId&) = default;
-
-  friend std::string to_string(const DeviceId& id) { return to_string(id.kind) + ":" + std::to_string(id.index); }
-
-  template <class Char, class Traits>
-  friend std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, const DeviceId& id) {
-    return out << to_string(id).c_str();
-  }
 };
+
+/// `host:0`, `cuda:1`.
+inline std::string to_string(const DeviceId& id) { return to_string(id.kind) + ":" + std::to_string(id.index); }
+
+template <class Char, class Traits>
+std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, const DeviceId& id) {
+  return out << to_string(id).c_str();
+}
 
 }  // namespace fanout::inline v0

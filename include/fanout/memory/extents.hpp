@@ -13,7 +13,7 @@
 
 namespace fanout::inline v0 {
 
-/// The shape of an array: R numbers of elements, the slowest axis first. Prints as `[15, 5]`.
+/// The shape of an array: R numbers of elements, the slowest axis first.
 template <std::size_t R>
 struct Extents {
   static_assert(R >= 1, "fanout: an array has at least one axis; a single number is a scalar");
@@ -46,37 +46,48 @@ struct Extents {
     }
     return true;
   }
-
-  friend std::string to_string(const Extents& extents) {
-    std::string text = "[";
-    for (std::size_t axis = 0; axis < R; ++axis) {
-      text += (axis == 0 ? "" : ", ") + std::to_string(extents.values[axis]);
-    }
-    return text + "]";
-  }
 };
 
-/// Extents from integers of any type. Throws ShapeMismatch for a negative one, and where the bytes of an array of that
-/// shape, with elements of `element_size` bytes, cannot be counted.
-template <std::integral... I>
-constexpr Extents<sizeof...(I)> checked_extents(std::size_t element_size, I... extents) {
-  const auto refuse = [](std::string found) {
-    throw ShapeMismatch(
-        explain({.what = "invalid extents",
-                 .expected = "numbers of elements that are not negative and whose bytes fit into memory",
-                 .found = std::move(found)}));
-  };
-  (void)((std::cmp_less(extents, 0) ? (refuse(std::to_string(extents)), true) : false) || ...);
-  const Extents<sizeof...(I)> result{static_cast<std::size_t>(extents)...};
+/// `[15, 5]`.
+template <std::size_t R>
+std::string to_string(const Extents<R>& extents) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < R; ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(extents.values[axis]);
+  }
+  return text + "]";
+}
+
+namespace detail {
+
+[[noreturn]] inline void refuse_uncountable(std::string found) {
+  throw ShapeMismatch(explain({.what = "invalid extents",
+                               .expected = "numbers of elements that are not negative and whose bytes fit into memory",
+                               .found = std::move(found)}));
+}
+
+}  // namespace detail
+
+/// The extents, if the bytes of an array of that shape, with elements of `element_size` bytes, can be counted. Throws
+/// ShapeMismatch if not.
+template <std::size_t R>
+constexpr Extents<R> checked_extents(std::size_t element_size, const Extents<R>& extents) {
   // Axes of zero elements do not excuse the others: the product is taken as if they held one.
   std::size_t bytes = element_size;
-  for (const std::size_t extent : result.values) {
+  for (const std::size_t extent : extents.values) {
     if (extent > 1 && bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / extent) {
-      refuse(to_string(result));
+      detail::refuse_uncountable(to_string(extents));
     }
     if (extent > 1) bytes *= extent;
   }
-  return result;
+  return extents;
+}
+
+/// Extents from integers of any type, checked like these. Throws ShapeMismatch for a negative one, too.
+template <std::integral... I>
+constexpr Extents<sizeof...(I)> checked_extents(std::size_t element_size, I... extents) {
+  ((std::cmp_less(extents, 0) ? detail::refuse_uncountable(std::to_string(extents)) : void()), ...);
+  return checked_extents(element_size, Extents<sizeof...(I)>{static_cast<std::size_t>(extents)...});
 }
 
 }  // namespace fanout::inline v0

@@ -13,12 +13,14 @@ struct MemorySpace {
   DeviceId owner;
 
   friend constexpr bool operator==(const MemorySpace&, const MemorySpace&) = default;
-  friend std::string to_string(const MemorySpace& space) {
-    return space.owner.kind == DeviceKind("host") ? "host memory" : "the memory of " + to_string(space.owner);
-  }
 };
 
 /// The memory that the process's own threads read and write.
 inline constexpr MemorySpace host_memory{{.kind = "host", .index = 0}};
+
+/// `host memory`, `the memory of cuda:1`.
+inline std::string to_string(const MemorySpace& space) {
+  return space.owner.kind == host_memory.owner.kind ? "host memory" : "the memory of " + to_string(space.owner);
+}
 
 }  // namespace fanout::inline v0

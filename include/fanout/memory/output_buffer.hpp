@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fanout/base/inline_array.hpp>
+#include <fanout/memory/extents.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/sync/right.hpp>
 
@@ -15,8 +16,9 @@ namespace fanout::inline v0 {
 /// call, and every Tensor that shows a window of it.
 class OutputBuffer {
  public:
+  /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted.
   OutputBuffer(const Memory& memory, std::size_t rows, std::size_t row_bytes)
-      : storage_(memory, rows * row_bytes),
+      : storage_(memory, checked_extents(1, rows, row_bytes).size()),
         base_(static_cast<std::byte*>(storage_.data())),
         rows_(rows),
         row_bytes_(row_bytes) {}
@@ -34,7 +36,7 @@ class OutputBuffer {
   std::byte* row(std::size_t i) const noexcept { return base_ + i * row_bytes_; }
   const Memory& memory() const noexcept { return storage_.memory(); }
 
-  /// True until the bytes were moved out. The windows go on showing them, wherever they are owned.
+  /// True until the bytes, if there are any, were moved out. The windows go on showing them, wherever they are owned.
   bool owns_bytes() const noexcept { return storage_.data() != nullptr; }
   Storage take() noexcept { return std::move(storage_); }
 
@@ -63,7 +65,8 @@ class OutputBuffers {
   }
 
   /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if the
-  /// shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws OutOfMemory.
+  /// shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
+  /// the buffer's constructor.
   OutputBuffer& get(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
     if (n >= slots_.size()) return next().get(n - slots_.size(), memory, rows, row_bytes);
     Slot& slot = slots_[n];

@@ -22,7 +22,7 @@ class Scratch {
   /// `bytes` bytes, not set to anything. Throws OutOfMemory.
   void* allocate(const Memory& memory, std::size_t bytes) { return storages_.emplace_back(memory, bytes).data(); }
 
-  /// An output buffer that no other shard shares.
+  /// An output buffer that no other shard shares. Throws as its constructor.
   OutputBuffer& make_buffer(const Memory& memory, std::size_t rows, std::size_t row_bytes) {
     buffers_.reserve(buffers_.size() + 1);
     buffers_.push_back(new OutputBuffer(memory, rows, row_bytes));

@@ -20,6 +20,7 @@ template <class T, std::size_t R>
 class Tensor {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
                 "fanout: the elements of a tensor are trivially copyable and not const");
+  static_assert(alignof(T) <= memory_alignment, "fanout: the elements of a tensor are aligned to 64 bytes or less");
 
  public:
   using element_type = T;
@@ -48,7 +49,7 @@ class Tensor {
     requires(sizeof...(I) == R)
   static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...), Memory{}); }
   static Tensor uninitialized(const Extents<R>& extents, const Memory& memory) {
-    return Tensor(Storage(memory, extents.size() * sizeof(T)), extents);
+    return Tensor(Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
   }
 
   /// Takes over host memory that others made: `deleter(pointer)` is called once, when the tensor lets go of it. If making
@@ -69,7 +70,7 @@ class Tensor {
                                                  &host_memory_operations};
     try {
       const Extents<R> shape = checked_extents(sizeof(T), extents...);
-      auto* owner = new Adopted{deleter};
+      auto* owner = new Adopted{std::move(deleter)};  // moved from only once there is memory for it
       return Tensor(Storage({host_memory, &operations}, pointer, shape.size() * sizeof(T), owner), shape);
     } catch (...) {
       deleter(pointer);
@@ -121,11 +122,14 @@ class Tensor {
   const T& operator[](std::size_t i) const requires(R == 1) { return reach().view()[i]; }
   auto row(std::size_t i) & requires(R > 1) { return view().row(i); }
   auto row(std::size_t i) const& requires(R > 1) { return view().row(i); }
+  void row(std::size_t) const&& = delete;
   View<T, R> rows(RowRange range) & { return view().rows(range); }
   View<const T, R> rows(RowRange range) const& { return view().rows(range); }
+  void rows(RowRange) const&& = delete;
 
   std::span<T> values() & { return reach().view().values(); }
   std::span<const T> values() const& { return reach().view().values(); }
+  void values() const&& = delete;
   T* begin() { return reach().data(); }
   T* end() { return data() + size(); }
   const T* begin() const { return reach().data(); }

@@ -37,8 +37,7 @@ template <ArrayElement T, class Allocator>
 struct leaf_traits<std::vector<T, Allocator>> : detail::element_rows<std::vector<T, Allocator>, T> {};
 
 template <class T, std::size_t N>
-  requires ArrayElement<std::remove_cv_t<T>>
-struct leaf_traits<std::span<T, N>> : detail::element_rows<std::span<T, N>, std::remove_cv_t<T>> {
-};
+  requires(ArrayElement<std::remove_cv_t<T>> || std::same_as<std::remove_cv_t<T>, bool>)
+struct leaf_traits<std::span<T, N>> : detail::element_rows<std::span<T, N>, std::remove_cv_t<T>> {};
 
 }  // namespace fanout::inline v0

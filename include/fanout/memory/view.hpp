@@ -49,7 +49,8 @@ class View {
   /// A span of host memory, as an array of one axis.
   template <class U, std::size_t N>
     requires(R == 1 && std::convertible_to<std::span<U, N>, std::span<T>>)
-  View(std::span<U, N> elements) noexcept  // NOLINT(google-explicit-constructor): both borrow
+  View(std::span<U, N> elements)
+  noexcept  // NOLINT(google-explicit-constructor): both borrow
       : View(elements.data(), Extents<1>{elements.size()}) {}
 
   /// A vector or an array in host memory, as its elements in a row.

@@ -30,22 +30,21 @@ class Plan {
   }
 
   constexpr void add(const Shard& shard) {
-    if (size_ < few_.size()) {
-      few_[size_] = shard;
+    if (few_size_ < few_.size()) {
+      few_[few_size_++] = shard;
     } else {
       if (many_.empty()) many_.assign(few_.begin(), few_.end());
       many_.push_back(shard);
     }
-    ++size_;
   }
 
-  constexpr std::size_t size() const noexcept { return size_; }
+  constexpr std::size_t size() const noexcept { return many_.empty() ? few_size_ : many_.size(); }
   constexpr const Shard& operator[](std::size_t i) const noexcept { return begin()[i]; }
   constexpr const Shard* begin() const noexcept { return many_.empty() ? few_.data() : many_.data(); }
-  constexpr const Shard* end() const noexcept { return begin() + size_; }
+  constexpr const Shard* end() const noexcept { return begin() + size(); }
 
   /// The rows of all shards together.
-  constexpr std::size_t rows() const noexcept { return size_ == 0 ? 0 : (*this)[size_ - 1].rows.end; }
+  constexpr std::size_t rows() const noexcept { return size() == 0 ? 0 : (*this)[size() - 1].rows.end; }
 
   friend constexpr bool operator==(const Plan& a, const Plan& b) {
     if (a.size() != b.size()) return false;
@@ -57,8 +56,8 @@ class Plan {
 
  private:
   std::array<Shard, 8> few_{};
-  std::vector<Shard> many_;
-  std::size_t size_ = 0;
+  std::size_t few_size_ = 0;
+  std::vector<Shard> many_;  // all shards, when they are more than the few; a plan that was moved from has the few left
 };
 
 /// Throws InvalidArgument unless the shards are in row order, cover [0, rows) without gap or overlap and name devices

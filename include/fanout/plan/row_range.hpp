@@ -17,10 +17,11 @@ struct RowRange {
   FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return begin == end; }
 
   friend constexpr bool operator==(const RowRange&, const RowRange&) = default;
-
-  friend std::string to_string(const RowRange& rows) {
-    return "[" + std::to_string(rows.begin) + ", " + std::to_string(rows.end) + ")";
-  }
 };
+
+/// `[15, 30)`.
+inline std::string to_string(const RowRange& rows) {
+  return "[" + std::to_string(rows.begin) + ", " + std::to_string(rows.end) + ")";
+}
 
 }  // namespace fanout::inline v0

@@ -21,14 +21,14 @@ template <class K, class... Entries>
 constexpr std::size_t position_of_key() {
   constexpr bool same[] = {std::is_same_v<K, typename Entries::key_type>..., false};
   std::size_t i = 0;
-  while (i < sizeof...(Entries) && !same[i]) ++i;
+  while (i != sizeof...(Entries) && !same[i]) ++i;
   return i;
 }
 
 template <class... Entries>
 constexpr bool keys_differ() {
   constexpr std::size_t positions[] = {position_of_key<typename Entries::key_type, Entries...>()..., 0};
-  for (std::size_t i = 0; i < sizeof...(Entries); ++i) {
+  for (std::size_t i = 0; i != sizeof...(Entries); ++i) {
     if (positions[i] != i) return false;
   }
   return true;
@@ -67,7 +67,7 @@ struct Dict<Entry<K, T>...> {
   template <class Wanted>
   static constexpr std::size_t index(Wanted) {
     static_assert(contains(Wanted{}), "fanout: this dict has no such key");
-    return detail::position_of_key<Wanted, Entry<K, T>...>();
+    return contains(Wanted{}) ? detail::position_of_key<Wanted, Entry<K, T>...>() : 0;
   }
 };
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <type_traits>
 
+#include <fanout/base/device_id.hpp>
+
 namespace fanout::inline v0 {
 
 /// Makes a type an array leaf: what is split by rows on the way in and concatenated by rows on the way out. A
@@ -14,8 +16,6 @@ namespace fanout::inline v0 {
 /// 2. `static std::size_t rows(const X&)`: the extent of axis 0;
 /// 3. `static piece_type piece(const X&, std::size_t begin, std::size_t end)`: rows [begin, end), without a copy where the
 ///    memory is within reach of the one who asks.
-///
-/// How a type is gathered stands in gather_traits.
 template <class X>
 struct leaf_traits;
 
@@ -30,6 +30,10 @@ concept ArrayLeaf = requires(const X& x) {
 /// True for a type that counts as one number though it is not arithmetic: half, bfloat16. Specialise it to add one.
 template <class X>
 inline constexpr bool enable_scalar = false;
+
+/// `"device"_k = ctx.device().id()` tells which device ran each shard.
+template <>
+inline constexpr bool enable_scalar<DeviceId> = true;
 
 /// One number: arithmetic types, enums, complex numbers, and what enable_scalar adds.
 template <class X>

@@ -30,20 +30,7 @@ class LeafPath {
     return path;
   }
 
-  friend std::string to_string(const LeafPath& path) {
-    const std::string parent = path.parent_ == nullptr ? std::string() : to_string(*path.parent_);
-    switch (path.step_) {
-      case Step::root:
-        break;
-      case Step::index:
-        return parent + "[" + std::to_string(path.index_) + "]";
-      case Step::name:
-        return parent + "." + std::string(path.name_);
-      case Step::key:
-        return parent + "[" + std::string(path.name_) + "]";
-    }
-    return std::string(path.name_);
-  }
+  friend std::string to_string(const LeafPath& path);
 
  private:
   enum class Step : unsigned char { root, index, name, key };
@@ -53,6 +40,22 @@ class LeafPath {
   std::size_t index_ = 0;
   Step step_;
 };
+
+/// The path as text.
+inline std::string to_string(const LeafPath& path) {
+  const std::string parent = path.parent_ == nullptr ? std::string() : to_string(*path.parent_);
+  switch (path.step_) {
+    case LeafPath::Step::root:
+      break;
+    case LeafPath::Step::index:
+      return parent + "[" + std::to_string(path.index_) + "]";
+    case LeafPath::Step::name:
+      return parent + "." + std::string(path.name_);
+    case LeafPath::Step::key:
+      return parent + "[" + std::string(path.name_) + "]";
+  }
+  return std::string(path.name_);
+}
 
 /// How a map's key is written in a path: text in quotes, numbers as they are, anything else by its place in the order.
 template <class K>

@@ -25,7 +25,7 @@ inline constexpr bool is_dict<Dict<Entries...>> = true;
 
 }  // namespace detail
 
-/// Text: converts to a string_view and owns what it shows.
+/// Text: what converts to a string_view and is a range of letters, so that a pointer to letters is none.
 template <class X>
 concept StringNode = !ArrayLeaf<X> && std::convertible_to<const X&, std::string_view> && requires {
   typename X::value_type;
@@ -34,11 +34,13 @@ concept StringNode = !ArrayLeaf<X> && std::convertible_to<const X&, std::string_
 template <class X>
 concept DictNode = detail::is_dict<X>;
 
-/// A map from keys to trees: `std::map`, `std::unordered_map` and what looks like them.
+/// A map from keys to trees: `std::map`, `std::unordered_map` and what looks like them. Each key has one tree, which
+/// `at()` tells from a multimap.
 template <class X>
 concept MapNode = !ArrayLeaf<X> && requires(const X& map, const typename X::key_type& key) {
   typename X::mapped_type;
   map.find(key) == map.end();
+  map.at(key);
   { map.size() } -> std::convertible_to<std::size_t>;
 };
 

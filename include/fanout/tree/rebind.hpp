@@ -30,17 +30,23 @@ struct rebind_element<C<Old, Rest...>, T> {
   using type = C<T>;
 };
 
-// A map keeps its order or its hash; its allocator is the default one.
-template <class X, class T>
-struct rebind_map;
-template <template <class...> class C, class K, class Old, class Order, class Allocator, class T>
-struct rebind_map<C<K, Old, Order, Allocator>, T> {
+// A map keeps its order or its hash; its allocator is the default one. The arguments behind the values are counted apart,
+// since g++ takes C<K, T, Order, Allocator> for an unordered_map as well.
+template <template <class...> class C, class K, class T, class... Rest>
+struct map_with;
+template <template <class...> class C, class K, class T, class Order, class Allocator>
+struct map_with<C, K, T, Order, Allocator> {
   using type = C<K, T, Order>;
 };
-template <template <class...> class C, class K, class Old, class Hash, class Equal, class Allocator, class T>
-struct rebind_map<C<K, Old, Hash, Equal, Allocator>, T> {
+template <template <class...> class C, class K, class T, class Hash, class Equal, class Allocator>
+struct map_with<C, K, T, Hash, Equal, Allocator> {
   using type = C<K, T, Hash, Equal>;
 };
+
+template <class X, class T>
+struct rebind_map;
+template <template <class...> class C, class K, class Old, class... Rest, class T>
+struct rebind_map<C<K, Old, Rest...>, T> : map_with<C, K, T, Rest...> {};
 
 }  // namespace detail
 

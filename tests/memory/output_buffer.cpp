@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <set>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/memory/output_buffer.hpp>
+
+#include "memory/counting_memory.hpp"
+
+using fanout::Memory;
+using fanout::OutputBuffer;
+using fanout::OutputBuffers;
+using fanout::Storage;
+using fanout_test::CountingMemory;
+
+namespace {
+
+static_assert(!std::is_destructible_v<OutputBuffer>, "its holders end it");
+static_assert(!std::is_copy_constructible_v<OutputBuffer> && !std::is_copy_constructible_v<OutputBuffers>);
+
+}  // namespace
+
+TEST_CASE("an output buffer lives until its last holder drops it") {
+  CountingMemory counting;
+  auto* buffer = new OutputBuffer(counting.memory(), 4, 24);
+  CHECK(buffer->holders() == 1);
+  buffer->keep();
+  buffer->keep();
+  CHECK(buffer->holders() == 3);
+  buffer->drop();
+  buffer->drop();
+  CHECK(buffer->holders() == 1);
+  CHECK(counting.alive() == 1);
+  buffer->drop();
+  CHECK(counting.alive() == 0);
+}
+
+TEST_CASE("an output buffer knows its rows and where each stands") {
+  CountingMemory counting;
+  auto* buffer = new OutputBuffer(counting.memory(), 4, 24);
+  CHECK(buffer->rows() == 4);
+  CHECK(buffer->row_bytes() == 24);
+  CHECK(buffer->row(3) - buffer->row(0) == 72);
+  CHECK(buffer->memory().space == CountingMemory::space);
+  buffer->drop();
+}
+
+TEST_CASE("the bytes of an output buffer can be moved out, and its rows go on showing them") {
+  CountingMemory counting;
+  auto* buffer = new OutputBuffer(counting.memory(), 4, 24);
+  std::byte* const first = buffer->row(0);
+  CHECK(buffer->owns_bytes());
+  {
+    const Storage bytes = buffer->take();
+    CHECK(bytes.data() == first);
+    CHECK(bytes.bytes() == 96);
+    CHECK_FALSE(buffer->owns_bytes());
+    CHECK(buffer->row(0) == first);
+    CHECK(buffer->memory().space == CountingMemory::space);
+    buffer->drop();
+    CHECK(counting.alive() == 1);
+  }
+  CHECK(counting.alive() == 0);
+}
+
+TEST_CASE("an output buffer without rows, or with rows of no bytes, needs no memory") {
+  CountingMemory counting;
+  auto* no_rows = new OutputBuffer(counting.memory(), 0, 24);
+  auto* no_bytes = new OutputBuffer(counting.memory(), 4, 0);
+  CHECK(counting.allocated == 0);
+  CHECK(no_rows->rows() == 0);
+  CHECK(no_bytes->row(3) == no_bytes->row(0));
+  no_rows->drop();
+  no_bytes->drop();
+}
+
+TEST_CASE("an output buffer whose bytes cannot be counted is refused") {
+  constexpr std::size_t large = std::size_t{1} << 62;
+  CHECK_THROWS_AS(new OutputBuffer(Memory{}, 4, large), fanout::ShapeMismatch);
+}
+
+TEST_CASE("the n-th output buffer is made once and stays the same") {
+  CountingMemory counting;
+  {
+    OutputBuffers buffers;
+    std::set<OutputBuffer*> seen;
+    for (const std::size_t n : {100U, 0U, 7U, 8U, 9U, 15U, 16U, 99U, 1U}) {
+      OutputBuffer& buffer = buffers.get(n, counting.memory(), n + 1, 8);
+      CHECK(buffer.rows() == n + 1);
+      CHECK(buffer.holders() == 1);
+      CHECK(&buffers.get(n, counting.memory(), n + 1, 8) == &buffer);
+      CHECK(seen.insert(&buffer).second);
+    }
+    CHECK(counting.allocated == 9);
+  }
+  CHECK(counting.alive() == 0);
+}
+
+TEST_CASE("who asks for a buffer of other bytes is handed the first one, to look") {
+  CountingMemory counting;
+  OutputBuffers buffers;
+  OutputBuffer& first = buffers.get(2, counting.memory(), 4, 8);
+  OutputBuffer& again = buffers.get(2, counting.memory(), 4, 16);
+  CHECK(&again == &first);
+  CHECK(again.row_bytes() == 8);
+}
+
+TEST_CASE("a buffer that a tensor holds outlives the call's buffers") {
+  CountingMemory counting;
+  OutputBuffer* kept = nullptr;
+  {
+    OutputBuffers buffers;
+    kept = &buffers.get(20, counting.memory(), 4, 8);
+    kept->keep();
+    buffers.get(21, counting.memory(), 4, 8);
+  }
+  CHECK(counting.alive() == 1);
+  CHECK(kept->holders() == 1);
+  kept->drop();
+  CHECK(counting.alive() == 0);
+}
+
+TEST_CASE("a buffer that could not be made can be asked for again") {
+  CountingMemory counting;
+  OutputBuffers buffers;
+  counting.exhausted = true;
+  CHECK_THROWS_AS(buffers.get(12, counting.memory(), 4, 8), fanout::OutOfMemory);
+  counting.exhausted = false;
+  CHECK(buffers.get(12, counting.memory(), 4, 8).rows() == 4);
+}
+
+TEST_CASE("threads that ask at once get the same buffers, each made once") {
+  constexpr std::size_t threads = 6;
+  constexpr std::size_t count = 50;
+  for (int round = 0; round < 20; ++round) {
+    CountingMemory counting;
+    {
+      OutputBuffers buffers;
+      std::vector<std::vector<OutputBuffer*>> seen(threads, std::vector<OutputBuffer*>(count));
+      std::atomic<std::size_t> ready{0};
+      std::vector<std::thread> workers;
+      for (std::size_t t = 0; t < threads; ++t) {
+        workers.emplace_back([&, t] {
+          ready.fetch_add(1);
+          while (ready.load() < threads) std::this_thread::yield();
+          for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t n = t % 2 == 0 ? i : count - 1 - i;
+            seen[t][n] = &buffers.get(n, counting.memory(), n, 8);
+          }
+        });
+      }
+      for (std::thread& worker : workers) worker.join();
+      for (std::size_t t = 1; t < threads; ++t) CHECK(seen[t] == seen[0]);
+      CHECK(std::set<OutputBuffer*>(seen[0].begin(), seen[0].end()).size() == count);
+      CHECK(counting.allocated == static_cast<int>(count) - 1);  // that of no rows needs none
+    }
+    CHECK(counting.alive() == 0);
+  }
+}

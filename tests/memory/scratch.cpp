@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <type_traits>
+
+#include <fanout/memory/scratch.hpp>
+
+#include "memory/counting_memory.hpp"
+
+using fanout::Scratch;
+using fanout_test::CountingMemory;
+
+static_assert(!std::is_copy_constructible_v<Scratch> && !std::is_move_constructible_v<Scratch>);
+
+TEST_CASE("scratch memory is apart, aligned, stays where it is, and goes with its scratch") {
+  CountingMemory counting;
+  {
+    Scratch scratch;
+    std::set<void*> seen;
+    for (int i = 0; i < 20; ++i) {
+      void* data = scratch.allocate(counting.memory(), 1000);
+      CHECK(reinterpret_cast<std::uintptr_t>(data) % fanout::memory_alignment == 0);
+      std::memset(data, i, 1000);
+      CHECK(seen.insert(data).second);
+    }
+    CHECK(counting.alive() == 20);
+    int sum = 0;
+    for (void* data : seen) sum += static_cast<unsigned char*>(data)[999];
+    CHECK(sum == 190);
+  }
+  CHECK(counting.alive() == 0);
+}
+
+TEST_CASE("output buffers of a scratch are apart and go with it, unless someone holds them") {
+  CountingMemory counting;
+  fanout::OutputBuffer* kept = nullptr;
+  {
+    Scratch scratch;
+    std::set<fanout::OutputBuffer*> seen;
+    for (std::size_t i = 1; i <= 20; ++i) {
+      fanout::OutputBuffer& buffer = scratch.make_buffer(counting.memory(), i, 8);
+      CHECK(buffer.rows() == i);
+      CHECK(buffer.row_bytes() == 8);
+      CHECK(seen.insert(&buffer).second);
+      kept = &buffer;
+    }
+    kept->keep();
+  }
+  CHECK(counting.alive() == 1);
+  CHECK(kept->rows() == 20);
+  kept->drop();
+  CHECK(counting.alive() == 0);
+}
+
+TEST_CASE("a scratch that finds no memory keeps what it has") {
+  CountingMemory counting;
+  {
+    Scratch scratch;
+    scratch.allocate(counting.memory(), 8);
+    scratch.make_buffer(counting.memory(), 2, 8);
+    counting.exhausted = true;
+    CHECK_THROWS_AS(scratch.allocate(counting.memory(), 8), fanout::OutOfMemory);
+    CHECK_THROWS_AS(scratch.make_buffer(counting.memory(), 2, 8), fanout::OutOfMemory);
+    CHECK(counting.alive() == 2);
+  }
+  CHECK(counting.alive() == 0);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+
+#include <fanout/tree/leaf_path.hpp>
+
+using fanout::key_text;
+using fanout::LeafPath;
+
+namespace {
+
+struct Point {
+  int x;
+};
+enum class Colour { red };
+
+}  // namespace
+
+TEST_CASE("a leaf path shows its root, elements, members and keys") {
+  const LeafPath output("output");
+  CHECK(to_string(output) == "output");
+  const LeafPath second(output, 1);
+  CHECK(to_string(second) == "output[1]");
+  const LeafPath image(second, "image");
+  CHECK(to_string(image) == "output[1].image");
+  const LeafPath noise(image, "noise");
+  CHECK(to_string(noise) == "output[1].image.noise");
+  CHECK(to_string(LeafPath(noise, 30)) == "output[1].image.noise[30]");
+}
+
+TEST_CASE("a leaf path shows the key of a map as its text stands") {
+  const LeafPath output("output");
+  const std::string key = key_text(std::string("key"), 0);
+  const LeafPath entry = LeafPath::at_key(output, key);
+  CHECK(to_string(entry) == "output[\"key\"]");
+  CHECK(to_string(LeafPath(entry, "bias")) == "output[\"key\"].bias");
+  const std::string number = key_text(-3, 0);
+  CHECK(to_string(LeafPath::at_key(output, number)) == "output[-3]");
+}
+
+TEST_CASE("one parent has many children") {
+  const LeafPath input("input");
+  const LeafPath first(input, std::size_t{0});
+  const LeafPath second(input, "rows");
+  CHECK(to_string(first) == "input[0]");
+  CHECK(to_string(second) == "input.rows");
+}
+
+TEST_CASE("a key is written as text in quotes, as a number, or by its place") {
+  CHECK(key_text(std::string("a b"), 4) == "\"a b\"");
+  CHECK(key_text(std::string_view("view"), 4) == "\"view\"");
+  CHECK(key_text("literal", 4) == "\"literal\"");
+  CHECK(key_text(std::string(), 4) == "\"\"");
+  CHECK(key_text(12, 4) == "12");
+  CHECK(key_text(-12L, 4) == "-12");
+  CHECK(key_text(~0ULL, 4) == "18446744073709551615");
+  CHECK(key_text(Point{1}, 4) == "#4");
+  CHECK(key_text(Colour::red, 0) == "#0");
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fanout/tree/visit_arrays.hpp>
+
+using namespace fanout::literals;
+
+namespace {
+
+struct Column {
+  int number = 0;
+};
+
+/// A map that must not be walked, since its type holds no array.
+struct NotToBeWalked : std::map<int, int> {
+  void begin() const = delete;
+};
+
+}  // namespace
+
+template <>
+struct fanout::leaf_traits<Column> {
+  using piece_type = Column;
+  static std::size_t rows(const Column&) { return 0; }
+  static piece_type piece(const Column& column, std::size_t, std::size_t) { return column; }
+};
+
+namespace {
+
+template <class X>
+std::vector<std::string> arrays_of(const X& tree) {
+  std::vector<std::string> found;
+  fanout::visit_arrays(tree, fanout::LeafPath("tree"), [&](const Column& column, const fanout::LeafPath& path) {
+    found.push_back(to_string(path) + "=" + std::to_string(column.number));
+  });
+  return found;
+}
+
+using Found = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("an array by itself is visited at the root") { CHECK(arrays_of(Column{7}) == Found{"tree=7"}); }
+
+TEST_CASE("a tree without an array is not walked") {
+  CHECK(arrays_of(3) == Found{});
+  CHECK(arrays_of(std::string("text")) == Found{});
+  CHECK(arrays_of(NotToBeWalked()) == Found{});
+  CHECK(arrays_of(std::tuple<>()) == Found{});
+}
+
+TEST_CASE("the arrays of each kind of node are visited in order with their paths") {
+  CHECK(arrays_of(std::tuple(Column{1}, 2, Column{3})) == Found{"tree[0]=1", "tree[2]=3"});
+  CHECK(arrays_of(std::pair(std::string("x"), Column{1})) == Found{"tree[1]=1"});
+  CHECK(arrays_of(std::array{Column{1}, Column{2}}) == Found{"tree[0]=1", "tree[1]=2"});
+  CHECK(arrays_of(std::vector{Column{1}, Column{2}}) == Found{"tree[0]=1", "tree[1]=2"});
+  CHECK(arrays_of(std::vector<Column>()) == Found{});
+  CHECK(arrays_of(std::optional(Column{1})) == Found{"tree=1"});
+  CHECK(arrays_of(std::optional<Column>()) == Found{});
+  CHECK(arrays_of(fanout::dict("b"_k = Column{1}, "n"_k = 5, "a"_k = Column{2})) == Found{"tree.b=1", "tree.a=2"});
+  CHECK(arrays_of(std::map<std::string, Column>{{"b", {1}}, {"a", {2}}}) == Found{"tree[\"a\"]=2", "tree[\"b\"]=1"});
+  CHECK(arrays_of(std::unordered_map<int, Column>{{5, {1}}}) == Found{"tree[5]=1"});
+  CHECK(arrays_of(std::map<std::pair<int, int>, Column>{{{1, 1}, {1}}, {{1, 2}, {2}}}) ==
+        Found{"tree[#0]=1", "tree[#1]=2"});
+}
+
+TEST_CASE("nested trees are visited to the bottom") {
+  const auto tree = std::tuple(
+      1, fanout::dict("image"_k = std::vector{std::map<int, std::optional<Column>>{{4, Column{1}}, {5, std::nullopt}},
+                                              std::map<int, std::optional<Column>>{{6, Column{2}}}},
+                      "noise"_k = Column{3}));
+  CHECK(arrays_of(tree) == Found{"tree[1].image[0][4]=1", "tree[1].image[1][6]=2", "tree[1].noise=3"});
+}
+
+TEST_CASE("a visitor is called as it is, and is handed the arrays themselves") {
+  const std::vector<Column> tree(3);
+  struct Visitor {
+    std::vector<const Column*> seen;
+    void operator()(const Column& column, const fanout::LeafPath&) { seen.push_back(&column); }
+  } visitor;
+  fanout::visit_arrays(tree, fanout::LeafPath("tree"), visitor);
+  CHECK(visitor.seen == std::vector<const Column*>{&tree[0], &tree[1], &tree[2]});
+}
