@@ -2,8 +2,8 @@
 #
 # cmake -D compiler=... -D include=... -D source=... -P check.cmake
 #
-# Passes if `source` is refused with the text of its `// expect:` comment, and compiles when
-# FANOUT_CONTROL is defined: so nothing but what is meant can be what fails.
+# Passes if `source` is refused with one error, which has the text of its `// expect:` comment, and compiles
+# when FANOUT_CONTROL is defined: so nothing but what is meant can be what fails, and nothing follows it.
 
 cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
 
@@ -33,4 +33,10 @@ string(FIND "${output}" "${expected}" found)
 if(found EQUAL -1)
   message(NOTICE "${output}")
   message(FATAL_ERROR "${source} is refused, but not with the words\n  ${expected}")
+endif()
+string(REGEX MATCHALL "error: " errors "${output}")
+list(LENGTH errors count)
+if(NOT count EQUAL 1)
+  message(NOTICE "${output}")
+  message(FATAL_ERROR "${source} is refused with ${count} errors, and should be with one")
 endif()

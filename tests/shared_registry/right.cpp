@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/device/registry.hpp>
+#include "side.hpp"
 
-// The one symbol that this library, compiled with hidden visibility, means to export.
-extern "C" __attribute__((visibility("default"))) const void* right_registry();
-const void* right_registry() { return &fanout::registry(); }
+FANOUT_TEST_SIDE(right)

@@ -101,7 +101,7 @@ inline std::size_t quota_cores(const std::string& root = "") {
                                                              detail::first_line(mount + path + "/cpu.cfs_period_us")));
         }
         more = !path.empty();
-        path.resize(more ? path.rfind('/') : 0);
+        path.resize(path.find('/') == std::string::npos ? 0 : path.rfind('/'));
       }
     }
     line.clear();

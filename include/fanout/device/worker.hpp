@@ -5,6 +5,8 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,7 +25,8 @@
 namespace fanout::inline v0 {
 
 /// Drives one device: its execution right, its queue, and the thread that runs what is queued. The thread is started by
-/// the first task, blocks all signals, runs on the device's cores and is never joined; a child of fork starts its own.
+/// the first task, blocks all signals but those of its own faults, runs on the device's cores and is never joined; a child of fork starts its own. If a
+/// task that the thread runs forks and returns in the child, the child ends there with EXIT_FAILURE.
 class Worker {
  public:
   /// `bound` workers own their cores, so they spin a little before they sleep; others share theirs and do not.
@@ -67,6 +70,9 @@ class Worker {
       const HeldRight device(right_);
       if (Task* task = queue_.pop()) task->run();
     }
+    // The task forked, and this is the child: the thread that waits for the task stayed in the parent, so that nobody can go
+    // on from here. Ending the thread alone would leave a process that others wait for in vain.
+    std::_Exit(EXIT_FAILURE);
   }
 
   void wait_for_post() noexcept {
@@ -89,6 +95,8 @@ class Worker {
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
+    // What a thread does to itself is not blocked: the process would end without the handler that is to report it.
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);

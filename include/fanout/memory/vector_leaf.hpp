@@ -17,7 +17,7 @@ namespace fanout::inline v0 {
 /// copyable types that show no array themselves. `std::vector<bool>` holds no bools that could be shown.
 template <class T>
 concept ArrayElement = std::same_as<T, std::string> ||
-    (std::is_trivially_copyable_v<T> && !HasArrayLeaf<T> && !std::same_as<T, bool>);
+    (std::is_trivially_copyable_v<T> && !HasArrayLeaf<T> && !wraps_tree<T> && !std::same_as<T, bool>);
 
 namespace detail {
 

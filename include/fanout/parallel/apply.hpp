@@ -27,21 +27,15 @@ struct ForwardPieces;
 template <class... P, std::size_t... I>
 struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   template <class M, class D>
-  static constexpr bool possible = Forwardable<M, ShardContext<D>, P...>;
-
-  template <class M, class D>
   static auto run(const Replica<M, D>& replica, const CallLink* caller, ShardContext<D>& ctx,
                   std::tuple<P...>& pieces) {
     return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
   }
 };
 
+/// What forward returns for these pieces, on every kind of device.
 template <class M, class Pieces, class First, class... Ds>
 struct ForwardResult {
-  static_assert(
-      ForwardPieces<Pieces>::template possible<M, First>,
-      "fanout: the model has no forward(args...), forward(ctx, args...) or call operator for what scatter hands it: "
-      "a Tensor arrives as View<const T, R>, a std::vector as std::span<const T>, anything else by const reference");
   template <class D>
   using on = decltype(ForwardPieces<Pieces>::run(std::declval<const Replica<M, D>&>(), nullptr,
                                                  std::declval<ShardContext<D>&>(), std::declval<Pieces&>()));
@@ -54,10 +48,12 @@ struct ForwardResult {
 
 /// Runs the replicas at the same time, one for each shard of the plan, on the device that the shard names, and waits for all
 /// of them. `arguments(i, space)` returns a tuple of what shard i is handed, in the memory `space`; it is called where the
-/// shard runs. Throws what `arguments` throws, and ReplicaError for what `forward` throws, after all shards have ended.
+/// shard runs. Throws InvalidArgument for a plan that names other devices,
+/// what `arguments` throws, and ReplicaError for what `forward` throws, after all shards have ended.
 template <class M, Device... Ds, class Arguments>
   requires std::invocable<const Arguments&, std::size_t, const MemorySpace&>
 auto apply(const Replicas<M, Ds...>& replicas, const CallSettings& settings, const Arguments& arguments) {
+  check_plan(settings.plan, settings.plan.rows(), replicas.size());
   using Pieces = std::remove_cvref_t<std::invoke_result_t<const Arguments&, std::size_t, const MemorySpace&>>;
   using R = typename detail::ForwardResult<M, Pieces, Ds...>::type;
   const CallLink* const caller = current_link();
@@ -80,7 +76,6 @@ auto apply(const Replicas<M, Ds...>& replicas, const CallSettings& settings, con
 /// one tuple of pieces for each shard.
 template <class M, Device... Ds, class... P>
 auto apply(const Replicas<M, Ds...>& replicas, const Plan& plan, const std::vector<std::tuple<P...>>& pieces) {
-  check_plan(plan, plan.rows(), replicas.size());
   if (pieces.size() != plan.size()) {
     throw ShapeMismatch(explain({.what = "pieces for another plan",
                                  .where = "apply",

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/tree/node.hpp>
+
 namespace fanout::inline v0 {
 
 /// An argument that every replica gets whole. Made by broadcast().
@@ -11,6 +13,8 @@ template <class X>
 struct Broadcast {
   X value;  ///< a const reference to what the caller has, or what was moved in
 };
+template <class X>
+inline constexpr bool wraps_tree<Broadcast<X>> = true;
 
 /// `model(x, broadcast(table))`: `forward` is handed a const reference to the whole of `table`, which is not split and not
 /// copied. Borrows an lvalue until the call has returned; takes over an rvalue.

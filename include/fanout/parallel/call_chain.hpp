@@ -12,7 +12,7 @@ namespace fanout::inline v0 {
 struct CallLink {
   const CallLink* caller = nullptr;
   const void* original = nullptr;  ///< the model that is being called or updated
-  const void* replica = nullptr;   ///< its replica that this link keeps busy, if it does
+  bool busy = false;               ///< it runs on a replica that it has for itself
   bool updating = false;
 };
 
@@ -40,9 +40,10 @@ inline const CallLink* find_original(const CallLink* link, const void* original)
   return link;
 }
 
-/// Whether this chain keeps that replica busy.
-inline bool keeps_busy(const CallLink* link, const void* replica) noexcept {
-  while (link != nullptr && link->replica != replica) link = link->caller;
+/// Whether this chain keeps a replica of that model busy. Any replica of it: if two shards of one call each waited for the
+/// other's, neither would end.
+inline bool keeps_busy(const CallLink* link, const void* original) noexcept {
+  while (link != nullptr && !(link->busy && link->original == original)) link = link->caller;
   return link != nullptr;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -78,22 +79,29 @@ struct Gathering<Rule, View<T, R>> : CombineArrays<Rule, View<T, R>, std::remove
 template <class T, std::size_t R, Combines<T> Rule>
 struct Gathering<Rule, Output<T, R>> : CombineArrays<Rule, Output<T, R>, T, R> {};
 
-template <Scalar T, class Allocator, Combines<T> Rule>
-struct Gathering<Rule, std::vector<T, Allocator>> {
-  using X = std::vector<T, Allocator>;
+/// Vectors and spans of numbers, element by element, into a vector.
+template <class Rule, class X, class T>
+struct CombineElements {
   using type = std::vector<T>;
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].size() != pieces[0].size()) {
         refuse_extents(place, path, i, std::to_string(pieces[0].size()) + " elements", std::to_string(pieces[i].size()),
-                       std::string(Rule::name) + " needs vectors of the same length");
+                       std::string(Rule::name) + " needs as many elements from every replica");
       }
     }
     type result(pieces[0].size());
     combine_into<Rule, T>(result.data(), result.size(), pieces, place);
     return result;
   }
+};
+
+template <Scalar T, class Allocator, Combines<T> Rule>
+struct Gathering<Rule, std::vector<T, Allocator>> : CombineElements<Rule, std::vector<T, Allocator>, T> {};
+template <class T, std::size_t N, class Rule>
+  requires Combines<Rule, std::remove_cv_t<T>>
+struct Gathering<Rule, std::span<T, N>> : CombineElements<Rule, std::span<T, N>, std::remove_cv_t<T>> {
 };
 
 /// psum() and pmean() choose the rule for all that is below them.

@@ -119,6 +119,9 @@ struct ConcatenateElements {
 
 template <ArrayElement T, class Allocator>
 struct Gathering<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
+template <class Allocator>  // no array, since nothing can point to its elements, but no vector of trees either
+struct Gathering<Concatenate, std::vector<bool, Allocator>> : ConcatenateElements<std::vector<bool, Allocator>, bool> {
+};
 template <class T, std::size_t N>
   requires ArrayElement<std::remove_cv_t<T>>
 struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {

@@ -12,21 +12,16 @@
 
 namespace fanout::inline v0 {
 
-/// The type that results of type X are gathered to; void stays void. Does not compile, in one sentence, for a type that
-/// cannot be gathered.
+/// The type that results of type X are gathered to; void stays void. Void, too, where X cannot be gathered, so that the
+/// sentence with which gather() refuses it is the only error.
 template <class X>
 struct gathered {
-  using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
-  static_assert(
-      detail::can_be_gathered<finding>,
-      "fanout: forward returns something that cannot be gathered (its type and place stand in this diagnostic); "
-      "return tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps and vectors of these; psum takes "
-      "numbers, pmean floating and complex ones");
-  using type = typename detail::Gathering<Concatenate, X>::type;
-};
-template <>
-struct gathered<void> {
   using type = void;
+};
+template <class X>
+  requires detail::Gatherable<Concatenate, X>
+struct gathered<X> {
+  using type = typename detail::Gathering<Concatenate, X>::type;
 };
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
@@ -36,7 +31,15 @@ using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 /// that do not fit together.
 template <class X>
 gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
-  return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
+  using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
+  static_assert(
+      detail::can_be_gathered<finding>,
+      "fanout: forward returns something that cannot be gathered (its type and place stand in this diagnostic); "
+      "return tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps and vectors of these; psum takes "
+      "numbers, pmean floating and complex ones");
+  if constexpr (detail::can_be_gathered<finding>) {
+    return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
+  }
 }
 
 }  // namespace fanout::inline v0

@@ -18,6 +18,15 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
+/// Gathers the elements, of type Element, that `get` finds in the pieces. What is only referred to, or const, is not moved.
+template <class Rule, class Element, class X, class Get>
+gathered_under_t<Rule, Element> gather_inside(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path,
+                                              const Get& get) {
+  using Plain = std::remove_cvref_t<Element>;
+  Pieces<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Element>, get);
+  return Gathering<Rule, Plain>::gather(values, place, path);
+}
+
 template <class Rule, class... K, class... T>
   requires(Gatherable<Rule, T>&&...)
 struct Gathering<Rule, Dict<Entry<K, T>...>> {
@@ -31,10 +40,8 @@ struct Gathering<Rule, Dict<Entry<K, T>...>> {
  private:
   template <class Key, class Value>
   static gathered_under_t<Rule, Value> gather_entry(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
-    using Plain = std::remove_cvref_t<Value>;
-    Pieces<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Value>,
-                         [](const X& x) -> const Plain& { return x[Key{}]; });
-    return Gathering<Rule, Plain>::gather(values, place, LeafPath(path, Key::name()));
+    return gather_inside<Rule, Value>(
+        pieces, place, LeafPath(path, Key::name()), [](const X& x) -> const auto& { return x[Key{}]; });
   }
 };
 
@@ -52,11 +59,8 @@ struct GatheringTuple<Rule, X, std::index_sequence<I...>> {
  private:
   template <std::size_t E>
   static auto gather_element(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
-    using Element = std::tuple_element_t<E, X>;
-    using Plain = std::remove_cvref_t<Element>;
-    Pieces<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Element>,
-                         [](const X& x) -> const Plain& { return std::get<E>(x); });
-    return Gathering<Rule, Plain>::gather(values, place, LeafPath(path, E));
+    return gather_inside<Rule, std::tuple_element_t<E, X>>(
+        pieces, place, LeafPath(path, E), [](const X& x) -> const auto& { return std::get<E>(x); });
   }
 };
 
@@ -75,8 +79,9 @@ struct Gathering<Rule, X> {
     std::size_t position = 0;
     for (const auto& entry : pieces[0]) {
       const auto& key = entry.first;
-      Pieces<T> values(pieces, pieces.owned(), [&key](const X& x) -> const T& { return x.find(key)->second; });
-      result.emplace(key, Gathering<Rule, T>::gather(values, place, LeafPath::at_key(path, key_text(key, position++))));
+      const std::string name = key_text(key, position++);
+      result.emplace(key, gather_inside<Rule, T>(pieces, place, LeafPath::at_key(path, name),
+                                                 [&key](const X& x) -> const T& { return x.find(key)->second; }));
     }
     return result;
   }
@@ -116,10 +121,10 @@ struct Gathering<Rule, X> {
       }
     }
     type result;
-    result.reserve(pieces[0].size());
+    if constexpr (requires { result.reserve(std::size_t{}); }) result.reserve(pieces[0].size());
     for (std::size_t k = 0; k < pieces[0].size(); ++k) {
-      Pieces<T> values(pieces, pieces.owned(), [k](const X& x) -> const T& { return x[k]; });
-      result.push_back(Gathering<Rule, T>::gather(values, place, LeafPath(path, k)));
+      result.push_back(
+          gather_inside<Rule, T>(pieces, place, LeafPath(path, k), [k](const X& x) -> const T& { return x[k]; }));
     }
     return result;
   }
@@ -139,8 +144,7 @@ struct Gathering<Rule, X> {
       }
     }
     if (!pieces[0].has_value()) return {};
-    Pieces<T> values(pieces, pieces.owned(), [](const X& x) -> const T& { return *x; });
-    return type(Gathering<Rule, T>::gather(values, place, path));
+    return type(gather_inside<Rule, T>(pieces, place, path, [](const X& x) -> const T& { return *x; }));
   }
 };
 

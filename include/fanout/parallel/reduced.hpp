@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
 
@@ -30,7 +31,9 @@ struct SumOverShards {
   static constexpr const char* name = "psum";
   /// Numbers of any kind; the sum has their type and wraps or rounds as it does.
   template <class T>
-  static constexpr bool takes = Scalar<T> && !std::is_enum_v<T> && !std::same_as<T, bool>;
+  static constexpr bool takes = Scalar<T> && !std::is_enum_v<T> && !std::same_as<T, bool> && requires(T x) {
+    x + x;
+  };
 
   template <class T>
   static T first(const T& x, double) {
@@ -43,20 +46,23 @@ struct SumOverShards {
 };
 
 /// The mean over all rows, from means over each shard's rows: each shard counts by its share of the rows, and equally if
-/// there are no rows. A mean of means that ignored that would be wrong for shards of different sizes.
+/// there are no rows. A mean of means that ignored that would be wrong for shards of different sizes. A shard without rows
+/// among others with rows does not count, even if its own mean is NaN.
 struct MeanOverShards {
   static constexpr const char* name = "pmean";
   /// Floating and complex numbers only: a mean of whole numbers is none.
   template <class T>
-  static constexpr bool takes = Scalar<T> && !std::is_enum_v<T> && !std::is_integral_v<T>;
+  static constexpr bool takes = Scalar<T> && !std::is_enum_v<T> && !std::is_integral_v<T> && requires(T x) {
+    x + x;
+  };
 
   template <class T>
   static T first(const T& x, double share) {
-    return static_cast<T>(x * static_cast<typename detail::real_of<T>::type>(share));
+    return share == 0 ? T() : static_cast<T>(x * static_cast<typename detail::real_of<T>::type>(share));
   }
   template <class T>
   static T next(const T& so_far, const T& x, double share) {
-    return static_cast<T>(so_far + first(x, share));
+    return share == 0 ? so_far : static_cast<T>(so_far + first(x, share));
   }
 };
 
@@ -65,6 +71,9 @@ template <class Rule, class X>
 struct Reduced {
   X value;
 };
+
+template <class Rule, class X>
+inline constexpr bool wraps_tree<Reduced<Rule, X>> = true;
 
 /// `return psum(x)`: the sum of what the shards return at this place, element by element for arrays, leaf by leaf for trees;
 /// arrays must have the same extents on every shard. Added in row order, so the result is the same in every run.

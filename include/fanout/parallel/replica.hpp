@@ -55,21 +55,28 @@ class Replica {
       const CallLink link{.caller = caller, .original = original_};
       const EnteredLink entered(link);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
-    } else {
-      static_assert(
-          std::copy_constructible<M>,
-          "fanout: a model whose forward is not const is copied for each device, so it must be copyable; make "
-          "forward const to share one model");
-      if (keeps_busy(caller, this)) {
+    } else if constexpr (Forwardable<M, Ctx, A...> && std::copy_constructible<M>) {
+      if (keeps_busy(caller, original_)) {
         throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
                              .where = "the replica on " + to_string(device_.id()),
                              .advice = "make forward const, or call another model"}));
       }
       const HeldRight busy(busy_);
-      const CallLink link{.caller = caller, .original = original_, .replica = this};
+      const CallLink link{.caller = caller, .original = original_, .busy = true};
       const EnteredLink entered(link);
       refresh();
       return detail::call_forward(*copy_, ctx, std::forward<A>(args)...);
+    } else if constexpr (!Forwardable<M, Ctx, A...>) {
+      // In place of a return type that does not exist, so that this sentence is the only error.
+      static_assert(Forwardable<M, Ctx, A...>,
+                    "fanout: the model has no forward(args...), forward(ctx, args...) or call operator for what "
+                    "scatter hands it: a Tensor arrives as View<const T, R>, a std::vector as std::span<const T>, "
+                    "anything else by const reference");
+    } else {
+      static_assert(
+          std::copy_constructible<M>,
+          "fanout: a model whose forward is not const is copied for each device, so it must be copyable; make "
+          "forward const to share one model");
     }
   }
 

@@ -55,7 +55,7 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
   }
   if (mine != nullptr) {
     body(mine->shard);
-    mine->worker->right().give();
+    if (epoch == fork_epoch()) mine->worker->right().give();  // what was held before a fork is not held in the child
   }
   for (std::size_t i = tasks.size(); i > 0; --i) {
     ShardTask& task = tasks[i - 1];

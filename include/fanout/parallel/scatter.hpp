@@ -26,10 +26,18 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
+template <class X>
+inline constexpr bool is_vector_of_bool = false;
+template <class Allocator>
+inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
+
 /// How an argument of type X is split: `piece(x, rows, memory, path)` is what the shard with these rows is handed. This one
 /// is for whatever holds no array: the value itself, to everyone.
 template <class X>
 struct Splitting {
+  static_assert(!is_vector_of_bool<X>,
+                "fanout: the elements of a std::vector<bool> cannot be pointed to, so it is not split by rows; use a "
+                "std::vector<char> or a Tensor<bool, 1>, or pass broadcast(x)");
   using piece_type = const X&;
   static const X& piece(const X& x, RowRange, const MemorySpace&, const LeafPath&) { return x; }
 };
@@ -75,7 +83,7 @@ template <class T, class U>
 inline constexpr bool has_broadcast<std::pair<T, U>> = has_broadcast<std::tuple<T, U>>;
 
 template <class X>
-concept SplitDict = DictNode<X> && (HasArrayLeaf<X> || has_broadcast<X>);
+concept SplitDict = DictNode<X> &&(HasArrayLeaf<X> || has_broadcast<X>);
 template <class X>
 concept SplitMap = MapNode<X> && HasArrayLeaf<X> && !SplitDict<X>;
 template <class X>
@@ -83,7 +91,7 @@ concept SplitVector = VectorNode<X> && HasArrayLeaf<X> && !SplitMap<X>;
 template <class X>
 concept SplitOptional = OptionalNode<X> && HasArrayLeaf<X> && !SplitVector<X> && !SplitMap<X>;
 template <class X>
-concept SplitTuple = TupleNode<X> && (HasArrayLeaf<X> || has_broadcast<X>);
+concept SplitTuple = TupleNode<X> &&(HasArrayLeaf<X> || has_broadcast<X>);
 
 template <class... K, class... T>
   requires SplitDict<Dict<Entry<K, T>...>>

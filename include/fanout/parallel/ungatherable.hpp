@@ -69,7 +69,7 @@ template <class Rule, TupleNode X, class... Steps>
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_in_tuple<Rule, X, LeafAt<Steps...>, std::make_index_sequence<std::tuple_size_v<X>>> {};
 template <class Rule, MapNode X, class... Steps>
-  requires(!Gatherable<Rule, X>)
+  requires(!Gatherable<Rule, X> && !Gatherable<Rule, typename X::mapped_type>)
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::mapped_type, LeafAt<Steps..., EachValue>> {};
 template <class Rule, class X, class... Steps>

@@ -14,7 +14,7 @@ namespace fanout::inline v0 {
 /// 2. It depends on its arguments and its own value alone: the same call has the same plan.
 /// 3. With no rows every device gets one empty shard, so that every replica says what it returns for no rows.
 template <class S>
-concept Split = std::copyable<S> && requires(const S& split, std::size_t rows, std::size_t devices) {
+concept Split = std::copy_constructible<S> && requires(const S& split, std::size_t rows, std::size_t devices) {
   { split(rows, devices) } -> std::convertible_to<Plan>;
 };
 

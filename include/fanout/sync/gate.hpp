@@ -10,7 +10,7 @@
 namespace fanout::inline v0 {
 
 /// Many may be inside at once, or one who has closed it is alone. Entering an open gate is one compare-and-swap. Those who
-/// were inside in other threads when the process forked are gone in the child.
+/// were inside or had closed it when the process forked are gone in the child.
 class Gate {
  public:
   /// Goes in; waits while the gate is closed.
@@ -27,8 +27,12 @@ class Gate {
   }
 
   void leave() noexcept {
-    const std::uint64_t before = word_.fetch_sub(1, std::memory_order_acq_rel);
-    if ((before & closed) != 0 && (before & inside) == 1) signal();
+    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    do {
+      // Whoever forked inside is not inside in the child, and has nothing to leave there.
+      if ((seen >> 32U) != fork_epoch() || (seen & inside) == 0) return;
+    } while (!word_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_relaxed));
+    if ((seen & closed) != 0 && (seen & inside) == 1) signal();
   }
 
   /// Closes the gate behind those inside, then waits until they have left.

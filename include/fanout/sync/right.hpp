@@ -10,7 +10,7 @@
 namespace fanout::inline v0 {
 
 /// The right to something that one thread at a time may have: a device, a replica with state. Taking a free one is one
-/// compare-and-swap. A right held by another thread when the process forked is free in the child.
+/// compare-and-swap. A right held when the process forked, by whatever thread, is free in the child.
 class Right {
  public:
   /// Takes the right if it is free. Does not wait.
@@ -56,16 +56,20 @@ class Right {
   std::atomic<std::uint32_t> word_{free};
 };
 
-/// Holds a right for as long as it lives.
+/// Holds a right for as long as it lives. If its own thread forks, the child does not have the right: it is free there, and
+/// may have been taken by another thread before this ends.
 class HeldRight {
  public:
-  explicit HeldRight(Right& right) noexcept : right_(right) { right_.take(); }
+  explicit HeldRight(Right& right) noexcept : right_(right), epoch_(fork_epoch()) { right_.take(); }
   HeldRight(const HeldRight&) = delete;
   HeldRight& operator=(const HeldRight&) = delete;
-  ~HeldRight() { right_.give(); }
+  ~HeldRight() {
+    if (epoch_ == fork_epoch()) right_.give();
+  }
 
  private:
   Right& right_;
+  std::uint32_t epoch_;
 };
 
 }  // namespace fanout::inline v0

@@ -66,6 +66,10 @@ concept TupleNode = !ArrayLeaf<X> && requires {
   std::tuple_size<X>::value;
 };
 
+/// True for a type that says how the tree inside it is to be taken, so that a vector of it is a vector of trees.
+template <class X>
+inline constexpr bool wraps_tree = false;
+
 namespace detail {
 
 template <class X>

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/device/device_source.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include <fanout/device/host_device.hpp>
+
+#include "toy_device.hpp"
+
+using fanout::AllVisible;
+using fanout::DeviceSet;
+using fanout::DeviceSource;
+using fanout::HostDevice;
+using fanout_test::ToyDevice;
+
+namespace {
+
+struct Minimal {
+  DeviceSet<HostDevice> select() const;
+};
+struct NoSelect {};
+struct SelectNotConst {
+  DeviceSet<HostDevice> select();
+};
+struct SelectsNoSet {
+  std::vector<HostDevice> select() const;
+};
+struct NotCopyable {
+  NotCopyable(const NotCopyable&) = delete;
+  NotCopyable& operator=(const NotCopyable&) = delete;
+  DeviceSet<HostDevice> select() const;
+};
+static_assert(DeviceSource<Minimal>);
+static_assert(!DeviceSource<NoSelect>);
+static_assert(!DeviceSource<SelectNotConst>);
+static_assert(!DeviceSource<SelectsNoSet>);
+static_assert(!DeviceSource<NotCopyable>);
+static_assert(!DeviceSource<int>);
+static_assert(!DeviceSource<HostDevice>, "one device is not a set");
+static_assert(DeviceSource<DeviceSet<HostDevice>>);
+static_assert(DeviceSource<DeviceSet<HostDevice, ToyDevice>>);
+static_assert(DeviceSource<AllVisible<HostDevice>>);
+
+/// A kind of device of which the machine has none.
+struct Absent : ToyDevice {
+  static std::vector<Absent> visible() { return {}; }
+};
+
+}  // namespace
+
+TEST_CASE("AllVisible selects the devices of its kind in their own order") {
+  const auto hosts = AllVisible<HostDevice>{}.select();
+  CHECK(std::vector<HostDevice>(hosts.begin(), hosts.end()) == HostDevice::visible());
+  CHECK(hosts.ids() == fanout::host_devices().ids());
+  const auto toys = AllVisible<ToyDevice>{}.select();
+  CHECK(std::vector<ToyDevice>(toys.begin(), toys.end()) == ToyDevice::visible());
+}
+
+TEST_CASE("AllVisible of a kind that the machine lacks is an invalid device id") {
+  static_assert(fanout::Device<Absent>);
+  CHECK_THROWS_AS(AllVisible<Absent>{}.select(), fanout::InvalidDeviceId);
+}
+
+TEST_CASE("a device set selects itself") {
+  const auto set = fanout::host_devices(2);
+  CHECK(&set.select() == &set);
+}

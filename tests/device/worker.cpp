@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/device/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+
+#include <fanout/device/cores.hpp>
+
+#include "support/affinity.hpp"
+#include "support/asleep.hpp"
+#include "support/fork.hpp"
+#include "support/skip.hpp"
+
+using fanout::fork_epoch;
+using fanout::Task;
+using fanout::Worker;
+
+namespace {
+
+/// Workers live until the process ends.
+Worker& new_worker(int index, bool bound = false, const std::vector<int>& cores = fanout::process_cores()) {
+  static auto& all = *new std::vector<Worker*>;  // so that the leak checker finds them
+  return *all.emplace_back(new Worker({.kind = "test", .index = index}, cores, bound));
+}
+
+/// A task that calls a function object.
+template <class F>
+struct Calling : Task {
+  explicit Calling(F what) : f(what) {
+    prepare([](Task& task) noexcept { static_cast<Calling&>(task).f(); });
+  }
+  F f;
+};
+
+bool wait_for(Task& task) { return task.wait(0, fork_epoch()); }
+
+bool same(const sigset_t& a, const sigset_t& b) {
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (sigismember(&a, signal) != sigismember(&b, signal)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a worker says what it was made with, and spins only if it owns its cores") {
+  Worker& bound = new_worker(1, true, {0});
+  CHECK(bound.id() == fanout::DeviceId{.kind = "test", .index = 1});
+  CHECK(bound.cores() == std::vector<int>{0});
+  CHECK(bound.bound());
+  CHECK(bound.spins() > 0);
+  CHECK(new_worker(2).spins() == 0);
+}
+
+TEST_CASE("a worker runs the tasks that are posted to it in order, on one thread of its own") {
+  for (const bool bound : {false, true}) {
+    Worker& worker = new_worker(3, bound);
+    std::vector<int> order;  // plain: the worker's one thread is all that touches it
+    std::array<std::thread::id, 3> threads{};
+    const auto note = [&](int number) {
+      return [&order, &threads, number] {
+        order.push_back(number);
+        threads[static_cast<std::size_t>(number)] = std::this_thread::get_id();
+      };
+    };
+    for (int round = 0; round < 50; ++round) {
+      order.clear();
+      Calling first(note(0));
+      Calling second(note(1));
+      Calling third(note(2));
+      worker.post(first);
+      worker.post(second);
+      worker.post(third);
+      CHECK(wait_for(third));
+      CHECK(wait_for(first));
+      CHECK(wait_for(second));
+      CHECK(order == std::vector<int>{0, 1, 2});
+    }
+    CHECK(threads[0] != std::this_thread::get_id());
+    CHECK(threads[0] == threads[1]);
+    CHECK(threads[0] == threads[2]);
+  }
+}
+
+TEST_CASE("tasks from many threads are all run, one at a time") {
+  Worker& worker = new_worker(4);
+  constexpr int threads = 4;
+  constexpr int each = 2000;
+  int counter = 0;  // plain
+  std::atomic<int> in_vain{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < each; ++i) {
+        Calling task([&counter] { ++counter; });
+        worker.post(task);
+        if (i % 4 == 0 && worker.take_back(task)) {
+          const fanout::HeldRight held(worker.right());
+          task.run();
+        }
+        if (!wait_for(task)) ++in_vain;
+      }
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  CHECK(in_vain == 0);
+  CHECK(counter == threads * each);
+}
+
+TEST_CASE("a worker takes no task while another has the device's right, so that it can be taken back") {
+  Worker& worker = new_worker(5);
+  std::atomic<int> thread{0};
+  Calling hello([&thread] { thread = fanout_test::this_thread(); });
+  worker.post(hello);
+  REQUIRE(wait_for(hello));
+
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 100; ++i) {
+    worker.right().take();
+    Calling task([&ran] { ++ran; });
+    worker.post(task);
+    if (i % 2 == 0) fanout_test::until_asleep(thread);
+    CHECK_FALSE(task.is_done());
+    CHECK(ran == i / 2);
+    if (i % 2 == 0) {
+      CHECK(worker.take_back(task));
+      CHECK_FALSE(worker.take_back(task));
+      worker.right().give();
+      Calling next([] {});  // the worker goes on with the next one
+      worker.post(next);
+      CHECK(wait_for(next));
+      CHECK_FALSE(task.is_done());
+    } else {
+      worker.right().give();
+      CHECK(wait_for(task));
+    }
+  }
+  CHECK(ran == 50);
+}
+
+TEST_CASE("a task that has been started or is done cannot be taken back") {
+  Worker& worker = new_worker(6);
+  std::atomic<bool> started{false};
+  std::atomic<bool> end{false};
+  Calling task([&] {
+    started = true;
+    fanout_test::until(end);
+  });
+  worker.post(task);
+  fanout_test::until(started);
+  CHECK_FALSE(worker.take_back(task));
+  CHECK_FALSE(worker.right().try_take());  // the worker's thread has it while it runs
+  end = true;
+  CHECK(wait_for(task));
+  CHECK_FALSE(worker.take_back(task));
+  worker.right().take();
+  worker.right().give();
+}
+
+TEST_CASE("a worker's thread is on the device's cores and blocks signals from outside, and its poster's masks stay") {
+  const std::vector<int> all = fanout::process_cores();
+  for (const int core : {all.front(), all.back()}) {
+    Worker& worker = new_worker(7, true, {core});
+    sigset_t signals_before;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_before);
+    const auto cores_before = fanout_test::own_cores();
+
+    std::vector<int> cores;
+    sigset_t signals;
+    Calling task([&] {
+      cores = fanout_test::own_cores();
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &signals);
+    });
+    worker.post(task);
+    REQUIRE(wait_for(task));
+    CHECK(cores == std::vector<int>{core});
+    for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+      if (signal == SIGKILL || signal == SIGSTOP || (signal > SIGSYS && signal < SIGRTMIN)) continue;
+      CAPTURE(signal);
+      const bool own_fault =
+          signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGTRAP;
+      CHECK(sigismember(&signals, signal) == (own_fault ? 0 : 1));
+    }
+
+    sigset_t signals_after;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &signals_after);
+    CHECK(same(signals_before, signals_after));
+    CHECK(fanout_test::own_cores() == cores_before);
+  }
+}
+
+TEST_CASE("a worker whose cores the process may not use runs all the same") {
+  Worker& worker = new_worker(8, true, {1023});
+  int runs = 0;
+  Calling task([&runs] { ++runs; });
+  worker.post(task);
+  CHECK(wait_for(task));
+  CHECK(runs == 1);
+}
+
+TEST_CASE("in the child of a fork a worker runs tasks in a thread of the child's own") {
+  if (!fanout_test::can_fork) {
+    fanout_test::skip(fanout_test::cannot_fork);
+    return;
+  }
+  Worker& worker = new_worker(9);
+  const auto use = [&worker] {
+    for (int i = 0; i < 20; ++i) {
+      int runs = 0;
+      Calling task([&runs] { ++runs; });
+      worker.post(task);
+      if (!wait_for(task) || runs != 1) return 1;
+    }
+    return 0;
+  };
+  REQUIRE(use() == 0);
+  CHECK(fanout_test::in_child(use) == 0);  // its thread slept at the fork
+
+  std::atomic<bool> started{false};
+  std::atomic<bool> end{false};
+  Calling running([&] {
+    started = true;
+    fanout_test::until(end);
+  });
+  std::atomic<int> waiting_runs{0};
+  Calling waiting([&] { ++waiting_runs; });
+  Calling waiting_too([&] { ++waiting_runs; });
+  worker.post(running);
+  fanout_test::until(started);
+  worker.post(waiting);
+  worker.post(waiting_too);
+  CHECK(fanout_test::in_child([&] {
+          if (use() != 0) return 1;
+          if (waiting_runs != 0) return 2;  // what was queued is the parent's work
+          return fanout_test::in_child(use);
+        }) == 0);
+  end = true;
+  CHECK(wait_for(running));
+  CHECK(wait_for(waiting));
+  CHECK(wait_for(waiting_too));
+  CHECK(waiting_runs == 2);
+  CHECK(use() == 0);
+}
+
+TEST_CASE("in the child of a fork a device that another thread had is free") {
+  if (!fanout_test::can_fork) {
+    fanout_test::skip(fanout_test::cannot_fork);
+    return;
+  }
+  Worker& worker = new_worker(10);
+  std::atomic<bool> taken{false};
+  std::atomic<bool> end{false};
+  std::thread holder([&] {
+    const fanout::HeldRight held(worker.right());
+    taken = true;
+    fanout_test::until(end);
+  });
+  fanout_test::until(taken);
+  CHECK(fanout_test::in_child([&worker] {
+          int runs = 0;
+          Calling task([&runs] { ++runs; });
+          worker.post(task);
+          return wait_for(task) && runs == 1 ? 0 : 1;
+        }) == 0);
+  end = true;
+  holder.join();
+}

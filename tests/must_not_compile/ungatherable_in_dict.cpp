@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: Ungatherable<Statistics,
+#include <map>
+#include <string>
+
+#include <fanout/fanout.hpp>
+using namespace fanout::literals;
+
+struct Statistics {
+  float mean, variance;
+};
+
+struct Model {
+  auto forward(fanout::View<const float, 1> x) const {
+#ifdef FANOUT_CONTROL
+    std::map<std::string, float> map{{"mean", x[0]}};
+#else
+    std::map<std::string, Statistics> map{{"both", {x[0], x[1]}}};
+#endif
+    return std::tuple{x, fanout::dict("extra"_k = map)};
+  }
+};
+
+int main() {
+  const fanout::ParallelModel model{Model{}};
+  (void)model(fanout::Tensor<float, 1>(4));
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <fanout/parallel/call_frame.hpp>
+
+TEST_CASE("a frame keeps the settings of its call") {
+  const fanout::CallSettings settings{
+      .plan = {{.rows = {0, 4}, .device = 2}}, .seed = 5, .number = 6, .rethrow_single = true};
+  fanout::CallFrame frame(settings);
+  CHECK(frame.plan == settings.plan);
+  CHECK(frame.target.space == fanout::host_memory);
+  CHECK(frame.seed == 5);
+  CHECK(frame.number == 6);
+  CHECK(frame.rethrow_single);
+  CHECK(&frame.outputs.get(0, frame.target, 4, 8) == &frame.outputs.get(0, frame.target, 4, 8));
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <complex>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+#include "support/message_of.hpp"
+
+using namespace fanout::literals;
+using fanout::Context;
+using fanout::dict;
+using fanout::host_devices;
+using fanout::ParallelModel;
+using fanout::pmean;
+using fanout::psum;
+using fanout::Tensor;
+using fanout::View;
+using fanout_test::message_of;
+using fanout_test::says;
+
+namespace {
+
+Tensor<double, 1> count_to(std::size_t n) {
+  Tensor<double, 1> tensor(n);
+  for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<double>(i);
+  return tensor;
+}
+
+double sum(View<const double, 1> x) {
+  double total = 0;
+  for (const double value : x) total += value;
+  return total;
+}
+
+double mean(View<const double, 1> x) { return sum(x) / static_cast<double>(x.extent(0)); }
+
+/// All rows on the second of two devices.
+struct AllOnSecond {
+  fanout::Plan operator()(std::size_t rows, std::size_t) const {
+    return {{.rows = {0, 0}, .device = 0}, {.rows = {0, rows}, .device = 1}};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("psum adds scalars over the shards and keeps their type") {
+  ParallelModel model{[](View<const double, 1> x) {
+                        return std::tuple{psum(sum(x)), psum(x.extent(0)), psum(std::complex<float>(1, 2))};
+                      },
+                      host_devices(3)};
+  const auto [total, rows, complex] = model(count_to(10));
+  static_assert(std::is_same_v<decltype(total), const double>);
+  static_assert(std::is_same_v<decltype(rows), const std::size_t>);
+  CHECK(total == 45);
+  CHECK(rows == 10);
+  CHECK(complex == std::complex<float>(3, 6));
+}
+
+TEST_CASE("psum adds tensors, outputs and vectors element by element") {
+  ParallelModel model{[](Context auto& ctx, View<const double, 1> x) {
+                        Tensor<double, 2> tensor(2, 2);
+                        tensor(1, 1) = x[0];
+                        const auto scratch = fanout::empty<int>(ctx, 2);
+                        scratch[0] = 1;
+                        scratch[1] = static_cast<int>(ctx.rank());
+                        const auto output = fanout::output<double>(ctx);
+                        for (std::size_t i = 0; i < x.extent(0); ++i) output[i] = x[i];
+                        return std::tuple{psum(tensor), psum(scratch), psum(std::vector{x[0], 1.0}), psum(output)};
+                      },
+                      host_devices(2)};
+  const auto [tensor, scratch, vector, output] = model(count_to(4));
+  static_assert(std::is_same_v<decltype(scratch), const Tensor<int, 1>>);
+  static_assert(std::is_same_v<decltype(vector), const std::vector<double>>);
+  CHECK(tensor.extents() == fanout::Extents<2>{2, 2});
+  CHECK(tensor(1, 1) == 2);
+  CHECK(tensor(0, 0) == 0);
+  CHECK(scratch[0] == 2);
+  CHECK(scratch[1] == 1);
+  CHECK(vector == std::vector{2.0, 2.0});
+  CHECK(output[0] == 2);
+  CHECK(output[1] == 4);
+}
+
+TEST_CASE("psum adds spans, and may stand in a vector") {
+  static constexpr int counts[] = {1, 2, 3};
+  ParallelModel model{
+      [](View<const double, 1> x) {
+        return std::tuple{psum(std::span(counts)), std::vector{psum(sum(x)), psum(1.0)}, std::vector{pmean(mean(x))}};
+      },
+      host_devices(2)};
+  const auto [span, sums, means] = model(count_to(5));
+  static_assert(std::is_same_v<decltype(sums), const std::vector<double>>);
+  CHECK(span == std::vector{2, 4, 6});
+  CHECK(sums == std::vector{10.0, 2.0});
+  CHECK(means == std::vector{2.0});
+}
+
+TEST_CASE("psum and pmean go down a tree, and stand inside one") {
+  ParallelModel model{[](View<const double, 1> x) {
+                        const double m = mean(x);
+                        std::map<std::string, double> map{{"a", m}, {"b", 1.0}};
+                        return dict(
+                            "loss"_k = pmean(m), "rows"_k = dict("sum"_k = psum(x.extent(0)), "each"_k = x.extent(0)),
+                            "tree"_k = pmean(dict("m"_k = std::optional(m), "t"_k = std::tuple{m, map})),
+                            "inner"_k = psum(std::pair{1, pmean(m)}),
+                            "trees"_k = psum(std::vector<std::tuple<int, Tensor<double, 1>>>(2, {3, count_to(2)})));
+                      },
+                      host_devices(2)};
+  const auto result = model(count_to(13));
+  CHECK(result["loss"_k] == doctest::Approx(6));
+  CHECK(result["rows"_k]["sum"_k] == 13);
+  CHECK(result["rows"_k]["each"_k].size() == 2);
+  REQUIRE(result["tree"_k]["m"_k].has_value());
+  CHECK(*result["tree"_k]["m"_k] == doctest::Approx(6));
+  CHECK(std::get<0>(result["tree"_k]["t"_k]) == doctest::Approx(6));
+  CHECK(std::get<1>(result["tree"_k]["t"_k]).at("a") == doctest::Approx(6));
+  CHECK(result["inner"_k].first == 2);
+  CHECK(result["inner"_k].second == doctest::Approx(6));
+  REQUIRE(result["trees"_k].size() == 2);
+  CHECK(std::get<0>(result["trees"_k][1]) == 6);
+  CHECK(std::get<1>(result["trees"_k][1])[1] == 2);
+}
+
+TEST_CASE("pmean weighs each shard by its rows: 13 rows on 2 devices") {
+  ParallelModel model{[](View<const double, 1> x) {
+                        Tensor<double, 1> tensor(2);
+                        tensor[0] = mean(x);
+                        tensor[1] = 1;
+                        return std::tuple{pmean(mean(x)), pmean(tensor), pmean(std::vector{mean(x)})};
+                      },
+                      host_devices(2)};
+  const auto [scalar, tensor, vector] = model(count_to(13));
+  const double expected = 3.0 * (7.0 / 13.0) + 9.5 * (6.0 / 13.0);  // not (3 + 9.5) / 2
+  CHECK(scalar == expected);
+  CHECK(scalar == doctest::Approx(6));
+  CHECK(tensor[0] == expected);
+  CHECK(tensor[1] == doctest::Approx(1));
+  CHECK(vector[0] == expected);
+}
+
+TEST_CASE("pmean of no rows gives all shards the same weight") {
+  ParallelModel model{[](Context auto& ctx, View<const double, 1>) { return pmean(static_cast<double>(ctx.rank())); },
+                      host_devices(4)};
+  CHECK(model(Tensor<double, 1>(0)) == 1.5);
+}
+
+TEST_CASE("pmean with one shard is what it returned, bit by bit") {
+  ParallelModel model{[](float x) { return pmean(x); }, host_devices(2)};
+  ParallelModel of_rows{[](View<const double, 1> x) { return pmean(x[0]); }, host_devices(1)};
+  for (const float x : {0.1F, -0.0F, 1e-42F, 3.4e38F}) {
+    const float result = model(x);
+    CHECK(std::memcmp(&result, &x, sizeof x) == 0);
+  }
+  Tensor<double, 1> x(7);
+  x[0] = 1.0 / 3.0;
+  CHECK(of_rows(x) == x[0]);
+}
+
+TEST_CASE("a shard without rows has no weight in pmean, also where its own mean is no number") {
+  ParallelModel model{[](View<const double, 1> x) {
+                        Tensor<double, 1> tensor(1);
+                        tensor[0] = mean(x);
+                        return std::pair{pmean(mean(x)), pmean(tensor)};
+                      },
+                      host_devices(2), fanout::Options{.split = AllOnSecond{}}};
+  const auto [scalar, tensor] = model(count_to(5));
+  CHECK(scalar == 2);
+  CHECK(tensor[0] == 2);
+}
+
+TEST_CASE("sums are added in row order and bitwise the same in every run") {
+  ParallelModel model{[](View<const double, 1> x) { return psum(1.0 / (1.0 + 3.0 * x[0])); }, host_devices(4)};
+  const auto x = count_to(4);
+  double expected = 0;
+  for (const double value : x) expected += 1.0 / (1.0 + 3.0 * value);
+  for (int run = 0; run < 50; ++run) CHECK(model(x) == expected);
+}
+
+TEST_CASE("arrays and vectors that cannot be combined are refused with place, shards and extents") {
+  ParallelModel arrays{[](Context auto& ctx, View<const double, 1>, bool wrong) {
+                         return dict("loss"_k = psum(Tensor<float, 2>(2, wrong && ctx.rank() == 2 ? 4 : 3)));
+                       },
+                       host_devices(3)};
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { arrays(count_to(6), true); }), "output.loss", "[2, 3]",
+             "shard 0 on host:0, rows [0, 2)", "[2, 4]", "shard 2 on host:2, rows [4, 6)", "psum"));
+  CHECK(arrays(count_to(6), false)["loss"_k].extents() == fanout::Extents<2>{2, 3});
+
+  ParallelModel vectors{
+      [](View<const double, 1> x, bool wrong) { return pmean(std::vector<double>(wrong ? x.extent(0) : 2, 1.0)); },
+      host_devices(2)};
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { vectors(count_to(5), true); }), "output", "3 elements", "found 2",
+             "pmean"));
+  CHECK(vectors(count_to(5), false) == std::vector{1.0, 1.0});
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <fanout/parallel/gather_place.hpp>
+
+namespace {
+const std::vector<fanout::DeviceId> devices{{.kind = "host", .index = 0}, {.kind = "cuda", .index = 3}};
+}  // namespace
+
+TEST_CASE("a shard is described by its number, its device and its rows") {
+  const fanout::Plan plan{{.rows = {0, 15}, .device = 1}, {.rows = {15, 30}, .device = 0}};
+  const fanout::GatherPlace place{plan, devices, {}};
+  CHECK(place.describe(0) == "shard 0 on cuda:3, rows [0, 15)");
+  CHECK(place.describe(1) == "shard 1 on host:0, rows [15, 30)");
+}
+
+TEST_CASE("a shard's share is that of its rows, and equal without rows") {
+  const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 3}, .device = 1}, {.rows = {3, 4}, .device = 0}};
+  const fanout::GatherPlace place{plan, devices, {}};
+  CHECK(place.share(0) == 0.75);
+  CHECK(place.share(1) == 0);
+  CHECK(place.share(2) == 0.25);
+  const fanout::Plan empty{{.rows = {0, 0}, .device = 0}, {.rows = {0, 0}, .device = 1}};
+  CHECK(fanout::GatherPlace{empty, devices, {}}.share(1) == 0.5);
+}

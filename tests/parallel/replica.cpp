@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <fanout/parallel/replicate.hpp>
+#include <fanout/parallel/shard_context.hpp>
+
+namespace {
+
+using fanout::HostDevice;
+using fanout::Original;
+using fanout::Replica;
+
+struct Counter {
+  int calls = 0;
+  const int& forward(int step) { return calls += step; }
+  int forward(int, int) const { return -1; }
+};
+
+/// Copied by construction only.
+struct Fixed {
+  explicit Fixed(int start) : first(start) {}
+  const int first;
+  int calls = 0;
+  int forward() { return first + ++calls; }
+};
+
+struct Copies {
+  int* made;
+  explicit Copies(int* counter) : made(counter) {}
+  Copies(const Copies& other) : made(other.made) { ++*made; }
+  Copies& operator=(const Copies&) {
+    *made += 100;
+    return *this;
+  }
+  int forward() { return 0; }
+};
+
+struct Fixture {
+  fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
+  fanout::CallFrame frame{fanout::CallSettings{.plan = {{.rows = {0, 1}, .device = 0}}}};
+  fanout::Scratch scratch;
+  fanout::ShardContext<HostDevice> ctx{devices[0], frame, 0, scratch};
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a replica shares the original until a non-const forward runs") {
+  const Original<Counter> original{.model = {}};
+  const Replica<Counter, HostDevice> replica(original, devices[1]);
+  CHECK(replica.device().id().index == 1);
+  CHECK(replica.run(nullptr, ctx, 1, 2) == -1);
+  CHECK(replica.shares_original());
+  CHECK(&replica.model() == &original.model);
+  CHECK(replica.version() == 0);
+  CHECK(replica.run(nullptr, ctx, 5) == 5);
+  static_assert(std::is_same_v<decltype(replica.run(nullptr, ctx, 5)), int>);
+  CHECK(replica.run(nullptr, ctx, 5) == 10);
+  CHECK_FALSE(replica.shares_original());
+  CHECK(replica.model().calls == 10);
+  CHECK(original.model.calls == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a copy is refreshed when the version of the original has moved, and at no other time") {
+  Original<Counter> original{.model = {}};
+  const Replica<Counter, HostDevice> replica(original, devices[0]);
+  replica.run(nullptr, ctx, 1);
+  original.model.calls = 100;
+  CHECK(replica.run(nullptr, ctx, 1) == 2);
+  ++original.version;
+  CHECK(replica.version() == 0);
+  CHECK(replica.run(nullptr, ctx, 1) == 101);
+  CHECK(replica.version() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a model that cannot be assigned is copied by construction") {
+  Original<Fixed> original{.model = Fixed(10)};
+  const Replica<Fixed, HostDevice> replica(original, devices[0]);
+  CHECK(replica.run(nullptr, ctx) == 11);
+  CHECK(replica.run(nullptr, ctx) == 12);
+  ++original.version;
+  CHECK(replica.run(nullptr, ctx) == 11);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a model is copied once, and assigned at each refresh") {
+  int made = 0;
+  Original<Copies> original{.model = Copies(&made)};
+  const Replica<Copies, HostDevice> replica(original, devices[0]);
+  CHECK(made == 0);
+  replica.run(nullptr, ctx);
+  replica.run(nullptr, ctx);
+  CHECK(made == 1);
+  ++original.version;
+  replica.run(nullptr, ctx);
+  CHECK(made == 101);
+}

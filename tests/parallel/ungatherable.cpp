@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/parallel/gather.hpp>
+
+namespace {
+
+using fanout::Concatenate;
+using fanout::Dict;
+using fanout::Entry;
+using fanout::Key;
+using fanout::MeanOverShards;
+using fanout::Reduced;
+using fanout::SumOverShards;
+using fanout::detail::EachValue;
+using fanout::detail::Element;
+using fanout::detail::LeafAt;
+using fanout::detail::Ungatherable;
+
+struct Plain {
+  std::string text;
+};
+using KeyA = Key<'a'>;
+
+template <class X>
+using found = fanout::detail::find_ungatherable_t<Concatenate, X, LeafAt<>>;
+
+template <class X, class Expected>
+constexpr bool finds = std::is_same_v<found<X>, Expected>;
+
+}  // namespace
+
+TEST_CASE("in what can be gathered nothing is found") {
+  static_assert(finds<float, void>);
+  static_assert(finds<const std::vector<std::string>&, void>);
+  static_assert(finds<std::tuple<std::map<int, std::optional<float>>, Dict<Entry<KeyA, std::string>>>, void>);
+  static_assert(finds<Reduced<MeanOverShards, std::vector<float>>, void>);
+  CHECK(fanout::detail::can_be_gathered<found<float>>);
+}
+
+TEST_CASE("what cannot be gathered is found with its type and its place") {
+  static_assert(finds<Plain, Ungatherable<Plain, LeafAt<>>>);
+  static_assert(finds<const char*, Ungatherable<const char*, LeafAt<>>>);
+  static_assert(finds<std::tuple<int, Plain&>, Ungatherable<Plain, LeafAt<Element<1>>>>);
+  static_assert(finds<std::array<Plain, 2>, Ungatherable<Plain, LeafAt<Element<0>>>>);
+  static_assert(finds<Dict<Entry<KeyA, std::pair<int, Plain>>>, Ungatherable<Plain, LeafAt<KeyA, Element<1>>>>);
+  static_assert(finds<std::map<int, std::vector<Plain>>, Ungatherable<Plain, LeafAt<EachValue, EachValue>>>);
+  static_assert(finds<std::optional<Plain>, Ungatherable<Plain, LeafAt<EachValue>>>);
+  CHECK_FALSE(fanout::detail::can_be_gathered<found<Plain>>);
+}
+
+TEST_CASE("the first of several is found") {
+  static_assert(
+      finds<std::tuple<int, std::vector<Plain>, const char*>, Ungatherable<Plain, LeafAt<Element<1>, EachValue>>>);
+  CHECK_FALSE(fanout::detail::can_be_gathered<found<std::tuple<Plain, Plain>>>);
+}
+
+TEST_CASE("what psum and pmean do not take is found below them") {
+  static_assert(finds<Reduced<MeanOverShards, int>, Ungatherable<int, LeafAt<>>>);
+  static_assert(finds<Reduced<SumOverShards, std::string>, Ungatherable<std::string, LeafAt<>>>);
+  static_assert(
+      finds<std::tuple<Reduced<SumOverShards, Dict<Entry<KeyA, bool>>>>, Ungatherable<bool, LeafAt<Element<0>, KeyA>>>);
+  CHECK_FALSE(fanout::detail::can_be_gathered<found<Reduced<MeanOverShards, int>>>);
+}
+
+TEST_CASE("a map that may have a key twice is found as a whole") {
+  using Multi = std::multimap<int, float>;
+  static_assert(finds<Multi, Ungatherable<Multi, LeafAt<>>>);
+  CHECK_FALSE(fanout::detail::can_be_gathered<found<Multi>>);
+}

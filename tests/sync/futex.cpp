@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/sync/futex.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <thread>
+#include <vector>
+
+#include <sys/mman.h>
+
+#include "support/asleep.hpp"
+
+TEST_CASE("park returns at once if the word holds something else") {
+  const std::atomic<std::uint32_t> word{7};
+  fanout::park(word, 6);
+  CHECK(word.load() == 7);
+}
+
+TEST_CASE("unpark_all wakes everyone who sleeps on the word") {
+  std::atomic<std::uint32_t> word{0};
+  std::array<std::atomic<int>, 4> sleepers{};
+  std::atomic<int> woken{0};
+  std::vector<std::thread> threads;
+  for (auto& sleeper : sleepers) {
+    threads.emplace_back([&] {
+      sleeper = fanout_test::this_thread();
+      while (word.load() == 0) fanout::park(word, 0);
+      ++woken;
+    });
+  }
+  for (const auto& sleeper : sleepers) fanout_test::until_asleep(sleeper);
+  CHECK(woken == 0);
+  word = 1;
+  fanout::unpark_all(word);
+  for (std::thread& thread : threads) thread.join();
+  CHECK(woken == 4);
+}
+
+TEST_CASE("unpark_all may be given a word whose memory is gone") {
+  void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  auto& word = *new (page) std::atomic<std::uint32_t>(0);
+  ::munmap(page, 4096);
+  fanout::unpark_all(word);
+}
+
+TEST_CASE("pause returns") { fanout::pause(); }
