@@ -52,11 +52,23 @@ class Registry {
   std::atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
 };
 
-/// The one registry of the process, also where several shared libraries were built with hidden visibility. Never destroyed:
-/// workers may outlive main().
-FANOUT_EXPORT inline Registry& registry() {
-  static Registry& only = *new Registry;
-  return only;
+namespace detail {
+
+FANOUT_EXPORT inline std::atomic<Registry*> only_registry{nullptr};
+
+}  // namespace detail
+
+/// The one registry of the process, also where several shared libraries were built with hidden visibility. Made at first use,
+/// never destroyed: workers may outlive main(). No static of the function's own, so that a fork while another thread makes it
+/// does no harm.
+inline Registry& registry() {
+  Registry* registry = detail::only_registry.load(std::memory_order_acquire);
+  if (registry == nullptr) {
+    auto* made = new Registry;
+    if (detail::only_registry.compare_exchange_strong(registry, made, std::memory_order_acq_rel)) return *made;
+    delete made;
+  }
+  return *registry;
 }
 
 }  // namespace fanout::inline v0
