@@ -53,8 +53,8 @@ class Arguments {
                       }});
   }
 
-  /// Reads the command line; of a flag that stands twice the last counts. `--help` prints the usage and ends the program
-  /// with exit code 0; whatever is wrong is said on stderr, before the usage, and ends it with exit code 2.
+  /// Reads the command line; of a flag that stands twice the last counts. `--help` prints the usage and ends the
+  /// program with exit code 0; whatever is wrong is said on stderr, before the usage, and ends it with exit code 2.
   void parse(int argc, const char* const* argv) const {
     const std::string program = argc > 0 ? argv[0] : "example";
     for (int i = 1; i < argc; i += 2) {

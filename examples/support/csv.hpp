@@ -76,8 +76,8 @@ inline std::vector<int> read_row(std::string_view line, const std::vector<Column
 
 }  // namespace detail
 
-/// The rows of a file of whole numbers with a comma between them and no header, at least one; each has a number for every
-/// column. Lines may end in "\r\n", and the last one without either. Throws CsvError.
+/// The rows of a file of whole numbers with a comma between them and no header, at least one; each has a number for
+/// every column. Lines may end in "\r\n", and the last one without either. Throws CsvError.
 inline std::vector<std::vector<int>> read_csv(const std::string& path, const std::vector<Column>& columns) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw CsvError("cannot open the file " + path);

@@ -190,3 +190,17 @@ TEST_CASE("a deque of trees is gathered to a deque") {
   CHECK(columns.size() == 2);
   CHECK(columns[1].size() == 5);
 }
+
+TEST_CASE("an array in another memory is refused with its place, and the model works afterwards") {
+  ParallelModel model{[](View<const float, 1> x, bool elsewhere) {
+                        const fanout::MemorySpace toy{{.kind = "toy", .index = 1}};
+                        const View<const float, 1> shown(x.data(), x.extents(), elsewhere ? toy : x.space());
+                        return std::tuple{shown, fanout::psum(x.extent(0))};
+                      },
+                      host_devices(2)};
+  const std::string message = message_of<fanout::DeviceMismatch>([&] { (void)model(Tensor<float, 1>(4), true); });
+  CHECK(says(message, "output[0]"));
+  CHECK(says(message, "host memory"));
+  CHECK(says(message, "the memory of toy:1 from shard 0 on host:0, rows [0, 2)"));
+  CHECK(std::get<1>(model(Tensor<float, 1>(4), false)) == 4);
+}

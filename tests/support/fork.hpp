@@ -24,8 +24,8 @@ inline constexpr bool can_fork = true;
 #endif
 inline constexpr const char* cannot_fork = "ThreadSanitizer does not know the child of a process with several threads";
 
-/// AddressSanitizer's allocator (of g++ 12 at least) has its locks in the child as they were in the parent: a child waits for
-/// ever if another thread was allocating at the fork. The system's own allocator lets go of them.
+/// AddressSanitizer's allocator (of g++ 12 at least) has its locks in the child as they were in the parent: a child
+/// waits for ever if another thread was allocating at the fork. The system's own allocator lets go of them.
 #if defined(__SANITIZE_ADDRESS__)
 #define FANOUT_TEST_ADDRESS_SANITIZER 1
 #elif defined(__has_feature)

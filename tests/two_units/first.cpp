@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two units that include everything and use a model link into one program: no definition in a header is doubled, and there
-// is one registry, one worker for each device and one chain of calls in each thread.
+// Two units that include everything and use a model link into one program: no definition in a header is doubled, and
+// there is one registry, one worker for each device and one chain of calls in each thread.
 #include <cstdio>
 
 #include "model.hpp"

@@ -15,7 +15,8 @@ class InlineArray {
   /// `size` objects, value-initialised.
   explicit InlineArray(std::size_t size) : InlineArray(size, ValueInitialised{}) {}
 
-  /// The i-th object is what `make(i)` returns, built in place. Throws what it throws, after destroying those already built.
+  /// The i-th object is what `make(i)` returns, built in place. Throws what it throws, after destroying those already
+  /// built.
   template <class Make>
   InlineArray(std::size_t size, const Make& make) {
     if (size > N) {

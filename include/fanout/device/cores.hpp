@@ -16,8 +16,8 @@
 
 namespace fanout::inline v0 {
 
-/// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread, so that it does
-/// not matter which thread asks. Never empty.
+/// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread, so that it
+/// does not matter which thread asks. Never empty.
 inline std::vector<int> process_cores() {
   std::vector<int> cores;
 #if defined(__linux__)
@@ -52,7 +52,8 @@ inline std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Cores for `quota` microseconds of run time in each `period`, rounded up since a part of a core is one too. 0: no limit.
+/// Cores for `quota` microseconds of run time in each `period`, rounded up since a part of a core is one too. 0: no
+/// limit.
 inline std::size_t cores_for_quota(const std::string& quota, const std::string& period) {
   const double run = std::strtod(quota.c_str(), nullptr);
   const double of = std::strtod(period.c_str(), nullptr);
@@ -65,9 +66,9 @@ inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 ? b : b
 
 }  // namespace detail
 
-/// How many cores the process's control group lets it keep busy: the tightest CPU quota from its own group up to the root,
-/// of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` stands before all paths, for tests.
-/// Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst.
+/// How many cores the process's control group lets it keep busy: the tightest CPU quota from its own group up to the
+/// root, of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` stands before all paths, for
+/// tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst.
 inline std::size_t quota_cores(const std::string& root = "") {
   std::size_t cores = 0;
   std::FILE* groups = std::fopen((root + "/proc/self/cgroup").c_str(), "re");

@@ -15,11 +15,12 @@ namespace fanout::inline v0 {
 /// 1. `id()` tells devices apart and never changes; equal devices have equal ids.
 /// 2. `memory()` is the memory that work on the device uses; devices that share a memory return equal spaces.
 /// 3. `worker()` is the same object for equal devices and lives until the process ends.
-/// 4. `enter()` returns a value; from then until that value is destroyed, on the calling thread, work goes to this device.
-///    Afterwards the thread is as it was. May be called on any thread, also nested.
-/// 5. `synchronize()` waits until the work is done that the calling thread gave the device since enter(), and throws if it
-///    failed.
-/// 6. `D::visible()` lists the devices of this kind that the process may use, best kept in a fixed order; it may be empty.
+/// 4. `enter()` returns a value; from then until that value is destroyed, on the calling thread, work goes to this
+///    device. Afterwards the thread is as it was. May be called on any thread, also nested.
+/// 5. `synchronize()` waits until the work is done that the calling thread gave the device since enter(), and throws if
+///    it failed.
+/// 6. `D::visible()` lists the devices of this kind that the process may use, best kept in a fixed order; it may be
+///    empty.
 ///
 /// Costs: 1 to 4 take no lock and allocate nothing.
 template <class D>

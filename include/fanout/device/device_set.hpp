@@ -15,8 +15,8 @@
 
 namespace fanout::inline v0 {
 
-/// An ordered set of devices that is not empty: their kinds are in its type, how many there are is known at run time. The
-/// first is the main device. Sets are joined by `|`.
+/// An ordered set of devices that is not empty: their kinds are in its type, how many there are is known at run time.
+/// The first is the main device. Sets are joined by `|`.
 template <Device... Ds>
 class DeviceSet {
   static_assert(sizeof...(Ds) >= 1, "fanout: a device set names at least one kind of device");

@@ -28,8 +28,8 @@ class HostDevice {
   Memory memory() const noexcept { return {}; }
   Worker& worker() const noexcept { return *worker_; }
 
-  /// The cores that the device's thread may run on, as the kernel numbers them: its own ones if `bound()`, else all that
-  /// the process has. A team of threads that `forward` starts inherits them.
+  /// The cores that the device's thread may run on, as the kernel numbers them: its own ones if `bound()`, else all
+  /// that the process has. A team of threads that `forward` starts inherits them.
   const std::vector<int>& cores() const noexcept { return worker_->cores(); }
   bool bound() const noexcept { return worker_->bound(); }
 
@@ -54,8 +54,8 @@ struct HostDeviceOptions {
   int count = 0;
   /// Cores for each. 0: an equal share of the process's cores, at least one.
   int cores_each = 0;
-  /// Whether each device's thread is bound to its cores. Not done where the devices need more cores than the process has,
-  /// where a CPU quota shares the cores with others, or with FANOUT_PIN=off in the environment.
+  /// Whether each device's thread is bound to its cores. Not done where the devices need more cores than the process
+  /// has, where a CPU quota shares the cores with others, or with FANOUT_PIN=off in the environment.
   bool pin = true;
 };
 
@@ -86,8 +86,9 @@ inline bool pinning_allowed() {
 
 }  // namespace detail
 
-/// How many host devices host_devices() makes: one per core that this process may use, by its affinity mask and its control
-/// group's CPU quota, or what FANOUT_HOST_DEVICES says. Throws InvalidArgument if that is not a whole number from 1 to 4096.
+/// How many host devices host_devices() makes: one per core that this process may use, by its affinity mask and its
+/// control group's CPU quota, or what FANOUT_HOST_DEVICES says. Throws InvalidArgument if that is not a whole number
+/// from 1 to 4096.
 inline int host_device_count() {
   if (const char* setting = std::getenv("FANOUT_HOST_DEVICES")) {
     if (const int count = detail::device_count_from(setting)) return count;
@@ -130,8 +131,8 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
 
 }  // namespace detail
 
-/// Host devices `host:0`, `host:1` ... that share out the process's cores. Throws InvalidDeviceId for a count below 1 or
-/// above 4096 and InvalidArgument for an environment that makes no sense. Starts no thread.
+/// Host devices `host:0`, `host:1` ... that share out the process's cores. Throws InvalidDeviceId for a count below 1
+/// or above 4096 and InvalidArgument for an environment that makes no sense. Starts no thread.
 inline DeviceSet<HostDevice> host_devices(const HostDeviceOptions& options) {
   return detail::make_host_devices(options.count == 0 ? host_device_count() : options.count, options.cores_each,
                                    options.pin);

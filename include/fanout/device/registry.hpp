@@ -58,9 +58,9 @@ FANOUT_EXPORT inline std::atomic<Registry*> only_registry{nullptr};
 
 }  // namespace detail
 
-/// The one registry of the process, also where several shared libraries were built with hidden visibility. Made at first use,
-/// never destroyed: workers may outlive main(). No static of the function's own, so that a fork while another thread makes it
-/// does no harm.
+/// The one registry of the process, also where several shared libraries were built with hidden visibility. Made at
+/// first use, never destroyed: workers may outlive main(). No static of the function's own, so that a fork while
+/// another thread makes it does no harm.
 inline Registry& registry() {
   Registry* registry = detail::only_registry.load(std::memory_order_acquire);
   if (registry == nullptr) {

@@ -9,8 +9,8 @@
 
 namespace fanout::inline v0 {
 
-/// A piece of work for a device, that one thread waits for. Whoever makes it keeps it alive until it is done; it stands in
-/// a worker's queue by itself, so queueing allocates nothing. One cache line: request and reply travel together.
+/// A piece of work for a device, that one thread waits for. Whoever makes it keeps it alive until it is done; it stands
+/// in a worker's queue by itself, so queueing allocates nothing. One cache line: request and reply travel together.
 class alignas(64) Task {
  public:
   using Run = void (*)(Task&) noexcept;
@@ -33,8 +33,8 @@ class alignas(64) Task {
 
   bool is_done() const noexcept { return state_.load(std::memory_order_acquire) == done; }
 
-  /// Waits until the task has run, spinning for `spins` turns before it sleeps. False if that cannot happen any more: the
-  /// process was forked after `epoch`, and the thread that ran the task does not exist in the child.
+  /// Waits until the task has run, spinning for `spins` turns before it sleeps. False if that cannot happen any more:
+  /// the process was forked after `epoch`, and the thread that ran the task does not exist in the child.
   bool wait(std::uint32_t spins, std::uint32_t epoch) noexcept {
     for (std::uint32_t i = 0; i < spins && !is_done(); ++i) pause();
     while (!is_done()) {

@@ -9,8 +9,9 @@
 
 namespace fanout::inline v0 {
 
-/// Tasks in the order in which they came, from any thread, until one takes them or their owner takes them back. The usual
-/// case, one task at a time, is one compare-and-swap on one word; only tasks that find that word taken stand in a list.
+/// Tasks in the order in which they came, from any thread, until one takes them or their owner takes them back. The
+/// usual case, one task at a time, is one compare-and-swap on one word; only tasks that find that word taken stand in a
+/// list.
 class TaskQueue {
  public:
   void push(Task& task) noexcept {
@@ -36,7 +37,8 @@ class TaskQueue {
     return task;
   }
 
-  /// Takes `task`, which was pushed here, out of the queue. False if another thread has taken it: then it runs or has run.
+  /// Takes `task`, which was pushed here, out of the queue. False if another thread has taken it: then it runs or has
+  /// run.
   bool remove(Task& task) noexcept {
     Task* expected = &task;
     if (first_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel)) return true;

@@ -25,8 +25,9 @@
 namespace fanout::inline v0 {
 
 /// Drives one device: its execution right, its queue, and the thread that runs what is queued. The thread is started by
-/// the first task, blocks all signals but those of its own faults, runs on the device's cores and is never joined; a child of fork starts its own. If a
-/// task that the thread runs forks and returns in the child, the child ends there with EXIT_FAILURE.
+/// the first task, blocks all signals but those of its own faults, runs on the device's cores and is never joined; a
+/// child of fork starts its own. If a task that the thread runs forks and returns in the child, the child ends there
+/// with EXIT_FAILURE.
 class Worker {
  public:
   /// `bound` workers own their cores, so they spin a little before they sleep; others share theirs and do not.
@@ -38,7 +39,8 @@ class Worker {
   const std::vector<int>& cores() const noexcept { return cores_; }
   bool bound() const noexcept { return bound_; }
 
-  /// The right to run on the device. The worker's thread takes it for each task; a caller may take it and run there itself.
+  /// The right to run on the device. The worker's thread takes it for each task; a caller may take it and run there
+  /// itself.
   Right& right() noexcept { return right_; }
 
   /// How many turns a thread that waits for this device spins before it sleeps: about 25 us, below what a wake costs.
@@ -70,8 +72,8 @@ class Worker {
       const HeldRight device(right_);
       if (Task* task = queue_.pop()) task->run();
     }
-    // The task forked, and this is the child: the thread that waits for the task stayed in the parent, so that nobody can go
-    // on from here. Ending the thread alone would leave a process that others wait for in vain.
+    // The task forked, and this is the child: the thread that waits for the task stayed in the parent, so that nobody
+    // can go on from here. Ending the thread alone would leave a process that others wait for in vain.
     std::_Exit(EXIT_FAILURE);
   }
 

@@ -11,12 +11,12 @@
 
 namespace fanout::inline v0 {
 
-/// What can be done with the memory of one kind of device, as a table of functions, so that a Tensor of one type may live
-/// in any memory. All of them have happened when they return.
+/// What can be done with the memory of one kind of device, as a table of functions, so that a Tensor of one type may
+/// live in any memory. All of them have happened when they return.
 ///
 /// 1. `allocate` returns `bytes` bytes (at least one), aligned to `memory_alignment`, or throws OutOfMemory.
-/// 2. `release` gives back what `allocate` of the same table returned, from any thread; it never throws. `owner` is what
-///    the storage was made with, null for what was allocated.
+/// 2. `release` gives back what `allocate` of the same table returned, from any thread; it never throws. `owner` is
+///    what the storage was made with, null for what was allocated.
 /// 3. `copy` and `clear` stay within one memory space.
 /// 4. `fresh` is the table for new memory of the same space: the table itself unless it stands for adopted memory.
 struct MemoryOperations {

@@ -7,8 +7,8 @@
 
 namespace fanout::inline v0 {
 
-/// A memory, named by the device that owns it. All host devices share one, which is named `host:0`. Data can be used where
-/// it lies or must be copied: that is decided by comparing memory spaces, never devices.
+/// A memory, named by the device that owns it. All host devices share one, which is named `host:0`. Data can be used
+/// where it lies or must be copied: that is decided by comparing memory spaces, never devices.
 struct MemorySpace {
   DeviceId owner;
 

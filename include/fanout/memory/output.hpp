@@ -24,9 +24,9 @@ inline constexpr MemoryOperations host_window_operations{host_memory_operations.
 
 }  // namespace detail
 
-/// What output() returns: this shard's rows of an array that all shards fill together. Cheap to copy; borrows memory that
-/// the call owns, so it must not outlive `forward` except by being returned. Returned at the same place by every shard, the
-/// gathered array is that memory, and nothing is copied.
+/// What output() returns: this shard's rows of an array that all shards fill together. Cheap to copy; borrows memory
+/// that the call owns, so it must not outlive `forward` except by being returned. Returned at the same place by every
+/// shard, the gathered array is that memory, and nothing is copied.
 template <class T, std::size_t R>
 class Output : public View<T, R> {
  public:

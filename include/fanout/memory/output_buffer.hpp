@@ -12,8 +12,8 @@
 
 namespace fanout::inline v0 {
 
-/// The memory of one gathered array, which the shards of a call fill together, each its own rows. Counts who holds it: the
-/// call, and every Tensor that shows a window of it.
+/// The memory of one gathered array, which the shards of a call fill together, each its own rows. Counts who holds it:
+/// the call, and every Tensor that shows a window of it.
 class OutputBuffer {
  public:
   /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted.
@@ -50,8 +50,8 @@ class OutputBuffer {
   std::size_t row_bytes_;
 };
 
-/// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that ask
-/// in the same order fill the same buffers.
+/// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that
+/// ask in the same order fill the same buffers.
 class OutputBuffers {
  public:
   OutputBuffers() = default;
@@ -64,8 +64,8 @@ class OutputBuffers {
     delete next_.load(std::memory_order_relaxed);
   }
 
-  /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if the
-  /// shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
+  /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if
+  /// the shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
   /// the buffer's constructor.
   OutputBuffer& get(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
     if (n >= slots_.size()) return next().get(n - slots_.size(), memory, rows, row_bytes);

@@ -52,8 +52,8 @@ class Tensor {
     return Tensor(Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
   }
 
-  /// Takes over host memory that others made: `deleter(pointer)` is called once, when the tensor lets go of it. If making
-  /// the tensor throws, the deleter has been called.
+  /// Takes over host memory that others made: `deleter(pointer)` is called once, when the tensor lets go of it. If
+  /// making the tensor throws, the deleter has been called.
   template <class Deleter, std::integral... I>
     requires(sizeof...(I) == R && std::invocable<Deleter&, T*>)
   static Tensor adopt(T* pointer, Deleter deleter, I... extents) {

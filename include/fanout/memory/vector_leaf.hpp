@@ -13,8 +13,8 @@
 
 namespace fanout::inline v0 {
 
-/// What makes a std::vector or a std::span an array, one element a row, and not a vector of trees: strings, and trivially
-/// copyable types that show no array themselves. `std::vector<bool>` holds no bools that could be shown.
+/// What makes a std::vector or a std::span an array, one element a row, and not a vector of trees: strings, and
+/// trivially copyable types that show no array themselves. `std::vector<bool>` holds no bools that could be shown.
 template <class T>
 concept ArrayElement = std::same_as<T, std::string> ||
     (std::is_trivially_copyable_v<T> && !HasArrayLeaf<T> && !wraps_tree<T> && !std::same_as<T, bool>);

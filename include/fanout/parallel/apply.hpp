@@ -46,10 +46,10 @@ struct ForwardResult {
 
 }  // namespace detail
 
-/// Runs the replicas at the same time, one for each shard of the plan, on the device that the shard names, and waits for all
-/// of them. `arguments(i, space)` returns a tuple of what shard i is handed, in the memory `space`; it is called where the
-/// shard runs. Throws InvalidArgument for a plan that names other devices,
-/// what `arguments` throws, and ReplicaError for what `forward` throws, after all shards have ended.
+/// Runs the replicas at the same time, one for each shard of the plan, on the device that the shard names, and waits
+/// for all of them. `arguments(i, space)` returns a tuple of what shard i is handed, in the memory `space`; it is
+/// called where the shard runs. Throws InvalidArgument for a plan that names other devices; after all shards have
+/// ended, what `arguments` threw, and ReplicaError for what `forward` threw.
 template <class M, Device... Ds, class Arguments>
   requires std::invocable<const Arguments&, std::size_t, const MemorySpace&>
 auto apply(const Replicas<M, Ds...>& replicas, const CallSettings& settings, const Arguments& arguments) {
@@ -72,8 +72,8 @@ auto apply(const Replicas<M, Ds...>& replicas, const CallSettings& settings, con
   return ShardOutputs<R>(settings, replicas.devices().ids(), run_all, run);
 }
 
-/// The same for pieces that scatter() made: `apply(replicas, plan, scatter(plan, x, y))`. Throws ShapeMismatch unless there is
-/// one tuple of pieces for each shard.
+/// The same for pieces that scatter() made: `apply(replicas, plan, scatter(plan, x, y))`. Throws ShapeMismatch unless
+/// there is one tuple of pieces for each shard.
 template <class M, Device... Ds, class... P>
 auto apply(const Replicas<M, Ds...>& replicas, const Plan& plan, const std::vector<std::tuple<P...>>& pieces) {
   if (pieces.size() != plan.size()) {

@@ -16,8 +16,8 @@ struct Broadcast {
 template <class X>
 inline constexpr bool wraps_tree<Broadcast<X>> = true;
 
-/// `model(x, broadcast(table))`: `forward` is handed a const reference to the whole of `table`, which is not split and not
-/// copied. Borrows an lvalue until the call has returned; takes over an rvalue.
+/// `model(x, broadcast(table))`: `forward` is handed a const reference to the whole of `table`, which is not split and
+/// not copied. Borrows an lvalue until the call has returned; takes over an rvalue.
 template <class X>
 Broadcast<std::conditional_t<std::is_lvalue_reference_v<X>, const std::remove_reference_t<X>&, X>> broadcast(
     X&& value) {

@@ -7,8 +7,9 @@
 
 namespace fanout::inline v0 {
 
-/// One link of the chain of calls that led to the code that runs now: a shard of a call, or an update. It passes from the
-/// thread that calls to the threads that run its shards, so that a model can tell that it is called from inside itself.
+/// One link of the chain of calls that led to the code that runs now: a shard of a call, or an update. It passes from
+/// the thread that calls to the threads that run its shards, so that a model can tell that it is called from inside
+/// itself.
 struct CallLink {
   const CallLink* caller = nullptr;
   const void* original = nullptr;  ///< the model that is being called or updated
@@ -40,8 +41,8 @@ inline const CallLink* find_original(const CallLink* link, const void* original)
   return link;
 }
 
-/// Whether this chain keeps a replica of that model busy. Any replica of it: if two shards of one call each waited for the
-/// other's, neither would end.
+/// Whether this chain keeps a replica of that model busy. Any replica of it: if two shards of one call each waited for
+/// the other's, neither would end.
 inline bool keeps_busy(const CallLink* link, const void* original) noexcept {
   while (link != nullptr && !(link->busy && link->original == original)) link = link->caller;
   return link != nullptr;

@@ -58,7 +58,8 @@ struct CombineArrays {
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
     const Extents<R> extents = pieces[0].extents();
-    for (std::size_t i = 1; i < pieces.size(); ++i) {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      check_space(pieces[i].space(), place, path, i);
       if (!(pieces[i].extents() == extents)) {
         refuse_extents(place, path, i, to_string(extents), to_string(pieces[i].extents()),
                        std::string(Rule::name) + " needs arrays of the same extents from every replica");

@@ -38,8 +38,8 @@ OutputBuffer* buffer_of(const View<T, R>&) {
   return nullptr;
 }
 
-/// The bytes of the one buffer of which every shard returned its own rows; empty if it is not so, if they were moved out
-/// before, or if a tensor that shows them is kept somewhere.
+/// The bytes of the one buffer of which every shard returned its own rows; empty if it is not so, if they were moved
+/// out before, or if a tensor that shows them is kept somewhere.
 template <class X>
 Storage take_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
   OutputBuffer* const buffer = buffer_of(pieces[0]);
@@ -71,6 +71,7 @@ struct ConcatenateArrays {
         refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
                        "arrays are concatenated by rows, so all other axes must agree");
       }
+      check_space(pieces[i].space(), place, path, i);
       rows += found[0];
     }
     extents = extents.with_rows(rows);

@@ -12,14 +12,14 @@
 
 namespace fanout::inline v0 {
 
-/// What a `forward` may ask for: `forward(fanout::Context auto& ctx, ...)`. A context stands for one run of one shard; it is
-/// used by the thread that runs it and not kept.
+/// What a `forward` may ask for: `forward(fanout::Context auto& ctx, ...)`. A context stands for one run of one shard;
+/// it is used by the thread that runs it and not kept.
 ///
 /// 1. `device()` is the device that runs the shard.
 /// 2. `rank()` is the shard's position in the plan and `size()` the number of shards: 0 <= rank < size.
 /// 3. `rows()` are the shard's rows in the whole batch; empty if nothing was split.
-/// 4. `random(i)` gives the random numbers of the shard's i-th row: they depend on the model's seed, the number of the call
-///    and the row's place in the whole batch, not on the devices.
+/// 4. `random(i)` gives the random numbers of the shard's i-th row: they depend on the model's seed, the number of the
+///    call and the row's place in the whole batch, not on the devices.
 /// 5. `claim_output(row_bytes)` gives a buffer and the row in it at which this shard's rows begin; see output().
 /// 6. `claim_scratch(bytes)` gives memory of the device that lives until the results are gathered; see empty().
 template <class C>
@@ -34,9 +34,9 @@ concept Context = requires(C& ctx, std::size_t n) {
   { ctx.claim_scratch(n) } -> std::same_as<void*>;
 };
 
-/// This shard's rows of a result that all shards fill together, [rows, trailing...], not set to anything. Shards that ask
-/// for their outputs in the same order and return them at the same places are gathered without a copy. Lives until the
-/// results are gathered. Throws ShapeMismatch for extents that cannot be, and OutOfMemory.
+/// This shard's rows of a result that all shards fill together, [rows, trailing...], not set to anything. Shards that
+/// ask for their outputs in the same order and return them at the same places are gathered without a copy. Lives until
+/// the results are gathered. Throws ShapeMismatch for extents that cannot be, and OutOfMemory.
 template <class T, Context C, std::integral... I>
 Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   const auto extents = checked_extents(sizeof(T), ctx.rows().size(), trailing...);

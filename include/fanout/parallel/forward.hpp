@@ -23,12 +23,13 @@ concept WantsContext = requires {
 
 enum class ForwardForm { none, forward, forward_with_context, call, call_with_context };
 
+constexpr bool is_any(ForwardForm form) { return form != ForwardForm::none; }
 constexpr bool is_forward(ForwardForm form) {
   return form == ForwardForm::forward || form == ForwardForm::forward_with_context;
 }
 
-/// Which of the four forms a model M (const or not) has for these arguments: a `forward` goes before a call operator, and the
-/// arguments alone before the arguments behind a context, unless the model says that it wants the context.
+/// Which of the four forms a model M (const or not) has for these arguments: a `forward` goes before a call operator,
+/// and the arguments alone before the arguments behind a context, unless the model says that it wants the context.
 template <class M, class Ctx, class... A>
 consteval ForwardForm forward_form() {
   if constexpr (WantsContext<M> && HasForward<M, Ctx&, A...>) {
@@ -49,6 +50,13 @@ consteval ForwardForm forward_form() {
 }
 
 template <class M, class Ctx, class... A>
+consteval bool has_const_forward() {
+  constexpr ForwardForm form = forward_form<const M, Ctx, A...>();
+  if constexpr (is_any(form) && !is_forward(form)) return !is_forward(forward_form<M, Ctx, A...>());
+  return is_any(form);
+}
+
+template <class M, class Ctx, class... A>
 decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
   constexpr ForwardForm form = forward_form<M, Ctx, A...>();
   if constexpr (form == ForwardForm::forward) {
@@ -65,17 +73,14 @@ decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
 }  // namespace detail
 
 /// A model whose `forward` is const for these arguments: safe to run on several threads at once, as const means in the
-/// standard library, so that host replicas share the original. A const call operator does not stand in for a `forward` that
-/// is not const.
+/// standard library, so that host replicas share the original. A const call operator does not stand in for a `forward`
+/// that is not const.
 template <class M, class Ctx, class... A>
-concept ConstForward = detail::is_forward(detail::forward_form<const M, Ctx, A...>()) ||
-    (detail::forward_form<const M, Ctx, A...>() != detail::ForwardForm::none &&
-     !detail::is_forward(detail::forward_form<M, Ctx, A...>()));
+concept ConstForward = detail::has_const_forward<M, Ctx, A...>();
 
 /// A model that can run on these arguments: it has `forward(args...)`, `forward(ctx, args...)`, or a call operator that
 /// takes one of these.
 template <class M, class Ctx, class... A>
-concept Forwardable = ConstForward<M, Ctx, A...> || detail::forward_form<M, Ctx, A...>()
-!= detail::ForwardForm::none;
+concept Forwardable = ConstForward<M, Ctx, A...> || detail::is_any(detail::forward_form<M, Ctx, A...>());
 
 }  // namespace fanout::inline v0

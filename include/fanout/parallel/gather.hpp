@@ -26,9 +26,9 @@ struct gathered<X> {
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 
-/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf. The
-/// pieces are moved from where they are owned. Throws ShapeMismatch and StructureMismatch, which name the leaf, for results
-/// that do not fit together.
+/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf.
+/// The pieces are moved from where they are owned. Throws ShapeMismatch and StructureMismatch, which name the leaf, for
+/// results that do not fit together.
 template <class X>
 gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
   using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;

@@ -18,7 +18,8 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// Gathers the elements, of type Element, that `get` finds in the pieces. What is only referred to, or const, is not moved.
+/// Gathers the elements, of type Element, that `get` finds in the pieces. What is only referred to, or const, is not
+/// moved.
 template <class Rule, class Element, class X, class Get>
 gathered_under_t<Rule, Element> gather_inside(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path,
                                               const Get& get) {

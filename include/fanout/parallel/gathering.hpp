@@ -17,7 +17,8 @@ struct Concatenate {};
 
 namespace detail {
 
-/// How values of type X are gathered under a rule: `type`, and `gather(pieces, place, path)`. Without a `type` they are not.
+/// How values of type X are gathered under a rule: `type`, and `gather(pieces, place, path)`. Without a `type` they are
+/// not.
 template <class Rule, class X>
 struct Gathering {};
 
@@ -36,6 +37,16 @@ using gathered_under_t = typename Gathering<Rule, std::remove_cvref_t<X>>::type;
                                .expected = std::move(expected) + " as from " + place.describe(0),
                                .found = std::move(found) + " from " + place.describe(shard),
                                .advice = std::move(advice)}));
+}
+
+/// Arrays are put together where they lie: throws DeviceMismatch for one in another memory than the result.
+inline void check_space(const MemorySpace& found, const GatherPlace& place, const LeafPath& path, std::size_t shard) {
+  if (found == place.target.space) return;
+  throw DeviceMismatch(explain({.what = "a replica returned an array in the wrong memory",
+                                .where = to_string(path),
+                                .expected = to_string(place.target.space),
+                                .found = to_string(found) + " from " + place.describe(shard),
+                                .advice = "copy it there first"}));
 }
 
 [[noreturn]] inline void refuse_structure(const GatherPlace& place, const LeafPath& path, std::size_t shard,

@@ -33,15 +33,15 @@ struct ReplicasOn<M, DeviceSet<Ds...>> {
 
 }  // namespace detail
 
-/// A model with a replica on every device of a set. A call splits the arguments by rows, runs the replicas at the same time
-/// and gathers what they return:
+/// A model with a replica on every device of a set. A call splits the arguments by rows, runs the replicas at the same
+/// time and gathers what they return:
 ///
 ///     fanout::ParallelModel model{Model{...}, fanout::host_devices(2)};
 ///     auto [output, extras] = model(input);   // input: Tensor<float, 2> of [30, 5] -> 15 + 15 rows
 ///
-/// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Calls are const
-/// and may come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is not safe
-/// while calls run.
+/// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Calls are
+/// const and may come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is
+/// not safe while calls run.
 template <class M, DeviceSource Source = AllVisible<HostDevice>>
 class ParallelModel {
  public:
@@ -65,12 +65,12 @@ class ParallelModel {
   ParallelModel& operator=(const ParallelModel&) = delete;
   ~ParallelModel() { delete state_; }
 
-  /// Runs `forward` on the rows of the arguments and returns the gathered result; waits for all replicas. See scatter() for
-  /// what forward is handed, and gather() for what comes back.
+  /// Runs `forward` on the rows of the arguments and returns the gathered result; waits for all replicas. See scatter()
+  /// for what forward is handed, and gather() for what comes back.
   ///
-  /// Throws ShapeMismatch for arguments whose rows disagree or results whose extents do, StructureMismatch for results of
-  /// different structure, DeviceMismatch for arguments in another memory, and ReplicaError if forward threw. All replicas
-  /// have ended then, and the model can be called again.
+  /// Throws ShapeMismatch for arguments whose rows disagree or results whose extents do, StructureMismatch for results
+  /// of different structure, DeviceMismatch for arguments in another memory, and ReplicaError if forward threw. All
+  /// replicas have ended then, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
     const Call call(*state_);
@@ -86,9 +86,9 @@ class ParallelModel {
         }));
   }
 
-  /// Calls `f(model)`, which may change the model, and returns what it returns. Waits for running calls, and keeps new ones
-  /// waiting; the next call of each replica sees the change, also if f throws. Throws Error from inside the model's own
-  /// forward or update, where it would wait for itself.
+  /// Calls `f(model)`, which may change the model, and returns what it returns. Waits for running calls, and keeps new
+  /// ones waiting; the next call of each replica sees the change, also if f throws. Throws Error from inside the
+  /// model's own forward or update, where it would wait for itself.
   template <std::invocable<M&> F>
   decltype(auto) update(F&& f) {
     if (find_original(current_link(), &state_->original) != nullptr) {
@@ -155,7 +155,8 @@ class ParallelModel {
     mutable std::atomic<std::uint32_t> calls{0};
   };
 
-  /// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer one.
+  /// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer
+  /// one.
   class Call {
    public:
     explicit Call(const State& state) : state_(state) {

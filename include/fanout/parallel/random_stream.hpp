@@ -10,8 +10,8 @@
 
 namespace fanout::inline v0 {
 
-/// Four random words for a counter and a key: Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy as
-/// 1, 2, 3" (SC11). Changes the counter into the words.
+/// Four random words for a counter and a key: Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy
+/// as 1, 2, 3" (SC11). Changes the counter into the words.
 FANOUT_HOST_DEVICE constexpr void philox(std::uint32_t (&counter)[4], std::uint32_t key0, std::uint32_t key1) noexcept {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter[0];

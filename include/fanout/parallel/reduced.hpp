@@ -45,9 +45,9 @@ struct SumOverShards {
   }
 };
 
-/// The mean over all rows, from means over each shard's rows: each shard counts by its share of the rows, and equally if
-/// there are no rows. A mean of means that ignored that would be wrong for shards of different sizes. A shard without rows
-/// among others with rows does not count, even if its own mean is NaN.
+/// The mean over all rows, from means over each shard's rows: each shard counts by its share of the rows, and equally
+/// if there are no rows. A mean of means that ignored that would be wrong for shards of different sizes. A shard
+/// without rows among others with rows does not count, even if its own mean is NaN.
 struct MeanOverShards {
   static constexpr const char* name = "pmean";
   /// Floating and complex numbers only: a mean of whole numbers is none.
@@ -75,15 +75,15 @@ struct Reduced {
 template <class Rule, class X>
 inline constexpr bool wraps_tree<Reduced<Rule, X>> = true;
 
-/// `return psum(x)`: the sum of what the shards return at this place, element by element for arrays, leaf by leaf for trees;
-/// arrays must have the same extents on every shard. Added in row order, so the result is the same in every run.
+/// `return psum(x)`: the sum of what the shards return at this place, element by element for arrays, leaf by leaf for
+/// trees; arrays must have the same extents on every shard. Added in row order, so the result is the same in every run.
 template <class X>
 Reduced<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
   return {std::forward<X>(value)};
 }
 
-/// `return pmean(x)`: the mean over all rows of the batch, where x is the mean over this shard's rows; see psum() for trees
-/// and arrays.
+/// `return pmean(x)`: the mean over all rows of the batch, where x is the mean over this shard's rows; see psum() for
+/// trees and arrays.
 template <class X>
 Reduced<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
   return {std::forward<X>(value)};

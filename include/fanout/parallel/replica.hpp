@@ -24,9 +24,9 @@ struct Original {
   std::atomic<std::uint64_t> version{0};
 };
 
-/// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its memory; for
-/// one that is not const the replica makes a copy of its own, at the first such call and again whenever the original has
-/// changed. What `forward` changes in that copy stays until then.
+/// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
+/// memory; for one that is not const the replica makes a copy of its own, at the first such call and again whenever the
+/// original has changed. What `forward` changes in that copy stays until then.
 template <class M, Device D>
 class Replica {
  public:
@@ -47,8 +47,8 @@ class Replica {
     return copy_ ? version_ : original_->version.load(std::memory_order_acquire);
   }
 
-  /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has this
-  /// replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
+  /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has
+  /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
   template <class Ctx, class... A>
   auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
     if constexpr (ConstForward<M, Ctx, A...>) {

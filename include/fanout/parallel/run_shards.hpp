@@ -14,13 +14,13 @@
 
 namespace fanout::inline v0 {
 
-/// Runs `body(i)` for every shard of the plan, at the same time, each for its device; `body` does not throw. Returns when all
-/// have ended.
+/// Runs `body(i)` for every shard of the plan, at the same time, each for its device; `body` does not throw. Returns
+/// when all have ended.
 ///
-/// The main device's first shard runs on the calling thread if the device is free; all others are queued at their devices.
-/// Then the caller takes back those of its shards that no device has started yet and runs them itself, one by one, and waits
-/// only for those that have been started. It therefore never waits for work that waits for it: nested calls, on the same or
-/// on overlapping sets, end. Which thread runs a shard is unspecified.
+/// The main device's first shard runs on the calling thread if the device is free; all others are queued at their
+/// devices. Then the caller takes back those of its shards that no device has started yet and runs them itself, one by
+/// one, and waits only for those that have been started. It therefore never waits for work that waits for it: nested
+/// calls, on the same or on overlapping sets, end. Which thread runs a shard is unspecified.
 ///
 /// Throws Error in a process that was forked while `body` ran: the shards on other threads stayed in the parent.
 template <Device... Ds, class Body>

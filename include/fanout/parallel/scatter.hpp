@@ -31,8 +31,8 @@ inline constexpr bool is_vector_of_bool = false;
 template <class Allocator>
 inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
 
-/// How an argument of type X is split: `piece(x, rows, memory, path)` is what the shard with these rows is handed. This one
-/// is for whatever holds no array: the value itself, to everyone.
+/// How an argument of type X is split: `piece(x, rows, memory, path)` is what the shard with these rows is handed. This
+/// one is for whatever holds no array: the value itself, to everyone.
 template <class X>
 struct Splitting {
   static_assert(!is_vector_of_bool<X>,
@@ -225,15 +225,15 @@ std::optional<std::size_t> batch_rows(const Args&... args) {
   return count.rows;
 }
 
-/// What one shard is handed of the arguments of a call, as a tuple: rows of the arrays, in place, and references to the rest.
-/// The pieces borrow from the arguments. Throws DeviceMismatch for an array outside of `space`.
+/// What one shard is handed of the arguments of a call, as a tuple: rows of the arrays, in place, and references to the
+/// rest. The pieces borrow from the arguments. Throws DeviceMismatch for an array outside of `space`.
 template <class... Args>
 std::tuple<detail::piece_t<Args>...> scatter(const Shard& shard, const MemorySpace& space, const Args&... args) {
   return detail::scatter_arguments(shard.rows, space, std::index_sequence_for<Args...>{}, args...);
 }
 
-/// What each shard of the plan is handed, in row order; for host memory. Throws ShapeMismatch if the arguments do not have
-/// the plan's rows.
+/// What each shard of the plan is handed, in row order; for host memory. Throws ShapeMismatch if the arguments do not
+/// have the plan's rows.
 template <class... Args>
 std::vector<std::tuple<detail::piece_t<Args>...>> scatter(const Plan& plan, const Args&... args) {
   if (const auto rows = batch_rows(args...); rows && *rows != plan.rows()) {

@@ -17,14 +17,14 @@
 
 namespace fanout::inline v0 {
 
-/// What the shards of one call returned, in row order, with the memory that it stands in. Made by apply(), put together by
-/// gather().
+/// What the shards of one call returned, in row order, with the memory that it stands in. Made by apply(), put together
+/// by gather(). Borrows the replicas.
 template <class R>
 class ShardOutputs {
  public:
-  /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, which calls `body(i)` for each
-  /// shard and returns when all have ended. Throws what a shard threw before its `forward` began as it is, and what
-  /// `forward` threw as a ReplicaError, or as it is if it is one and `rethrow_single`.
+  /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, which calls `body(i)` for
+  /// each shard and returns when all have ended. Throws what a shard threw before its `forward` began as it is, and
+  /// what `forward` threw as a ReplicaError, or as it is if it is one and `rethrow_single`.
   template <class RunAll, class Run>
   ShardOutputs(const CallSettings& settings, const std::vector<DeviceId>& devices, const RunAll& run_all,
                const Run& run)
@@ -73,7 +73,8 @@ class ShardOutputs {
   InlineArray<ShardSlot<R>> slots_;
 };
 
-/// Puts together what apply() returned. Throws ShapeMismatch and StructureMismatch for results that do not fit together.
+/// Puts together what apply() returned. Throws ShapeMismatch and StructureMismatch for results that do not fit
+/// together.
 template <class R>
 gathered_t<R> gather(ShardOutputs<R>&& outputs) {
   return std::move(outputs).gather();

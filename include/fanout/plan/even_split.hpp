@@ -8,8 +8,8 @@
 
 namespace fanout::inline v0 {
 
-/// The default: shards whose sizes differ by at most one, the larger ones first. With fewer rows than devices the surplus
-/// devices stay idle; with no rows each device gets an empty shard.
+/// The default: shards whose sizes differ by at most one, the larger ones first. With fewer rows than devices the
+/// surplus devices stay idle; with no rows each device gets an empty shard.
 struct EvenSplit {
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
     Plan plan;

@@ -20,8 +20,8 @@ struct Shard {
   friend constexpr bool operator==(const Shard&, const Shard&) = default;
 };
 
-/// The shards of one call, in row order. A list and not an array indexed by device: a device may be idle or, with a split
-/// policy that says so, get several shards. Up to eight shards need no allocation.
+/// The shards of one call, in row order. A list and not an array indexed by device: a device may be idle or, with a
+/// split policy that says so, get several shards. Up to eight shards need no allocation.
 class Plan {
  public:
   constexpr Plan() = default;

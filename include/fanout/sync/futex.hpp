@@ -12,8 +12,8 @@
 
 namespace fanout::inline v0 {
 
-// std::atomic::wait keeps its list of waiters in a static of libstdc++'s headers, of which two shared libraries may have
-// two copies: a wake in one would then not reach a waiter in the other. The kernel's futex has no such list.
+// std::atomic::wait keeps its list of waiters in a static of libstdc++'s headers, of which two shared libraries may
+// have two copies: a wake in one would then not reach a waiter in the other. The kernel's futex has no such list.
 
 /// Sleeps while `word` holds `expected`. May return early; callers look again.
 inline void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {

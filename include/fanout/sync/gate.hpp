@@ -9,8 +9,8 @@
 
 namespace fanout::inline v0 {
 
-/// Many may be inside at once, or one who has closed it is alone. Entering an open gate is one compare-and-swap. Those who
-/// were inside or had closed it when the process forked are gone in the child.
+/// Many may be inside at once, or one who has closed it is alone. Entering an open gate is one compare-and-swap. Those
+/// who were inside or had closed it when the process forked are gone in the child.
 class Gate {
  public:
   /// Goes in; waits while the gate is closed.

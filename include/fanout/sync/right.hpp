@@ -56,8 +56,8 @@ class Right {
   std::atomic<std::uint32_t> word_{free};
 };
 
-/// Holds a right for as long as it lives. If its own thread forks, the child does not have the right: it is free there, and
-/// may have been taken by another thread before this ends.
+/// Holds a right for as long as it lives. If its own thread forks, the child does not have the right: it is free there,
+/// and may have been taken by another thread before this ends.
 class HeldRight {
  public:
   explicit HeldRight(Right& right) noexcept : right_(right), epoch_(fork_epoch()) { right_.take(); }

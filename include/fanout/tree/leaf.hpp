@@ -14,8 +14,8 @@ namespace fanout::inline v0 {
 ///
 /// 1. `using piece_type`: what one shard is handed, a value that borrows (`View<const float, 2>`);
 /// 2. `static std::size_t rows(const X&)`: the extent of axis 0;
-/// 3. `static piece_type piece(const X&, std::size_t begin, std::size_t end)`: rows [begin, end), without a copy where the
-///    memory is within reach of the one who asks.
+/// 3. `static piece_type piece(const X&, std::size_t begin, std::size_t end)`: rows [begin, end), without a copy where
+///    the memory is within reach of the one who asks.
 template <class X>
 struct leaf_traits;
 

@@ -8,8 +8,8 @@
 namespace fanout::inline v0 {
 
 /// Where a leaf stands in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
-/// walks the tree, so that walking costs nothing and the text is made only for an error. A step borrows its parent and its
-/// name.
+/// walks the tree, so that walking costs nothing and the text is made only for an error. A step borrows its parent and
+/// its name.
 class LeafPath {
  public:
   /// The root of a tree: `output`, `input`.

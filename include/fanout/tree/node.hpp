@@ -13,8 +13,8 @@
 
 namespace fanout::inline v0 {
 
-// What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be included.
-// A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, optional, tuple.
+// What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be
+// included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, optional, tuple.
 
 namespace detail {
 

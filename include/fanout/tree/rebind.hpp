@@ -30,8 +30,8 @@ struct rebind_element<C<Old, Rest...>, T> {
   using type = C<T>;
 };
 
-// A map keeps its order or its hash; its allocator is the default one. The arguments behind the values are counted apart,
-// since g++ takes C<K, T, Order, Allocator> for an unordered_map as well.
+// A map keeps its order or its hash; its allocator is the default one. The arguments behind the values are counted
+// apart, since g++ takes C<K, T, Order, Allocator> for an unordered_map as well.
 template <template <class...> class C, class K, class T, class... Rest>
 struct map_with;
 template <template <class...> class C, class K, class T, class Order, class Allocator>

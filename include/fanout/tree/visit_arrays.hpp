@@ -30,7 +30,8 @@ void visit_elements(const X& tuple, const LeafPath& path, F& f, std::index_seque
 
 }  // namespace detail
 
-/// Calls `f(array, path)` for each array leaf of the tree, in its order. Subtrees whose type holds no array are not walked.
+/// Calls `f(array, path)` for each array leaf of the tree, in its order. Subtrees whose type holds no array are not
+/// walked.
 template <class X, class F>
 void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
   if constexpr (!HasArrayLeaf<X>) {
