@@ -23,5 +23,7 @@ struct Model {
 
 int main() {
   const fanout::ParallelModel model{Model{}};
-  (void)model(fanout::Tensor<float, 1>(4));
+  const auto [rows, extras] = model(fanout::Tensor<float, 1>(4));  // no second error here
+  (void)rows;
+  (void)extras["extra"_k];
 }

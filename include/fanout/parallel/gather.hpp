@@ -12,11 +12,11 @@
 
 namespace fanout::inline v0 {
 
-/// The type that results of type X are gathered to; void stays void. Void, too, where X cannot be gathered, so that the
-/// sentence with which gather() refuses it is the only error.
+/// The type that results of type X are gathered to; void stays void. X itself where it cannot be gathered: what the
+/// caller does with the result then compiles, and the sentence with which gather() refuses it is the only error.
 template <class X>
 struct gathered {
-  using type = void;
+  using type = X;
 };
 template <class X>
   requires detail::Gatherable<Concatenate, X>
@@ -39,6 +39,8 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
       "numbers, pmean floating and complex ones");
   if constexpr (detail::can_be_gathered<finding>) {
     return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
+  } else {
+    return pieces.take_only();
   }
 }
 

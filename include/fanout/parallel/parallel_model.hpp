@@ -131,17 +131,17 @@ class ParallelModel {
       const DeviceId wanted = options.output.value_or(replicas.devices().main_device());
       if (wanted.kind == host_memory.owner.kind) return Memory{};
       std::optional<Memory> found;
-      std::string known = "host:0";
+      std::string known;
       for (std::size_t i = 0; i < replicas.devices().size(); ++i) {
         replicas.devices().visit(i, [&](const auto& device) {
           if (device.id() == wanted) found = device.memory();
-          known += ", " + to_string(device.id());
+          known += (i == 0 ? "" : ", ") + to_string(device.id());
         });
       }
       if (!found) {
         throw InvalidDeviceId(explain({.what = "Invalid device id",
                                        .where = "Options::output",
-                                       .expected = "one of " + known,
+                                       .expected = "a device of the model (" + known + ") or the host",
                                        .found = to_string(wanted)}));
       }
       return *found;

@@ -35,11 +35,13 @@ inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
 /// one is for whatever holds no array: the value itself, to everyone.
 template <class X>
 struct Splitting {
-  static_assert(!is_vector_of_bool<X>,
-                "fanout: the elements of a std::vector<bool> cannot be pointed to, so it is not split by rows; use a "
-                "std::vector<char> or a Tensor<bool, 1>, or pass broadcast(x)");
   using piece_type = const X&;
-  static const X& piece(const X& x, RowRange, const MemorySpace&, const LeafPath&) { return x; }
+  static const X& piece(const X& x, RowRange, const MemorySpace&, const LeafPath&) {
+    static_assert(!is_vector_of_bool<X>,
+                  "fanout: the elements of a std::vector<bool> cannot be pointed to, so it is not split by rows; use a "
+                  "std::vector<char> or a Tensor<bool, 1>, or pass broadcast(x)");
+    return x;
+  }
 };
 
 template <class X>
