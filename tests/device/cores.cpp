@@ -85,7 +85,7 @@ TEST_CASE("the process's cores follow a narrower mask") {
 
 TEST_CASE("cgroup v2: the quota of the process's own group counts, a part of a core as a whole one") {
   const auto cores = [](const std::string& limit) {
-    return FakeRoot().groups("0::/work/job\n").v2("/work/job", limit).cores();
+    return FakeRoot().groups("0::/jobs/mine\n").v2("/jobs/mine", limit).cores();
   };
   CHECK(cores("300000 100000\n") == 3);
   CHECK(cores("250000 100000\n") == 3);

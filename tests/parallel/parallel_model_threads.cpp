@@ -18,6 +18,7 @@
 
 #include "support/asleep.hpp"
 #include "support/fork.hpp"
+#include "support/meeting.hpp"
 #include "support/skip.hpp"
 
 using fanout::DeviceSet;
@@ -26,6 +27,7 @@ using fanout::host_devices;
 using fanout::HostDevice;
 using fanout::ParallelModel;
 using fanout::ReplicaError;
+using fanout_test::Meeting;
 
 namespace {
 
@@ -54,18 +56,6 @@ void on_threads(int count, const F& f) {
   for (int t = 0; t < count; ++t) threads.emplace_back([&f, t] { f(t); });
   for (std::thread& thread : threads) thread.join();
 }
-
-class Meeting {
- public:
-  explicit Meeting(int n) : missing_(n) {}
-  void come() {
-    --missing_;
-    while (missing_ > 0) std::this_thread::yield();
-  }
-
- private:
-  std::atomic<int> missing_;
-};
 
 /// A model that is a function object, so that it can be tied to things that are made after it.
 template <class Result, class... Args>

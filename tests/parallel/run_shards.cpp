@@ -14,6 +14,7 @@
 
 #include "support/asleep.hpp"
 #include "support/fork.hpp"
+#include "support/meeting.hpp"
 #include "support/skip.hpp"
 
 using fanout::DeviceSet;
@@ -22,6 +23,7 @@ using fanout::host_devices;
 using fanout::HostDevice;
 using fanout::Plan;
 using fanout::run_shards;
+using fanout_test::Meeting;
 
 namespace {
 
@@ -36,19 +38,6 @@ Hosts pick(const Hosts& from, std::initializer_list<std::size_t> positions) {
   for (const std::size_t i : positions) picked.push_back(from[i]);
   return Hosts(std::move(picked));
 }
-
-/// Waits until all of `n` have come here.
-class Meeting {
- public:
-  explicit Meeting(int n) : missing_(n) {}
-  void come() {
-    --missing_;
-    while (missing_ > 0) std::this_thread::yield();
-  }
-
- private:
-  std::atomic<int> missing_;
-};
 
 }  // namespace
 
