@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#if defined(__GNUC__)
+#if defined(__GXX_RTTI)
 #include <cxxabi.h>
 #endif
 
@@ -57,16 +57,16 @@ class FANOUT_EXPORT ReplicaError : public Error {
   [[noreturn]] void rethrow() const { std::rethrow_exception(failures_.front().exception); }
 
  private:
-  static std::string type_name(const std::type_info& type) {
-#if defined(__GNUC__)
+  static std::string type_name([[maybe_unused]] const std::exception& exception) {
+#if defined(__GXX_RTTI)
     int status = 0;
-    if (char* name = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status)) {
+    if (char* name = abi::__cxa_demangle(typeid(exception).name(), nullptr, nullptr, &status)) {
       std::string text = name;
       std::free(name);
       return text;
     }
 #endif
-    return type.name();
+    return "std::exception";  // without run-time type information
   }
 
   static std::string text(const std::vector<Failure>& failures, std::size_t shards) {
@@ -78,7 +78,7 @@ class FANOUT_EXPORT ReplicaError : public Error {
       try {
         std::rethrow_exception(failure.exception);
       } catch (const std::exception& e) {
-        text += "\n  Caught " + type_name(typeid(e)) + where + ": " + e.what();
+        text += "\n  Caught " + type_name(e) + where + ": " + e.what();
       } catch (...) {
         text += "\n  Caught an exception that is no std::exception" + where;
       }

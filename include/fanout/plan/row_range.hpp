@@ -21,7 +21,9 @@ struct RowRange {
 
 /// `[15, 30)`.
 inline std::string to_string(const RowRange& rows) {
-  return "[" + std::to_string(rows.begin) + ", " + std::to_string(rows.end) + ")";
+  std::string text = "[";  // added to, since g++ 12 warns of an overlap that is none in "[" + to_string(...) at -O3
+  text += std::to_string(rows.begin) + ", " + std::to_string(rows.end) + ")";
+  return text;
 }
 
 }  // namespace fanout::inline v0
