@@ -375,6 +375,47 @@ TEST_CASE("another model can be called and updated from inside a forward and an 
   CHECK(counter.model().a == 3 * 3 * 20 + 3);
 }
 
+TEST_CASE("two models that call each other end while updates of both wait") {
+  using Pair = ParallelModel<Calls<long, Rows, int>, Hosts>;
+  Meeting inside(3);
+  std::atomic<bool> go_on{false};
+  const auto call = [&](const Pair* const& other) {
+    return Calls<long, Rows, int>{[&](Rows rows, int depth) {
+      if (depth == 0) return sum_of(rows);
+      inside.come();
+      fanout_test::until(go_on);
+      return total((*other)(rows, depth - 1));
+    }};
+  };
+  const Pair* pong_for_ping = nullptr;
+  const Pair* ping_for_pong = nullptr;
+  Pair ping{call(pong_for_ping), host_devices(1)};
+  Pair pong{call(ping_for_pong), host_devices(1)};
+  pong_for_ping = &pong;
+  ping_for_pong = &ping;
+
+  const std::vector<int> rows = count_to(4);
+  std::array<long, 2> sums{};
+  std::array<std::atomic<int>, 2> updaters{};
+  std::vector<std::thread> threads;
+  for (const std::size_t k : {0U, 1U}) {
+    Pair& model = k == 0 ? ping : pong;
+    threads.emplace_back([&model, &rows, &sums, k] { sums[k] = total(model(rows, 1)); });
+  }
+  inside.come();
+  for (const std::size_t k : {0U, 1U}) {
+    Pair& model = k == 0 ? ping : pong;
+    threads.emplace_back([&model, &updaters, k] {
+      updaters[k] = fanout_test::this_thread();
+      model.update([](auto&) {});
+    });
+    fanout_test::until_asleep(updaters[k]);
+  }
+  go_on = true;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(sums == std::array<long, 2>{10, 10});
+}
+
 // ---- models with a non-const forward ---------------------------------------------------------------
 
 namespace {

@@ -112,6 +112,43 @@ TEST_CASE("close waits for those inside, and lets nobody in behind them") {
   CHECK_FALSE(together);
 }
 
+TEST_CASE("who comes from inside another gate passes one that somebody waits for, but not one who is alone") {
+  Gate gate;
+  gate.enter();
+  std::atomic<int> closer{0};
+  std::atomic<bool> alone{false};
+  std::atomic<bool> go_on{false};
+  std::thread closing([&] {
+    closer = fanout_test::this_thread();
+    gate.close();
+    alone = true;
+    fanout_test::until(go_on);
+    alone = false;
+    gate.open();
+  });
+  fanout_test::until_asleep(closer);
+  gate.enter(true);  // returns
+  CHECK_FALSE(alone);
+  gate.leave();
+  CHECK_FALSE(alone);
+  gate.leave();
+  fanout_test::until(alone);
+
+  std::atomic<int> comer{0};
+  std::atomic<bool> beside{false};
+  std::thread coming([&] {
+    comer = fanout_test::this_thread();
+    gate.enter(true);
+    beside = alone.load();
+    gate.leave();
+  });
+  fanout_test::until_asleep(comer);
+  go_on = true;
+  coming.join();
+  closing.join();
+  CHECK_FALSE(beside);
+}
+
 TEST_CASE("a second closer waits for the first one's open") {
   Gate gate;
   gate.close();

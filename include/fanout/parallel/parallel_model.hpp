@@ -166,7 +166,7 @@ class ParallelModel {
                              .advice = "call it after update() has returned"}));
       }
       entered_ = outer == nullptr;
-      if (entered_) state_.gate.enter();
+      if (entered_) state_.gate.enter(current_link() != nullptr);
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;

@@ -13,12 +13,14 @@ namespace fanout::inline v0 {
 /// who were inside or had closed it when the process forked are gone in the child.
 class Gate {
  public:
-  /// Goes in; waits while the gate is closed.
-  void enter() noexcept {
+  /// Goes in; waits while the gate is closed. Who comes from inside another gate passes this one also while somebody waits
+  /// to be alone in it, and waits only for one who is: else two who wait to be alone in two gates, and two who are inside
+  /// of one and come to the other, would wait for each other.
+  void enter(bool from_inside_another = false) noexcept {
     for (;;) {
       const std::uint32_t turn = turn_.load(std::memory_order_acquire);
       std::uint64_t seen = current();
-      if ((seen & closed) == 0) {
+      if ((seen & closed) == 0 || (from_inside_another && (seen & inside) != 0)) {
         if (word_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
       } else {
         park(turn_, turn);
