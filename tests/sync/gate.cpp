@@ -13,6 +13,37 @@
 using fanout::Gate;
 using fanout_test::in_child;
 
+namespace {
+
+/// A thread that closes a gate and is alone in it until it is told to open it; made when that thread waits for others.
+class Closer {
+ public:
+  explicit Closer(Gate& gate)
+      : thread_([this, &gate] {
+          number_ = fanout_test::this_thread();
+          gate.close();
+          alone = true;
+          fanout_test::until(go_on_);
+          alone = false;
+          gate.open();
+        }) {
+    fanout_test::until_asleep(number_);
+  }
+  void open() {
+    go_on_ = true;
+    thread_.join();
+  }
+
+  std::atomic<bool> alone{false};
+
+ private:
+  std::atomic<int> number_{0};
+  std::atomic<bool> go_on_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
 TEST_CASE("many are inside an open gate at once") {
   constexpr int threads = 5;
   Gate gate;
@@ -69,19 +100,8 @@ TEST_CASE("close waits for those inside, and lets nobody in behind them") {
   Gate gate;
   gate.enter();
   gate.enter();
-  std::atomic<int> closer_number{0};
-  std::atomic<bool> alone{false};
-  std::atomic<bool> reopen{false};
-  std::thread closer([&] {
-    closer_number = fanout_test::this_thread();
-    gate.close();
-    alone = true;
-    fanout_test::until(reopen);
-    alone = false;
-    gate.open();
-  });
-  fanout_test::until_asleep(closer_number);
-  CHECK_FALSE(alone);
+  Closer closer(gate);
+  CHECK_FALSE(closer.alone);
 
   std::array<std::atomic<int>, 3> numbers{};
   std::atomic<int> entered{0};
@@ -91,7 +111,7 @@ TEST_CASE("close waits for those inside, and lets nobody in behind them") {
     late.emplace_back([&] {
       number = fanout_test::this_thread();
       gate.enter();
-      if (alone) together = true;
+      if (closer.alone) together = true;
       ++entered;
       gate.leave();
     });
@@ -100,13 +120,12 @@ TEST_CASE("close waits for those inside, and lets nobody in behind them") {
   CHECK(entered == 0);
 
   gate.leave();
-  CHECK_FALSE(alone);  // one is inside still
+  CHECK_FALSE(closer.alone);  // one is inside still
   CHECK(entered == 0);
   gate.leave();
-  fanout_test::until(alone);
+  fanout_test::until(closer.alone);
   CHECK(entered == 0);
-  reopen = true;
-  closer.join();
+  closer.open();
   for (std::thread& thread : late) thread.join();
   CHECK(entered == 3);
   CHECK_FALSE(together);
@@ -115,37 +134,25 @@ TEST_CASE("close waits for those inside, and lets nobody in behind them") {
 TEST_CASE("who comes from inside another gate passes one that somebody waits for, but not one who is alone") {
   Gate gate;
   gate.enter();
-  std::atomic<int> closer{0};
-  std::atomic<bool> alone{false};
-  std::atomic<bool> go_on{false};
-  std::thread closing([&] {
-    closer = fanout_test::this_thread();
-    gate.close();
-    alone = true;
-    fanout_test::until(go_on);
-    alone = false;
-    gate.open();
-  });
-  fanout_test::until_asleep(closer);
-  gate.enter(true);  // returns
-  CHECK_FALSE(alone);
+  Closer closer(gate);
+  gate.enter_from_inside_another();  // returns
+  CHECK_FALSE(closer.alone);
   gate.leave();
-  CHECK_FALSE(alone);
+  CHECK_FALSE(closer.alone);
   gate.leave();
-  fanout_test::until(alone);
+  fanout_test::until(closer.alone);
 
   std::atomic<int> comer{0};
   std::atomic<bool> beside{false};
   std::thread coming([&] {
     comer = fanout_test::this_thread();
-    gate.enter(true);
-    beside = alone.load();
+    gate.enter_from_inside_another();
+    beside = closer.alone.load();
     gate.leave();
   });
   fanout_test::until_asleep(comer);
-  go_on = true;
+  closer.open();
   coming.join();
-  closing.join();
   CHECK_FALSE(beside);
 }
 

@@ -55,7 +55,7 @@ class DeviceSet {
     return std::get<K>(devices_);
   }
 
-  /// Calls `f(device)` for the device at position i, as its own type. f returns nothing.
+  /// Calls `f(device)` for the device at position i < size(), as its own type. f returns nothing.
   template <class F>
   void visit(std::size_t i, F&& f) const {
     visit_from<0>(i, f);

@@ -166,7 +166,12 @@ class ParallelModel {
                              .advice = "call it after update() has returned"}));
       }
       entered_ = outer == nullptr;
-      if (entered_) state_.gate.enter(current_link() != nullptr);
+      if (!entered_) return;
+      if (current_link() == nullptr) {
+        state_.gate.enter();
+      } else {
+        state_.gate.enter_from_inside_another();
+      }
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;

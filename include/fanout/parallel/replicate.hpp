@@ -22,7 +22,7 @@ class Replicas {
   const Original<M>& original() const noexcept { return *original_; }
   std::size_t size() const noexcept { return devices_.size(); }
 
-  /// Calls `f(replica)` for the replica at position i, as its own type. f returns nothing.
+  /// Calls `f(replica)` for the replica at position i < size(), as its own type. f returns nothing.
   template <class F>
   void visit(std::size_t i, F&& f) const {
     visit_from<0>(i, f);

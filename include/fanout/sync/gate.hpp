@@ -13,21 +13,15 @@ namespace fanout::inline v0 {
 /// who were inside or had closed it when the process forked are gone in the child.
 class Gate {
  public:
-  /// Goes in; waits while the gate is closed. Who comes from inside another gate passes this one also while somebody waits
-  /// to be alone in it, and waits only for one who is: else two who wait to be alone in two gates, and two who are inside
-  /// of one and come to the other, would wait for each other.
-  void enter(bool from_inside_another = false) noexcept {
-    for (;;) {
-      const std::uint32_t turn = turn_.load(std::memory_order_acquire);
-      std::uint64_t seen = current();
-      if ((seen & closed) == 0 || (from_inside_another && (seen & inside) != 0)) {
-        if (word_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
-      } else {
-        park(turn_, turn);
-      }
-    }
-  }
+  /// Goes in; waits while the gate is closed.
+  void enter() noexcept { enter_unless(closed); }
 
+  /// Goes in from inside another gate: also while somebody waits to be alone in this one, and waits only for one who is.
+  /// Otherwise two threads that each are inside of one gate and come to the other, and two that wait to be alone in
+  /// these gates, would all wait for each other.
+  void enter_from_inside_another() noexcept { enter_unless(closed | inside); }
+
+  /// Leaves. The last one inside wakes who waits to be alone.
   void leave() noexcept {
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     do {
@@ -52,6 +46,7 @@ class Gate {
     }
   }
 
+  /// Opens the gate that this thread closed, and wakes all who wait.
   void open() noexcept {
     word_.fetch_and(~closed, std::memory_order_release);
     signal();
@@ -60,6 +55,19 @@ class Gate {
  private:
   static constexpr std::uint64_t inside = 0x7fffffffU;
   static constexpr std::uint64_t closed = 0x80000000U;
+
+  /// Waits while, of the bits of `mask`, only `closed` is set: the gate is closed, and nobody is inside if `mask` asks.
+  void enter_unless(std::uint64_t mask) noexcept {
+    for (;;) {
+      const std::uint32_t turn = turn_.load(std::memory_order_acquire);
+      std::uint64_t seen = current();
+      if ((seen & mask) != closed) {
+        if (word_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
+      } else {
+        park(turn_, turn);
+      }
+    }
+  }
 
   /// The word as it counts in this process: what was inside before a fork is not.
   std::uint64_t current() noexcept {
