@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -35,7 +34,7 @@ inline std::vector<int> process_cores() {
 #endif
   if (cores.empty()) {
     const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
-    for (int core = 0; core < std::max(1L, online); ++core) cores.push_back(core);
+    for (int core = 0; core == 0 || core < online; ++core) cores.push_back(core);
   }
   return cores;
 }
@@ -62,7 +61,8 @@ inline std::size_t cores_for_quota(const std::string& quota, const std::string& 
   return static_cast<double>(whole) * of < run ? whole + 1 : whole;
 }
 
-inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); }
+/// The smaller of two limits; 0 is none.
+inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 || (b != 0 && b < a) ? b : a; }
 
 }  // namespace detail
 

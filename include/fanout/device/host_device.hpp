@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -98,7 +97,7 @@ inline int host_device_count() {
                                    .advice = "unset it to get one device per core that this process may use"}));
   }
   const std::size_t cores = detail::tighter(registry().cores().size(), quota_cores());
-  return static_cast<int>(std::min<std::size_t>(cores, detail::most_host_devices));
+  return static_cast<int>(detail::tighter(cores, detail::most_host_devices));
 }
 
 namespace detail {
@@ -114,8 +113,8 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
   }
   const std::vector<int>& cores = registry().cores();
   const auto devices_wanted = static_cast<std::size_t>(count);
-  const std::size_t share =
-      cores_each > 0 ? static_cast<std::size_t>(cores_each) : std::max<std::size_t>(1, cores.size() / devices_wanted);
+  const std::size_t share = cores_each > 0 ? static_cast<std::size_t>(cores_each)
+                                           : (cores.size() < devices_wanted ? 1 : cores.size() / devices_wanted);
   const std::size_t quota = quota_cores();
   const bool bound =
       pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());

@@ -16,12 +16,14 @@ namespace fanout::inline v0 {
 /// the call, and every Tensor that shows a window of it.
 class OutputBuffer {
  public:
-  /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted.
-  OutputBuffer(const Memory& memory, std::size_t rows, std::size_t row_bytes)
+  /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted. `before` is for a holder of several, which
+  /// can link them by it.
+  OutputBuffer(const Memory& memory, std::size_t rows, std::size_t row_bytes, OutputBuffer* before = nullptr)
       : storage_(memory, checked_extents(1, rows, row_bytes).size()),
         base_(static_cast<std::byte*>(storage_.data())),
         rows_(rows),
-        row_bytes_(row_bytes) {}
+        row_bytes_(row_bytes),
+        before_(before) {}
   OutputBuffer(const OutputBuffer&) = delete;
   OutputBuffer& operator=(const OutputBuffer&) = delete;
 
@@ -30,6 +32,7 @@ class OutputBuffer {
     if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
   std::size_t holders() const noexcept { return holders_.load(std::memory_order_acquire); }
+  OutputBuffer* before() const noexcept { return before_; }
 
   std::size_t rows() const noexcept { return rows_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
@@ -48,6 +51,7 @@ class OutputBuffer {
   std::byte* base_;
   std::size_t rows_;
   std::size_t row_bytes_;
+  OutputBuffer* before_;
 };
 
 /// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that

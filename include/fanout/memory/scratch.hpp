@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/memory/storage.hpp>
 
 namespace fanout::inline v0 {
 
@@ -16,22 +14,24 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() {
-    for (OutputBuffer* buffer : buffers_) buffer->drop();
+    while (last_ != nullptr) {
+      OutputBuffer* buffer = last_;
+      last_ = buffer->before();
+      buffer->drop();
+    }
   }
 
   /// `bytes` bytes, not set to anything. Throws OutOfMemory.
-  void* allocate(const Memory& memory, std::size_t bytes) { return storages_.emplace_back(memory, bytes).data(); }
+  void* allocate(const Memory& memory, std::size_t bytes) { return make_buffer(memory, 1, bytes).row(0); }
 
   /// An output buffer that no other shard shares. Throws as its constructor.
   OutputBuffer& make_buffer(const Memory& memory, std::size_t rows, std::size_t row_bytes) {
-    buffers_.reserve(buffers_.size() + 1);
-    buffers_.push_back(new OutputBuffer(memory, rows, row_bytes));
-    return *buffers_.back();
+    last_ = new OutputBuffer(memory, rows, row_bytes, last_);
+    return *last_;
   }
 
  private:
-  std::vector<Storage> storages_;
-  std::vector<OutputBuffer*> buffers_;
+  OutputBuffer* last_ = nullptr;
 };
 
 }  // namespace fanout::inline v0

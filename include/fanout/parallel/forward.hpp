@@ -32,6 +32,8 @@ constexpr bool is_forward(ForwardForm form) {
 /// and the arguments alone before the arguments behind a context, unless the model says that it wants the context.
 template <class M, class Ctx, class... A>
 consteval ForwardForm forward_form() {
+  // Each form is asked for only where those before it are not there, since asking may instantiate a body.
+  // NOLINTBEGIN(bugprone-branch-clone)
   if constexpr (WantsContext<M> && HasForward<M, Ctx&, A...>) {
     return ForwardForm::forward_with_context;
   } else if constexpr (HasForward<M, A...>) {
@@ -47,6 +49,7 @@ consteval ForwardForm forward_form() {
   } else {
     return ForwardForm::none;
   }
+  // NOLINTEND(bugprone-branch-clone)
 }
 
 template <class M, class Ctx, class... A>

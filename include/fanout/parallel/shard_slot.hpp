@@ -13,7 +13,7 @@ namespace fanout::inline v0 {
 template <class R>
 class ShardSlot {
  public:
-  ShardSlot() noexcept {}
+  ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
   ShardSlot(const ShardSlot&) = delete;
   ShardSlot& operator=(const ShardSlot&) = delete;
   ~ShardSlot() { clear(); }

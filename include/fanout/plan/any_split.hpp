@@ -19,7 +19,7 @@ class AnySplit {
 
   template <class S>
     requires(!std::is_same_v<std::remove_cvref_t<S>, AnySplit> && Split<std::remove_cvref_t<S>>)
-  AnySplit(S&& split)  // NOLINT(google-explicit-constructor): Options{.split = EvenSplit{}}
+  AnySplit(S&& split)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): .split = EvenSplit{}
       : operations_(&operations_of<std::remove_cvref_t<S>>),
         split_(new std::remove_cvref_t<S>(std::forward<S>(split))) {}
 

@@ -33,7 +33,7 @@ class Plan {
     if (few_size_ < few_.size()) {
       few_[few_size_++] = shard;
     } else {
-      if (many_.empty()) many_.assign(few_.begin(), few_.end());
+      for (std::size_t i = many_.size(); i < few_size_; ++i) many_.push_back(few_[i]);
       many_.push_back(shard);
     }
   }
