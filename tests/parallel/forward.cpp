@@ -122,3 +122,12 @@ TEST_CASE("a model that returns a reference or an rvalue reference gives its val
   CHECK(model(0) == std::vector{4, 5});
   CHECK(model(0) == std::vector{4, 5});  // not moved from
 }
+
+TEST_CASE("numbers are converted to what forward takes, and no header of ours warns of it") {
+  const ParallelModel scale{
+      [](View<const float, 1> x, std::size_t n, float factor) { return factor * static_cast<float>(n) * x[0]; },
+      host_devices(1)};
+  Tensor<float, 1> one(1);
+  one[0] = 1;
+  CHECK(scale(one, 4, 2.5)[0] == 10.0F);  // warnings are errors in the test builds
+}

@@ -59,6 +59,14 @@ consteval bool has_const_forward() {
   return is_any(form);
 }
 
+// Arguments are converted here to what forward takes: `model(x, 4)` where it takes a std::size_t. The warnings that the
+// compiler would have for the caller's call have no place in a header of ours.
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wfloat-conversion"
+#endif
 template <class M, class Ctx, class... A>
 decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
   constexpr ForwardForm form = forward_form<M, Ctx, A...>();
@@ -72,6 +80,9 @@ decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
     return model(ctx, std::forward<A>(args)...);
   }
 }
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 }  // namespace detail
 
