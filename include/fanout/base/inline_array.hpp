@@ -20,6 +20,7 @@ class InlineArray {
   template <class Make>
   InlineArray(std::size_t size, const Make& make) {
     if (size > N) {
+      // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and its size is what is meant
       data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
     }
     try {
@@ -56,7 +57,7 @@ class InlineArray {
   }
   T* inline_data() noexcept { return reinterpret_cast<T*>(bytes_); }
 
-  alignas(T) std::byte bytes_[N * sizeof(T)];
+  alignas(T) std::byte bytes_[N * sizeof(T)];  // NOLINT(bugprone-sizeof-expression)
   T* data_ = inline_data();
   std::size_t size_ = 0;
 };
