@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+import os
+import re
+
+from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, cmake_layout
+from conan.tools.files import copy, load
+from conan.tools.scm import Version
+
+
+class Fanout(ConanFile):
+    name = "fanout"
+    description = "Runs any functor on every device of a set, batch split and results gathered"
+    license = "Apache-2.0 WITH LLVM-exception"
+    topics = ("parallel", "data-parallel", "heterogeneous", "gpu", "header-only")
+
+    package_type = "header-library"
+    settings = "os", "arch", "compiler", "build_type"
+    generators = "CMakeToolchain"
+    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "LICENSE"
+    no_copy_source = True
+    test_package_folder = "packaging/conan/test_package"
+
+    def set_version(self):
+        header = load(self, os.path.join(self.recipe_folder, "include", "fanout", "base", "version.hpp"))
+        parts = ("MAJOR", "MINOR", "PATCH")
+        self.version = ".".join(re.search(rf"#define FANOUT_VERSION_{part} (\d+)", header)[1] for part in parts)
+
+    def layout(self):
+        cmake_layout(self)
+
+    def package_id(self):
+        self.info.clear()
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+        oldest = {"gcc": "12", "clang": "16"}.get(str(self.settings.compiler))
+        if oldest and Version(self.settings.compiler.version) < oldest:
+            raise ConanInvalidConfiguration(f"fanout needs {self.settings.compiler} {oldest} or newer")
+
+    def build(self):
+        CMake(self).configure(
+            variables={"FANOUT_BUILD_TESTS": False, "FANOUT_BUILD_EXAMPLES": False, "FANOUT_BUILD_BENCHMARKS": False}
+        )
+
+    def package(self):
+        CMake(self).install()
+        copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
+
+    def package_info(self):
+        # CMake finds the installed package, whose components and versions are as everywhere. What follows is for
+        # Conan's other generators.
+        self.cpp_info.set_property("cmake_find_mode", "none")
+        self.cpp_info.builddirs = [os.path.join("share", "cmake", "fanout")]
+        self.cpp_info.bindirs = []
+        self.cpp_info.libdirs = []
+        if self.settings.os == "Linux":
+            self.cpp_info.system_libs = ["pthread"]
