@@ -7,6 +7,12 @@
 
 #include <fanout/fanout.hpp>
 
+// [version]
+#if !FANOUT_VERSION_AT_LEAST(0, 1, 0)
+#error "this program needs fanout 0.1.0 or newer"
+#endif
+// [/version]
+
 using namespace fanout::literals;
 
 /// Scores each row by its distance from a center.

@@ -71,8 +71,8 @@ for document in README.md docs/*.md; do
       sub(/[ \t{].*$/, "", language)
       print
       replaced = 0
-      if (from != "" && (language == "cpp" || language == "sh" || language == "cmake")) replaced = print_snippet(from, indent)
-      else if (from != "") complain("the block after `from: " from "` is neither cpp, sh nor cmake")
+      if (from != "" && (language ~ /^(cpp|sh|cmake|ini)$/)) replaced = print_snippet(from, indent)
+      else if (from != "") complain("the block after `from: " from "` is neither cpp, sh, cmake nor ini")
       else if (strict && language == "cpp") complain("a cpp block without <!-- from: path#name -->")
       from = ""
       next
