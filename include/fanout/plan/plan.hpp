@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
-#include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/small_vector.hpp>
 #include <fanout/plan/row_range.hpp>
 
 namespace fanout::inline v0 {
@@ -29,35 +28,20 @@ class Plan {
     for (const Shard& shard : shards) add(shard);
   }
 
-  constexpr void add(const Shard& shard) {
-    if (few_size_ < few_.size()) {
-      few_[few_size_++] = shard;
-    } else {
-      for (std::size_t i = many_.size(); i < few_size_; ++i) many_.push_back(few_[i]);
-      many_.push_back(shard);
-    }
-  }
+  constexpr void add(const Shard& shard) { shards_.push_back(shard); }
 
-  constexpr std::size_t size() const noexcept { return many_.empty() ? few_size_ : many_.size(); }
-  constexpr const Shard& operator[](std::size_t i) const noexcept { return begin()[i]; }
-  constexpr const Shard* begin() const noexcept { return many_.empty() ? few_.data() : many_.data(); }
-  constexpr const Shard* end() const noexcept { return begin() + size(); }
+  constexpr std::size_t size() const noexcept { return shards_.size(); }
+  constexpr const Shard& operator[](std::size_t i) const noexcept { return shards_[i]; }
+  constexpr const Shard* begin() const noexcept { return shards_.begin(); }
+  constexpr const Shard* end() const noexcept { return shards_.end(); }
 
   /// The rows of all shards together.
   constexpr std::size_t rows() const noexcept { return size() == 0 ? 0 : (*this)[size() - 1].rows.end; }
 
-  friend constexpr bool operator==(const Plan& a, const Plan& b) {
-    if (a.size() != b.size()) return false;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if (!(a[i] == b[i])) return false;
-    }
-    return true;
-  }
+  friend constexpr bool operator==(const Plan&, const Plan&) = default;
 
  private:
-  std::array<Shard, 8> few_{};
-  std::size_t few_size_ = 0;
-  std::vector<Shard> many_;  // all shards, when they are more than the few; a plan that was moved from has the few left
+  SmallVector<Shard> shards_;
 };
 
 /// Throws InvalidArgument unless the shards are in row order, cover [0, rows) without gap or overlap and name devices
