@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <iterator>
+#include <string>
+#include <type_traits>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/split.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// A number that can be a weight; letters cannot, so that a text is not taken for a list of weights.
+template <class W>
+concept Weight = std::is_arithmetic_v<W> && !std::same_as<W, char>;
+
+template <class R>
+concept RangeOfWeights = requires(const R& range) {
+  std::end(range);
+  requires Weight<std::remove_cvref_t<decltype(*std::begin(range))>>;
+};
+
+[[noreturn]] inline void refuse_weight(std::size_t position, double weight) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", weight);
+  throw InvalidArgument(explain({.what = "invalid weight",
+                                 .where = "WeightedSplit, position " + std::to_string(position),
+                                 .expected = "a finite number that is not negative",
+                                 .found = text}));
+}
+
+[[noreturn]] inline void refuse_weights_without_sum(std::size_t size) {
+  throw InvalidArgument(explain({.what = "weights that add up to nothing",
+                                 .where = "WeightedSplit",
+                                 .expected = "at least one weight above zero",
+                                 .found = size == 0 ? "no weights" : "only zeros (" + std::to_string(size) + ')'}));
+}
+
+[[noreturn]] inline void refuse_number_of_weights(std::size_t weights, std::size_t devices) {
+  throw InvalidArgument(explain({.what = "wrong number of weights",
+                                 .where = "WeightedSplit",
+                                 .expected = "one for each of the " + std::to_string(devices) + " devices",
+                                 .found = std::to_string(weights)}));
+}
+
+/// A double that is finite and not negative, as mantissa * 2^exponent (less a constant). Read from its bits, since with
+/// -ffast-math compilers take it that no number is infinite or NaN.
+class DoubleBits {
+ public:
+  explicit constexpr DoubleBits(double number) noexcept : bits_(std::bit_cast<std::uint64_t>(number)) {}
+
+  constexpr bool is_zero() const noexcept { return bits_ << 1 == 0; }
+  constexpr bool is_finite_positive() const noexcept { return bits_ - 1 < infinity - 1; }  // wraps for zero
+  constexpr int exponent() const noexcept { return is_subnormal() ? 1 : static_cast<int>(bits_ >> mantissa_bits); }
+  constexpr std::uint64_t mantissa() const noexcept {
+    constexpr std::uint64_t hidden = std::uint64_t{1} << mantissa_bits;
+    return (bits_ & (hidden - 1)) | (is_subnormal() ? 0 : hidden);
+  }
+  /// The exponent of the power of two above the number.
+  constexpr int top() const noexcept { return exponent() + static_cast<int>(std::bit_width(mantissa())); }
+
+ private:
+  static constexpr int mantissa_bits = 52;
+  static constexpr std::uint64_t infinity = std::uint64_t{0x7ff} << mantissa_bits;
+  constexpr bool is_subnormal() const noexcept { return bits_ >> mantissa_bits == 0; }
+
+  std::uint64_t bits_;
+};
+
+}  // namespace detail
+
+/// Shares rows out in proportion to weights, one for each device: `WeightedSplit{50, 30, 20}`, numbers of any arithmetic
+/// types, or `WeightedSplit{weights}` for a vector, an array or another range of them.
+///
+/// The rule is that of the largest remainders (Hamilton's method; Balinski and Young, Fair Representation, 1982). A
+/// device's quota is rows * weight / sum of the weights. It gets the whole part of it, and the rows that are left go one
+/// each to the devices with the largest fractional parts, the first ones if these are equal. So each device is within
+/// one row of its quota, none gets fewer rows than a lighter one, and equal weights make EvenSplit's plan. A device whose
+/// rows come to none stays idle; with no rows, each device gets an empty shard but those of weight zero, which never get
+/// one.
+///
+/// Computed in whole numbers, so for any number of rows nothing is rounded but the weights: these count as doubles, cut
+/// off 50 binary digits below the largest one's first (for up to 2048 devices), though never to zero. Weights that are
+/// whole numbers below 2^50 are exact.
+class WeightedSplit {
+ public:
+  /// Throws InvalidArgument, which names the position, for a weight that is negative, infinite or NaN, and if all are
+  /// zero. A constant with such weights does not compile.
+  template <detail::Weight... W>
+    requires(sizeof...(W) >= 1)
+  explicit(sizeof...(W) == 1) constexpr WeightedSplit(W... weights) {
+    SmallVector<double> doubles;
+    (doubles.push_back(static_cast<double>(weights)), ...);
+    set(doubles);
+  }
+
+  /// Throws as the other, also for an empty range.
+  template <detail::RangeOfWeights R>
+  explicit constexpr WeightedSplit(const R& weights) {
+    SmallVector<double> doubles;
+    for (const auto weight : weights) doubles.push_back(static_cast<double>(weight));
+    set(doubles);
+  }
+
+  /// Throws InvalidArgument unless there are as many devices as weights.
+  constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
+    if (devices != shares_.size()) detail::refuse_number_of_weights(shares_.size(), devices);
+    SmallVector<Quota> quotas;
+    std::size_t left = rows;
+    for (const std::uint64_t share : shares_) {
+      quotas.push_back(quota(rows, share));
+      left -= quotas[quotas.size() - 1].whole;
+    }
+    // The least remainder that still gets a row is the largest number that `left` remainders reach: found bit by bit,
+    // since that needs no memory and not even for thousands of devices much time.
+    std::uint64_t least = 0;
+    for (std::uint64_t bit = std::bit_floor(total_); bit != 0; bit /= 2) {
+      if (remainders_from(quotas, least + bit) >= left) least += bit;
+    }
+    std::size_t ties = left - remainders_from(quotas, least + 1);
+
+    Plan plan;
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < devices; ++i) {
+      const Quota& quota = quotas[i];
+      const bool tied = quota.remainder == least && ties > 0;
+      if (tied) --ties;
+      const std::size_t end = begin + quota.whole + (tied || quota.remainder > least ? 1 : 0);
+      if (end != begin || (rows == 0 && shares_[i] != 0)) plan.add({.rows = {begin, end}, .device = i});
+      begin = end;
+    }
+    return plan;
+  }
+
+ private:
+  /// rows * share / total_
+  struct Quota {
+    std::size_t whole = 0;
+    std::uint64_t remainder = 0;
+  };
+
+  constexpr void set(const SmallVector<double>& weights) {
+    int top = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const detail::DoubleBits weight(weights[i]);
+      if (weight.is_zero()) continue;
+      if (!weight.is_finite_positive()) detail::refuse_weight(i, weights[i]);
+      if (weight.top() > top) top = weight.top();
+    }
+    if (top == 0) detail::refuse_weights_without_sum(weights.size());
+
+    // As many digits of the largest as keep the sum below 2^62, and then without the zeros that all have at their ends.
+    const int digits = 62 - static_cast<int>(std::bit_width(weights.size() - 1));
+    SmallVector<std::uint64_t> scaled;
+    std::uint64_t digits_in_use = 0;
+    for (const double weight : weights) {
+      scaled.push_back(scale(detail::DoubleBits(weight), digits - top));
+      digits_in_use |= scaled[scaled.size() - 1];
+    }
+    for (const std::uint64_t weight : scaled) {
+      shares_.push_back(weight >> std::countr_zero(digits_in_use));
+      total_ += shares_[shares_.size() - 1];
+    }
+  }
+
+  /// weight * 2^exponent, rounded down, though not to zero.
+  static constexpr std::uint64_t scale(detail::DoubleBits weight, int exponent) {
+    if (weight.is_zero()) return 0;
+    const int shift = weight.exponent() + exponent;
+    if (shift >= 0) return weight.mantissa() << shift;
+    const std::uint64_t scaled = shift > -64 ? weight.mantissa() >> -shift : 0;
+    return scaled == 0 ? 1 : scaled;
+  }
+
+  /// Long multiplication, digit by digit: the product itself may not fit into any type.
+  constexpr Quota quota(std::size_t rows, std::uint64_t share) const {
+    Quota quota;
+    for (std::size_t bit = std::bit_floor(rows); bit != 0; bit /= 2) {
+      quota.whole *= 2;
+      quota.remainder = 2 * quota.remainder + ((rows & bit) != 0 ? share : 0);  // below 3 * 2^62
+      for (; quota.remainder >= total_; quota.remainder -= total_) ++quota.whole;
+    }
+    return quota;
+  }
+
+  static constexpr std::size_t remainders_from(const SmallVector<Quota>& quotas, std::uint64_t least) {
+    std::size_t count = 0;
+    for (const Quota& quota : quotas) count += quota.remainder >= least ? 1 : 0;
+    return count;
+  }
+
+  SmallVector<std::uint64_t> shares_;  // whole numbers in the weights' proportions
+  std::uint64_t total_ = 0;
+};
+static_assert(Split<WeightedSplit>);
+
+}  // namespace fanout::inline v0
