@@ -11,6 +11,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/type_name.hpp>
 #include <fanout/device/device.hpp>
 
 namespace fanout::inline v0 {
@@ -26,11 +27,12 @@ class DeviceSet {
   explicit DeviceSet(std::vector<Ds>... devices) : devices_(std::move(devices)...) {
     append_ids(std::index_sequence_for<Ds...>{});
     if (ids_.empty()) {
+      std::string kinds;
+      ((kinds += (kinds.empty() ? "" : ", ") + type_name<Ds>()), ...);
       throw InvalidDeviceId(explain({.what = "Invalid device id",
                                      .where = "DeviceSet",
-                                     .expected = "at least one device",
-                                     .found = "none",
-                                     .advice = "host_devices() is never empty"}));
+                                     .expected = "at least one device of " + kinds,
+                                     .found = "none"}));
     }
     for (std::size_t i = 0; i < ids_.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
@@ -39,7 +41,8 @@ class DeviceSet {
               {.what = "Invalid device id",
                .where = "DeviceSet",
                .expected = "each device once",
-               .found = to_string(ids_[i]) + " at positions " + std::to_string(j) + " and " + std::to_string(i)}));
+               .found = to_string(ids_[i]) + " at positions " + std::to_string(j) + " and " + std::to_string(i),
+               .advice = "select all devices of one kind in one set: two sets of a kind have devices in common"}));
         }
       }
     }
