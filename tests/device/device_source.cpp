@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <concepts>
 #include <vector>
 
 #include <fanout/device/host_device.hpp>
@@ -42,6 +43,7 @@ static_assert(!DeviceSource<HostDevice>, "one device is not a set");
 static_assert(DeviceSource<DeviceSet<HostDevice>>);
 static_assert(DeviceSource<DeviceSet<HostDevice, ToyDevice>>);
 static_assert(DeviceSource<AllVisible<HostDevice>>);
+static_assert(std::default_initializable<AllVisible<HostDevice>>);
 
 /// A kind of device of which the machine has none.
 struct Absent : ToyDevice {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -214,6 +215,50 @@ TEST_CASE("counts that cannot be are invalid device ids") {
   const std::string message = message_of([] { host_devices(-3); });
   CHECK(contains(message, "Invalid device id"));
   CHECK(contains(message, "-3"));
+}
+
+TEST_CASE("host_devices of a list, a vector or an array selects by index, the first as the main device") {
+  const CleanEnvironment clean;
+  const EnvironmentVariable four("FANOUT_HOST_DEVICES", "4");
+  const auto all = host_devices();
+  const std::vector<HostDevice> expected{all[2], all[0]};
+  const auto same = [](const auto& set, const std::vector<HostDevice>& devices) {
+    return std::vector<HostDevice>(set.begin(), set.end()) == devices;
+  };
+  CHECK(same(host_devices({2, 0}), expected));
+  CHECK(same(host_devices(std::vector{2, 0}), expected));
+  CHECK(same(host_devices(std::array{2, 0}), expected));
+  const int array[] = {2, 0};
+  CHECK(same(host_devices(array), expected));
+  CHECK(host_devices({2, 0}).main_device() == DeviceId{.kind = "host", .index = 2});
+}
+
+TEST_CASE("braces are a list of indices, a number alone is a count, and options have names") {
+  const CleanEnvironment clean;
+  const EnvironmentVariable four("FANOUT_HOST_DEVICES", "4");
+  CHECK(host_devices(2).ids() == host_devices({.count = 2}).ids());
+  CHECK(host_devices(2).ids() == host_devices({0, 1}).ids());
+  const auto braced = host_devices({2});
+  REQUIRE(braced.size() == 1);
+  CHECK(braced[0].id() == DeviceId{.kind = "host", .index = 2});
+  CHECK_THROWS_AS(host_devices({}), fanout::InvalidDeviceId);
+}
+
+TEST_CASE("host_devices refuses an index that is not visible and lists those that are") {
+  const CleanEnvironment clean;
+  const EnvironmentVariable two("FANOUT_HOST_DEVICES", "2");
+  for (const int index : {2, -1, 4096}) {
+    CAPTURE(index);
+    const std::string message = message_of([index] { host_devices({0, index}); });
+    CHECK(contains(message, "Invalid device id"));
+    CHECK(contains(message, "(host:0, host:1)"));
+    CHECK(contains(message, "found " + std::to_string(index)));
+    CHECK_THROWS_AS(host_devices({0, index}), fanout::InvalidDeviceId);
+    CHECK_THROWS_AS(host_devices(std::vector{index}), fanout::InvalidDeviceId);
+  }
+  CHECK(contains(message_of([] { host_devices({1, 0, 1}); }), "host:1 at positions 0 and 2"));
+  CHECK_THROWS_AS(host_devices({1, 0, 1}), fanout::InvalidDeviceId);
+  CHECK_THROWS_AS(host_devices(std::vector<int>{}), fanout::InvalidDeviceId);
 }
 
 TEST_CASE("host devices share one memory and are told apart by their workers") {

@@ -28,7 +28,11 @@ concept DeviceSource = std::copyable<S> && requires(const S& source) {
 /// All devices of one kind that the process may use, in their own order.
 template <Device D>
 struct AllVisible {
-  DeviceSet<D> select() const { return DeviceSet<D>(D::visible()); }
+  /// Throws InvalidDeviceId if there is none.
+  DeviceSet<D> select() const {
+    static_assert(DeviceSource<AllVisible>);
+    return DeviceSet<D>(D::visible());
+  }
 };
 
 }  // namespace fanout::inline v0

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,7 @@
 #include <fanout/device/cores.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/device/indices.hpp>
 #include <fanout/device/registry.hpp>
 #include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -146,6 +149,16 @@ inline DeviceSet<HostDevice> host_devices(int count) { return detail::make_host_
 inline std::vector<HostDevice> HostDevice::visible() {
   const DeviceSet<HostDevice> all = host_devices();
   return {all.begin(), all.end()};
+}
+
+/// Those of host_devices() that have these indices, in the order given: `host_devices(ids)` for a vector or an array.
+/// The first is the main device. Throws InvalidDeviceId for an index that is not visible, and names those that are; also
+/// for one that is given twice, and if there is none.
+inline DeviceSet<HostDevice> host_devices(std::span<const int> indices) { return devices_at<HostDevice>(indices); }
+
+/// The same for a list: `host_devices({0, 2})` are host:0 and host:2, and `host_devices({2})` is host:2 alone.
+inline DeviceSet<HostDevice> host_devices(std::initializer_list<int> indices) {
+  return host_devices(std::span<const int>(indices.begin(), indices.size()));
 }
 
 }  // namespace fanout::inline v0

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/device/device_source.hpp>
+
+namespace fanout::inline v0 {
+
+/// The devices at these positions of D::visible(), in the order given: the first is the main device. Throws
+/// InvalidDeviceId for an index that is not visible, and names those that are; also for one that is given twice, and if
+/// there is none.
+template <Device D>
+DeviceSet<D> devices_at(std::span<const int> indices) {
+  const std::vector<D> visible = D::visible();
+  std::vector<D> devices;
+  devices.reserve(indices.size());
+  for (const int index : indices) {
+    if (index < 0 || static_cast<std::size_t>(index) >= visible.size()) {
+      std::string known;
+      for (const D& device : visible) known += (known.empty() ? "" : ", ") + to_string(DeviceId(device.id()));
+      throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                     .expected = "the position of a visible device" +
+                                                 (known.empty() ? ", of which there is none" : " (" + known + ')'),
+                                     .found = std::to_string(index)}));
+    }
+    devices.push_back(visible[static_cast<std::size_t>(index)]);
+  }
+  return DeviceSet<D>(std::move(devices));
+}
+
+namespace detail {
+
+template <std::size_t N>
+consteval bool all_different(const std::array<int, N>& numbers) {
+  for (std::size_t i = 0; i < N; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (numbers[i] == numbers[j]) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// Some of the visible devices of one kind, by their positions, in the order given: `Indices<HostDevice, 0, 2>`. What
+/// devices_at() selects at run time, as a type.
+template <Device D, int... I>
+struct Indices {
+  static_assert(sizeof...(I) > 0, "fanout: Indices names at least one device");
+  static_assert(((I >= 0) && ...), "fanout: Indices counts devices from 0, and has no negative ones");
+  static_assert(detail::all_different(std::array<int, sizeof...(I)>{I...}), "fanout: Indices names each device once");
+
+  /// Throws InvalidDeviceId for an index that is not visible.
+  DeviceSet<D> select() const {
+    static_assert(DeviceSource<Indices>);
+    return devices_at<D>(std::array<int, sizeof...(I)>{I...});
+  }
+};
+
+}  // namespace fanout::inline v0
