@@ -72,6 +72,12 @@ using OneArgument = fanout::ShardContext<fanout::HostDevice>;
 
 }  // namespace
 
+TEST_CASE("a model that takes any arguments is not tried with a context if it takes them without") {
+  // Its body would not compile with a context, and its return type is deduced: to try is to fail.
+  const ParallelModel model{[](const auto&... x) { return (x.extent(0) + ...); }, host_devices(1)};
+  CHECK(model(Tensor<int, 1>(4), Tensor<int, 1>(4))[0] == 8);
+}
+
 TEST_CASE("forward goes before a call operator, and the arguments alone before a context") {
   CHECK(called(Forward{}) == Called::forward);
   CHECK(called(ForwardWithContext{}) == Called::forward_with_context);

@@ -20,6 +20,12 @@ template <class M>
 concept WantsContext = requires {
   typename std::remove_cv_t<M>::wants_context;
 };
+// Concepts, since only in these && leaves its right side alone where the left is false: a call that nobody asked for may
+// be no mere refusal but an error inside a body whose return type is deduced.
+template <class M, class... A>
+concept WantsForwardWith = WantsContext<M> && HasForward<M, A...>;
+template <class M, class... A>
+concept WantsCallWith = WantsContext<M> && HasCall<M, A...>;
 
 enum class ForwardForm { none, forward, forward_with_context, call, call_with_context };
 
@@ -34,13 +40,13 @@ template <class M, class Ctx, class... A>
 consteval ForwardForm forward_form() {
   // Each form is asked for only where those before it are not there, since asking may instantiate a body.
   // NOLINTBEGIN(bugprone-branch-clone)
-  if constexpr (WantsContext<M> && HasForward<M, Ctx&, A...>) {
+  if constexpr (WantsForwardWith<M, Ctx&, A...>) {
     return ForwardForm::forward_with_context;
   } else if constexpr (HasForward<M, A...>) {
     return ForwardForm::forward;
   } else if constexpr (HasForward<M, Ctx&, A...>) {
     return ForwardForm::forward_with_context;
-  } else if constexpr (WantsContext<M> && HasCall<M, Ctx&, A...>) {
+  } else if constexpr (WantsCallWith<M, Ctx&, A...>) {
     return ForwardForm::call_with_context;
   } else if constexpr (HasCall<M, A...>) {
     return ForwardForm::call;
