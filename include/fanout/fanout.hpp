@@ -4,4 +4,8 @@
 // All of fanout for host devices.
 
 #include <fanout/base/version.hpp>
+#include <fanout/device/first_available.hpp>
+#include <fanout/device/indices.hpp>
 #include <fanout/parallel/parallel_model.hpp>
+#include <fanout/plan/chunk_split.hpp>
+#include <fanout/plan/weighted_split.hpp>
