@@ -48,13 +48,15 @@ class ParallelModel {
   using model_type = M;
   using device_set = std::remove_cvref_t<decltype(std::declval<const Source&>().select())>;
 
-  /// Takes the model over. Throws InvalidDeviceId if the source has no devices or `options.output` is not one of them.
-  ParallelModel(M model, const Source& source, Options options = {})
-      : state_(new State(std::move(model), source.select(), std::move(options))) {}
+  /// Takes the model over, also one that is itself a ParallelModel, whose calls are then split once more. Throws
+  /// InvalidDeviceId if the source has no devices or `options.output` is not one of them, and InvalidArgument if the
+  /// split policy does not fit the number of devices: it is asked for the plan of no rows.
+  ParallelModel(M original, const Source& source, Options options = {})
+      : state_(new State(std::move(original), source.select(), std::move(options))) {}
 
   /// On the devices that a default constructed source selects.
-  explicit ParallelModel(M model, Options options = {}) requires std::default_initializable<Source>
-      : ParallelModel(std::move(model), Source{}, std::move(options)) {}
+  explicit ParallelModel(M original, Options options = {}) requires std::default_initializable<Source>
+      : ParallelModel(std::move(original), Source{}, std::move(options)) {}
 
   ParallelModel(ParallelModel&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
   ParallelModel& operator=(ParallelModel&& other) noexcept {
@@ -116,16 +118,20 @@ class ParallelModel {
   }
 
   /// How so many rows would be shared out. Throws InvalidArgument if the split policy makes no valid plan.
-  Plan plan(std::size_t rows) const {
-    Plan plan = state_->options.split(rows, devices().size());
-    check_plan(plan, rows, devices().size());
-    return plan;
-  }
+  Plan plan(std::size_t rows) const { return state_->plan(rows); }
 
  private:
   struct State {
     State(M&& model, const device_set& devices, Options&& with)
-        : original{std::move(model)}, replicas(original, devices), options(std::move(with)), target(find_target()) {}
+        : original{std::move(model)}, replicas(original, devices), options(std::move(with)), target(find_target()) {
+      plan(0);
+    }
+
+    Plan plan(std::size_t rows) const {
+      Plan plan = options.split(rows, replicas.size());
+      check_plan(plan, rows, replicas.size());
+      return plan;
+    }
 
     Memory find_target() const {
       const DeviceId wanted = options.output.value_or(replicas.devices().main_device());
@@ -208,6 +214,8 @@ class ParallelModel {
   State* state_;
 };
 
+// ParallelModel{std::move(other)} of another ParallelModel is that model, moved, as with std::optional and std::vector;
+// with devices, with options or with its template arguments spelt out it wraps it.
 template <class M>
 ParallelModel(M) -> ParallelModel<M>;
 template <class M>

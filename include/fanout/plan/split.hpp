@@ -12,7 +12,11 @@ namespace fanout::inline v0 {
 ///
 /// 1. `split(rows, devices)` returns shards in row order that cover [0, rows); devices >= 1.
 /// 2. It depends on its arguments and its own value alone: the same call has the same plan.
-/// 3. With no rows every device gets one empty shard, so that every replica says what it returns for no rows.
+/// 3. With no rows each device that takes part, at least one, gets one empty shard, so that its replica says what it
+///    returns for no rows.
+///
+/// A ParallelModel asks for the plan of no rows when it is made, so a policy that throws for a number of devices that it
+/// does not fit is found out there.
 template <class S>
 concept Split = std::copy_constructible<S> && requires(const S& split, std::size_t rows, std::size_t devices) {
   { split(rows, devices) } -> std::convertible_to<Plan>;
