@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: forward returns something that cannot be gathered
 // expect: psum takes numbers, pmean floating and complex ones
 #include <fanout/fanout.hpp>
 
