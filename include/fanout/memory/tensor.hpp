@@ -103,13 +103,19 @@ class Tensor {
 
   View<T, R> view() & noexcept { return {data(), extents_, space()}; }
   View<const T, R> view() const& noexcept { return {data(), extents_, space()}; }
-  void view() && = delete;
-  void view() const&& = delete;
+  template <class Borrowed = View<const T, R>>
+  Borrowed view() const&& {
+    return detail::refuse_view_of_temporary<Borrowed>();
+  }
 
   operator View<T, R>() & noexcept { return view(); }             // NOLINT(google-explicit-constructor)
   operator View<const T, R>() const& noexcept { return view(); }  // NOLINT(google-explicit-constructor)
   operator View<const T, R>() & noexcept { return view(); }       // NOLINT(google-explicit-constructor)
-  operator View<const T, R>() const&& = delete;  // a view of a temporary would show memory that is gone
+  template <class U>
+    requires std::same_as<std::remove_const_t<U>, T>
+  operator View<U, R>() const&& {  // NOLINT(google-explicit-constructor)
+    return detail::refuse_view_of_temporary<View<U, R>>();
+  }
 
   /// Elements, rows and ranges of a tensor in host memory, checked as View checks them.
   template <std::integral... I>
@@ -122,14 +128,23 @@ class Tensor {
   const T& operator[](std::size_t i) const requires(R == 1) { return reach().view()[i]; }
   auto row(std::size_t i) & requires(R > 1) { return view().row(i); }
   auto row(std::size_t i) const& requires(R > 1) { return view().row(i); }
-  void row(std::size_t) const&& = delete;
+  template <class Borrowed = View<const T, R>>
+  auto row(std::size_t i) const&& requires(R > 1) {
+    return detail::refuse_view_of_temporary<Borrowed>().row(i);
+  }
   View<T, R> rows(RowRange range) & { return view().rows(range); }
   View<const T, R> rows(RowRange range) const& { return view().rows(range); }
-  void rows(RowRange) const&& = delete;
+  template <class Borrowed = View<const T, R>>
+  Borrowed rows(RowRange) const&& {
+    return detail::refuse_view_of_temporary<Borrowed>();
+  }
 
   std::span<T> values() & { return reach().view().values(); }
   std::span<const T> values() const& { return reach().view().values(); }
-  void values() const&& = delete;
+  template <class Borrowed = std::span<const T>>
+  Borrowed values() const&& {
+    return detail::refuse_view_of_temporary<Borrowed>();
+  }
   T* begin() { return reach().data(); }
   T* end() { return data() + size(); }
   const T* begin() const { return reach().data(); }

@@ -15,6 +15,20 @@
 
 namespace fanout::inline v0 {
 
+namespace detail {
+
+/// In place of what would borrow from a temporary. Not deleted, since no compiler says why a function is; so a question
+/// whether the conversion exists is answered with yes, and it is refused where it is used.
+template <class Borrowed>
+Borrowed refuse_view_of_temporary() {
+  static_assert(sizeof(Borrowed) == 0,
+                "fanout: a view of a temporary would show memory that is gone; give the temporary a name that lives "
+                "as long as the view");
+  return {};
+}
+
+}  // namespace detail
+
 /// Borrows a contiguous, row-major array of R axes; `View<const T, R>` only reads it. A pointer with a shape: it owns
 /// nothing, copying it copies no element, and it must not outlive what it shows. Works in kernels.
 template <class T, std::size_t R>
@@ -58,6 +72,9 @@ class View {
     requires(R == 1 && std::convertible_to<Range&, std::span<T>> && !requires { Range::rank; })
   View(Range& range)  // NOLINT(google-explicit-constructor): as std::span
       : View(std::span<T>(range).data(), std::span<T>(range).size()) {}
+  template <class Range>
+    requires(R == 1 && std::convertible_to<Range&, std::span<T>> && !requires { Range::rank; })
+  View(const Range&&) : View(detail::refuse_view_of_temporary<View>()) {}  // NOLINT(google-explicit-constructor)
 
   FANOUT_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
   FANOUT_HOST_DEVICE constexpr const Extents<R>& extents() const noexcept { return extents_; }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: a view of a temporary would show memory that is gone; give the temporary a name
+#include <fanout/fanout.hpp>
+
+int main() {
+#ifdef FANOUT_CONTROL
+  fanout::Tensor<float, 1> tensor(4);
+  const fanout::View<float, 1> view{tensor};
+#else
+  const fanout::View<float, 1> view{fanout::Tensor<float, 1>(4)};
+#endif
+  return view.empty() ? 1 : 0;
+}
