@@ -16,9 +16,22 @@
 
 namespace fanout::inline v0 {
 
+namespace detail {
+
+/// Refuses what is no device, once, however many sets are made of it. Not a constraint of DeviceSet: compilers say of
+/// one that it is not met, and not what to do; and nobody asks whether a set of such a type could be made.
+template <class D>
+void refuse_no_device() {
+  static_assert(Device<D>,
+                "fanout: this is no device: give it id(), memory(), worker(), enter(), synchronize(), a static "
+                "visible(), == and copies, as the concept Device says, or take host_devices(n)");
+}
+
+}  // namespace detail
+
 /// An ordered set of devices that is not empty: their kinds are in its type, how many there are is known at run time.
-/// The first is the main device. Sets are joined by `|`.
-template <Device... Ds>
+/// The first is the main device. Sets are joined by `|`. Each of the Ds is a Device.
+template <class... Ds>
 class DeviceSet {
   static_assert(sizeof...(Ds) >= 1, "fanout: a device set names at least one kind of device");
 
@@ -72,7 +85,7 @@ class DeviceSet {
   const DeviceSet& select() const noexcept { return *this; }
 
   /// The devices of both sets, the left ones first.
-  template <Device... Others>
+  template <class... Others>
   friend auto operator|(const DeviceSet& left, const DeviceSet<Others...>& right) {
     if constexpr (sizeof...(Ds) == 1 && std::is_same_v<DeviceSet, DeviceSet<Others...>>) {
       auto all = left.template of_kind<0>();
@@ -90,7 +103,11 @@ class DeviceSet {
   }
   template <class Devices>
   void append_ids(const Devices& of_kind) {
-    for (const auto& device : of_kind) ids_.push_back(device.id());
+    if constexpr (Device<typename Devices::value_type>) {
+      for (const auto& device : of_kind) ids_.push_back(device.id());
+    } else {
+      detail::refuse_no_device<typename Devices::value_type>();
+    }
   }
 
   template <std::size_t K, class F>
@@ -104,7 +121,7 @@ class DeviceSet {
     }
   }
 
-  template <Device... Others, std::size_t... I, std::size_t... J>
+  template <class... Others, std::size_t... I, std::size_t... J>
   static auto join(const DeviceSet& left, const DeviceSet<Others...>& right, std::index_sequence<I...>,
                    std::index_sequence<J...>) {
     return DeviceSet<Ds..., Others...>(left.template of_kind<I>()..., right.template of_kind<J>()...);

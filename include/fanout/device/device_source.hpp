@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <type_traits>
+#include <vector>
 
 #include <fanout/device/device_set.hpp>
 
@@ -15,6 +16,11 @@ inline constexpr bool is_device_set = false;
 template <class... Ds>
 inline constexpr bool is_device_set<DeviceSet<Ds...>> = true;
 
+template <class S>
+inline constexpr bool is_set_of_devices = false;
+template <Device... Ds>
+inline constexpr bool is_set_of_devices<DeviceSet<Ds...>> = true;
+
 }  // namespace detail
 
 /// What a model can be given its devices by: a device set, or a policy that selects one when the model is made.
@@ -22,17 +28,28 @@ inline constexpr bool is_device_set<DeviceSet<Ds...>> = true;
 /// 1. `select()` returns a DeviceSet, or throws InvalidDeviceId.
 template <class S>
 concept DeviceSource = std::copyable<S> && requires(const S& source) {
-  requires detail::is_device_set<std::remove_cvref_t<decltype(source.select())>>;
+  requires detail::is_set_of_devices<std::remove_cvref_t<decltype(source.select())>>;
 };
 
-/// All devices of one kind that the process may use, in their own order.
-template <Device D>
+namespace detail {
+
+template <class D>
+std::vector<D> visible_devices() {
+  if constexpr (Device<D>) {
+    return D::visible();
+  } else {
+    refuse_no_device<D>();
+    return {};
+  }
+}
+
+}  // namespace detail
+
+/// All devices of one kind, D, which is a Device, that the process may use, in their own order.
+template <class D>
 struct AllVisible {
   /// Throws InvalidDeviceId if there is none.
-  DeviceSet<D> select() const {
-    static_assert(DeviceSource<AllVisible>);
-    return DeviceSet<D>(D::visible());
-  }
+  DeviceSet<D> select() const { return DeviceSet<D>(detail::visible_devices<D>()); }
 };
 
 }  // namespace fanout::inline v0

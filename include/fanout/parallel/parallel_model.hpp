@@ -31,6 +31,31 @@ struct ReplicasOn<M, DeviceSet<Ds...>> {
   using type = Replicas<M, Ds...>;
 };
 
+/// A source whose set names kinds that are no devices: they are refused where the set is made.
+template <class S>
+concept SelectsNoDevices = requires(const S& source) {
+  requires is_device_set<std::remove_cvref_t<decltype(source.select())>>;
+  requires !is_set_of_devices<std::remove_cvref_t<decltype(source.select())>>;
+};
+
+/// The devices of a source. For a type that is none, host devices stand in, so that the sentence with which it is
+/// refused is the only error.
+template <class Source>
+decltype(auto) select_from(const Source& source) {
+  if constexpr (DeviceSource<Source>) {
+    return source.select();
+  } else {
+    if constexpr (SelectsNoDevices<Source>) {
+      static_cast<void>(source.select());
+    } else {
+      static_assert(DeviceSource<Source>,
+                    "fanout: a ParallelModel takes its devices as a device set, or as a policy whose select() gives "
+                    "one: host_devices(2) for a number, DeviceSet(std::vector{device}) for devices of your own choice");
+    }
+    return host_devices();
+  }
+}
+
 }  // namespace detail
 
 /// A model with a replica on every device of a set. A call splits the arguments by rows, runs the replicas at the same
@@ -41,18 +66,18 @@ struct ReplicasOn<M, DeviceSet<Ds...>> {
 ///
 /// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Calls are
 /// const and may come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is
-/// not safe while calls run.
-template <class M, DeviceSource Source = AllVisible<HostDevice>>
+/// not safe while calls run. Source is a DeviceSource.
+template <class M, class Source = AllVisible<HostDevice>>
 class ParallelModel {
  public:
   using model_type = M;
-  using device_set = std::remove_cvref_t<decltype(std::declval<const Source&>().select())>;
+  using device_set = std::remove_cvref_t<decltype(detail::select_from(std::declval<const Source&>()))>;
 
   /// Takes the model over, also one that is itself a ParallelModel, whose calls are then split once more. Throws
   /// InvalidDeviceId if the source has no devices or `options.output` is not one of them, and InvalidArgument if the
   /// split policy does not fit the number of devices: it is asked for the plan of no rows.
   ParallelModel(M original, const Source& source, Options options = {})
-      : state_(new State(std::move(original), source.select(), std::move(options))) {}
+      : state_(new State(std::move(original), detail::select_from(source), std::move(options))) {}
 
   /// On the devices that a default constructed source selects.
   explicit ParallelModel(M original, Options options = {}) requires std::default_initializable<Source>
@@ -220,9 +245,9 @@ template <class M>
 ParallelModel(M) -> ParallelModel<M>;
 template <class M>
 ParallelModel(M, Options) -> ParallelModel<M>;
-template <class M, DeviceSource Source>
+template <class M, class Source>
 ParallelModel(M, Source) -> ParallelModel<M, Source>;
-template <class M, DeviceSource Source>
+template <class M, class Source>
 ParallelModel(M, Source, Options) -> ParallelModel<M, Source>;
 
 }  // namespace fanout::inline v0
