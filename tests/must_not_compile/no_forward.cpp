@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: the model has no forward(args...), forward(ctx, args...) or call operator
+// expect: fanout: the model has no forward and no call operator; give it a forward(args...) or a forward(ctx, args...)
 #include <fanout/fanout.hpp>
 
-#ifdef FANOUT_CONTROL
-using Input = fanout::View<const float, 2>;
-#else
-using Input = fanout::View<float, 2>;  // arguments are read, not written
-#endif
-
 struct Model {
-  float forward(Input x) const { return x(0, 0); }
+#ifdef FANOUT_CONTROL
+  float forward(fanout::View<const float, 1> x) const { return x[0]; }
+#else
+  float run(fanout::View<const float, 1> x) const { return x[0]; }
+#endif
 };
 
 int main() {
   const fanout::ParallelModel model{Model{}};
-  (void)model(fanout::Tensor<float, 2>(4, 4));
+  const auto y = model(fanout::Tensor<float, 1>(4));
+  return y.empty() ? 1 : 0;
 }

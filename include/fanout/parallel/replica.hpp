@@ -13,6 +13,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/forward.hpp>
+#include <fanout/parallel/unforwardable.hpp>
 #include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
@@ -67,16 +68,13 @@ class Replica {
       refresh();
       return detail::call_forward(*copy_, ctx, std::forward<A>(args)...);
     } else if constexpr (!Forwardable<M, Ctx, A...>) {
-      // In place of a return type that does not exist, so that this sentence is the only error.
-      static_assert(Forwardable<M, Ctx, A...>,
-                    "fanout: the model has no forward(args...), forward(ctx, args...) or call operator for what "
-                    "scatter hands it: a Tensor arrives as View<const T, R>, a std::vector as std::span<const T>, "
-                    "anything else by const reference");
+      return detail::refuse_unforwardable<M, Ctx, A...>();
     } else {
       static_assert(
           std::copy_constructible<M>,
           "fanout: a model whose forward is not const is copied for each device, so it must be copyable; make "
           "forward const to share one model");
+      return detail::call_forward(detail::instance<M&>(), ctx, std::forward<A>(args)...);
     }
   }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: forward cannot be called with what it is handed: it takes other arguments, is private or ambiguous
+#include <fanout/fanout.hpp>
+
+class Model {
+#ifdef FANOUT_CONTROL
+ public:
+#endif
+  float forward(fanout::View<const float, 1> x) const { return x[0]; }
+};
+
+int main() {
+  const fanout::ParallelModel model{Model{}};
+  const auto y = model(fanout::Tensor<float, 1>(4));
+  return y.empty() ? 1 : 0;
+}
