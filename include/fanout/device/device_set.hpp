@@ -27,6 +27,17 @@ void refuse_no_device() {
                 "visible(), == and copies, as the concept Device says, or take host_devices(n)");
 }
 
+/// D::visible(), or the refusal.
+template <class D>
+std::vector<D> visible_devices() {
+  if constexpr (Device<D>) {
+    return D::visible();
+  } else {
+    refuse_no_device<D>();
+    return {};
+  }
+}
+
 }  // namespace detail
 
 /// An ordered set of devices that is not empty: their kinds are in its type, how many there are is known at run time.

@@ -3,7 +3,6 @@
 
 #include <concepts>
 #include <type_traits>
-#include <vector>
 
 #include <fanout/device/device_set.hpp>
 
@@ -29,27 +28,6 @@ inline constexpr bool is_set_of_devices<DeviceSet<Ds...>> = true;
 template <class S>
 concept DeviceSource = std::copyable<S> && requires(const S& source) {
   requires detail::is_set_of_devices<std::remove_cvref_t<decltype(source.select())>>;
-};
-
-namespace detail {
-
-template <class D>
-std::vector<D> visible_devices() {
-  if constexpr (Device<D>) {
-    return D::visible();
-  } else {
-    refuse_no_device<D>();
-    return {};
-  }
-}
-
-}  // namespace detail
-
-/// All devices of one kind, D, which is a Device, that the process may use, in their own order.
-template <class D>
-struct AllVisible {
-  /// Throws InvalidDeviceId if there is none.
-  DeviceSet<D> select() const { return DeviceSet<D>(detail::visible_devices<D>()); }
 };
 
 }  // namespace fanout::inline v0

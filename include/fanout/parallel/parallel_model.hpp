@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/device/all_visible.hpp>
 #include <fanout/device/device_source.hpp>
 #include <fanout/device/host_device.hpp>
 #include <fanout/parallel/apply.hpp>

@@ -13,17 +13,11 @@
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/forward.hpp>
+#include <fanout/parallel/original.hpp>
 #include <fanout/parallel/unforwardable.hpp>
 #include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
-
-/// The user's model, and how often it was changed.
-template <class M>
-struct Original {
-  M model;
-  std::atomic<std::uint64_t> version{0};
-};
 
 /// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
 /// memory; for one that is not const the replica makes a copy of its own, at the first such call and again whenever the

@@ -8,16 +8,9 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/plan/row_range.hpp>
+#include <fanout/plan/shard.hpp>
 
 namespace fanout::inline v0 {
-
-/// A row range and the device that runs it, by its position in the device set.
-struct Shard {
-  RowRange rows;
-  std::size_t device = 0;
-
-  friend constexpr bool operator==(const Shard&, const Shard&) = default;
-};
 
 /// The shards of one call, in row order. A list and not an array indexed by device: a device may be idle or, with a
 /// split policy that says so, get several shards. Up to eight shards need no allocation.

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/device/device_set.hpp>
+
+namespace fanout::inline v0 {
+
+/// All devices of one kind, D, which is a Device, that the process may use, in their own order.
+template <class D>
+struct AllVisible {
+  /// Throws InvalidDeviceId if there is none.
+  DeviceSet<D> select() const { return DeviceSet<D>(detail::visible_devices<D>()); }
+};
+
+}  // namespace fanout::inline v0
