@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include <fanout/device/all_visible.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/device_source.hpp>

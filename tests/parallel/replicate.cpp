@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <fanout/device/device_source.hpp>
+#include <fanout/device/all_visible.hpp>
 #include <fanout/device/host_device.hpp>
 #include <fanout/parallel/replicate.hpp>
 
