@@ -4,10 +4,9 @@
 #include <fanout/parallel/call_frame.hpp>
 
 TEST_CASE("a frame keeps the settings of its call") {
-  const fanout::CallSettings settings{
-      .plan = {{.rows = {0, 4}, .device = 2}}, .seed = 5, .number = 6, .rethrow_single = true};
-  fanout::CallFrame frame(settings);
-  CHECK(frame.plan == settings.plan);
+  const fanout::Plan plan{{.rows = {0, 4}, .device = 2}};
+  fanout::CallFrame frame(plan, {.seed = 5, .number = 6, .rethrow_single = true});
+  CHECK(frame.plan == plan);
   CHECK(frame.target.space == fanout::host_memory);
   CHECK(frame.seed == 5);
   CHECK(frame.number == 6);

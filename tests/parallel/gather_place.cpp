@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <string>
-#include <vector>
-
 #include <fanout/parallel/gather_place.hpp>
 
 namespace {
-const std::vector<fanout::DeviceId> devices{{.kind = "host", .index = 0}, {.kind = "cuda", .index = 3}};
+constexpr fanout::DeviceId devices[] = {{.kind = "cuda", .index = 3}, {.kind = "host", .index = 0}};
 }  // namespace
 
 TEST_CASE("a shard is described by its number, its device and its rows") {

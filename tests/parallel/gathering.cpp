@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <string>
-#include <vector>
-
 #include <fanout/parallel/gathering.hpp>
 
 #include "support/message_of.hpp"
@@ -11,7 +8,7 @@
 using fanout_test::message_of;
 
 namespace {
-const std::vector<fanout::DeviceId> devices{{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
+constexpr fanout::DeviceId devices[] = {{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
 const fanout::Plan plan{{.rows = {0, 2}, .device = 0}, {.rows = {2, 3}, .device = 1}};
 const fanout::GatherPlace place{plan, devices, {}};
 }  // namespace

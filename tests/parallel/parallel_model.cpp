@@ -228,6 +228,7 @@ TEST_CASE("an output device is one of the set's or any host device") {
 }
 
 TEST_CASE("devices of different kinds run one model, each entered and synchronized once per shard") {
+  ToyDevice::entered = ToyDevice::left = ToyDevice::synchronized = 0;
   ParallelModel model{[](Context auto& ctx, View<const int, 1> x) {
                         auto output = fanout::output<int>(ctx);
                         for (std::size_t i = 0; i < x.extent(0); ++i) output[i] = 2 * x[i];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -22,20 +23,18 @@ struct Model {
 }  // namespace
 
 TEST_CASE("replicate makes a replica on each device and copies nothing") {
-  const fanout::Original<Model> original{.model = {}};
-  const auto replicas = fanout::replicate(original, fanout::host_devices(3));
+  const auto replicas = fanout::replicate(Model{5}, fanout::host_devices(3));
   REQUIRE(replicas.size() == 3);
-  CHECK(&replicas.original() == &original);
+  CHECK(replicas.original().model.value == 5);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(replicas[i].device() == replicas.devices()[i]);
-    CHECK(&replicas[i].model() == &original.model);
+    CHECK(&replicas[i].model() == &replicas.original().model);
   }
 }
 
 TEST_CASE("replicas on a mixed set are visited in its order, each as its own type") {
-  const fanout::Original<Model> original{.model = {}};
   const auto devices = fanout::AllVisible<ToyDevice>{}.select() | fanout::host_devices(1);
-  const auto replicas = fanout::replicate(original, devices);
+  const auto replicas = fanout::replicate(Model{}, devices);
   REQUIRE(replicas.size() == 3);
   std::vector<std::string> seen;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -46,4 +45,13 @@ TEST_CASE("replicas on a mixed set are visited in its order, each as its own typ
     });
   }
   CHECK(seen == std::vector<std::string>{"toy:0", "toy:1", "host:0"});
+}
+
+TEST_CASE("replicate takes a model over that can only be moved, and copies one that is kept") {
+  const auto replicas = fanout::replicate(std::make_unique<int>(6), fanout::host_devices(2));
+  CHECK(*replicas[1].model() == 6);
+  Model kept{7};
+  const auto copies = fanout::replicate(kept, fanout::host_devices(1));
+  kept.value = 8;
+  CHECK(copies[0].model().value == 7);
 }

@@ -26,10 +26,9 @@ const auto backwards = [](const Plan& shards, const auto& body) {
 }  // namespace
 
 TEST_CASE("what the shards return stands in row order, in whatever order they ran") {
-  ShardOutputs<int> outputs({.plan = plan}, devices, backwards,
-                            [](std::size_t i, CallFrame& frame, ShardSlot<int>& slot) {
-                              slot.fill([&] { return static_cast<int>(10 * i + frame.plan[i].rows.size()); });
-                            });
+  ShardOutputs<int> outputs(plan, {}, devices, backwards, [](std::size_t i, CallFrame& frame, ShardSlot<int>& slot) {
+    slot.fill([&] { return static_cast<int>(10 * i + frame.plan[i].rows.size()); });
+  });
   REQUIRE(outputs.size() == 3);
   CHECK(outputs[0] == 2);
   CHECK(outputs[2] == 21);
@@ -39,7 +38,7 @@ TEST_CASE("what the shards return stands in row order, in whatever order they ra
 
 TEST_CASE("nothing may be returned") {
   int runs = 0;
-  ShardOutputs<void> outputs({.plan = plan}, devices, backwards,
+  ShardOutputs<void> outputs(plan, {}, devices, backwards,
                              [&runs](std::size_t, CallFrame&, ShardSlot<void>& slot) { slot.fill([&] { ++runs; }); });
   fanout::gather(std::move(outputs));
   CHECK(runs == 3);
@@ -51,7 +50,7 @@ TEST_CASE("what is thrown before forward goes before what forward throws") {
     slot.failed_in_forward = true;
     throw std::runtime_error("in forward");
   };
-  CHECK_THROWS_AS(ShardOutputs<int>({.plan = plan}, devices, backwards, run), fanout::DeviceMismatch);
+  CHECK_THROWS_AS(ShardOutputs<int>(plan, {}, devices, backwards, run), fanout::DeviceMismatch);
 }
 
 TEST_CASE("what a shard returned is destroyed, also where another shard threw") {
@@ -64,6 +63,6 @@ TEST_CASE("what a shard returned is destroyed, also where another shard threw") 
     });
   };
   using Outputs = ShardOutputs<std::shared_ptr<int>>;
-  CHECK_THROWS_AS(Outputs({.plan = plan}, devices, backwards, run), fanout::ReplicaError);
+  CHECK_THROWS_AS(Outputs(plan, {}, devices, backwards, run), fanout::ReplicaError);
   CHECK(counted.use_count() == 1);
 }

@@ -1,90 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/device/device_set.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
-#include <fanout/parallel/forward.hpp>
+#include <fanout/parallel/forward_result.hpp>
+#include <fanout/parallel/placed_model.hpp>
 #include <fanout/parallel/replicate.hpp>
 #include <fanout/parallel/run_shards.hpp>
 #include <fanout/parallel/shard_context.hpp>
+#include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/parallel/shard_outputs.hpp>
+#include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
 
 namespace detail {
 
-/// Calls a replica's forward with a tuple of pieces.
-template <class Pieces, class Indices = std::make_index_sequence<std::tuple_size_v<Pieces>>>
-struct ForwardPieces;
-template <class... P, std::size_t... I>
-struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
-  template <class M, class D>
-  static auto run(const Replica<M, D>& replica, const CallLink* caller, ShardContext<D>& ctx,
-                  std::tuple<P...>& pieces) {
-    return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
+/// Calls `f(model)` for the i-th of several models, as its own type.
+template <class Models, class F>
+void visit_model(const Models& models, std::size_t i, const F& f) {
+  if constexpr (TupleNode<Models>) {
+    const auto visit = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((I == i ? f(std::get<I>(models)) : void()), ...);
+    };
+    visit(std::make_index_sequence<std::tuple_size_v<Models>>{});
+  } else {
+    f(models[i]);
   }
-};
+}
 
-/// What forward returns for these pieces, on every kind of device.
-template <class M, class Pieces, class First, class... Ds>
-struct ForwardResult {
-  template <class D>
-  using on = decltype(ForwardPieces<Pieces>::run(std::declval<const Replica<M, D>&>(), nullptr,
-                                                 std::declval<ShardContext<D>&>(), std::declval<Pieces&>()));
-  using type = on<First>;
-  static_assert((std::is_same_v<type, on<Ds>> && ...),
-                "fanout: forward returns different types on different kinds of devices");
-};
+template <class Models>
+std::size_t count_models(const Models& models) {
+  if constexpr (TupleNode<Models>) {
+    return std::tuple_size_v<Models>;
+  } else {
+    return models.size();
+  }
+}
 
-}  // namespace detail
-
-/// Runs the replicas at the same time, one for each shard of the plan, on the device that the shard names, and waits
-/// for all of them. `arguments(i, space)` returns a tuple of what shard i is handed, in the memory `space`; it is
-/// called where the shard runs. Throws InvalidArgument for a plan that names other devices; after all shards have
-/// ended, what `arguments` threw, and ReplicaError for what `forward` threw.
-template <class M, Device... Ds, class Arguments>
-  requires std::invocable<const Arguments&, std::size_t, const MemorySpace&>
-auto apply(const Replicas<M, Ds...>& replicas, const CallSettings& settings, const Arguments& arguments) {
-  check_plan(settings.plan, settings.plan.rows(), replicas.size());
-  using Pieces = std::remove_cvref_t<std::invoke_result_t<const Arguments&, std::size_t, const MemorySpace&>>;
-  using R = typename detail::ForwardResult<M, Pieces, Ds...>::type;
+/// Runs all shards on their devices. `visit(i, f)` calls `f(replica)` for the replica that runs shard i.
+template <class R, Device... Ds, class Inputs, class Visit>
+ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, const Inputs& inputs,
+                         const CallSettings& settings) {
+  using Pieces = typename Inputs::pieces_type;
+  check_plan(inputs.plan, inputs.plan.rows(), devices.size());
   const CallLink* const caller = current_link();
-  const auto run_all = [&replicas](const Plan& plan, const auto& body) { run_shards(plan, replicas.devices(), body); };
-  const auto run = [&replicas, &arguments, caller](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
-    replicas.visit(frame.plan[i].device, [&](const auto& replica) {
+  const auto run_all = [&devices](const Plan& plan, const auto& body) { run_shards(plan, devices, body); };
+  const auto run = [&visit, &inputs, caller](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
+    visit(i, [&](const auto& replica) {
       const auto& device = replica.device();
       [[maybe_unused]] const auto entered = device.enter();
       ShardContext ctx(device, frame, i, slot.scratch);
-      Pieces pieces = arguments(i, device.memory().space);
+      Pieces pieces = inputs.pieces(i, device.memory().space);
       slot.failed_in_forward = true;
-      slot.fill([&] { return detail::ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
+      slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
       device.synchronize();
     });
   };
-  return ShardOutputs<R>(settings, replicas.devices().ids(), run_all, run);
+  return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run);
 }
 
-/// The same for pieces that scatter() made: `apply(replicas, plan, scatter(plan, x, y))`. Throws ShapeMismatch unless
-/// there is one tuple of pieces for each shard.
-template <class M, Device... Ds, class... P>
-auto apply(const Replicas<M, Ds...>& replicas, const Plan& plan, const std::vector<std::tuple<P...>>& pieces) {
-  if (pieces.size() != plan.size()) {
-    throw ShapeMismatch(explain({.what = "pieces for another plan",
-                                 .where = "apply",
-                                 .expected = "one for each of " + std::to_string(plan.size()) + " shards",
-                                 .found = std::to_string(pieces.size())}));
+template <class R>
+inline constexpr bool is_replicas = false;
+template <class M, class... Ds>
+inline constexpr bool is_replicas<Replicas<M, Ds...>> = true;
+template <class I>
+inline constexpr bool is_shard_inputs = false;
+template <class... Args>
+inline constexpr bool is_shard_inputs<ShardInputs<Args...>> = true;
+
+/// Results are gathered in the main device's memory.
+template <Device... Ds>
+CallSettings default_settings(const DeviceSet<Ds...>& devices) {
+  CallSettings settings;
+  devices.visit(0, [&settings](const auto& device) { settings.target = device.memory(); });
+  return settings;
+}
+
+}  // namespace detail
+
+/// Runs the replicas at the same time, one for each shard, on the device that the inputs' plan names, and waits for all
+/// of them. Results stand in the order of the shards; gather() puts them together. Throws InvalidArgument for a plan
+/// that names other devices; after all shards have ended, DeviceMismatch for inputs in another memory than a device's,
+/// and ReplicaError for what `forward` threw.
+template <class M, Device... Ds, class... Args>
+auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
+  using Pieces = typename ShardInputs<Args...>::pieces_type;
+  using R = typename detail::ForwardResult<Pieces, Replica<M, Ds>...>::type;
+  const auto visit = [&](std::size_t i, const auto& run) { replicas.visit(inputs.plan[i].device, run); };
+  return detail::apply_by<R>(visit, replicas.devices(), inputs, settings);
+}
+
+/// The same with results that are gathered in the main device's memory. Takes its arguments as they come, so that a
+/// plain `apply(replicas, inputs)` prefers it to std::apply, which argument-dependent lookup finds as well.
+template <class R, class I>
+  requires(detail::is_replicas<std::remove_cvref_t<R>>&& detail::is_shard_inputs<std::remove_cvref_t<I>>)
+auto apply(R&& replicas, I&& inputs) {
+  return fanout::apply(replicas, inputs, detail::default_settings(replicas.devices()));
+}
+
+/// Runs different models at the same time, the i-th one for the i-th shard, and waits for all of them; otherwise as for
+/// replicas. `models` is a tuple or an array, or a vector of models of one type; it is only read, so `forward` must be
+/// const, and one model may stand there twice: `apply(std::tie(a, a), devices, inputs)`. All return one type. Throws
+/// InvalidArgument unless there are as many models as shards.
+template <class Models, Device... Ds, class... Args>
+auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs) {
+  using Pieces = typename ShardInputs<Args...>::pieces_type;
+  using R = typename detail::ForwardResults<Models, Pieces, Ds...>::type;
+  if (const std::size_t count = detail::count_models(models); count != inputs.size()) {
+    throw InvalidArgument(explain({.what = "The number of modules " + std::to_string(count) +
+                                           " is not equal to the number of inputs " + std::to_string(inputs.size()),
+                                   .where = "apply",
+                                   .expected = "one model for each shard of the inputs",
+                                   .advice = "scatter by a plan with a shard for each model"}));
   }
-  return apply(replicas, CallSettings{.plan = plan},
-               [&pieces](std::size_t i, const MemorySpace&) -> const std::tuple<P...>& { return pieces[i]; });
+  const auto visit = [&](std::size_t i, const auto& run) {
+    devices.visit(inputs.plan[i].device, [&](const auto& device) {
+      detail::visit_model(models, i, [&](const auto& model) { run(detail::PlacedModel(model, device)); });
+    });
+  };
+  return detail::apply_by<R>(visit, devices, inputs, detail::default_settings(devices));
 }
 
 }  // namespace fanout::inline v0

@@ -9,9 +9,8 @@
 
 namespace fanout::inline v0 {
 
-/// What a call is made with.
+/// What a call is made with, besides its inputs.
 struct CallSettings {
-  Plan plan;
   Memory target = {};           ///< where the results are gathered
   std::uint64_t seed = 0;       ///< of the random numbers
   std::uint32_t number = 0;     ///< of the call, for the random numbers
@@ -20,8 +19,9 @@ struct CallSettings {
 
 /// What all shards of one call share.
 struct CallFrame : CallSettings {
-  explicit CallFrame(const CallSettings& settings) : CallSettings(settings) {}
+  explicit CallFrame(const Plan& by, const CallSettings& settings = {}) : CallSettings(settings), plan(by) {}
 
+  const Plan plan;
   OutputBuffers outputs;
 };
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -14,12 +13,12 @@ namespace fanout::inline v0 {
 /// Which shards a result comes from and where it goes.
 struct GatherPlace {
   const Plan& plan;
-  const std::vector<DeviceId>& devices;  ///< by their position in the set
+  const DeviceId* devices;  ///< that ran the shards, one for each
   Memory target;
 
   /// `shard 1 on host:1, rows [15, 30)`.
   std::string describe(std::size_t shard) const {
-    return "shard " + std::to_string(shard) + " on " + to_string(devices[plan[shard].device]) + ", rows " +
+    return "shard " + std::to_string(shard) + " on " + to_string(devices[shard]) + ", rows " +
            to_string(plan[shard].rows);
   }
   /// The shard's share of all rows; equal shares if there are none.

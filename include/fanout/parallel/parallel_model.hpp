@@ -19,6 +19,7 @@
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/replicate.hpp>
 #include <fanout/parallel/scatter.hpp>
+#include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/sync/gate.hpp>
 
 namespace fanout::inline v0 {
@@ -103,15 +104,13 @@ class ParallelModel {
   auto operator()(Args&&... args) const {
     const Call call(*state_);
     const std::optional<std::size_t> rows = batch_rows(args...);
-    const CallSettings settings{.plan = rows ? plan(*rows) : Plan{{.rows = {}, .device = 0}},
-                                .target = state_->target,
-                                .seed = state_->options.seed,
-                                .number = state_->calls.fetch_add(1, std::memory_order_relaxed),
-                                .rethrow_single = state_->options.rethrow_single};
-    return fanout::gather(
-        fanout::apply(state_->replicas, settings, [&settings, &args...](std::size_t i, const MemorySpace& space) {
-          return scatter(settings.plan[i], space, args...);
-        }));
+    const ShardInputs<const std::remove_reference_t<Args>&...> inputs{
+        rows ? plan(*rows) : Plan{{.rows = {}, .device = 0}}, {args...}};
+    return fanout::gather(fanout::apply(state_->replicas, inputs,
+                                        {.target = state_->target,
+                                         .seed = state_->options.seed,
+                                         .number = state_->calls.fetch_add(1, std::memory_order_relaxed),
+                                         .rethrow_single = state_->options.rethrow_single}));
   }
 
   /// Calls `f(model)`, which may change the model, and returns what it returns. Waits for running calls, and keeps new
@@ -149,7 +148,7 @@ class ParallelModel {
  private:
   struct State {
     State(M&& model, const device_set& devices, Options&& with)
-        : original{std::move(model)}, replicas(original, devices), options(std::move(with)), target(find_target()) {
+        : replicas(std::move(model), devices), options(std::move(with)), target(find_target()) {
       plan(0);
     }
 
@@ -179,8 +178,8 @@ class ParallelModel {
       return *found;
     }
 
-    Original<M> original;
     typename detail::ReplicasOn<M, device_set>::type replicas;
+    Original<M>& original = replicas.original();
     Options options;
     Memory target;
     mutable Gate gate;

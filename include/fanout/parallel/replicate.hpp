@@ -11,15 +11,24 @@
 
 namespace fanout::inline v0 {
 
-/// The replicas of one model on the devices of a set, in its order. They borrow the original.
+/// A model and its replicas on the devices of a set, in its order. Made by replicate(), for apply(), which may be called
+/// on it from many threads. Stays where it was made, since the replicas point into it.
 template <class M, Device... Ds>
 class Replicas {
  public:
-  Replicas(const Original<M>& original, const DeviceSet<Ds...>& devices)
-      : Replicas(original, devices, std::index_sequence_for<Ds...>{}) {}
+  /// Takes the model over.
+  Replicas(M&& model, const DeviceSet<Ds...>& devices)
+      : Replicas(std::move(model), devices, std::index_sequence_for<Ds...>{}) {}
+  Replicas(const Replicas&) = delete;
+  Replicas& operator=(const Replicas&) = delete;
 
   const DeviceSet<Ds...>& devices() const noexcept { return devices_; }
-  const Original<M>& original() const noexcept { return *original_; }
+
+  /// The original. Whoever changes it moves its version on, and keeps calls out meanwhile.
+  const Original<M>& original() const noexcept { return original_; }
+  Original<M>& original() noexcept { return original_; }
+
+  /// How many replicas there are: one for each device, so never none.
   std::size_t size() const noexcept { return devices_.size(); }
 
   /// Calls `f(replica)` for the replica at position i < size(), as its own type. f returns nothing.
@@ -34,8 +43,10 @@ class Replicas {
 
  private:
   template <std::size_t... K>
-  Replicas(const Original<M>& original, const DeviceSet<Ds...>& devices, std::index_sequence<K...>)
-      : original_(&original), devices_(devices), replicas_(MakeAll<Ds>{original, devices.template of_kind<K>()}...) {}
+  Replicas(M&& model, const DeviceSet<Ds...>& devices, std::index_sequence<K...>)
+      : original_{std::move(model)},
+        devices_(devices),
+        replicas_(MakeAll<Ds>{original_, devices.template of_kind<K>()}...) {}
 
   template <class D>
   struct MakeAll;
@@ -64,15 +75,17 @@ class Replicas {
     }
   }
 
-  const Original<M>* original_;
+  Original<M> original_;
   DeviceSet<Ds...> devices_;
   std::tuple<OfKind<Ds>...> replicas_;
 };
 
-/// A replica of the model on each device. Copies nothing on devices that share the original's memory.
+/// A replica of the model on each device of the set. Takes the model over, and copies nothing on devices that share its
+/// memory: a model with a const `forward` is run as it is, of another each replica makes a copy when it first runs.
+/// Runs on the caller's thread and starts none.
 template <class M, Device... Ds>
-Replicas<M, Ds...> replicate(const Original<M>& original, const DeviceSet<Ds...>& devices) {
-  return {original, devices};
+Replicas<M, Ds...> replicate(M model, const DeviceSet<Ds...>& devices) {
+  return {std::move(model), devices};
 }
 
 }  // namespace fanout::inline v0

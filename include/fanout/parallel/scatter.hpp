@@ -234,20 +234,4 @@ std::tuple<detail::piece_t<Args>...> scatter(const Shard& shard, const MemorySpa
   return detail::scatter_arguments(shard.rows, space, std::index_sequence_for<Args...>{}, args...);
 }
 
-/// What each shard of the plan is handed, in row order; for host memory. Throws ShapeMismatch if the arguments do not
-/// have the plan's rows.
-template <class... Args>
-std::vector<std::tuple<detail::piece_t<Args>...>> scatter(const Plan& plan, const Args&... args) {
-  if (const auto rows = batch_rows(args...); rows && *rows != plan.rows()) {
-    throw ShapeMismatch(explain({.what = "a plan for other arguments",
-                                 .where = "scatter",
-                                 .expected = std::to_string(plan.rows()) + " rows",
-                                 .found = std::to_string(*rows)}));
-  }
-  std::vector<std::tuple<detail::piece_t<Args>...>> pieces;
-  pieces.reserve(plan.size());
-  for (const Shard& shard : plan) pieces.push_back(scatter(shard, host_memory, args...));
-  return pieces;
-}
-
 }  // namespace fanout::inline v0

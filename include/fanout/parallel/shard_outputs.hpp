@@ -18,17 +18,21 @@
 namespace fanout::inline v0 {
 
 /// What the shards of one call returned, in row order, with the memory that it stands in. Made by apply(), put together
-/// by gather(). Borrows the replicas.
+/// by gather(). Borrows nothing but what the results themselves point to: a view of an input that `forward` returned
+/// lives as long as that input.
 template <class R>
 class ShardOutputs {
  public:
   /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, which calls `body(i)` for
-  /// each shard and returns when all have ended. Throws what a shard threw before its `forward` began as it is, and
-  /// what `forward` threw as a ReplicaError, or as it is if it is one and `rethrow_single`.
+  /// each shard and returns when all have ended. The plan's devices are positions in `devices`. Throws what a shard
+  /// threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if it is one
+  /// and `rethrow_single`.
   template <class RunAll, class Run>
-  ShardOutputs(const CallSettings& settings, const std::vector<DeviceId>& devices, const RunAll& run_all,
-               const Run& run)
-      : devices_(devices), frame_(settings), slots_(settings.plan.size()) {
+  ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
+               const RunAll& run_all, const Run& run)
+      : frame_(plan, settings),
+        devices_(plan.size(), [&](std::size_t i) { return devices[plan[i].device]; }),
+        slots_(plan.size()) {
     run_all(frame_.plan, [this, &run](std::size_t i) noexcept {
       try {
         run(i, frame_, slots_[i]);
@@ -50,7 +54,7 @@ class ShardOutputs {
     if constexpr (!std::is_void_v<R>) {
       Pieces<R> pieces(slots_.size(), true);
       for (std::size_t i = 0; i < slots_.size(); ++i) pieces.set(i, slots_[i].value());
-      return fanout::gather(pieces, {frame_.plan, devices_, frame_.target});
+      return fanout::gather(pieces, {frame_.plan, devices_.data(), frame_.target});
     }
   }
 
@@ -61,15 +65,14 @@ class ShardOutputs {
       const ShardSlot<R>& slot = slots_[i];
       if (slot.failure == nullptr) continue;
       if (!slot.failed_in_forward) std::rethrow_exception(slot.failure);
-      const Shard& shard = frame_.plan[i];
-      failures.push_back({.shard = i, .device = devices_[shard.device], .rows = shard.rows, .exception = slot.failure});
+      failures.push_back({.shard = i, .device = devices_[i], .rows = frame_.plan[i].rows, .exception = slot.failure});
     }
     if (failures.size() == 1 && rethrow_single) std::rethrow_exception(failures.front().exception);
     if (!failures.empty()) throw ReplicaError(std::move(failures), slots_.size());
   }
 
-  const std::vector<DeviceId>& devices_;
   CallFrame frame_;
+  InlineArray<DeviceId> devices_;  // that ran the shards, one for each
   InlineArray<ShardSlot<R>> slots_;
 };
 

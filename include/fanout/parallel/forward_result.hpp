@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/device/device.hpp>
+#include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/placed_model.hpp>
+#include <fanout/parallel/shard_context.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+// What forward returns for the pieces of a shard.
+
+namespace detail {
+
+/// Calls a replica's forward with a tuple of pieces.
+template <class Pieces, class Indices = std::make_index_sequence<std::tuple_size_v<Pieces>>>
+struct ForwardPieces;
+template <class... P, std::size_t... I>
+struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
+  template <class AnyReplica, class Ctx>
+  static auto run(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) {
+    return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
+  }
+};
+
+/// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices.
+template <class Pieces, class First, class... Others>
+struct ForwardResult {
+  template <class AnyReplica>
+  using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
+  template <class AnyReplica>
+  using of = decltype(ForwardPieces<Pieces>::run(std::declval<const AnyReplica&>(), nullptr,
+                                                 std::declval<ShardContext<device_of<AnyReplica>>&>(),
+                                                 std::declval<Pieces&>()));
+  using type = of<First>;
+  static_assert((std::is_same_v<type, of<Others>> && ...),
+                "fanout: forward returns different types on different kinds of devices");
+};
+
+/// What each of several models returns for these pieces; void where they do not agree, which takes every result, so
+/// that the sentence here is the only error.
+template <class Models, class Pieces, class... Ds>
+struct ForwardResults {
+  template <class M>
+  using of = typename ForwardResult<Pieces, PlacedModel<std::remove_cvref_t<M>, Ds>...>::type;
+
+  template <class First, class... Others>
+  struct common {
+    static constexpr bool found = (std::is_same_v<First, Others> && ...);
+    static constexpr bool refused = std::is_same_v<First, NotRunnable> || (std::is_same_v<Others, NotRunnable> || ...);
+    static_assert(found || refused, "fanout: models that are applied together return one type");
+    using type = std::conditional_t<found, First, void>;
+  };
+
+  template <std::size_t... I>
+  static common<of<std::tuple_element_t<I, Models>>...> find(std::index_sequence<I...>);
+  static auto find() {
+    if constexpr (TupleNode<Models>) {
+      return decltype(find(std::make_index_sequence<std::tuple_size_v<Models>>{})){};
+    } else {
+      return common<of<decltype(std::declval<const Models&>()[0])>>{};
+    }
+  }
+  using type = typename decltype(find())::type;
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0

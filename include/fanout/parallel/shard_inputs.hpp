@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/parallel/scatter.hpp>
+#include <fanout/plan/even_split.hpp>
+#include <fanout/plan/plan.hpp>
+
+namespace fanout::inline v0 {
+
+/// What the shards of one call are handed, in row order: a plan, and the arguments that it splits. Made by scatter(),
+/// which makes sure that they have as many rows, for apply(), as often as you like. Borrows the arguments that were
+/// lvalues (`const X&`) and owns the others (`X`). A shard's pieces are made when it asks for them, so there is nothing
+/// to allocate.
+template <class... Args>
+struct ShardInputs {
+  Plan plan;
+  std::tuple<Args...> arguments;
+
+  std::size_t size() const noexcept { return plan.size(); }
+
+  using pieces_type = std::tuple<detail::piece_t<Args>...>;
+
+  /// What shard i < size() is handed on a device with this memory: rows of the arrays, in place, and references to the
+  /// rest. Borrows from this. Throws DeviceMismatch for an array outside of `space`.
+  pieces_type pieces(std::size_t i, const MemorySpace& space) const {
+    return std::apply([&](const auto&... args) { return fanout::scatter(plan[i], space, args...); }, arguments);
+  }
+
+  /// The same in the host's memory.
+  pieces_type operator[](std::size_t i) const { return pieces(i, host_memory); }
+};
+
+namespace detail {
+
+/// What scatter() makes of arguments that it is given as `A&&`.
+template <class... A>
+using shard_inputs_t =
+    ShardInputs<std::conditional_t<std::is_lvalue_reference_v<A>, const std::remove_reference_t<A>&, A>...>;
+
+}  // namespace detail
+
+/// Splits the arguments by a plan: `scatter(EvenSplit{}(rows, 2), x, y)`. Throws ShapeMismatch if their arrays do not
+/// all have the plan's rows; arguments with nothing to split fit every plan.
+template <class... Args>
+detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
+  if (const std::optional<std::size_t> rows = batch_rows(args...); rows && *rows != plan.rows()) {
+    throw ShapeMismatch(explain({.what = "a plan for other arguments",
+                                 .where = "scatter",
+                                 .expected = std::to_string(plan.rows()) + " rows",
+                                 .found = std::to_string(*rows)}));
+  }
+  return {plan, {std::forward<Args>(args)...}};
+}
+
+/// Splits the arguments evenly between the devices of a set; see EvenSplit. Where there is nothing to split, as in
+/// `scatter(devices, broadcast(x))`, every device gets all of it. Throws ShapeMismatch if the arrays among them have
+/// different numbers of rows.
+template <Device... Ds, class... Args>
+detail::shard_inputs_t<Args...> scatter(const DeviceSet<Ds...>& devices, Args&&... args) {
+  const std::size_t rows = batch_rows(args...).value_or(0);
+  return {EvenSplit{}(rows, devices.size()), {std::forward<Args>(args)...}};
+}
+
+}  // namespace fanout::inline v0
