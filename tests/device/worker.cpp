@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 #include <vector>
@@ -271,4 +272,19 @@ TEST_CASE("in the child of a fork a device that another thread had is free") {
         }) == 0);
   end = true;
   holder.join();
+}
+
+TEST_CASE("a worker without cores has no thread and leaves what is posted to whoever takes it back") {
+  Worker worker({.kind = "none", .index = 0}, {}, false);
+  CHECK_FALSE(worker.has_thread());
+  CHECK(Worker({.kind = "one", .index = 0}, {0}, false).has_thread());
+  std::thread::id thread;
+  Calling task([&thread] { thread = std::this_thread::get_id(); });
+  worker.post(task);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(task.is_done());
+  CHECK(worker.take_back(task));
+  task.run();
+  CHECK(task.is_done());
+  CHECK(thread == std::this_thread::get_id());
 }

@@ -14,7 +14,8 @@ namespace fanout::inline v0 {
 ///
 /// 1. `id()` tells devices apart and never changes; equal devices have equal ids.
 /// 2. `memory()` is the memory that work on the device uses; devices that share a memory return equal spaces.
-/// 3. `worker()` is the same object for equal devices and lives until the process ends.
+/// 3. `worker()` is the same object for equal devices and lives until the process ends; best from the registry(). A
+///    device whose worker has no thread runs its work in the threads of those who call models on it.
 /// 4. `enter()` returns a value; from then until that value is destroyed, on the calling thread, work goes to this
 ///    device. Afterwards the thread is as it was. May be called on any thread, also nested.
 /// 5. `synchronize()` waits until the work is done that the calling thread gave the device since enter(), and throws if

@@ -22,7 +22,7 @@ class Registry {
   /// What the process was given when fanout was first used in it: the cores of its affinity mask.
   const std::vector<int>& cores() const noexcept { return cores_; }
 
-  /// The worker of a device with these cores; makes it if it is new. Starts no thread.
+  /// The worker of a device with these cores; makes it if it is new. Starts no thread; without cores it never will.
   Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound) {
     if (Worker* known = find(id, cores, bound)) return *known;
     const HeldRight adding(right_);

@@ -26,7 +26,8 @@ namespace fanout::inline v0 {
 
 /// Drives one device: its execution right, its queue, and the thread that runs what is queued. The thread is started by
 /// the first task, blocks all signals but those of its own faults, runs on the device's cores and is never joined; a
-/// child of fork starts its own. If a task that the thread runs forks and returns in the child, the child ends there
+/// child of fork starts its own. A worker that is made without cores never has one: what is queued runs where it is taken
+/// back, so that its device runs in the callers' threads. If a task that the thread runs forks and returns in the child, the child ends there
 /// with EXIT_FAILURE.
 class Worker {
  public:
@@ -37,6 +38,7 @@ class Worker {
 
   const DeviceId& id() const noexcept { return id_; }
   const std::vector<int>& cores() const noexcept { return cores_; }
+  bool has_thread() const noexcept { return !cores_.empty(); }
   bool bound() const noexcept { return bound_; }
 
   /// The right to run on the device. The worker's thread takes it for each task; a caller may take it and run there
@@ -46,11 +48,12 @@ class Worker {
   /// How many turns a thread that waits for this device spins before it sleeps: about 25 us, below what a wake costs.
   std::uint32_t spins() const noexcept { return bound_ ? 2000 : 0; }
 
-  /// Queues a task. If no thread can be started for it (the system's limit), it stays queued until it is taken back.
+  /// Queues a task. If there is no thread for it, or none can be started (the system's limit), it stays queued until it
+  /// is taken back.
   void post(Task& task) noexcept {
     if (epoch_.load(std::memory_order_acquire) != fork_epoch()) revive();
     queue_.push(task);
-    if (!started_.load(std::memory_order_acquire)) start();
+    if (has_thread() && !started_.load(std::memory_order_acquire)) start();
     // The queue is written before `asleep_` is read, and the thread does it the other way round: one of them notices.
     if (asleep_.load(std::memory_order_seq_cst) == 1 && asleep_.exchange(0) == 1) unpark_all(asleep_);
   }
