@@ -128,6 +128,21 @@ template <class T, std::size_t N>
 struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {
 };
 
+/// Leaves that say themselves how they are put together.
+template <class X>
+concept ConcatenatesItself = ArrayLeaf<X> && requires(const Pieces<X>& pieces, const LeafPath& path) {
+  leaf_traits<X>::concatenate(pieces, path);
+};
+
+template <ConcatenatesItself X>
+struct Gathering<Concatenate, X> {
+  using type = decltype(leaf_traits<X>::concatenate(std::declval<const Pieces<X>&>(), std::declval<const LeafPath&>()));
+
+  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath& path) {
+    return leaf_traits<X>::concatenate(std::as_const(pieces), path);
+  }
+};
+
 /// One number per shard, also with one device.
 template <Scalar X>
 struct Gathering<Concatenate, X> {

@@ -15,7 +15,11 @@ namespace fanout::inline v0 {
 /// 1. `using piece_type`: what one shard is handed, a value that borrows (`View<const float, 2>`);
 /// 2. `static std::size_t rows(const X&)`: the extent of axis 0;
 /// 3. `static piece_type piece(const X&, std::size_t begin, std::size_t end)`: rows [begin, end), without a copy where
-///    the memory is within reach of the one who asks.
+///    the memory is within reach of the one who asks;
+/// 4. if a `forward` may return it: `static X concatenate(const auto& pieces, const LeafPath& path)`, which puts the
+///    `pieces.size()` >= 1 values `pieces[i]` one after the other. It may give another type than X, and throws
+///    ShapeMismatch, which names the path, for pieces that do not fit together. Not needed for tensors, views and
+///    vectors.
 template <class X>
 struct leaf_traits;
 
