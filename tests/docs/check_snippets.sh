@@ -8,7 +8,7 @@
 # must equal what stands in that file between `// [name]` and `// [/name]` (`# [name]` in scripts), with
 # the common indentation and the marks of other snippets taken away; with no #name, the whole file less
 # its shebang, its SPDX line and the empty lines and comments at its start. Every cpp block of README.md
-# must have such a comment.
+# and CONTRIBUTING.md must have such a comment.
 #
 # Writes each document as it should be and compares; --fix puts that in its place.
 set -euo pipefail
@@ -18,10 +18,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
 shopt -s nullglob
-for document in README.md docs/*.md; do
+for document in README.md CONTRIBUTING.md docs/*.md; do
   [[ -e $document ]] || continue
   strict=0
-  [[ $document != README.md ]] || strict=1
+  [[ $document == docs/* ]] || strict=1
   awk -v document="$document" -v strict="$strict" '
     function complain(text) { print document ":" NR ": " text > "/dev/stderr"; bad = 1 }
 
