@@ -28,6 +28,33 @@ using fanout_test::says;
 
 namespace {
 
+/// An array whose rows have a unit, which must be the same everywhere.
+struct Measured {
+  std::vector<int> rows;
+  char unit;
+};
+
+}  // namespace
+
+template <>
+struct fanout::leaf_traits<Measured> {
+  using piece_type = Measured;
+  static std::size_t rows(const Measured& x) { return x.rows.size(); }
+  static Measured piece(const Measured& x, std::size_t begin, std::size_t end) {
+    return {{x.rows.data() + begin, x.rows.data() + end}, x.unit};
+  }
+  static std::vector<int> concatenate(const auto& pieces, const LeafPath& path) {
+    std::vector<int> all;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i].unit != pieces[0].unit) throw ShapeMismatch("units at " + to_string(path));
+      all.insert(all.end(), pieces[i].rows.begin(), pieces[i].rows.end());
+    }
+    return all;
+  }
+};
+
+namespace {
+
 Tensor<int, 1> count_to(std::size_t n) {
   Tensor<int, 1> tensor(n);
   for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<int>(i);
@@ -418,4 +445,14 @@ TEST_CASE("outputs of one row size and different shapes are refused") {
                       host_devices(2)};
   CHECK_THROWS_AS(model(count_to(5), true), fanout::ShapeMismatch);
   CHECK(model(count_to(5), false).extents() == fanout::Extents<3>{5, 2, 3});
+}
+
+TEST_CASE("a leaf may say itself how it is put together, and to what") {
+  ParallelModel model{[](Context auto& ctx, const Measured& x, bool wrong) {
+                        return std::pair{0, Measured{x.rows, wrong && ctx.rank() == 1 ? '?' : x.unit}};
+                      },
+                      host_devices(2)};
+  const std::vector<int> rows = model(Measured{{1, 2, 3}, 'm'}, false).second;
+  CHECK(rows == std::vector{1, 2, 3});
+  CHECK(message_of<fanout::ShapeMismatch>([&] { model(Measured{{1, 2, 3}, 'm'}, true); }) == "units at output[1]");
 }
