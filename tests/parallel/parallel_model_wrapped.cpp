@@ -77,7 +77,7 @@ struct Failing {
 
 }  // namespace
 
-TEST_CASE("a model given devices or options wraps a parallel model; given nothing it is that model, moved") {
+TEST_CASE("a model given devices or options wraps a parallel model, and given nothing it is that model, moved") {
   ParallelModel moved{inner_model()};
   static_assert(std::is_same_v<decltype(moved), Inner>);
   Inner named = inner_model();
