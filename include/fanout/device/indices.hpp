@@ -25,7 +25,7 @@ DeviceSet<D> devices_at(std::span<const int> indices) {
   std::vector<D> devices;
   devices.reserve(indices.size());
   for (const int index : indices) {
-    if (index < 0 || static_cast<std::size_t>(index) >= visible.size()) {
+    if (static_cast<std::size_t>(index) >= visible.size()) {  // what is negative becomes large
       std::string known;
       for (const D& device : visible) known += (known.empty() ? "" : ", ") + to_string(DeviceId(device.id()));
       throw InvalidDeviceId(explain({.what = "Invalid device id",

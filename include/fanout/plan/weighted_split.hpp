@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <iterator>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -23,6 +23,7 @@ namespace detail {
 template <class W>
 concept Weight = std::is_arithmetic_v<W> && !std::same_as<W, char>;
 
+// std::begin comes with <string>: <iterator> would bring the streams.
 template <class R>
 concept RangeOfWeights = requires(const R& range) {
   std::end(range);
@@ -120,11 +121,13 @@ class WeightedSplit {
       quotas.push_back(quota(rows, share));
       left -= quotas[quotas.size() - 1].whole;
     }
-    // The least remainder that still gets a row is the largest number that `left` remainders reach: found bit by bit,
-    // since that needs no memory and not even for thousands of devices much time.
+    // The least remainder that still gets a row is the largest number that `left` remainders reach. Found bit by bit,
+    // since that takes no memory, and not much time for thousands of devices either.
     std::uint64_t least = 0;
     for (std::uint64_t bit = std::bit_floor(total_); bit != 0; bit /= 2) {
-      if (remainders_from(quotas, least + bit) >= left) least += bit;
+      const std::size_t reached_by = remainders_from(quotas, least + bit);
+      if (reached_by >= left) least += bit;
+      if (reached_by == left) break;
     }
     std::size_t ties = left - remainders_from(quotas, least + 1);
 
@@ -158,18 +161,29 @@ class WeightedSplit {
     }
     if (top == 0) detail::refuse_weights_without_sum(weights.size());
 
-    // As many digits of the largest as keep the sum below 2^62, and then without the zeros that all have at their ends.
+    // As many digits of the largest as keep the sum below 2^62. Then the smallest numbers in these proportions, since
+    // with few digits plans are made faster.
     const int digits = 62 - static_cast<int>(std::bit_width(weights.size() - 1));
     SmallVector<std::uint64_t> scaled;
-    std::uint64_t digits_in_use = 0;
+    std::uint64_t divisor = 0;
     for (const double weight : weights) {
       scaled.push_back(scale(detail::DoubleBits(weight), digits - top));
-      digits_in_use |= scaled[scaled.size() - 1];
+      divisor = common_divisor(divisor, scaled[scaled.size() - 1]);
     }
     for (const std::uint64_t weight : scaled) {
-      shares_.push_back(weight >> std::countr_zero(digits_in_use));
+      shares_.push_back(weight / divisor);
       total_ += shares_[shares_.size() - 1];
     }
+  }
+
+  /// The greatest one; that of a number and zero is the number.
+  static constexpr std::uint64_t common_divisor(std::uint64_t a, std::uint64_t b) {
+    while (b != 0) {
+      const std::uint64_t rest = a % b;
+      a = b;
+      b = rest;
+    }
+    return a;
   }
 
   /// weight * 2^exponent, rounded down, though not to zero.
@@ -181,8 +195,11 @@ class WeightedSplit {
     return scaled == 0 ? 1 : scaled;
   }
 
-  /// Long multiplication, digit by digit: the product itself may not fit into any type.
+  /// By long multiplication, digit by digit, where the product itself may not fit into any type.
   constexpr Quota quota(std::size_t rows, std::uint64_t share) const {
+    if (rows <= std::numeric_limits<std::uint64_t>::max() / total_) {
+      return {static_cast<std::size_t>(rows * share / total_), rows * share % total_};
+    }
     Quota quota;
     for (std::size_t bit = std::bit_floor(rows); bit != 0; bit /= 2) {
       quota.whole *= 2;
