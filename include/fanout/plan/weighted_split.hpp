@@ -115,29 +115,31 @@ class WeightedSplit {
   /// Throws InvalidArgument unless there are as many devices as weights.
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
     if (devices != shares_.size()) detail::refuse_number_of_weights(shares_.size(), devices);
-    SmallVector<Quota> quotas;
+    SmallVector<std::size_t> wholes;  // two lists of numbers and not one of quotas: no new vector to compile
+    SmallVector<std::uint64_t> remainders;
     std::size_t left = rows;
     for (const std::uint64_t share : shares_) {
-      quotas.push_back(quota(rows, share));
-      left -= quotas[quotas.size() - 1].whole;
+      const Quota quota = quota_of(rows, share);
+      wholes.push_back(quota.whole);
+      remainders.push_back(quota.remainder);
+      left -= quota.whole;
     }
     // The least remainder that still gets a row is the largest number that `left` remainders reach. Found bit by bit,
     // since that takes no memory, and not much time for thousands of devices either.
     std::uint64_t least = 0;
     for (std::uint64_t bit = std::bit_floor(total_); bit != 0; bit /= 2) {
-      const std::size_t reached_by = remainders_from(quotas, least + bit);
+      const std::size_t reached_by = count_from(remainders, least + bit);
       if (reached_by >= left) least += bit;
       if (reached_by == left) break;
     }
-    std::size_t ties = left - remainders_from(quotas, least + 1);
+    std::size_t ties = left - count_from(remainders, least + 1);
 
     Plan plan;
     std::size_t begin = 0;
     for (std::size_t i = 0; i < devices; ++i) {
-      const Quota& quota = quotas[i];
-      const bool tied = quota.remainder == least && ties > 0;
+      const bool tied = remainders[i] == least && ties > 0;
       if (tied) --ties;
-      const std::size_t end = begin + quota.whole + (tied || quota.remainder > least ? 1 : 0);
+      const std::size_t end = begin + wholes[i] + (tied || remainders[i] > least ? 1 : 0);
       if (end != begin || (rows == 0 && shares_[i] != 0)) plan.add({.rows = {begin, end}, .device = i});
       begin = end;
     }
@@ -196,7 +198,7 @@ class WeightedSplit {
   }
 
   /// By long multiplication, digit by digit, where the product itself may not fit into any type.
-  constexpr Quota quota(std::size_t rows, std::uint64_t share) const {
+  constexpr Quota quota_of(std::size_t rows, std::uint64_t share) const {
     if (rows <= std::numeric_limits<std::uint64_t>::max() / total_) {
       return {static_cast<std::size_t>(rows * share / total_), rows * share % total_};
     }
@@ -209,9 +211,9 @@ class WeightedSplit {
     return quota;
   }
 
-  static constexpr std::size_t remainders_from(const SmallVector<Quota>& quotas, std::uint64_t least) {
+  static constexpr std::size_t count_from(const SmallVector<std::uint64_t>& remainders, std::uint64_t least) {
     std::size_t count = 0;
-    for (const Quota& quota : quotas) count += quota.remainder >= least ? 1 : 0;
+    for (const std::uint64_t remainder : remainders) count += remainder >= least ? 1 : 0;
     return count;
   }
 
