@@ -4,8 +4,8 @@
 # bash names.sh ROOT: passes if every public name of the library has one home, as the table in ROOT/docs/names.md says.
 #
 # Fails for a header without a row and a row without a header; a name that a header declares and its row does not list,
-# and the other way round; a name listed in two rows, unless one of them only adds overloads to it (`+name`); and a
-# header with two types, which are two nouns, unless its row says what makes them one.
+# and the other way round; a name listed in two rows, unless one of them only adds overloads to it (`+name`); a header
+# with two types, which are two nouns, unless its row says what makes them one; and a name in fwd.hpp without a home.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 headers=$1/include/fanout
@@ -62,6 +62,13 @@ while read -r header; do
     complain "docs/names.md says what joins the nouns of $header, which has only one"
   fi
 done < <(cd "$headers" && find . -mindepth 2 \( -name '*.hpp' -o -name '*.cuh' \) | sed 's,^\./,,' | sort)
+
+# fwd.hpp is nobody's home.
+if [[ -e $headers/fwd.hpp ]]; then
+  for name in $(awk -f "$here/names.awk" "$headers/fwd.hpp"); do
+    [[ -v home[$name] ]] || complain "fwd.hpp declares $name, which no header defines"
+  done
+fi
 
 ((errors == 0)) || exit 1
 echo "$count names in ${#listed[@]} headers"

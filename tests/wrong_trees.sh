@@ -131,5 +131,8 @@ refuses names 'docs/names.md has a row for memory/view.hpp, which does not exist
 echo "| \`plan/plan.hpp\` | | |" >> docs/names.md
 refuses names 'plan/plan.hpp has two rows in docs/names.md'
 
+header fwd.hpp 'class Plan;' 'template <class T>' 'struct leaf_traits;' 'class Gone;'
+refuses names 'fwd.hpp declares Gone, which no header defines'
+
 ((failures == 0)) || exit 1
 echo "$cases wrong trees refused"

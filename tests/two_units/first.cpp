@@ -45,5 +45,6 @@ int main() {
   (void)model(fanout::Tensor<float, 1>(1));
   check(error.find("inside its own forward") != std::string::npos, "one chain of calls");
   check(update_in_second(model).empty(), "an update in the second unit");
+  check(only_names(model, nullptr, &x, nullptr, nullptr, nullptr, nullptr) == &model, "one type for each name");
   return failures;
 }

@@ -34,3 +34,9 @@ float sum_in_second(const fanout::Tensor<float, 1>& x);
 
 /// Updates in the second unit a model that the first one made; the text of the error, if there is one.
 std::string update_in_second(Parallel& model);
+
+/// The address of the model, by way of a unit that includes fwd.hpp alone.
+const void* only_names(const Parallel& model, const fanout::ParallelModel<Model>* on_all,
+                       const fanout::Tensor<float, 1>* tensor, const fanout::View<const float, 1>* view,
+                       const fanout::Plan* plan, const fanout::Indices<fanout::HostDevice, 0, 2>* source,
+                       const fanout::Error* error);

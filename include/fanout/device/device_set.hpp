@@ -48,8 +48,9 @@ class DeviceSet {
 
  public:
   /// The devices of each kind, in order. Throws InvalidDeviceId if there is none in all, or one stands twice.
-  explicit DeviceSet(std::vector<Ds>... devices) : devices_(std::move(devices)...) {
-    append_ids(std::index_sequence_for<Ds...>{});
+  explicit DeviceSet(std::vector<Ds>... devices)
+      : ids_((devices.size() + ...), DeviceId{.kind = "host"}), devices_(std::move(devices)...) {
+    set_ids(std::index_sequence_for<Ds...>{});
     if (ids_.empty()) {
       std::string kinds;
       ((kinds += (kinds.empty() ? "" : ", ") + type_name<Ds>()), ...);
@@ -109,15 +110,16 @@ class DeviceSet {
 
  private:
   template <std::size_t... K>
-  void append_ids(std::index_sequence<K...>) {
-    (append_ids(of_kind<K>()), ...);
+  void set_ids(std::index_sequence<K...>) {
+    std::size_t i = 0;
+    (set_ids(of_kind<K>(), i), ...);
   }
-  template <class Devices>
-  void append_ids(const Devices& of_kind) {
-    if constexpr (Device<typename Devices::value_type>) {
-      for (const auto& device : of_kind) ids_.push_back(device.id());
+  template <class D>
+  void set_ids(const std::vector<D>& of_kind, std::size_t& i) {
+    if constexpr (Device<D>) {
+      for (const D& device : of_kind) ids_[i++] = device.id();
     } else {
-      detail::refuse_no_device<typename Devices::value_type>();
+      detail::refuse_no_device<D>();
     }
   }
 
@@ -138,8 +140,8 @@ class DeviceSet {
     return DeviceSet<Ds..., Others...>(left.template of_kind<I>()..., right.template of_kind<J>()...);
   }
 
-  std::tuple<std::vector<Ds>...> devices_;
   std::vector<DeviceId> ids_;
+  std::tuple<std::vector<Ds>...> devices_;
 };
 
 }  // namespace fanout::inline v0

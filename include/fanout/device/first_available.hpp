@@ -3,21 +3,18 @@
 
 #include <vector>
 
-#include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/device/device_source.hpp>
 
 namespace fanout::inline v0 {
 
-/// All visible devices of the first of these kinds that has any: the same program runs on the GPUs of one machine and
-/// on the cores of another. Kinds behind it are not asked.
-template <Device... Ds>
+/// All visible devices of the first of these kinds, each a Device, that has any: the same program runs on the GPUs of
+/// one machine and on the cores of another. Kinds behind it are not asked.
+template <class... Ds>
 struct FirstAvailable {
   static_assert(sizeof...(Ds) > 0, "fanout: FirstAvailable names at least one kind of device");
 
   /// Throws InvalidDeviceId, which names the kinds, if none of them has a device.
   DeviceSet<Ds...> select() const {
-    static_assert(DeviceSource<FirstAvailable>);
     bool found = false;
     return DeviceSet<Ds...>{visible_unless<Ds>(found)...};  // braces: one kind after the other
   }
@@ -27,7 +24,7 @@ struct FirstAvailable {
   template <class D>
   static std::vector<D> visible_unless(bool& found) {
     if (found) return {};
-    std::vector<D> devices = D::visible();
+    std::vector<D> devices = detail::visible_devices<D>();
     found = !devices.empty();
     return devices;
   }

@@ -122,11 +122,11 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
   const bool bound =
       pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());
   std::vector<HostDevice> devices;
-  devices.reserve(devices_wanted);
   for (std::size_t i = 0; i < devices_wanted; ++i) {
     const auto first = cores.begin() + static_cast<std::ptrdiff_t>(bound ? i * share : 0);
     const auto last = bound ? first + static_cast<std::ptrdiff_t>(share) : cores.end();
-    devices.emplace_back(registry().worker({.kind = "host", .index = static_cast<int>(i)}, {first, last}, bound));
+    const HostDevice device(registry().worker({.kind = "host", .index = static_cast<int>(i)}, {first, last}, bound));
+    devices.push_back(device);
   }
   return DeviceSet<HostDevice>(std::move(devices));
 }
@@ -146,10 +146,7 @@ inline DeviceSet<HostDevice> host_devices() { return host_devices(HostDeviceOpti
 /// `count` host devices; more than there are cores is allowed, and then none is bound to a core.
 inline DeviceSet<HostDevice> host_devices(int count) { return detail::make_host_devices(count, 0, true); }
 
-inline std::vector<HostDevice> HostDevice::visible() {
-  const DeviceSet<HostDevice> all = host_devices();
-  return {all.begin(), all.end()};
-}
+inline std::vector<HostDevice> HostDevice::visible() { return host_devices().of_kind<0>(); }
 
 /// Those of host_devices() that have these indices, in the order given: `host_devices(ids)` for a vector or an array.
 /// The first is the main device. Throws InvalidDeviceId for an index that is not visible, and names those that are; also

@@ -12,7 +12,6 @@
 #include <fanout/base/error.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/device/device_source.hpp>
 
 namespace fanout::inline v0 {
 
@@ -23,7 +22,6 @@ template <Device D>
 DeviceSet<D> devices_at(std::span<const int> indices) {
   const std::vector<D> visible = D::visible();
   std::vector<D> devices;
-  devices.reserve(indices.size());
   for (const int index : indices) {
     if (static_cast<std::size_t>(index) >= visible.size()) {  // what is negative becomes large
       std::string known;
@@ -52,9 +50,9 @@ consteval bool all_different(const std::array<int, N>& numbers) {
 
 }  // namespace detail
 
-/// Some of the visible devices of one kind, by their positions, in the order given: `Indices<HostDevice, 0, 2>`. What
-/// devices_at() selects at run time, as a type.
-template <Device D, int... I>
+/// Some of the visible devices of one kind, D, which is a Device, by their positions, in the order given:
+/// `Indices<HostDevice, 0, 2>`. What devices_at() selects at run time, as a type.
+template <class D, int... I>
 struct Indices {
   static_assert(sizeof...(I) > 0, "fanout: Indices names at least one device");
   static_assert(((I >= 0) && ...), "fanout: Indices counts devices from 0, and has no negative ones");
@@ -62,8 +60,11 @@ struct Indices {
 
   /// Throws InvalidDeviceId for an index that is not visible.
   DeviceSet<D> select() const {
-    static_assert(DeviceSource<Indices>);
-    return devices_at<D>(std::array<int, sizeof...(I)>{I...});
+    if constexpr (Device<D>) {
+      return devices_at<D>(std::array<int, sizeof...(I)>{I...});
+    } else {
+      return DeviceSet<D>(detail::visible_devices<D>());  // which refuses D
+    }
   }
 };
 

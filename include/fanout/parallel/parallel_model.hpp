@@ -14,6 +14,7 @@
 #include <fanout/device/all_visible.hpp>
 #include <fanout/device/device_source.hpp>
 #include <fanout/device/host_device.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/parallel/apply.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/options.hpp>
@@ -68,8 +69,8 @@ decltype(auto) select_from(const Source& source) {
 ///
 /// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Calls are
 /// const and may come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is
-/// not safe while calls run. Source is a DeviceSource.
-template <class M, class Source = AllVisible<HostDevice>>
+/// not safe while calls run. Source is a DeviceSource; fwd.hpp has its default, AllVisible<HostDevice>.
+template <class M, class Source>
 class ParallelModel {
  public:
   using model_type = M;
