@@ -50,6 +50,11 @@ struct fanout::leaf_traits<ColumnOfMany> {
   static std::size_t rows(const ColumnOfMany&);
   static piece_type piece(const ColumnOfMany&, std::size_t, std::size_t);
 };
+namespace {
+struct Wrapping;
+}
+template <>
+inline constexpr bool fanout::wraps_tree<Wrapping> = true;
 template <>
 struct std::tuple_size<ColumnOfMany> : std::integral_constant<std::size_t, 2> {};
 
@@ -61,16 +66,17 @@ using fanout::MapNode;
 using fanout::OptionalNode;
 using fanout::Scalar;
 using fanout::StringNode;
+using fanout::StructNode;
 using fanout::TupleNode;
 using fanout::VectorNode;
 
-enum class Kind { none, array, scalar, string, dict, map, vector, optional, tuple };
+enum class Kind { none, array, scalar, string, dict, map, vector, optional, tuple, structure };
 
 /// The first kind that a type fits, and that it fits no other.
 template <class X>
 constexpr Kind kind() {
   constexpr int fits = fanout::ArrayLeaf<X> + Scalar<X> + StringNode<X> + DictNode<X> + MapNode<X> + VectorNode<X> +
-                       OptionalNode<X> + TupleNode<X>;
+                       OptionalNode<X> + TupleNode<X> + StructNode<X>;
   static_assert(fits <= 1, "more than one kind of node");
   return fanout::ArrayLeaf<X> ? Kind::array
          : Scalar<X>          ? Kind::scalar
@@ -80,6 +86,7 @@ constexpr Kind kind() {
          : VectorNode<X>      ? Kind::vector
          : OptionalNode<X>    ? Kind::optional
          : TupleNode<X>       ? Kind::tuple
+         : StructNode<X>      ? Kind::structure
                               : Kind::none;
 }
 
@@ -88,6 +95,20 @@ using Columns = decltype(fanout::dict("a"_k = 1, "b"_k = Column()));
 enum class Colour { red };
 struct Plain {
   int a;
+};
+struct Derived : Plain {};
+struct Wrapping {
+  Column value;
+};
+class Listing {
+  int a_ = 0;
+  Column column_;
+  [[maybe_unused]] friend constexpr auto fields(const Listing*) {
+    return fanout::dict("a"_k = &Listing::a_, "c"_k = &Listing::column_);
+  }
+};
+class Private {
+  [[maybe_unused]] Column column_;
 };
 
 static_assert(kind<Column>() == Kind::array);
@@ -131,8 +152,14 @@ static_assert(kind<std::array<int, 0>>() == Kind::tuple);
 static_assert(kind<std::array<char, 4>>() == Kind::tuple);
 
 static_assert(kind<std::variant<int, Column>>() == Kind::none);
-static_assert(kind<Plain>() == Kind::none);
 static_assert(kind<int[3]>() == Kind::none);
+
+static_assert(kind<Plain>() == Kind::structure);
+static_assert(kind<Listing>() == Kind::structure);
+static_assert(kind<Derived>() == Kind::none, "it does not list its fields");
+static_assert(kind<Private>() == Kind::none);
+static_assert(kind<Wrapping>() == Kind::none, "it says by itself how it is taken");
+static_assert(kind<decltype([] {})>() == Kind::none);
 
 static_assert(HasArrayLeaf<Column>);
 static_assert(HasArrayLeaf<Columns>);
@@ -157,5 +184,80 @@ static_assert(!HasArrayLeaf<std::tuple<int, std::optional<int>>>);
 static_assert(!HasArrayLeaf<std::array<Column, 0>>);
 static_assert(!HasArrayLeaf<Plain>);
 static_assert(!HasArrayLeaf<Column*>);
+
+struct WithColumn {
+  int a;
+  Column column;
+};
+struct ColumnFirst {
+  Column column;
+  int a;
+};
+/// Members of members are not taken for members, though their braces may be left out.
+struct Deep {
+  Plain plain;
+  std::vector<int> numbers;
+  WithColumn with;
+};
+struct DeepAlone {
+  WithColumn with;
+};
+struct Containing {
+  std::map<int, std::vector<std::optional<WithColumn>>> map;
+};
+struct DerivedWithColumn : WithColumn {};
+struct ColumnsOfC {
+  int a;
+  Column columns[2];
+};
+struct NoDefaultAround {
+  int& first;
+  Column column;
+  int& last;
+};
+struct Pointing {
+  Column* pointer;
+  const char* text;
+};
+struct Recursive {
+  int a;
+  std::vector<Recursive> children;
+  std::map<int, Recursive> by_number;
+};
+struct RecursiveWithColumn {
+  std::vector<RecursiveWithColumn> children;
+  Column column;
+};
+struct HoldsRecursive {
+  Recursive recursive;
+};
+/// What no structured binding takes apart.
+struct Unnamed {
+  int bits : 3;
+  union {
+    int number;
+    float real;
+  };
+  char text[100];
+};
+
+static_assert(HasArrayLeaf<WithColumn>);
+static_assert(HasArrayLeaf<ColumnFirst>);
+static_assert(HasArrayLeaf<Deep>);
+static_assert(HasArrayLeaf<DeepAlone>);
+static_assert(HasArrayLeaf<Containing>);
+static_assert(HasArrayLeaf<std::tuple<int, std::vector<Deep>>>);
+static_assert(HasArrayLeaf<Listing>);
+static_assert(HasArrayLeaf<DerivedWithColumn>, "found, though it cannot be taken apart");
+static_assert(HasArrayLeaf<ColumnsOfC>);
+static_assert(HasArrayLeaf<RecursiveWithColumn>);
+static_assert(!HasArrayLeaf<Derived>);
+static_assert(!HasArrayLeaf<Private>, "nobody can look into it");
+static_assert(!HasArrayLeaf<Wrapping>);
+static_assert(!HasArrayLeaf<Pointing>);
+static_assert(!HasArrayLeaf<Recursive>);
+static_assert(!HasArrayLeaf<HoldsRecursive>);
+static_assert(!HasArrayLeaf<Unnamed>);
+static_assert(HasArrayLeaf<NoDefaultAround>);
 
 }  // namespace

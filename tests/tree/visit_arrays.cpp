@@ -21,6 +21,20 @@ struct Column {
   int number = 0;
 };
 
+struct Image {
+  int width = 0;
+  Column output, noise;
+};
+struct Result {
+  std::vector<Image> images;
+  Column last;
+};
+class Listing {
+  Column hidden_{5};
+  friend constexpr auto fields(const Listing*) { return fanout::dict("shown"_k = &Listing::hidden_); }
+};
+struct NotToBeFound : Image {};
+
 /// A map that must not be walked, since its type holds no array.
 struct NotToBeWalked : std::map<int, int> {
   void begin() const = delete;
@@ -72,6 +86,16 @@ TEST_CASE("the arrays of each kind of node are visited in order with their paths
   CHECK(arrays_of(std::unordered_map<int, Column>{{5, {1}}}) == Found{"tree[5]=1"});
   CHECK(arrays_of(std::map<std::pair<int, int>, Column>{{{1, 1}, {1}}, {{1, 2}, {2}}}) ==
         Found{"tree[#0]=1", "tree[#1]=2"});
+}
+
+TEST_CASE("the arrays of structs are visited in the order of the members, with their names") {
+  CHECK(arrays_of(Image{0, {1}, {2}}) == Found{"tree.output=1", "tree.noise=2"});
+  CHECK(arrays_of(Result{{{}, {0, {3}, {4}}}, {5}}) == Found{"tree.images[0].output=0", "tree.images[0].noise=0",
+                                                             "tree.images[1].output=3", "tree.images[1].noise=4",
+                                                             "tree.last=5"});
+  CHECK(arrays_of(std::pair(Listing(), fanout::dict("a"_k = Image()))) ==
+        Found{"tree[0].shown=5", "tree[1].a.output=0", "tree[1].a.noise=0"});
+  CHECK(arrays_of(NotToBeFound()) == Found{});
 }
 
 TEST_CASE("nested trees are visited to the bottom") {

@@ -9,12 +9,14 @@
 #include <utility>
 
 #include <fanout/tree/dict.hpp>
+#include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 
 namespace fanout::inline v0 {
 
 // What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be
-// included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, optional, tuple.
+// included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, optional, tuple,
+// struct.
 
 namespace detail {
 
@@ -72,31 +74,67 @@ inline constexpr bool wraps_tree = false;
 
 namespace detail {
 
+/// A class that is no other node, whether or not its fields can be found.
 template <class X>
+concept StructLike = std::is_class_v<X> && !wraps_tree<X> && !ArrayLeaf<X> && !Scalar<X> && !StringNode<X> &&
+                     !DictNode<X> && !MapNode<X> && !VectorNode<X> && !OptionalNode<X> && !TupleNode<X>;
+
+}  // namespace detail
+
+/// A struct of trees: a plain one, or one that lists its fields.
+template <class X>
+concept StructNode = detail::StructLike<X> && HasFields<X>;
+
+namespace detail {
+
+// `Around` are the structs that a type was found in: what stands in itself, by way of a vector or a map, is not asked
+// again.
+template <class X, class... Around>
 constexpr bool has_array_leaf();
 
-template <class X, std::size_t... I>
+/// Initialises a member that has an array in it.
+template <class... Around>
+struct AnyArrayTree {
+  template <class T>
+    requires(has_array_leaf<T, Around...>())
+  operator T() const {  // NOLINT(google-explicit-constructor): stands in for what is converted
+    __builtin_unreachable();
+  }
+};
+
+template <class X, class... Around, std::size_t... I>
 constexpr bool any_element_has_array_leaf(std::index_sequence<I...>) {
-  return (has_array_leaf<std::remove_cvref_t<std::tuple_element_t<I, X>>>() || ...);
+  return (has_array_leaf<std::remove_cvref_t<std::tuple_element_t<I, X>>, Around...>() || ...);
 }
 
-template <class... K, class... T>
+template <class... Around, class... K, class... T>
 constexpr bool any_entry_has_array_leaf(const Dict<Entry<K, T>...>*) {
-  return (has_array_leaf<T>() || ...);
+  return (has_array_leaf<T, Around...>() || ...);
 }
 
-template <class X>
+template <class X, class... Around, std::size_t... I>
+constexpr bool any_field_has_array_leaf(std::index_sequence<I...>) {
+  return (has_array_leaf<std::remove_cvref_t<typename FieldsOf<X>::template type<I>>, Around...>() || ...);
+}
+
+template <class X, class... Around>
 constexpr bool has_array_leaf() {
   if constexpr (ArrayLeaf<X>) {
     return true;
   } else if constexpr (DictNode<X>) {
-    return any_entry_has_array_leaf(static_cast<const X*>(nullptr));
+    return any_entry_has_array_leaf<Around...>(static_cast<const X*>(nullptr));
   } else if constexpr (MapNode<X>) {
-    return has_array_leaf<typename X::mapped_type>();
+    return has_array_leaf<typename X::mapped_type, Around...>();
   } else if constexpr (VectorNode<X> || OptionalNode<X>) {
-    return has_array_leaf<typename X::value_type>();
+    return has_array_leaf<typename X::value_type, Around...>();
   } else if constexpr (TupleNode<X>) {
-    return any_element_has_array_leaf<X>(std::make_index_sequence<std::tuple_size_v<X>>{});
+    return any_element_has_array_leaf<X, Around...>(std::make_index_sequence<std::tuple_size_v<X>>{});
+  } else if constexpr (!StructLike<X> || (std::is_same_v<X, Around> || ...)) {
+    return false;
+  } else if constexpr (ListsFields<X>) {
+    return any_field_has_array_leaf<X, X, Around...>(std::make_index_sequence<FieldsOf<X>::size>{});
+  } else if constexpr (std::is_aggregate_v<X>) {
+    return some_member_takes<X, AnyArrayTree<X, Around...>>();  // which no struct refuses, as taking it apart might
   } else {
     return false;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fanout/tree/dict.hpp>
+#include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -28,10 +29,15 @@ void visit_elements(const X& tuple, const LeafPath& path, F& f, std::index_seque
   (visit_arrays(std::get<I>(tuple), LeafPath(path, I), f), ...);
 }
 
+template <class X, class F, std::size_t... I>
+void visit_fields(const X& tree, const LeafPath& path, F& f, std::index_sequence<I...>) {
+  (visit_arrays(FieldsOf<X>::template get<I>(tree), field_path<X, I>(path), f), ...);
+}
+
 }  // namespace detail
 
 /// Calls `f(array, path)` for each array leaf of the tree, in its order. Subtrees whose type holds no array are not
-/// walked.
+/// walked, nor are structs whose fields cannot be found.
 template <class X, class F>
 void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
   if constexpr (!HasArrayLeaf<X>) {
@@ -49,8 +55,10 @@ void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
     for (std::size_t i = 0; i < tree.size(); ++i) visit_arrays(tree[i], LeafPath(path, i), f);
   } else if constexpr (OptionalNode<X>) {
     if (tree.has_value()) visit_arrays(*tree, path, f);
-  } else {
+  } else if constexpr (TupleNode<X>) {
     detail::visit_elements(tree, path, f, std::make_index_sequence<std::tuple_size_v<X>>{});
+  } else if constexpr (StructNode<X>) {
+    detail::visit_fields(tree, path, f, std::make_index_sequence<FieldsOf<X>::size>{});
   }
 }
 

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/tree/dict.hpp>
+#include <fanout/tree/key.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/member_name.hpp>
+#include <fanout/tree/plain_struct.hpp>
+#include <fanout/tree/tie_members.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// Converts to `const X*` and to no other pointer, so that what a base class lists is not taken for the whole of X.
+template <class X>
+struct PointerTo {
+  template <class P>
+    requires std::same_as<P, const X*>
+  constexpr operator P() const noexcept {  // NOLINT(google-explicit-constructor): stands in for a pointer
+    return nullptr;
+  }
+};
+
+template <class X, class List>
+inline constexpr bool lists_members_of = false;
+template <class X, class... K, class... T, class... C>
+inline constexpr bool lists_members_of<X, Dict<Entry<K, T C::*>...>> = ((std::is_base_of_v<C, X> &&
+                                                                         std::is_object_v<T>)&&...);
+
+template <class X, std::size_t I, class Letters>
+struct member_key;
+template <class X, std::size_t I, std::size_t... Letters>
+struct member_key<X, I, std::index_sequence<Letters...>> {
+  using type = Key<member_name<X, I>()[Letters]...>;
+};
+
+}  // namespace detail
+
+/// A class that says its fields: one with private members, base classes, constructors, arrays or more than 32 members.
+/// All that counts is listed, once, with the names that stand in leaf paths:
+///
+///     class Detections {
+///       fanout::Tensor<float, 2> boxes_;
+///       fanout::Tensor<float, 1> scores_;
+///
+///       friend constexpr auto fields(const Detections*) {
+///         return fanout::dict("boxes"_k = &Detections::boxes_, "scores"_k = &Detections::scores_);
+///       }
+///     };
+///
+/// Such an object is made anew from its fields: default constructed, and each field assigned. What is not listed is then
+/// as the default constructor leaves it.
+template <class X>
+concept ListsFields = std::is_class_v<X> && requires(detail::PointerTo<X> x) {
+  requires detail::lists_members_of<X, decltype(fields(x))>;
+};
+
+/// A struct that can be taken apart and put together.
+template <class X>
+concept HasFields = ListsFields<X> || PlainStruct<X>;
+
+/// The fields of a struct: what it lists, else its members.
+///
+/// 1. `size`: how many there are;
+/// 2. `type<I>`: what the I-th is declared as, const or a reference if it is;
+/// 3. `key<I>`: its name as a Key, `void` where there is none;
+/// 4. `get<I>(x)`: a reference to it;
+/// 5. `make(value)`: the struct whose I-th field is what `value(constant)` returns for a constant I, asked in order.
+template <class X>
+struct FieldsOf;
+
+template <PlainStruct X>
+  requires(!ListsFields<X>)
+struct FieldsOf<X> {
+  static constexpr std::size_t size = member_count<X>;
+
+  template <std::size_t I>
+  using type = typename decltype(tie_members(std::declval<X&>()))::template type<I>;
+
+  template <std::size_t I>
+  using key =
+      typename std::conditional_t<member_name<X, I>().empty(), std::type_identity<void>,
+                                  detail::member_key<X, I, std::make_index_sequence<member_name<X, I>().size()>>>::type;
+
+  template <std::size_t I>
+  static constexpr auto& get(const X& x) noexcept {
+    return std::get<I>(tie_members(x).references);
+  }
+
+  template <class Value>
+  static constexpr X make(const Value& value) {
+    return make(value, std::make_index_sequence<size>());
+  }
+
+ private:
+  template <class Value, std::size_t... I>
+  static constexpr X make([[maybe_unused]] const Value& value, std::index_sequence<I...>) {
+    return X{value(std::integral_constant<std::size_t, I>())...};
+  }
+};
+
+namespace detail {
+
+template <class X, class List>
+struct ListedFields;
+template <class X, class... K, class... T, class... C>
+struct ListedFields<X, Dict<Entry<K, T C::*>...>> {
+  static constexpr std::size_t size = sizeof...(K);
+
+  template <std::size_t I>
+  using type = std::tuple_element_t<I, std::tuple<T...>>;
+
+  template <std::size_t I>
+  using key = std::tuple_element_t<I, std::tuple<K...>>;
+
+  template <std::size_t I>
+  static constexpr auto& get(const X& x) noexcept {
+    return x.*pointer<I>();
+  }
+
+  template <class Value>
+    requires(std::default_initializable<X> && (std::is_move_assignable_v<T> && ...))
+  static constexpr X make(const Value& value) { return make(value, std::index_sequence_for<K...>()); }
+
+ private:
+  template <std::size_t I>
+  static constexpr auto pointer() noexcept {
+    return std::get<I>(fields(PointerTo<X>()).values);
+  }
+
+  template <class Value, std::size_t... I>
+  static constexpr X make([[maybe_unused]] const Value& value, std::index_sequence<I...>) {
+    X x;
+    ((x.*pointer<I>() = value(std::integral_constant<std::size_t, I>())), ...);
+    return x;
+  }
+};
+
+}  // namespace detail
+
+template <ListsFields X>
+struct FieldsOf<X> : detail::ListedFields<X, decltype(fields(detail::PointerTo<X>()))> {};
+
+namespace detail {
+
+struct AnyField {
+  template <class I>
+  AnyValue operator()(I) const;
+};
+
+}  // namespace detail
+
+/// A struct that FieldsOf can put together: not a class that lists its fields and has no default constructor, or a field
+/// that cannot be assigned.
+template <class X>
+concept Makeable = HasFields<X> && requires(const detail::AnyField& value) {
+  FieldsOf<X>::make(value);
+};
+
+/// Where the I-th field of a struct of type X stands: `path.name`, or `path[I]` where it has no name.
+template <HasFields X, std::size_t I>
+constexpr LeafPath field_path(const LeafPath& path) noexcept {
+  using Name = typename FieldsOf<X>::template key<I>;
+  if constexpr (std::is_void_v<Name>) {
+    return LeafPath(path, I);
+  } else {
+    return LeafPath(path, Name::name());
+  }
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include <fanout/tree/tie_members.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// An X that is never made, so that there are members to point to.
+template <class X>
+union NeverMade {
+  char none;
+  X value;
+
+  constexpr NeverMade() noexcept : none() {}
+  constexpr ~NeverMade() {}
+};
+
+// Not constexpr: for clang, only types that constant expressions may destroy are. Its address is one all the same.
+template <class X>
+inline constinit const NeverMade<X> never_made{};
+
+/// Compilers take a pointer to a member of an object as a template argument if it stands in a struct, and print it with
+/// the member's name at its end.
+template <class P>
+struct Pointing {
+  P pointer;
+};
+template <class P>
+Pointing(P) -> Pointing<P>;
+
+template <auto To>
+consteval std::string_view print_pointing() {
+  return __PRETTY_FUNCTION__;
+}
+
+template <class X, std::size_t I>
+consteval auto point_to_member() {
+  return Pointing{&std::get<I>(tie_members(never_made<X>.value).references)};
+}
+
+/// False for structs with references in them, since no constant expression knows what they refer to.
+template <class X, std::size_t I>
+concept HasPrintedName = requires {
+  typename std::bool_constant<print_pointing<point_to_member<X, I>()>().empty()>;
+};
+
+constexpr bool stands_in_a_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+}  // namespace detail
+
+/// The name of the I-th member of a plain struct, in the compiler's words; empty where the compiler does not tell it.
+template <PlainStruct X, std::size_t I>
+consteval std::string_view member_name() {
+  if constexpr (detail::HasPrintedName<X, I>) {
+    const std::string_view text = detail::print_pointing<detail::point_to_member<X, I>()>();
+    std::size_t end = text.rfind('}');
+    while (end != 0 && !detail::stands_in_a_name(text[end - 1])) --end;
+    std::size_t begin = end;
+    while (begin != 0 && detail::stands_in_a_name(text[begin - 1])) --begin;
+    return text.substr(begin, end - begin);
+  } else {
+    return {};
+  }
+}
+
+}  // namespace fanout::inline v0
