@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: forward returns something that cannot be gathered
-// expect: Ungatherable<Statistics,
+// expect: fanout: a struct cannot hold what its member is gathered to
+// expect: Key<'m', 'e', 'a', 'n'>
 #include <map>
 #include <string>
 

@@ -41,6 +41,26 @@ struct Settings {
   std::string name = "a name";
 };
 
+struct Samples {
+  View<const float, 2> x;
+  std::vector<std::span<const int>> labels;
+};
+struct Batch {
+  Samples samples;
+  const Settings& settings;
+  std::string name;
+  std::pair<View<const float, 2>, int> pair;
+};
+class Window {
+  View<const float, 2> rows_;
+  friend constexpr auto fields(const Window*) { return dict("rows"_k = &Window::rows_); }
+
+ public:
+  Window() = default;
+  explicit Window(View<const float, 2> rows) : rows_(rows) {}
+  const View<const float, 2>& rows() const { return rows_; }
+};
+
 Tensor<float, 2> numbered(std::size_t rows, std::size_t columns) {
   Tensor<float, 2> tensor(rows, columns);
   float next = 0;
@@ -195,6 +215,58 @@ TEST_CASE("containers with no array in them go to everyone whole") {
   CHECK(&std::get<2>(pieces) == &named);
   CHECK(&std::get<3>(pieces) == &some);
   CHECK(&std::get<4>(pieces) == &nothing);
+}
+
+TEST_CASE("structs of views and spans are handed in as such structs of the rows, and refer to the same rest") {
+  auto x = numbered(5, 2);
+  const std::vector<int> labels{0, 1, 2, 3, 4};
+  const Settings settings;
+  const Batch batch{{x, {labels}}, settings, "a text", std::pair<View<const float, 2>, int>(x, 7)};
+  const auto [piece] = second_of(batch);
+  static_assert(std::is_same_v<decltype(piece), const Batch>);
+  CHECK(piece.samples.x.data() == &x(3, 0));
+  CHECK(piece.samples.x.extent(0) == 2);
+  REQUIRE(piece.samples.labels.size() == 1);
+  CHECK(piece.samples.labels[0].data() == &labels[3]);
+  CHECK(&piece.settings == &settings);
+  CHECK(piece.name == "a text");
+  CHECK(piece.pair.first.extent(0) == 2);
+  CHECK(piece.pair.second == 7);
+  CHECK(fanout::batch_rows(batch) == 5U);
+  CHECK(std::get<0>(std::get<0>(second_of(std::tuple(batch, 1)))).samples.x.extent(0) == 2);
+}
+
+TEST_CASE("a class that lists its fields is split like a struct") {
+  auto x = numbered(5, 2);
+  const auto [piece] = second_of(Window(x));
+  CHECK(piece.rows().data() == &x(3, 0));
+}
+
+TEST_CASE("structs without an array, however they look, go to everyone by reference") {
+  struct WithUnion {
+    union {
+      int number;
+      float real;
+    };
+    char text[100];
+    unsigned bits : 3;
+  };
+  const WithUnion with_union{};
+  const Settings settings;
+  const auto [unions, whole] = second_of(with_union, settings);
+  CHECK(&unions == &with_union);
+  CHECK(&whole == &settings);
+}
+
+TEST_CASE("members whose rows differ are refused with both places") {
+  auto x = numbered(5, 2);
+  const std::vector<int> labels{0, 1, 2};
+  const Settings settings;
+  const Batch batch{{x, {labels}}, settings, "", std::pair<View<const float, 2>, int>(x, 7)};
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { fanout::batch_rows(1, batch); }),
+             "input[1][0].x and input[1][0].labels[0]", "5 and 3"));
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { fanout::batch_rows(batch.samples); }), "input[0].x",
+             "input[0].labels[0]"));
 }
 
 TEST_CASE("an empty vector of tensors holds no rows, and neither does an empty map") {

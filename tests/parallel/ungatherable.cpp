@@ -20,13 +20,32 @@ using fanout::Key;
 using fanout::MeanOverShards;
 using fanout::Reduced;
 using fanout::SumOverShards;
+using fanout::Tensor;
+using fanout::detail::CannotHold;
 using fanout::detail::EachValue;
 using fanout::detail::Element;
 using fanout::detail::LeafAt;
 using fanout::detail::Ungatherable;
 
-struct Plain {
-  std::string text;
+/// Not to be gathered: nobody can look into it.
+class Plain {
+  [[maybe_unused]] std::string text_;
+};
+struct Inner {
+  std::vector<int> numbers;
+  float mean;
+  const char* text;
+};
+struct Outer {
+  Tensor<int, 1> rows;
+  Inner inner;
+};
+struct HoldsPlain {
+  Tensor<int, 1> rows;
+  Plain plain;
+};
+struct Referring {
+  const Tensor<int, 1>& rows;
 };
 using KeyA = Key<'a'>;
 
@@ -69,6 +88,21 @@ TEST_CASE("what psum and pmean do not take is found below them") {
   static_assert(
       finds<std::tuple<Reduced<SumOverShards, Dict<Entry<KeyA, bool>>>>, Ungatherable<bool, LeafAt<Element<0>, KeyA>>>);
   CHECK_FALSE(fanout::detail::can_be_gathered<found<Reduced<MeanOverShards, int>>>);
+}
+
+TEST_CASE("in a struct the member is found, and what it would have to hold") {
+  using Mean = Key<'m', 'e', 'a', 'n'>;
+  using InnerKey = Key<'i', 'n', 'n', 'e', 'r'>;
+  static_assert(finds<Outer, CannotHold<float, Tensor<float, 1>, LeafAt<InnerKey, Mean>>>);
+  static_assert(finds<std::tuple<int, std::map<int, Inner>>,
+                      CannotHold<float, Tensor<float, 1>, LeafAt<Element<1>, EachValue, Mean>>>);
+  static_assert(finds<HoldsPlain, Ungatherable<Plain, LeafAt<Key<'p', 'l', 'a', 'i', 'n'>>>>);
+  static_assert(finds<Reduced<SumOverShards, Inner>, Ungatherable<const char*, LeafAt<Key<'t', 'e', 'x', 't'>>>>);
+  static_assert(finds<Referring, CannotHold<const Tensor<int, 1>&, Tensor<int, 1>, LeafAt<Element<0>>>>);
+  static_assert(finds<fanout::Mean<int>, Ungatherable<int, LeafAt<>>>);
+  CHECK_FALSE(fanout::detail::can_be_held<found<Outer>>);
+  CHECK(fanout::detail::can_be_gathered<found<Outer>>);
+  CHECK(fanout::detail::can_be_held<found<Plain>>);
 }
 
 TEST_CASE("a map that may have a key twice is found as a whole") {

@@ -5,8 +5,11 @@
 
 #include <fanout/parallel/combine.hpp>
 #include <fanout/parallel/concatenate.hpp>
+#include <fanout/parallel/gather_struct.hpp>
 #include <fanout/parallel/gather_tree.hpp>
 #include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/per_shard.hpp>
+#include <fanout/parallel/reduced_member.hpp>
 #include <fanout/parallel/ungatherable.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -35,9 +38,17 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
   static_assert(
       detail::can_be_gathered<finding>,
       "fanout: forward returns something that cannot be gathered (its type and place stand in this diagnostic); "
-      "return tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps and vectors of these; psum takes "
-      "numbers, pmean floating and complex ones");
-  if constexpr (detail::can_be_gathered<finding>) {
+      "return tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a "
+      "class "
+      "with private members, base classes, constructors, C arrays or more than 32 members lists its fields "
+      "(tree/fields.hpp); psum takes numbers, pmean floating and complex ones");
+  static_assert(
+      detail::can_be_held<finding>,
+      "fanout: a struct cannot hold what its member is gathered to (both types and the place stand in this "
+      "diagnostic); "
+      "make the member a Tensor, a std::vector, a Mean<T>, Sum<T> or PerShard<T>, or return psum(x) of the struct, a "
+      "tuple or a dict");
+  if constexpr (std::is_void_v<finding>) {
     return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
   } else {
     return pieces.take_only();

@@ -16,6 +16,7 @@
 #include <fanout/memory/vector_leaf.hpp>
 #include <fanout/parallel/broadcast.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -94,6 +95,8 @@ template <class X>
 concept SplitOptional = OptionalNode<X> && HasArrayLeaf<X> && !SplitVector<X> && !SplitMap<X>;
 template <class X>
 concept SplitTuple = TupleNode<X> &&(HasArrayLeaf<X> || has_broadcast<X>);
+template <class X>
+concept SplitStruct = StructLike<X> && HasArrayLeaf<X>;
 
 template <class... K, class... T>
   requires SplitDict<Dict<Entry<K, T>...>>
@@ -160,6 +163,58 @@ struct Splitting<X> {
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     if (!x.has_value()) return {};
     return piece_type(Splitting<T>::piece(*x, rows, space, path));
+  }
+};
+
+/// Whether a field that is declared as a Field can hold what a shard is handed of it. A reference can refer to what every
+/// shard is handed whole, but not to rows, which would be gone.
+template <class Field>
+inline constexpr bool holds_piece = std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Field>>;
+template <class Field>
+  requires std::is_reference_v<Field>
+inline constexpr bool holds_piece<Field> = !HasArrayLeaf<std::remove_cvref_t<Field>>;
+
+template <class X, std::size_t... I>
+constexpr bool holds_pieces(std::index_sequence<I...>) {
+  return (holds_piece<typename FieldsOf<X>::template type<I>> && ...);
+}
+
+/// A struct keeps its type, so it is rebuilt around the rows of its arrays if these are of the arrays' own types.
+template <SplitStruct X>
+struct Splitting<X> {
+  using piece_type = X;
+
+  static X piece(const X& x, [[maybe_unused]] RowRange rows, [[maybe_unused]] const MemorySpace& space,
+                 [[maybe_unused]] const LeafPath& path) {
+    static_assert(
+        StructNode<X>,
+        "fanout: a struct with arrays is split by rows, but this one's members cannot be found, because of base "
+        "classes, C arrays or more than 32 members; list its fields (tree/fields.hpp), or pass a tuple, a dict "
+        "or broadcast(x)");
+    if constexpr (StructNode<X>) {
+      constexpr bool holds_all = holds_pieces<X>(std::make_index_sequence<FieldsOf<X>::size>());
+      static_assert(holds_all && Makeable<X>,
+                    "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
+                    "std::span<const T> and its other members copyable; make them so, or pass a tuple, a dict or "
+                    "broadcast(x)");
+      if constexpr (holds_all && Makeable<X>) {
+        return FieldsOf<X>::make(
+            [&](auto index) -> decltype(auto) { return field_piece<decltype(index)::value>(x, rows, space, path); });
+      }
+    }
+    __builtin_unreachable();  // refused, and this silences what would follow
+  }
+
+ private:
+  template <std::size_t I>
+  static decltype(auto) field_piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
+    using Field = typename FieldsOf<X>::template type<I>;
+    if constexpr (std::is_reference_v<Field>) {
+      return FieldsOf<X>::template get<I>(x);
+    } else {
+      return Splitting<std::remove_cv_t<Field>>::piece(FieldsOf<X>::template get<I>(x), rows, space,
+                                                       field_path<X, I>(path));
+    }
   }
 };
 

@@ -6,14 +6,18 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/parallel/gather_struct.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/reduced.hpp>
+#include <fanout/parallel/reduced_member.hpp>
+#include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
 
-// What cannot be gathered: the first such type and where it stands, for the compiler to print.
+// What cannot be gathered: the first such type and where it stands, for the compiler to
+// print.
 
 namespace detail {
 
@@ -24,6 +28,9 @@ template <class... Steps>
 struct LeafAt {};
 template <class Type, class Place>
 struct Ungatherable {};
+/// A member of a struct at this place is not of the type that it is gathered to.
+template <class Member, class GatheredTo, class Place>
+struct CannotHold {};
 
 /// Of several findings, the first that is not void.
 template <class... Findings>
@@ -77,10 +84,48 @@ template <class Rule, class X, class... Steps>
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::value_type, LeafAt<Steps..., EachValue>> {};
 
-template <class Type>
-inline constexpr bool can_be_gathered = false;
-template <>
-inline constexpr bool can_be_gathered<void> = true;
+template <class Outer, class Rule, class T, class Place>
+  requires(!Gatherable<Rule, T>)
+struct find_ungatherable<Outer, ReducedMember<Rule, T>, Place> : find_ungatherable<Rule, T, Place> {};
+
+template <class Key, std::size_t I>
+struct field_step {
+  using type = Key;
+};
+template <std::size_t I>
+struct field_step<void, I> {
+  using type = Element<I>;
+};
+
+/// What is wrong with a member of type Field: it cannot be gathered, or it can, but not to a Field.
+template <class Rule, class Field, class Place>
+struct find_in_field : find_ungatherable<Rule, std::remove_cvref_t<Field>, Place> {};
+template <class Rule, class Field, class Place>
+  requires(Gatherable<Rule, Field> && !HoldsGathered<Rule, Field>)
+struct find_in_field<Rule, Field, Place> {
+  using type = CannotHold<Field, gathered_under_t<Rule, Field>, Place>;
+};
+template <class Rule, class X, class Place, class Indices>
+struct find_in_struct;
+template <class Rule, class X, class... Steps, std::size_t... I>
+struct find_in_struct<Rule, X, LeafAt<Steps...>, std::index_sequence<I...>>
+    : first_finding<typename find_in_field<
+          Rule, typename FieldsOf<X>::template type<I>,
+          LeafAt<Steps..., typename field_step<typename FieldsOf<X>::template key<I>, I>::type>>::type...> {};
+template <class Rule, StructNode X, class... Steps>
+  requires(Makeable<X> && !Gatherable<Rule, X>)
+struct find_ungatherable<Rule, X, LeafAt<Steps...>>
+    : find_in_struct<Rule, X, LeafAt<Steps...>, std::make_index_sequence<FieldsOf<X>::size>> {};
+
+template <class Finding>
+inline constexpr bool can_be_gathered = true;
+template <class Type, class Place>
+inline constexpr bool can_be_gathered<Ungatherable<Type, Place>> = false;
+
+template <class Finding>
+inline constexpr bool can_be_held = true;
+template <class Member, class GatheredTo, class Place>
+inline constexpr bool can_be_held<CannotHold<Member, GatheredTo, Place>> = false;
 
 }  // namespace detail
 }  // namespace fanout::inline v0

@@ -142,7 +142,8 @@ constexpr bool has_array_leaf() {
 
 }  // namespace detail
 
-/// A tree with at least one array in it, by its type: an empty vector of tensors counts.
+/// A tree with at least one array in it, by its type: an empty vector of tensors counts. Of an aggregate that takes more
+/// than 33 initialisers, as those with long C arrays do, only so many are looked at.
 template <class X>
 concept HasArrayLeaf = detail::has_array_leaf<X>();
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/reduced.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>.
+/// Made from a T, and used as one.
+template <class Rule, class T>
+struct ReducedMember {
+  T value{};
+
+  ReducedMember() = default;
+  constexpr ReducedMember(T x) : value(std::move(x)) {}           // NOLINT(google-explicit-constructor): is a T
+  constexpr operator const T&() const noexcept { return value; }  // NOLINT(google-explicit-constructor): is a T
+};
+
+template <class Rule, class T>
+inline constexpr bool wraps_tree<ReducedMember<Rule, T>> = true;
+
+/// In a struct that `forward` returns: what psum() makes of the shards' values.
+template <class T>
+using Sum = ReducedMember<SumOverShards, T>;
+
+/// In a struct that `forward` returns: what pmean() makes of the shards' values.
+template <class T>
+using Mean = ReducedMember<MeanOverShards, T>;
+
+namespace detail {
+
+template <class Outer, class Rule, class T>
+  requires(Gatherable<Rule, T>&& std::same_as<gathered_under_t<Rule, T>, T>)
+struct Gathering<Outer, ReducedMember<Rule, T>> {
+  using type = ReducedMember<Rule, T>;
+
+  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+    Pieces<T> values(pieces, pieces.owned(), [](const type& x) -> const T& { return x.value; });
+    return Gathering<Rule, T>::gather(values, place, path);
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0
