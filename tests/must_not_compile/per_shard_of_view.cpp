@@ -11,8 +11,7 @@ struct Result {
 };
 
 int main() {
-  const fanout::ParallelModel model{[](fanout::View<const float, 1> x) {
-    return Result{decltype(Result::rows)::value_type(x)};
-  }};
+  const fanout::ParallelModel model{
+      [](fanout::View<const float, 1> x) { return Result{decltype(Result::rows)::value_type(x)}; }};
   (void)model(fanout::Tensor<float, 1>(4));
 }
