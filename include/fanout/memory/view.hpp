@@ -73,7 +73,9 @@ class View {
   View(Range& range)  // NOLINT(google-explicit-constructor): as std::span
       : View(std::span<T>(range).data(), std::span<T>(range).size()) {}
   template <class Range>
-    requires(R == 1 && std::convertible_to<Range&, std::span<T>> && !requires { Range::rank; })
+    requires(
+        R == 1 && std::convertible_to<Range&, std::span<T>> && !requires { Range::rank; } &&
+        requires(Range & range) { range.begin(); })
   View(const Range&&) : View(detail::refuse_view_of_temporary<View>()) {}  // NOLINT(google-explicit-constructor)
 
   FANOUT_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
