@@ -75,7 +75,8 @@ function outline(text) {
   while (match(text, /\([^()]*\)/)) text = substr(text, 1, RSTART - 1) "@" substr(text, RSTART + RLENGTH)
   gsub(/ operator < <| operator < = >| operator <| operator >/, " operator", text)
   gsub(/- >/, "->", text)
-  while (match(text, / <[^<>]*>/)) text = substr(text, 1, RSTART - 1) "<>" substr(text, RSTART + RLENGTH)
+  while (match(text, / <[^<>]*>/)) text = substr(text, 1, RSTART - 1) "`" substr(text, RSTART + RLENGTH)
+  gsub(/`/, "<>", text)
   return text
 }
 

@@ -39,7 +39,7 @@ right_tree() {
     'concept Leaf = requires(X x) { x.rows(); };' 'template <> struct leaf_traits<int> {};' \
     'namespace detail { struct Hidden {}; }  // struct Commented {};'
   header plan/plan.hpp '#include <fanout/base/error.hpp>' 'class Plan final : Error { void member(); struct Inner {}; };' \
-    'template <class T> requires std::integral<T> constexpr int check_plan(T t) noexcept(true) { return t; }' \
+    'template <class T = std::vector<int>> requires std::integral<T> constexpr int check_plan(T t) noexcept(true) {}' \
     'inline std::string to_string(const Plan& plan, int base = 10) { return {}; }' \
     'inline constexpr int most{3};' 'inline void Plan::member() {}' 'Plan(int) -> Plan;'
   header memory/view.hpp '#include <fanout/plan/plan.hpp>' '#include <fanout/tree/leaf.hpp>' 'struct View {};' \

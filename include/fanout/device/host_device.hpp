@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -123,9 +122,10 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
       pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());
   std::vector<HostDevice> devices;
   for (std::size_t i = 0; i < devices_wanted; ++i) {
-    const auto first = cores.begin() + static_cast<std::ptrdiff_t>(bound ? i * share : 0);
-    const auto last = bound ? first + static_cast<std::ptrdiff_t>(share) : cores.end();
-    const HostDevice device(registry().worker({.kind = "host", .index = static_cast<int>(i)}, {first, last}, bound));
+    std::vector<int> own;
+    for (std::size_t k = 0; bound && k < share; ++k) own.push_back(cores[i * share + k]);
+    const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
+    const HostDevice device(registry().worker(id, bound ? own : cores, bound));
     devices.push_back(device);
   }
   return DeviceSet<HostDevice>(std::move(devices));
@@ -148,14 +148,13 @@ inline DeviceSet<HostDevice> host_devices(int count) { return detail::make_host_
 
 inline std::vector<HostDevice> HostDevice::visible() { return host_devices().of_kind<0>(); }
 
-/// Those of host_devices() that have these indices, in the order given: `host_devices(ids)` for a vector or an array.
-/// The first is the main device. Throws InvalidDeviceId for an index that is not visible, and names those that are; also
-/// for one that is given twice, and if there is none.
-inline DeviceSet<HostDevice> host_devices(std::span<const int> indices) { return devices_at<HostDevice>(indices); }
-
-/// The same for a list: `host_devices({0, 2})` are host:0 and host:2, and `host_devices({2})` is host:2 alone.
-inline DeviceSet<HostDevice> host_devices(std::initializer_list<int> indices) {
-  return host_devices(std::span<const int>(indices.begin(), indices.size()));
+/// Those of host_devices() that have these indices, in the order given: `host_devices({0, 2})` are host:0 and host:2, and
+/// `host_devices({2})` is host:2 alone; also for a vector or an array of them. The first is the main device. Throws
+/// InvalidDeviceId for an index that is not visible, and names those that are; also for one that is given twice, and if
+/// there is none.
+template <IndexRange R = std::initializer_list<int>>
+DeviceSet<HostDevice> host_devices(const R& indices) {
+  return devices_at<HostDevice>(indices);
 }
 
 }  // namespace fanout::inline v0

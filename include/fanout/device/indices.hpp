@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
-#include <span>
+#include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,14 +17,20 @@
 
 namespace fanout::inline v0 {
 
+/// Whole numbers in a row: a list in braces, a vector, an array.
+template <class R>
+concept IndexRange = requires(const R& indices) {
+  requires std::integral<std::remove_cvref_t<decltype(*std::begin(indices))>>;
+};
+
 /// The devices at these positions of D::visible(), in the order given: the first is the main device. Throws
 /// InvalidDeviceId for an index that is not visible, and names those that are; also for one that is given twice, and if
 /// there is none.
-template <Device D>
-DeviceSet<D> devices_at(std::span<const int> indices) {
+template <Device D, IndexRange R = std::initializer_list<int>>
+DeviceSet<D> devices_at(const R& indices) {
   const std::vector<D> visible = D::visible();
   std::vector<D> devices;
-  for (const int index : indices) {
+  for (const auto index : indices) {
     if (static_cast<std::size_t>(index) >= visible.size()) {  // what is negative becomes large
       std::string known;
       for (const D& device : visible) known += (known.empty() ? "" : ", ") + to_string(DeviceId(device.id()));

@@ -39,7 +39,6 @@ constexpr bool is_forward(ForwardForm form) {
 template <class M, class Ctx, class... A>
 consteval ForwardForm forward_form() {
   // Each form is asked for only where those before it are not there, since asking may instantiate a body.
-  // NOLINTBEGIN(bugprone-branch-clone)
   if constexpr (WantsForwardWith<M, Ctx&, A...>) {
     return ForwardForm::forward_with_context;
   } else if constexpr (HasForward<M, A...>) {
@@ -55,7 +54,6 @@ consteval ForwardForm forward_form() {
   } else {
     return ForwardForm::none;
   }
-  // NOLINTEND(bugprone-branch-clone)
 }
 
 template <class M, class Ctx, class... A>
