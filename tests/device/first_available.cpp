@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <fanout/device/all_visible.hpp>
+#include <fanout/device/device_source.hpp>
 #include <fanout/device/first_available.hpp>
 
 #include <doctest/doctest.h>
