@@ -19,7 +19,7 @@ class OutputBuffer {
   /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted. `before` is for a holder of several, which
   /// can link them by it.
   OutputBuffer(const Memory& memory, std::size_t rows, std::size_t row_bytes, OutputBuffer* before = nullptr)
-      : storage_(memory, checked_extents(1, rows, row_bytes).size()),
+      : storage_(memory, checked_extents(1, Extents<2>{rows, row_bytes}).size()),
         base_(static_cast<std::byte*>(storage_.data())),
         rows_(rows),
         row_bytes_(row_bytes),

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include <fanout/memory/memory_operations.hpp>
 
@@ -25,10 +24,9 @@ class Storage {
 
   Storage(const Storage& other) : Storage(other.memory_, other.bytes_) { copy_bytes(other); }
   Storage(Storage&& other) noexcept
-      : memory_(other.memory_),
-        data_(std::exchange(other.data_, nullptr)),
-        bytes_(std::exchange(other.bytes_, 0)),
-        owner_(std::exchange(other.owner_, nullptr)) {}
+      : memory_(other.memory_), data_(other.data_), bytes_(other.bytes_), owner_(other.owner_) {
+    other.let_go();
+  }
 
   /// Keeps its own memory where the sizes are the same, as they are when a replica is refreshed.
   Storage& operator=(const Storage& other) {
@@ -36,26 +34,21 @@ class Storage {
     if (bytes_ == other.bytes_ && memory_.space == other.memory_.space) {
       copy_bytes(other);
     } else {
-      Storage copy(other);
-      swap(copy);
+      *this = Storage(other);
     }
     return *this;
   }
   Storage& operator=(Storage&& other) noexcept {
-    Storage taken(std::move(other));
-    swap(taken);
+    if (this == &other) return *this;
+    release();
+    memory_ = other.memory_;
+    data_ = other.data_;
+    bytes_ = other.bytes_;
+    owner_ = other.owner_;
+    other.let_go();
     return *this;
   }
-  ~Storage() {
-    if (data_ != nullptr || owner_ != nullptr) memory_.operations->release(memory_.space, data_, bytes_, owner_);
-  }
-
-  void swap(Storage& other) noexcept {
-    std::swap(memory_, other.memory_);
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(owner_, other.owner_);
-  }
+  ~Storage() { release(); }
 
   void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
@@ -66,6 +59,14 @@ class Storage {
   void clear() { memory_.operations->clear(memory_.space, data_, bytes_); }
 
  private:
+  void release() noexcept {
+    if (data_ != nullptr || owner_ != nullptr) memory_.operations->release(memory_.space, data_, bytes_, owner_);
+  }
+  void let_go() noexcept {
+    data_ = nullptr;
+    bytes_ = 0;
+    owner_ = nullptr;
+  }
   void copy_bytes(const Storage& other) { memory_.operations->copy(memory_.space, data_, other.data_, bytes_); }
 
   Memory memory_;

@@ -158,7 +158,7 @@ struct Gathering<Concatenate, X> {
 /// One text per shard.
 template <StringNode X>
 struct Gathering<Concatenate, X> {
-  using type = std::vector<std::string>;
+  using type = std::vector<std::conditional_t<StringNode<X>, std::string, X>>;  // compiled only where it is used
 
   static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
     type result;

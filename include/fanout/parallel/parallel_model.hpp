@@ -162,11 +162,15 @@ class ParallelModel {
     Memory find_target() const {
       const DeviceId wanted = options.output.value_or(replicas.devices().main_device());
       if (wanted.kind == host_memory.owner.kind) return Memory{};
-      std::optional<Memory> found;
+      Memory memory;
+      bool found = false;
       std::string known;
       for (std::size_t i = 0; i < replicas.devices().size(); ++i) {
         replicas.devices().visit(i, [&](const auto& device) {
-          if (device.id() == wanted) found = device.memory();
+          if (device.id() == wanted) {
+            memory = device.memory();
+            found = true;
+          }
           known += (i == 0 ? "" : ", ") + to_string(device.id());
         });
       }
@@ -176,7 +180,7 @@ class ParallelModel {
                                        .expected = "a device of the model (" + known + ") or the host",
                                        .found = to_string(wanted)}));
       }
-      return *found;
+      return memory;
     }
 
     typename detail::ReplicasOn<M, device_set>::type replicas;
