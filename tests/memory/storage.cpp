@@ -61,7 +61,7 @@ TEST_CASE("every allocation of a storage is matched by one release") {
     a = d;  // a was moved from
     CHECK(last_byte(a) == 1);
     a = Storage();
-    b.swap(d);
+    std::swap(b, d);
     CHECK(counting.alive() == 2);
   }
   CHECK(counting.alive() == 0);

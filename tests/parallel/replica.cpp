@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(Fixture, "a copy is refreshed when the version of the original
   replica.run(nullptr, ctx, 1);
   original.model.calls = 100;
   CHECK(replica.run(nullptr, ctx, 1) == 2);
-  ++original.version;
+  original.version.fetch_add(1);
   CHECK(replica.version() == 0);
   CHECK(replica.run(nullptr, ctx, 1) == 101);
   CHECK(replica.version() == 1);
@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(Fixture, "a model that cannot be assigned is copied by constru
   const Replica<Fixed, HostDevice> replica(original, devices[0]);
   CHECK(replica.run(nullptr, ctx) == 11);
   CHECK(replica.run(nullptr, ctx) == 12);
-  ++original.version;
+  original.version.fetch_add(1);
   CHECK(replica.run(nullptr, ctx) == 11);
 }
 
@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(Fixture, "a model is copied once, and assigned at each refresh
   replica.run(nullptr, ctx);
   replica.run(nullptr, ctx);
   CHECK(made == 1);
-  ++original.version;
+  original.version.fetch_add(1);
   replica.run(nullptr, ctx);
   CHECK(made == 101);
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -12,13 +13,13 @@
 #include "support/asleep.hpp"
 
 TEST_CASE("park returns at once if the word holds something else") {
-  const std::atomic<std::uint32_t> word{7};
+  const fanout::Atomic<std::uint32_t> word{7};
   fanout::park(word, 6);
   CHECK(word.load() == 7);
 }
 
 TEST_CASE("unpark_all wakes everyone who sleeps on the word") {
-  std::atomic<std::uint32_t> word{0};
+  fanout::Atomic<std::uint32_t> word{0};
   std::array<std::atomic<int>, 4> sleepers{};
   std::atomic<int> woken{0};
   std::vector<std::thread> threads;
@@ -31,7 +32,7 @@ TEST_CASE("unpark_all wakes everyone who sleeps on the word") {
   }
   for (const auto& sleeper : sleepers) fanout_test::until_asleep(sleeper);
   CHECK(woken == 0);
-  word = 1;
+  word.store(1);
   fanout::unpark_all(word);
   for (std::thread& thread : threads) thread.join();
   CHECK(woken == 4);
@@ -40,7 +41,7 @@ TEST_CASE("unpark_all wakes everyone who sleeps on the word") {
 TEST_CASE("unpark_all may be given a word whose memory is gone") {
   void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(page != MAP_FAILED);
-  auto& word = *new (page) std::atomic<std::uint32_t>(0);
+  auto& word = *new (page) fanout::Atomic<std::uint32_t>(0);
   ::munmap(page, 4096);
   fanout::unpark_all(word);
 }

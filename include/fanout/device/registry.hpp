@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/device/cores.hpp>
 #include <fanout/device/worker.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
@@ -27,8 +27,8 @@ class Registry {
     if (Worker* known = find(id, cores, bound)) return *known;
     const HeldRight adding(right_);
     if (Worker* known = find(id, cores, bound)) return *known;
-    auto* node = new Node{{id, cores, bound}, head_.load(std::memory_order_relaxed)};
-    head_.store(node, std::memory_order_release);
+    auto* node = new Node{{id, cores, bound}, head_.load(MemoryOrder::relaxed)};
+    head_.store(node, MemoryOrder::release);
     return node->worker;
   }
 
@@ -39,7 +39,7 @@ class Registry {
   };
 
   Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const {
-    for (Node* node = head_.load(std::memory_order_acquire); node != nullptr; node = node->next) {
+    for (Node* node = head_.load(MemoryOrder::acquire); node != nullptr; node = node->next) {
       if (node->worker.id() == id && node->worker.bound() == bound && node->worker.cores() == cores) {
         return &node->worker;
       }
@@ -49,12 +49,12 @@ class Registry {
 
   const std::vector<int> cores_ = process_cores();
   Right right_;
-  std::atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
+  Atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
 };
 
 namespace detail {
 
-FANOUT_EXPORT inline std::atomic<Registry*> only_registry{nullptr};
+FANOUT_EXPORT inline Atomic<Registry*> only_registry{nullptr};
 
 }  // namespace detail
 
@@ -62,10 +62,10 @@ FANOUT_EXPORT inline std::atomic<Registry*> only_registry{nullptr};
 /// first use, never destroyed: workers may outlive main(). No static of the function's own, so that a fork while
 /// another thread makes it does no harm.
 inline Registry& registry() {
-  Registry* registry = detail::only_registry.load(std::memory_order_acquire);
+  Registry* registry = detail::only_registry.load(MemoryOrder::acquire);
   if (registry == nullptr) {
     auto* made = new Registry;
-    if (detail::only_registry.compare_exchange_strong(registry, made, std::memory_order_acq_rel)) return *made;
+    if (detail::only_registry.compare_exchange_strong(registry, made, MemoryOrder::acq_rel)) return *made;
     delete made;
   }
   return *registry;

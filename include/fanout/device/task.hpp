@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
@@ -22,16 +22,16 @@ class alignas(64) Task {
   /// Makes the task ready to be posted. Nobody else knows it then.
   void prepare(Run what) noexcept {
     run_ = what;
-    state_.store(open, std::memory_order_relaxed);
+    state_.store(open, MemoryOrder::relaxed);
   }
 
   /// Runs it on this thread and tells the one who waits. The task may be gone when this returns.
   void run() noexcept {
     run_(*this);
-    if (state_.exchange(done, std::memory_order_acq_rel) == awaited) unpark_all(state_);
+    if (state_.exchange(done, MemoryOrder::acq_rel) == awaited) unpark_all(state_);
   }
 
-  bool is_done() const noexcept { return state_.load(std::memory_order_acquire) == done; }
+  bool is_done() const noexcept { return state_.load(MemoryOrder::acquire) == done; }
 
   /// Waits until the task has run, spinning for `spins` turns before it sleeps. False if that cannot happen any more:
   /// the process was forked after `epoch`, and the thread that ran the task does not exist in the child.
@@ -40,7 +40,7 @@ class alignas(64) Task {
     while (!is_done()) {
       if (epoch != fork_epoch()) return false;
       std::uint32_t seen = open;
-      if (state_.compare_exchange_strong(seen, awaited, std::memory_order_acq_rel) || seen == awaited) {
+      if (state_.compare_exchange_strong(seen, awaited, MemoryOrder::acq_rel) || seen == awaited) {
         park(state_, awaited);
       }
     }
@@ -57,7 +57,7 @@ class alignas(64) Task {
   Run run_ = nullptr;
   Task* next_ = nullptr;
   Task* previous_ = nullptr;
-  std::atomic<std::uint32_t> state_{done};
+  Atomic<std::uint32_t> state_{done};
 };
 
 }  // namespace fanout::inline v0

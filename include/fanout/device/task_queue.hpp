@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include <fanout/device/task.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
@@ -16,21 +16,21 @@ class TaskQueue {
  public:
   void push(Task& task) noexcept {
     Task* none = nullptr;
-    if (behind_.load(std::memory_order_seq_cst) == 0 && first_.compare_exchange_strong(none, &task)) return;
+    if (behind_.load(MemoryOrder::seq_cst) == 0 && first_.compare_exchange_strong(none, &task)) return;
     const HeldRight listing(list_right_);
     task.previous_ = last_;
     task.next_ = nullptr;
     (last_ != nullptr ? last_->next_ : head_) = &task;
     last_ = &task;
-    behind_.fetch_add(1, std::memory_order_seq_cst);
+    behind_.fetch_add(1, MemoryOrder::seq_cst);
   }
 
   /// The first task, or null. It belongs to the caller, who runs it.
   Task* pop() noexcept {
-    if (first_.load(std::memory_order_relaxed) != nullptr) {
-      if (Task* task = first_.exchange(nullptr, std::memory_order_acq_rel)) return task;
+    if (first_.load(MemoryOrder::relaxed) != nullptr) {
+      if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
     }
-    if (behind_.load(std::memory_order_acquire) == 0) return nullptr;
+    if (behind_.load(MemoryOrder::acquire) == 0) return nullptr;
     const HeldRight listing(list_right_);
     Task* task = head_;
     if (task != nullptr) unlink(*task);
@@ -41,8 +41,8 @@ class TaskQueue {
   /// run.
   bool remove(Task& task) noexcept {
     Task* expected = &task;
-    if (first_.compare_exchange_strong(expected, nullptr, std::memory_order_acq_rel)) return true;
-    if (behind_.load(std::memory_order_acquire) == 0) return false;
+    if (first_.compare_exchange_strong(expected, nullptr, MemoryOrder::acq_rel)) return true;
+    if (behind_.load(MemoryOrder::acquire) == 0) return false;
     const HeldRight listing(list_right_);
     for (Task* listed = head_; listed != nullptr; listed = listed->next_) {
       if (listed == &task) {
@@ -54,7 +54,7 @@ class TaskQueue {
   }
 
   bool empty() const noexcept {
-    return first_.load(std::memory_order_seq_cst) == nullptr && behind_.load(std::memory_order_seq_cst) == 0;
+    return first_.load(MemoryOrder::seq_cst) == nullptr && behind_.load(MemoryOrder::seq_cst) == 0;
   }
 
   /// Forgets all tasks: in the child of a fork they are another process's.
@@ -68,11 +68,11 @@ class TaskQueue {
   void unlink(Task& task) noexcept {
     (task.previous_ != nullptr ? task.previous_->next_ : head_) = task.next_;
     (task.next_ != nullptr ? task.next_->previous_ : last_) = task.previous_;
-    behind_.fetch_sub(1, std::memory_order_acq_rel);
+    behind_.fetch_sub(1, MemoryOrder::acq_rel);
   }
 
-  std::atomic<Task*> first_{nullptr};
-  std::atomic<std::uint32_t> behind_{0};  // how many stand in the list
+  Atomic<Task*> first_{nullptr};
+  Atomic<std::uint32_t> behind_{0};  // how many stand in the list
   Right list_right_;
   Task* head_ = nullptr;
   Task* last_ = nullptr;

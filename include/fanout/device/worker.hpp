@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/device/task.hpp>
 #include <fanout/device/task_queue.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/right.hpp>
 
@@ -51,11 +51,11 @@ class Worker {
   /// Queues a task. If there is no thread for it, or none can be started (the system's limit), it stays queued until it
   /// is taken back.
   void post(Task& task) noexcept {
-    if (epoch_.load(std::memory_order_acquire) != fork_epoch()) revive();
+    if (epoch_.load(MemoryOrder::acquire) != fork_epoch()) revive();
     queue_.push(task);
-    if (has_thread() && !started_.load(std::memory_order_acquire)) start();
+    if (has_thread() && !started_.load(MemoryOrder::acquire)) start();
     // The queue is written before `asleep_` is read, and the thread does it the other way round: one of them notices.
-    if (asleep_.load(std::memory_order_seq_cst) == 1 && asleep_.exchange(0) == 1) unpark_all(asleep_);
+    if (asleep_.load(MemoryOrder::seq_cst) == 1 && asleep_.exchange(0) == 1) unpark_all(asleep_);
   }
 
   /// Takes a posted task back. False if it has been started.
@@ -86,17 +86,17 @@ class Worker {
       pause();
     }
     for (;;) {
-      asleep_.store(1, std::memory_order_seq_cst);
+      asleep_.store(1, MemoryOrder::seq_cst);
       if (!queue_.empty()) break;
       park(asleep_, 1);
       if (!queue_.empty()) break;
     }
-    asleep_.store(0, std::memory_order_relaxed);
+    asleep_.store(0, MemoryOrder::relaxed);
   }
 
   void start() noexcept {
     const HeldRight starting(start_right_);
-    if (started_.load(std::memory_order_relaxed)) return;
+    if (started_.load(MemoryOrder::relaxed)) return;
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
@@ -129,28 +129,28 @@ class Worker {
     if (failure == 0) ::pthread_setname_np(thread, ("fanout " + to_string(id_)).substr(0, 15).c_str());
 #endif
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    started_.store(failure == 0, std::memory_order_release);
+    started_.store(failure == 0, MemoryOrder::release);
   }
 
   /// In the child of a fork: what was queued and who ran it stayed in the parent.
   void revive() noexcept {
     const HeldRight reviving(start_right_);
-    if (epoch_.load(std::memory_order_relaxed) == fork_epoch()) return;
+    if (epoch_.load(MemoryOrder::relaxed) == fork_epoch()) return;
     queue_.forget();
-    started_.store(false, std::memory_order_relaxed);
-    asleep_.store(0, std::memory_order_relaxed);
-    epoch_.store(fork_epoch(), std::memory_order_release);
+    started_.store(false, MemoryOrder::relaxed);
+    asleep_.store(0, MemoryOrder::relaxed);
+    epoch_.store(fork_epoch(), MemoryOrder::release);
   }
 
   const DeviceId id_;
   const std::vector<int> cores_;
   const bool bound_;
-  std::atomic<bool> started_{false};
-  std::atomic<std::uint32_t> epoch_{fork_epoch()};
+  Atomic<bool> started_{false};
+  Atomic<std::uint32_t> epoch_{fork_epoch()};
   Right start_right_;
   alignas(64) TaskQueue queue_;
   Right right_;
-  alignas(64) std::atomic<std::uint32_t> asleep_{0};
+  alignas(64) Atomic<std::uint32_t> asleep_{0};
 };
 
 }  // namespace fanout::inline v0

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <utility>
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/storage.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
@@ -27,11 +27,11 @@ class OutputBuffer {
   OutputBuffer(const OutputBuffer&) = delete;
   OutputBuffer& operator=(const OutputBuffer&) = delete;
 
-  void keep() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
+  void keep() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
   void drop() noexcept {
-    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
   }
-  std::size_t holders() const noexcept { return holders_.load(std::memory_order_acquire); }
+  std::size_t holders() const noexcept { return holders_.load(MemoryOrder::acquire); }
   OutputBuffer* before() const noexcept { return before_; }
 
   std::size_t rows() const noexcept { return rows_; }
@@ -46,7 +46,7 @@ class OutputBuffer {
  private:
   ~OutputBuffer() = default;
 
-  std::atomic<std::size_t> holders_{1};
+  Atomic<std::size_t> holders_{1};
   Storage storage_;
   std::byte* base_;
   std::size_t rows_;
@@ -63,9 +63,9 @@ class OutputBuffers {
   OutputBuffers& operator=(const OutputBuffers&) = delete;
   ~OutputBuffers() {
     for (Slot& slot : slots_) {
-      if (OutputBuffer* buffer = slot.buffer.load(std::memory_order_relaxed)) buffer->drop();
+      if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::relaxed)) buffer->drop();
     }
-    delete next_.load(std::memory_order_relaxed);
+    delete next_.load(MemoryOrder::relaxed);
   }
 
   /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if
@@ -74,25 +74,25 @@ class OutputBuffers {
   OutputBuffer& get(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
     if (n >= slots_.size()) return next().get(n - slots_.size(), memory, rows, row_bytes);
     Slot& slot = slots_[n];
-    if (OutputBuffer* buffer = slot.buffer.load(std::memory_order_acquire)) return *buffer;
+    if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::acquire)) return *buffer;
     const HeldRight making(slot.making);
-    if (OutputBuffer* buffer = slot.buffer.load(std::memory_order_acquire)) return *buffer;
+    if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::acquire)) return *buffer;
     auto* buffer = new OutputBuffer(memory, rows, row_bytes);
-    slot.buffer.store(buffer, std::memory_order_release);
+    slot.buffer.store(buffer, MemoryOrder::release);
     return *buffer;
   }
 
  private:
   struct Slot {
-    std::atomic<OutputBuffer*> buffer{nullptr};
+    Atomic<OutputBuffer*> buffer{nullptr};
     Right making;
   };
 
   OutputBuffers& next() {
-    OutputBuffers* next = next_.load(std::memory_order_acquire);
+    OutputBuffers* next = next_.load(MemoryOrder::acquire);
     if (next == nullptr) {
       auto* made = new OutputBuffers;
-      if (next_.compare_exchange_strong(next, made, std::memory_order_acq_rel)) {
+      if (next_.compare_exchange_strong(next, made, MemoryOrder::acq_rel)) {
         next = made;
       } else {
         delete made;
@@ -102,7 +102,7 @@ class OutputBuffers {
   }
 
   InlineArray<Slot, 8> slots_{8};
-  std::atomic<OutputBuffers*> next_{nullptr};
+  Atomic<OutputBuffers*> next_{nullptr};
 };
 
 }  // namespace fanout::inline v0

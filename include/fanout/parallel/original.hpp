@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0 {
 
@@ -10,7 +11,7 @@ namespace fanout::inline v0 {
 template <class M>
 struct Original {
   M model;
-  std::atomic<std::uint64_t> version{0};
+  Atomic<std::uint64_t> version{0};
 };
 
 }  // namespace fanout::inline v0

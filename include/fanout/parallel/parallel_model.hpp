@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +20,7 @@
 #include <fanout/parallel/replicate.hpp>
 #include <fanout/parallel/scatter.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/gate.hpp>
 
 namespace fanout::inline v0 {
@@ -110,7 +110,7 @@ class ParallelModel {
     return fanout::gather(fanout::apply(state_->replicas, inputs,
                                         {.target = state_->target,
                                          .seed = state_->options.seed,
-                                         .number = state_->calls.fetch_add(1, std::memory_order_relaxed),
+                                         .number = state_->calls.fetch_add(1, MemoryOrder::relaxed),
                                          .rethrow_single = state_->options.rethrow_single}));
   }
 
@@ -188,7 +188,7 @@ class ParallelModel {
     Options options;
     Memory target;
     mutable Gate gate;
-    mutable std::atomic<std::uint32_t> calls{0};
+    mutable Atomic<std::uint32_t> calls{0};
   };
 
   /// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer
@@ -231,7 +231,7 @@ class ParallelModel {
     Update(const Update&) = delete;
     Update& operator=(const Update&) = delete;
     ~Update() {
-      state_.original.version.fetch_add(1, std::memory_order_release);
+      state_.original.version.fetch_add(1, MemoryOrder::release);
       state_.gate.open();
     }
 

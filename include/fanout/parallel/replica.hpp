@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +14,7 @@
 #include <fanout/parallel/forward.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/unforwardable.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
@@ -38,9 +38,7 @@ class Replica {
   bool shares_original() const noexcept { return !copy_; }
 
   /// The version of the original that model() shows.
-  std::uint64_t version() const noexcept {
-    return copy_ ? version_ : original_->version.load(std::memory_order_acquire);
-  }
+  std::uint64_t version() const noexcept { return copy_ ? version_ : original_->version.load(MemoryOrder::acquire); }
 
   /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has
   /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
@@ -74,7 +72,7 @@ class Replica {
 
  private:
   void refresh() const {
-    const std::uint64_t version = original_->version.load(std::memory_order_acquire);
+    const std::uint64_t version = original_->version.load(MemoryOrder::acquire);
     if (copy_ && version_ == version) return;
     if constexpr (std::is_copy_assignable_v<M>) {
       if (copy_) {

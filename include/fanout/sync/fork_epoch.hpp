@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include <pthread.h>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0 {
 
@@ -14,9 +14,9 @@ namespace detail {
 
 // Counted from the time the program or library is loaded, and not from the first use: a process that forks while
 // another thread is just setting a static variable up leaves the child waiting for that thread.
-FANOUT_EXPORT inline std::atomic<std::uint32_t> forks{0};
+FANOUT_EXPORT inline Atomic<std::uint32_t> forks{0};
 FANOUT_EXPORT inline const bool forks_are_counted =
-    ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); }) == 0;
+    ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, MemoryOrder::relaxed); }) == 0;
 
 }  // namespace detail
 
@@ -25,7 +25,7 @@ FANOUT_EXPORT inline const bool forks_are_counted =
 /// therefore notes the epoch in which it was taken, and a holder of an older epoch counts as gone.
 inline std::uint32_t fork_epoch() noexcept {
   static_cast<void>(detail::forks_are_counted);
-  return detail::forks.load(std::memory_order_relaxed);
+  return detail::forks.load(MemoryOrder::relaxed);
 }
 
 }  // namespace fanout::inline v0

@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#else
+#include <time.h>
 #endif
+
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0 {
 
 // std::atomic::wait keeps its list of waiters in a static of libstdc++'s headers, of which two shared libraries may
-// have two copies: a wake in one would then not reach a waiter in the other. The kernel's futex has no such list.
+// have two copies: a wake in one would then not reach a waiter in the other. Linux's futex has no such list; where there
+// is no futex, who sleeps looks again every 50 us.
 
 /// Sleeps while `word` holds `expected`. May return early; callers look again.
-inline void park(const std::atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {
+inline void park(const Atomic<std::uint32_t>& word, std::uint32_t expected) noexcept {
 #if defined(__linux__)
   static_assert(sizeof(word) == sizeof(std::uint32_t));
   ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 #else
-  word.wait(expected);
+  const timespec while_somebody_may_write{.tv_sec = 0, .tv_nsec = 50'000};
+  if (word.load() == expected) ::nanosleep(&while_somebody_may_write, nullptr);
 #endif
 }
 
 /// Wakes everyone who sleeps on `word`. Touches no memory, so the word may be gone already.
-inline void unpark_all(const std::atomic<std::uint32_t>& word) noexcept {
+inline void unpark_all([[maybe_unused]] const Atomic<std::uint32_t>& word) noexcept {
 #if defined(__linux__)
   ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
-#else
-  const_cast<std::atomic<std::uint32_t>&>(word).notify_all();
 #endif
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
@@ -23,21 +23,21 @@ class Gate {
 
   /// Leaves. The last one inside wakes who waits to be alone.
   void leave() noexcept {
-    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    std::uint64_t seen = word_.load(MemoryOrder::relaxed);
     do {
       // Whoever forked inside is not inside in the child, and has nothing to leave there.
       if ((seen >> 32U) != fork_epoch() || (seen & inside) == 0) return;
-    } while (!word_.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_relaxed));
+    } while (!word_.compare_exchange_weak(seen, seen - 1, MemoryOrder::acq_rel));
     if ((seen & closed) != 0 && (seen & inside) == 1) signal();
   }
 
   /// Closes the gate behind those inside, then waits until they have left.
   void close() noexcept {
     for (bool mine = false;;) {
-      const std::uint32_t turn = turn_.load(std::memory_order_acquire);
+      const std::uint32_t turn = turn_.load(MemoryOrder::acquire);
       std::uint64_t seen = current();
       if (!mine && (seen & closed) == 0) {
-        mine = word_.compare_exchange_weak(seen, seen | closed, std::memory_order_acquire);
+        mine = word_.compare_exchange_weak(seen, seen | closed, MemoryOrder::acquire);
       } else if (mine && (seen & inside) == 0) {
         return;
       } else {
@@ -48,7 +48,7 @@ class Gate {
 
   /// Opens the gate that this thread closed, and wakes all who wait.
   void open() noexcept {
-    word_.fetch_and(~closed, std::memory_order_release);
+    word_.fetch_and(~closed, MemoryOrder::release);
     signal();
   }
 
@@ -59,10 +59,10 @@ class Gate {
   /// Waits while, of the bits of `mask`, only `closed` is set: the gate is closed, and nobody is inside if `mask` asks.
   void enter_unless(std::uint64_t mask) noexcept {
     for (;;) {
-      const std::uint32_t turn = turn_.load(std::memory_order_acquire);
+      const std::uint32_t turn = turn_.load(MemoryOrder::acquire);
       std::uint64_t seen = current();
       if ((seen & mask) != closed) {
-        if (word_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
+        if (word_.compare_exchange_weak(seen, seen + 1, MemoryOrder::acquire)) return;
       } else {
         park(turn_, turn);
       }
@@ -71,21 +71,21 @@ class Gate {
 
   /// The word as it counts in this process: what was inside before a fork is not.
   std::uint64_t current() noexcept {
-    std::uint64_t seen = word_.load(std::memory_order_acquire);
+    std::uint64_t seen = word_.load(MemoryOrder::acquire);
     const std::uint64_t epoch = std::uint64_t{fork_epoch()} << 32U;
     while ((seen & ~std::uint64_t{0xffffffffU}) != epoch) {
-      if (word_.compare_exchange_weak(seen, epoch, std::memory_order_acquire)) return epoch;
+      if (word_.compare_exchange_weak(seen, epoch, MemoryOrder::acquire)) return epoch;
     }
     return seen;
   }
 
   void signal() noexcept {
-    turn_.fetch_add(1, std::memory_order_release);
+    turn_.fetch_add(1, MemoryOrder::release);
     unpark_all(turn_);
   }
 
-  std::atomic<std::uint64_t> word_{std::uint64_t{fork_epoch()} << 32U};
-  std::atomic<std::uint32_t> turn_{0};
+  Atomic<std::uint64_t> word_{std::uint64_t{fork_epoch()} << 32U};
+  Atomic<std::uint32_t> turn_{0};
 };
 
 }  // namespace fanout::inline v0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
@@ -22,9 +22,9 @@ class Right {
     // From here on the word says that someone may sleep, so that give() wakes; the one who takes it keeps saying so,
     // since others may sleep still.
     while (!take_free(held_and_wanted)) {
-      std::uint32_t seen = word_.load(std::memory_order_relaxed);
+      std::uint32_t seen = word_.load(MemoryOrder::relaxed);
       const std::uint32_t wanted = now() | held_and_wanted;
-      if (seen == (now() | held) && word_.compare_exchange_strong(seen, wanted, std::memory_order_relaxed)) {
+      if (seen == (now() | held) && word_.compare_exchange_strong(seen, wanted, MemoryOrder::relaxed)) {
         seen = wanted;
       }
       if (seen == wanted) park(word_, wanted);
@@ -33,7 +33,7 @@ class Right {
 
   /// Gives the right back and wakes those who wait for it.
   void give() noexcept {
-    if ((word_.exchange(now() | free, std::memory_order_release) & 3U) == held_and_wanted) unpark_all(word_);
+    if ((word_.exchange(now() | free, MemoryOrder::release) & 3U) == held_and_wanted) unpark_all(word_);
   }
 
  private:
@@ -44,16 +44,16 @@ class Right {
   static std::uint32_t now() noexcept { return fork_epoch() << 2U; }
 
   bool take_free(std::uint32_t as) noexcept {
-    std::uint32_t seen = word_.load(std::memory_order_relaxed);
+    std::uint32_t seen = word_.load(MemoryOrder::relaxed);
     while ((seen & 3U) == free || (seen & ~3U) != now()) {
-      if (word_.compare_exchange_weak(seen, now() | as, std::memory_order_acquire, std::memory_order_relaxed)) {
+      if (word_.compare_exchange_weak(seen, now() | as, MemoryOrder::acquire)) {
         return true;
       }
     }
     return false;
   }
 
-  std::atomic<std::uint32_t> word_{free};
+  Atomic<std::uint32_t> word_{free};
 };
 
 /// Holds a right for as long as it lives. If its own thread forks, the child does not have the right: it is free there,
