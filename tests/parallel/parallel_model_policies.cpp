@@ -91,9 +91,10 @@ TEST_CASE("the documentation's ways to choose devices and rows") {
   fanout::ParallelModel<Model, fanout::Indices<fanout::HostDevice, 0, 2>> same{original};  // the same, as a type
   // [/devices]
   // [splits]
-  fanout::ParallelModel chunks{original, fanout::Options{.split = fanout::ChunkSplit{}}};  // torch.chunk's sizes
-  fanout::ParallelModel weighted{original, fanout::Options{.split = fanout::WeightedSplit{50, 30, 20}}};
-  fanout::ParallelModel dealt{original, fanout::Options{.split = DealtBlocks{}}};
+  const auto devices = fanout::host_devices(3);
+  fanout::ParallelModel chunks{original, devices, fanout::Options{.split = fanout::ChunkSplit{}}};  // as torch.chunk
+  fanout::ParallelModel weighted{original, devices, fanout::Options{.split = fanout::WeightedSplit{50, 30, 20}}};
+  fanout::ParallelModel dealt{original, devices, fanout::Options{.split = DealtBlocks{}}};
   // [/splits]
   CHECK(shards_of(every, 4) == Texts{"host:0[0, 2)", "host:1[2, 3)", "host:2[3, 4)"});
   CHECK(shards_of(some, 4) == Texts{"host:0[0, 2)", "host:2[2, 4)"});
