@@ -68,15 +68,16 @@ using fanout::Scalar;
 using fanout::StringNode;
 using fanout::StructNode;
 using fanout::TupleNode;
+using fanout::VariantNode;
 using fanout::VectorNode;
 
-enum class Kind { none, array, scalar, string, dict, map, vector, optional, tuple, structure };
+enum class Kind { none, array, scalar, string, dict, map, vector, optional, tuple, variant, structure };
 
 /// The first kind that a type fits, and that it fits no other.
 template <class X>
 constexpr Kind kind() {
   constexpr int fits = fanout::ArrayLeaf<X> + Scalar<X> + StringNode<X> + DictNode<X> + MapNode<X> + VectorNode<X> +
-                       OptionalNode<X> + TupleNode<X> + StructNode<X>;
+                       OptionalNode<X> + TupleNode<X> + VariantNode<X> + StructNode<X>;
   static_assert(fits <= 1, "more than one kind of node");
   return fanout::ArrayLeaf<X> ? Kind::array
          : Scalar<X>          ? Kind::scalar
@@ -86,6 +87,7 @@ constexpr Kind kind() {
          : VectorNode<X>      ? Kind::vector
          : OptionalNode<X>    ? Kind::optional
          : TupleNode<X>       ? Kind::tuple
+         : VariantNode<X>     ? Kind::variant
          : StructNode<X>      ? Kind::structure
                               : Kind::none;
 }
@@ -151,7 +153,9 @@ static_assert(kind<std::array<Column, 3>>() == Kind::tuple);
 static_assert(kind<std::array<int, 0>>() == Kind::tuple);
 static_assert(kind<std::array<char, 4>>() == Kind::tuple);
 
-static_assert(kind<std::variant<int, Column>>() == Kind::none);
+static_assert(kind<std::variant<int, Column>>() == Kind::variant);
+static_assert(kind<std::variant<std::monostate>>() == Kind::variant);
+static_assert(kind<std::monostate>() == Kind::structure);
 static_assert(kind<int[3]>() == Kind::none);
 
 static_assert(kind<Plain>() == Kind::structure);
@@ -171,6 +175,9 @@ static_assert(HasArrayLeaf<std::tuple<int, Column>>);
 static_assert(HasArrayLeaf<std::tuple<const Column&, int>>, "what a tuple refers to counts");
 static_assert(HasArrayLeaf<std::pair<Column, std::string>>);
 static_assert(HasArrayLeaf<std::array<Column, 2>>);
+static_assert(HasArrayLeaf<std::variant<std::monostate, std::string, Column>>);
+static_assert(HasArrayLeaf<std::variant<const Column, int>>);
+static_assert(HasArrayLeaf<std::vector<std::variant<int, std::variant<std::map<int, Column>>>>>);
 static_assert(HasArrayLeaf<std::map<int, std::vector<std::optional<std::tuple<int, Columns>>>>>);
 
 static_assert(!HasArrayLeaf<int>);
@@ -182,6 +189,7 @@ static_assert(!HasArrayLeaf<std::map<std::string, int>>);
 static_assert(!HasArrayLeaf<std::tuple<>>);
 static_assert(!HasArrayLeaf<std::tuple<int, std::optional<int>>>);
 static_assert(!HasArrayLeaf<std::array<Column, 0>>);
+static_assert(!HasArrayLeaf<std::variant<std::monostate, std::vector<std::string>>>);
 static_assert(!HasArrayLeaf<Plain>);
 static_assert(!HasArrayLeaf<Column*>);
 
@@ -228,6 +236,9 @@ struct RecursiveWithColumn {
   std::vector<RecursiveWithColumn> children;
   Column column;
 };
+struct RecursiveByVariant {
+  std::variant<int, std::vector<RecursiveByVariant>> number_or_children;
+};
 struct HoldsRecursive {
   Recursive recursive;
 };
@@ -256,6 +267,7 @@ static_assert(!HasArrayLeaf<Private>, "nobody can look into it");
 static_assert(!HasArrayLeaf<Wrapping>);
 static_assert(!HasArrayLeaf<Pointing>);
 static_assert(!HasArrayLeaf<Recursive>);
+static_assert(!HasArrayLeaf<RecursiveByVariant>);
 static_assert(!HasArrayLeaf<HoldsRecursive>);
 static_assert(!HasArrayLeaf<Unnamed>);
 static_assert(HasArrayLeaf<NoDefaultAround>);

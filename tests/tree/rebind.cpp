@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/tree/rebind.hpp>
@@ -34,6 +35,8 @@ static_assert(std::is_same_v<rebind_tuple_t<std::pair<int, float>, char, bool>, 
 static_assert(std::is_same_v<rebind_tuple_t<std::array<int, 3>, bool, bool, bool>, std::array<bool, 3>>);
 static_assert(std::is_same_v<rebind_tuple_t<std::array<int, 1>, bool>, std::array<bool, 1>>);
 static_assert(std::is_same_v<rebind_tuple_t<std::array<int, 0>>, std::array<int, 0>>);
+
+static_assert(std::is_same_v<rebind_tuple_t<std::variant<int, bool>, char, char>, std::variant<char, char>>);
 
 static_assert(std::is_same_v<rebind_element_t<std::vector<int>, std::string>, std::vector<std::string>>);
 static_assert(std::is_same_v<rebind_element_t<std::vector<int, OwnAllocator<int>>, char>, std::vector<char>>,

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/tree/visit_arrays.hpp>
@@ -34,6 +35,11 @@ class Listing {
   friend constexpr auto fields(const Listing*) { return fanout::dict("shown"_k = &Listing::hidden_); }
 };
 struct NotToBeFound : Image {};
+
+struct ThrowsWhenMade {
+  std::string text;  // else std::variant would keep the value that it had
+  explicit ThrowsWhenMade(int number) { throw number; }
+};
 
 /// A map that must not be walked, since its type holds no array.
 struct NotToBeWalked : std::map<int, int> {
@@ -96,6 +102,21 @@ TEST_CASE("the arrays of structs are visited in the order of the members, with t
   CHECK(arrays_of(std::pair(Listing(), fanout::dict("a"_k = Image()))) ==
         Found{"tree[0].shown=5", "tree[1].a.output=0", "tree[1].a.noise=0"});
   CHECK(arrays_of(NotToBeFound()) == Found{});
+}
+
+TEST_CASE("of a variant the arrays of the tree that it holds are visited, at its own place") {
+  using Variant = std::variant<Column, int, std::pair<int, Column>, Column>;
+  CHECK(arrays_of(Variant(std::in_place_index<0>, Column{1})) == Found{"tree=1"});
+  CHECK(arrays_of(Variant(2)) == Found{});
+  CHECK(arrays_of(Variant(std::pair(3, Column{4}))) == Found{"tree[1]=4"});
+  CHECK(arrays_of(std::vector{Variant(5), Variant(std::in_place_index<3>, Column{6})}) == Found{"tree[1]=6"});
+}
+
+TEST_CASE("in a variant without a value nothing is visited") {
+  std::variant<Column, ThrowsWhenMade> variant;
+  CHECK_THROWS(variant.emplace<1>(3));
+  REQUIRE(variant.valueless_by_exception());
+  CHECK(arrays_of(variant) == Found{});
 }
 
 TEST_CASE("nested trees are visited to the bottom") {

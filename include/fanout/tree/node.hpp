@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/tree/alternatives.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -16,7 +17,7 @@ namespace fanout::inline v0 {
 
 // What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be
 // included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, optional, tuple,
-// struct.
+// variant, struct.
 
 namespace detail {
 
@@ -68,6 +69,10 @@ concept TupleNode = !ArrayLeaf<X> && requires {
   std::tuple_size<X>::value;
 };
 
+/// One of several trees.
+template <class X>
+concept VariantNode = !ArrayLeaf<X> && HasAlternatives<X>;
+
 /// True for a type that says how the tree inside it is to be taken, so that a vector of it is a vector of trees.
 template <class X>
 inline constexpr bool wraps_tree = false;
@@ -76,8 +81,9 @@ namespace detail {
 
 /// A class that is no other node, whether or not its fields can be found.
 template <class X>
-concept StructLike = std::is_class_v<X> && !wraps_tree<X> && !ArrayLeaf<X> && !Scalar<X> && !StringNode<X> &&
-                     !DictNode<X> && !MapNode<X> && !VectorNode<X> && !OptionalNode<X> && !TupleNode<X>;
+concept StructLike =
+    std::is_class_v<X> && !wraps_tree<X> && !ArrayLeaf<X> && !Scalar<X> && !StringNode<X> && !DictNode<X> &&
+    !MapNode<X> && !VectorNode<X> && !OptionalNode<X> && !TupleNode<X> && !VariantNode<X>;
 
 }  // namespace detail
 
@@ -107,6 +113,11 @@ constexpr bool any_element_has_array_leaf(std::index_sequence<I...>) {
   return (has_array_leaf<std::remove_cvref_t<std::tuple_element_t<I, X>>, Around...>() || ...);
 }
 
+template <class X, class... Around, std::size_t... I>
+constexpr bool any_alternative_has_array_leaf(std::index_sequence<I...>) {
+  return (has_array_leaf<std::remove_cv_t<typename AlternativesOf<X>::template type<I>>, Around...>() || ...);
+}
+
 template <class... Around, class... K, class... T>
 constexpr bool any_entry_has_array_leaf(const Dict<Entry<K, T>...>*) {
   return (has_array_leaf<T, Around...>() || ...);
@@ -129,6 +140,8 @@ constexpr bool has_array_leaf() {
     return has_array_leaf<typename X::value_type, Around...>();
   } else if constexpr (TupleNode<X>) {
     return any_element_has_array_leaf<X, Around...>(std::make_index_sequence<std::tuple_size_v<X>>{});
+  } else if constexpr (VariantNode<X>) {
+    return any_alternative_has_array_leaf<X, Around...>(std::make_index_sequence<AlternativesOf<X>::size>{});
   } else if constexpr (!StructLike<X> || (std::is_same_v<X, Around> || ...)) {
     return false;
   } else if constexpr (ListsFields<X>) {

@@ -50,7 +50,7 @@ struct rebind_map<C<K, Old, Rest...>, T> : map_with<C, K, T, Rest...> {};
 
 }  // namespace detail
 
-/// The tuple, pair or array X with elements of these types.
+/// The tuple, pair, array or variant X with elements of these types.
 template <class X, class... T>
 using rebind_tuple_t = typename detail::rebind_tuple<X, T...>::type;
 

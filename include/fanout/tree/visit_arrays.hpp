@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/tree/alternatives.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -29,6 +30,14 @@ void visit_elements(const X& tuple, const LeafPath& path, F& f, std::index_seque
   (visit_arrays(std::get<I>(tuple), LeafPath(path, I), f), ...);
 }
 
+template <class X, class F>
+void visit_alternative(const X& variant, const LeafPath& path, F& f) {
+  if (variant.valueless_by_exception()) return;
+  at_alternative(variant, [&](auto place) {
+    visit_arrays(AlternativesOf<X>::template get<decltype(place)::value>(variant), path, f);
+  });
+}
+
 template <class X, class F, std::size_t... I>
 void visit_fields(const X& tree, const LeafPath& path, F& f, std::index_sequence<I...>) {
   (visit_arrays(FieldsOf<X>::template get<I>(tree), field_path<X, I>(path), f), ...);
@@ -37,7 +46,7 @@ void visit_fields(const X& tree, const LeafPath& path, F& f, std::index_sequence
 }  // namespace detail
 
 /// Calls `f(array, path)` for each array leaf of the tree, in its order. Subtrees whose type holds no array are not
-/// walked, nor are structs whose fields cannot be found.
+/// walked, nor are structs whose fields cannot be found. Of a variant the tree that it holds is walked.
 template <class X, class F>
 void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
   if constexpr (!HasArrayLeaf<X>) {
@@ -57,6 +66,8 @@ void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
     if (tree.has_value()) visit_arrays(*tree, path, f);
   } else if constexpr (TupleNode<X>) {
     detail::visit_elements(tree, path, f, std::make_index_sequence<std::tuple_size_v<X>>{});
+  } else if constexpr (VariantNode<X>) {
+    detail::visit_alternative(tree, path, f);
   } else if constexpr (StructNode<X>) {
     detail::visit_fields(tree, path, f, std::make_index_sequence<FieldsOf<X>::size>{});
   }

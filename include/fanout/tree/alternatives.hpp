@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// Whether get_if() finds a T at this place of X. It is found by its argument, so <variant> need not be included.
+template <class X, std::size_t I, class T>
+concept MayHoldAt = requires(const X* x) {
+  { get_if<I>(x) } -> std::same_as<const T*>;
+};
+
+template <class X, class... T, std::size_t... I>
+constexpr bool may_hold_each(std::index_sequence<I...>) {
+  return (MayHoldAt<X, I, T> && ...);
+}
+
+}  // namespace detail
+
+/// What a variant may hold: for `std::variant` and what looks like it, a template of its alternatives that says when it
+/// holds none of them.
+///
+/// 1. `size`: how many there are;
+/// 2. `type<I>`: the I-th;
+/// 3. `get<I>(x)`: a reference to it, where `x` holds it.
+template <class X>
+struct AlternativesOf;
+
+template <template <class...> class Variant, class... T>
+  requires requires(const Variant<T...>& x) {
+    { x.valueless_by_exception() } -> std::same_as<bool>;
+    { x.index() } -> std::same_as<std::size_t>;
+    requires detail::may_hold_each<Variant<T...>, T...>(std::index_sequence_for<T...>());
+  }
+struct AlternativesOf<Variant<T...>> {
+  static constexpr std::size_t size = sizeof...(T);
+
+  template <std::size_t I>
+  using type = std::tuple_element_t<I, std::tuple<T...>>;
+
+  template <std::size_t I>
+  static constexpr const auto& get(const Variant<T...>& x) noexcept {
+    return *get_if<I>(&x);
+  }
+};
+
+/// A variant.
+template <class X>
+concept HasAlternatives = requires {
+  AlternativesOf<X>::size;
+};
+
+/// Calls `f(constant)` for the place of the alternative that the variant holds, and returns what it returns: one type
+/// for all. The variant holds one.
+template <HasAlternatives X, std::size_t I = 0, class F>
+constexpr decltype(auto) at_alternative(const X& variant, const F& f) {
+  if constexpr (I + 1 < AlternativesOf<X>::size) {
+    if (variant.index() != I) return at_alternative<X, I + 1>(variant, f);
+  }
+  return f(std::integral_constant<std::size_t, I>());
+}
+
+}  // namespace fanout::inline v0
