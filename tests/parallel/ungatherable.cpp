@@ -7,6 +7,8 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/parallel/gather.hpp>
@@ -21,6 +23,7 @@ using fanout::MeanOverShards;
 using fanout::Reduced;
 using fanout::SumOverShards;
 using fanout::Tensor;
+using fanout::detail::Alternative;
 using fanout::detail::CannotHold;
 using fanout::detail::EachValue;
 using fanout::detail::Element;
@@ -43,6 +46,9 @@ struct Outer {
 struct HoldsPlain {
   Tensor<int, 1> rows;
   Plain plain;
+};
+struct HoldsVariant {
+  std::variant<float> v;
 };
 struct Referring {
   const Tensor<int, 1>& rows;
@@ -72,6 +78,9 @@ TEST_CASE("what cannot be gathered is found with its type and its place") {
   static_assert(finds<std::array<Plain, 2>, Ungatherable<Plain, LeafAt<Element<0>>>>);
   static_assert(finds<Dict<Entry<KeyA, std::pair<int, Plain>>>, Ungatherable<Plain, LeafAt<KeyA, Element<1>>>>);
   static_assert(finds<std::map<int, std::vector<Plain>>, Ungatherable<Plain, LeafAt<EachValue, EachValue>>>);
+  static_assert(finds<std::variant<int, Plain>, Ungatherable<Plain, LeafAt<Alternative<1>>>>);
+  static_assert(finds<std::tuple<int, std::variant<int, std::pair<int, const char*>>>,
+                      Ungatherable<const char*, LeafAt<Element<1>, Alternative<1>, Element<1>>>>);
   static_assert(finds<std::optional<Plain>, Ungatherable<Plain, LeafAt<EachValue>>>);
   CHECK_FALSE(fanout::detail::can_be_gathered<found<Plain>>);
 }
@@ -84,6 +93,8 @@ TEST_CASE("the first of several is found") {
 
 TEST_CASE("what psum and pmean do not take is found below them") {
   static_assert(finds<Reduced<MeanOverShards, int>, Ungatherable<int, LeafAt<>>>);
+  static_assert(finds<Reduced<SumOverShards, std::variant<float, std::string>>,
+                      Ungatherable<std::string, LeafAt<Alternative<1>>>>);
   static_assert(finds<Reduced<SumOverShards, std::string>, Ungatherable<std::string, LeafAt<>>>);
   static_assert(
       finds<std::tuple<Reduced<SumOverShards, Dict<Entry<KeyA, bool>>>>, Ungatherable<bool, LeafAt<Element<0>, KeyA>>>);
@@ -96,6 +107,9 @@ TEST_CASE("in a struct the member is found, and what it would have to hold") {
   static_assert(finds<Outer, CannotHold<float, Tensor<float, 1>, LeafAt<InnerKey, Mean>>>);
   static_assert(finds<std::tuple<int, std::map<int, Inner>>,
                       CannotHold<float, Tensor<float, 1>, LeafAt<Element<1>, EachValue, Mean>>>);
+  static_assert(
+      finds<std::variant<std::monostate, Inner>, CannotHold<float, Tensor<float, 1>, LeafAt<Alternative<1>, Mean>>>);
+  static_assert(finds<HoldsVariant, CannotHold<std::variant<float>, std::variant<Tensor<float, 1>>, LeafAt<Key<'v'>>>>);
   static_assert(finds<HoldsPlain, Ungatherable<Plain, LeafAt<Key<'p', 'l', 'a', 'i', 'n'>>>>);
   static_assert(finds<Reduced<SumOverShards, Inner>, Ungatherable<const char*, LeafAt<Key<'t', 'e', 'x', 't'>>>>);
   static_assert(finds<Referring, CannotHold<const Tensor<int, 1>&, Tensor<int, 1>, LeafAt<Element<0>>>>);

@@ -7,6 +7,7 @@
 #include <fanout/parallel/concatenate.hpp>
 #include <fanout/parallel/gather_struct.hpp>
 #include <fanout/parallel/gather_tree.hpp>
+#include <fanout/parallel/gather_variant.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/per_shard.hpp>
 #include <fanout/parallel/reduced_member.hpp>

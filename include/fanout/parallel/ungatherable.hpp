@@ -10,6 +10,7 @@
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/reduced.hpp>
 #include <fanout/parallel/reduced_member.hpp>
+#include <fanout/tree/alternatives.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
@@ -24,6 +25,8 @@ namespace detail {
 template <std::size_t I>
 struct Element {};
 struct EachValue {};
+template <std::size_t I>
+struct Alternative {};
 template <class... Steps>
 struct LeafAt {};
 template <class Type, class Place>
@@ -83,6 +86,17 @@ template <class Rule, class X, class... Steps>
   requires((VectorNode<X> || OptionalNode<X>)&&!MapNode<X> && !ArrayLeaf<X> && !Gatherable<Rule, X>)
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::value_type, LeafAt<Steps..., EachValue>> {};
+
+template <class Rule, class X, class Place, class Indices>
+struct find_in_variant;
+template <class Rule, class X, class... Steps, std::size_t... I>
+struct find_in_variant<Rule, X, LeafAt<Steps...>, std::index_sequence<I...>>
+    : first_finding<find_ungatherable_t<Rule, typename AlternativesOf<X>::template type<I>,
+                                        LeafAt<Steps..., Alternative<I>>>...> {};
+template <class Rule, VariantNode X, class... Steps>
+  requires(!Gatherable<Rule, X>)
+struct find_ungatherable<Rule, X, LeafAt<Steps...>>
+    : find_in_variant<Rule, X, LeafAt<Steps...>, std::make_index_sequence<AlternativesOf<X>::size>> {};
 
 template <class Outer, class Rule, class T, class Place>
   requires(!Gatherable<Rule, T>)
