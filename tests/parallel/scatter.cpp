@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -183,6 +184,83 @@ TEST_CASE("vectors of trees and optionals are descended") {
   REQUIRE(of_some.has_value());
   CHECK(of_some->data() == &(*some)(3, 0));
   CHECK_FALSE(of_none.has_value());
+}
+
+TEST_CASE(
+    "of a variant the rows of the arrays in the alternative that it holds are handed in, and copies of the rest") {
+  using Variant = std::variant<std::string, Tensor<float, 2>, std::pair<int, std::vector<int>>, std::string>;
+  const auto x = numbered(5, 2);
+  const Variant text(std::in_place_index<0>, "text");
+  const Variant tensor(x);
+  const Variant pair(std::pair(7, std::vector<int>{0, 1, 2, 3, 4}));
+  const Variant last(std::in_place_index<3>, "last");
+  const auto [of_text, of_tensor, of_pair, of_last] = second_of(text, tensor, pair, last);
+  static_assert(
+      std::is_same_v<decltype(of_text), const std::variant<std::string, View<const float, 2>,
+                                                           std::pair<const int&, std::span<const int>>, std::string>>);
+  CHECK(std::get<0>(of_text) == "text");
+  REQUIRE(of_tensor.index() == 1);
+  CHECK(std::get<1>(of_tensor).data() == &std::get<1>(tensor)(3, 0));
+  CHECK(std::get<1>(of_tensor).extent(0) == 2);
+  REQUIRE(of_pair.index() == 2);
+  CHECK(&std::get<2>(of_pair).first == &std::get<2>(pair).first);
+  CHECK(std::get<2>(of_pair).second.data() == &std::get<2>(pair).second[3]);
+  REQUIRE(of_last.index() == 3);
+  CHECK(std::get<3>(of_last) == "last");
+  CHECK_FALSE(fanout::batch_rows(text).has_value());
+  CHECK(fanout::batch_rows(tensor, text) == std::size_t{5});
+  CHECK(fanout::batch_rows(last, pair) == std::size_t{5});
+}
+
+TEST_CASE("a variant without an array in any alternative goes to everyone by reference") {
+  const std::variant<int, std::string> variant("text");
+  const std::monostate nothing;
+  const auto [whole, same] = second_of(variant, nothing);
+  CHECK(&whole == &variant);
+  CHECK(&same == &nothing);
+}
+
+TEST_CASE("variants are descended inside other trees, and trees inside variants") {
+  using Variant = std::variant<std::monostate, View<const float, 2>>;
+  struct Holding {
+    Variant maybe;
+    int number;
+  };
+  const auto x = numbered(5, 2);
+  const std::vector<Variant> vector{x.view(), {}, x.view()};
+  const std::optional<Variant> some = x.view();
+  const std::variant<int, std::map<std::string, Variant>> map(std::map<std::string, Variant>{{"a", x.view()}});
+  const auto [of_vector, of_some, of_map, of_holding] = second_of(vector, some, map, Holding{x.view(), 7});
+  static_assert(std::is_same_v<decltype(of_vector), const std::vector<Variant>>);
+  static_assert(std::is_same_v<decltype(of_holding), const Holding>);
+  REQUIRE(of_vector.size() == 3);
+  CHECK(std::get<1>(of_vector[2]).data() == &x(3, 0));
+  CHECK(of_vector[1].index() == 0);
+  CHECK(std::get<1>(of_some.value()).data() == &x(3, 0));
+  CHECK(std::get<1>(std::get<1>(of_map).at("a")).data() == &x(3, 0));
+  CHECK(std::get<1>(of_holding.maybe).data() == &x(3, 0));
+  CHECK(of_holding.number == 7);
+}
+
+TEST_CASE("rows in an alternative that differ from other rows are refused with both places") {
+  const std::variant<int, std::pair<int, Tensor<float, 2>>> variant(std::pair(1, numbered(4, 2)));
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { fanout::batch_rows(numbered(5, 2), variant); }), "input[0]",
+             "input[1][1]", "5 and 4"));
+}
+
+TEST_CASE("a variant with arrays that holds no value is refused with its place") {
+  struct Thrower {
+    operator Tensor<float, 2>() const { throw 1; }
+  };
+  std::variant<int, Tensor<float, 2>, std::map<int, Tensor<float, 2>>> variant(std::map<int, Tensor<float, 2>>{});
+  CHECK_THROWS_AS(variant.emplace<1>(Thrower()), int);
+  REQUIRE(variant.valueless_by_exception());
+  CHECK(says(message_of<fanout::StructureMismatch>([&] { second_of(1, std::tie(variant)); }), "without a value",
+             "input[1][0]"));
+  fanout::ParallelModel model{[](View<const float, 2> x, const auto& v) { return x.extent(0) + v.index(); },
+                              fanout::host_devices(2)};
+  CHECK_THROWS_AS(model(numbered(5, 2), variant), fanout::StructureMismatch);
+  CHECK_THROWS_AS(model(numbered(1, 2), variant), fanout::StructureMismatch);
 }
 
 TEST_CASE("scalars, strings, enums and anything else go to everyone by const reference") {
