@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -106,6 +107,36 @@ TEST_CASE("vectors of trees are gathered tree by tree, and optionals if they are
     CHECK(values(*optional) == five);
   }
   CHECK_FALSE(std::get<2>(model(count_to(5), false)).has_value());
+}
+
+TEST_CASE("spans of trees are gathered to vectors, and what they show stays as it is") {
+  struct Model {
+    std::vector<Tensor<int, 1>> state{count_to(2), count_to(3)};
+    std::vector<std::pair<int, std::string>> pairs{{1, "a"}};
+    auto forward(View<const int, 1>) const {
+      return std::tuple{std::span(state), std::span<const std::pair<int, std::string>, 1>(pairs)};
+    }
+  };
+  for (int devices = 1; devices <= 2; ++devices) {
+    ParallelModel model{Model{}, host_devices(devices)};
+    for (int run = 0; run < 2; ++run) {
+      const auto [tensors, pairs] = model(count_to(5));
+      static_assert(std::is_same_v<decltype(tensors), const std::vector<Tensor<int, 1>>>);
+      static_assert(
+          std::is_same_v<decltype(pairs), const std::vector<std::pair<Tensor<int, 1>, std::vector<std::string>>>>);
+      REQUIRE(tensors.size() == 2);
+      CHECK(tensors[1].size() == 3 * static_cast<std::size_t>(devices));
+      CHECK(pairs.at(0).second == std::vector<std::string>(static_cast<std::size_t>(devices), "a"));
+    }
+  }
+}
+
+TEST_CASE("spans of trees of different lengths are refused") {
+  const std::vector<Tensor<int, 1>> state{count_to(2), count_to(3)};
+  ParallelModel model{
+      [&state](Context auto& ctx, View<const int, 1>) { return std::span(state).first(ctx.rank() == 0 ? 1 : 2); },
+      host_devices(2)};
+  CHECK(says(message_of<fanout::StructureMismatch>([&] { model(count_to(5)); }), "output", "1 trees", "found 2"));
 }
 
 TEST_CASE("empty containers are gathered to themselves") {

@@ -186,8 +186,23 @@ TEST_CASE("vectors of trees and optionals are descended") {
   CHECK_FALSE(of_none.has_value());
 }
 
-TEST_CASE(
-    "of a variant the rows of the arrays in the alternative that it holds are handed in, and copies of the rest") {
+TEST_CASE("spans of trees are descended, into vectors") {
+  const std::vector<Tensor<float, 2>> tensors{numbered(5, 2), numbered(5, 1)};
+  const std::array<std::vector<int>, 1> numbers{{{0, 1, 2, 3, 4}}};
+  const auto [views, spans] = second_of(std::span(tensors), std::span(numbers));
+  static_assert(std::is_same_v<decltype(views), const std::vector<View<const float, 2>>>);
+  static_assert(std::is_same_v<decltype(spans), const std::vector<std::span<const int>>>);
+  REQUIRE(views.size() == 2);
+  CHECK(views[1].data() == &tensors[1](3, 0));
+  REQUIRE(spans.size() == 1);
+  CHECK(spans[0].data() == &numbers[0][3]);
+  CHECK(fanout::batch_rows(std::span(tensors)) == std::size_t{5});
+  fanout::ParallelModel model{[](std::span<const View<const float, 2>> x) { return x[1].extent(0); },
+                              fanout::host_devices(2)};
+  CHECK(model(std::span(tensors)).size() == 2);
+}
+
+TEST_CASE("of a variant the rows of the alternative that it holds are handed in, and copies of the rest") {
   using Variant = std::variant<std::string, Tensor<float, 2>, std::pair<int, std::vector<int>>, std::string>;
   const auto x = numbered(5, 2);
   const Variant text(std::in_place_index<0>, "text");

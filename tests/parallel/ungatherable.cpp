@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -50,6 +51,9 @@ struct HoldsPlain {
 struct HoldsVariant {
   std::variant<float> v;
 };
+struct HoldsSpan {
+  std::span<Tensor<int, 1>> s;
+};
 struct Referring {
   const Tensor<int, 1>& rows;
 };
@@ -81,6 +85,7 @@ TEST_CASE("what cannot be gathered is found with its type and its place") {
   static_assert(finds<std::variant<int, Plain>, Ungatherable<Plain, LeafAt<Alternative<1>>>>);
   static_assert(finds<std::tuple<int, std::variant<int, std::pair<int, const char*>>>,
                       Ungatherable<const char*, LeafAt<Element<1>, Alternative<1>, Element<1>>>>);
+  static_assert(finds<std::span<const Plain>, Ungatherable<Plain, LeafAt<EachValue>>>);
   static_assert(finds<std::optional<Plain>, Ungatherable<Plain, LeafAt<EachValue>>>);
   CHECK_FALSE(fanout::detail::can_be_gathered<found<Plain>>);
 }
@@ -110,6 +115,8 @@ TEST_CASE("in a struct the member is found, and what it would have to hold") {
   static_assert(
       finds<std::variant<std::monostate, Inner>, CannotHold<float, Tensor<float, 1>, LeafAt<Alternative<1>, Mean>>>);
   static_assert(finds<HoldsVariant, CannotHold<std::variant<float>, std::variant<Tensor<float, 1>>, LeafAt<Key<'v'>>>>);
+  static_assert(finds<HoldsSpan, CannotHold<std::span<Tensor<int, 1>>, std::vector<Tensor<int, 1>>, LeafAt<Key<'s'>>>>,
+                "a span would show what is gone");
   static_assert(finds<HoldsPlain, Ungatherable<Plain, LeafAt<Key<'p', 'l', 'a', 'i', 'n'>>>>);
   static_assert(finds<Reduced<SumOverShards, Inner>, Ungatherable<const char*, LeafAt<Key<'t', 'e', 'x', 't'>>>>);
   static_assert(finds<Referring, CannotHold<const Tensor<int, 1>&, Tensor<int, 1>, LeafAt<Element<0>>>>);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -65,19 +66,20 @@ using fanout::HasArrayLeaf;
 using fanout::MapNode;
 using fanout::OptionalNode;
 using fanout::Scalar;
+using fanout::SpanNode;
 using fanout::StringNode;
 using fanout::StructNode;
 using fanout::TupleNode;
 using fanout::VariantNode;
 using fanout::VectorNode;
 
-enum class Kind { none, array, scalar, string, dict, map, vector, optional, tuple, variant, structure };
+enum class Kind { none, array, scalar, string, dict, map, vector, span, optional, tuple, variant, structure };
 
 /// The first kind that a type fits, and that it fits no other.
 template <class X>
 constexpr Kind kind() {
   constexpr int fits = fanout::ArrayLeaf<X> + Scalar<X> + StringNode<X> + DictNode<X> + MapNode<X> + VectorNode<X> +
-                       OptionalNode<X> + TupleNode<X> + VariantNode<X> + StructNode<X>;
+                       SpanNode<X> + OptionalNode<X> + TupleNode<X> + VariantNode<X> + StructNode<X>;
   static_assert(fits <= 1, "more than one kind of node");
   return fanout::ArrayLeaf<X> ? Kind::array
          : Scalar<X>          ? Kind::scalar
@@ -85,6 +87,7 @@ constexpr Kind kind() {
          : DictNode<X>        ? Kind::dict
          : MapNode<X>         ? Kind::map
          : VectorNode<X>      ? Kind::vector
+         : SpanNode<X>        ? Kind::span
          : OptionalNode<X>    ? Kind::optional
          : TupleNode<X>       ? Kind::tuple
          : VariantNode<X>     ? Kind::variant
@@ -140,6 +143,10 @@ static_assert(kind<std::vector<std::unique_ptr<int>>>() == Kind::vector, "also w
 static_assert(kind<std::deque<Column>>() == Kind::vector);
 static_assert(kind<std::list<Column>>() == Kind::none, "a list has no index");
 
+static_assert(kind<std::span<Column>>() == Kind::span);
+static_assert(kind<std::span<const Column, 3>>() == Kind::span);
+static_assert(kind<std::shared_ptr<Column>>() == Kind::none);
+
 static_assert(kind<std::optional<int>>() == Kind::optional);
 static_assert(kind<std::optional<std::string>>() == Kind::optional);
 static_assert(kind<std::optional<std::optional<Column>>>() == Kind::optional);
@@ -168,6 +175,7 @@ static_assert(kind<decltype([] {})>() == Kind::none);
 static_assert(HasArrayLeaf<Column>);
 static_assert(HasArrayLeaf<Columns>);
 static_assert(HasArrayLeaf<std::vector<Column>>);
+static_assert(HasArrayLeaf<std::span<const Column>>);
 static_assert(HasArrayLeaf<std::deque<std::vector<Column>>>);
 static_assert(HasArrayLeaf<std::map<std::string, Column>>);
 static_assert(HasArrayLeaf<std::optional<Column>>);
@@ -185,6 +193,7 @@ static_assert(!HasArrayLeaf<std::string>);
 static_assert(!HasArrayLeaf<Values>);
 static_assert(!HasArrayLeaf<fanout::Dict<>>);
 static_assert(!HasArrayLeaf<std::vector<std::string>>);
+static_assert(!HasArrayLeaf<std::span<const std::string>>);
 static_assert(!HasArrayLeaf<std::map<std::string, int>>);
 static_assert(!HasArrayLeaf<std::tuple<>>);
 static_assert(!HasArrayLeaf<std::tuple<int, std::optional<int>>>);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -85,6 +86,8 @@ TEST_CASE("the arrays of each kind of node are visited in order with their paths
   CHECK(arrays_of(std::array{Column{1}, Column{2}}) == Found{"tree[0]=1", "tree[1]=2"});
   CHECK(arrays_of(std::vector{Column{1}, Column{2}}) == Found{"tree[0]=1", "tree[1]=2"});
   CHECK(arrays_of(std::vector<Column>()) == Found{});
+  const std::array two{Column{1}, Column{2}};
+  CHECK(arrays_of(std::span<const Column>(two)) == Found{"tree[0]=1", "tree[1]=2"});
   CHECK(arrays_of(std::optional(Column{1})) == Found{"tree=1"});
   CHECK(arrays_of(std::optional<Column>()) == Found{});
   CHECK(arrays_of(fanout::dict("b"_k = Column{1}, "n"_k = 5, "a"_k = Column{2})) == Found{"tree.b=1", "tree.a=2"});

@@ -124,7 +124,7 @@ template <class Allocator>  // no array, since nothing can point to its elements
 struct Gathering<Concatenate, std::vector<bool, Allocator>> : ConcatenateElements<std::vector<bool, Allocator>, bool> {
 };
 template <class T, std::size_t N>
-  requires ArrayElement<std::remove_cv_t<T>>
+  requires ArrayLeaf<std::span<T, N>>
 struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {
 };
 

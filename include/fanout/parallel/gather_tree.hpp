@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -108,11 +109,10 @@ struct Gathering<Rule, X> {
   }
 };
 
-template <class Rule, VectorNode X>
-  requires(!ArrayLeaf<X> && Gatherable<Rule, typename X::value_type>)
-struct Gathering<Rule, X> {
-  using T = typename X::value_type;
-  using type = rebind_element_t<X, gathered_under_t<Rule, T>>;
+/// Rows of trees of type Element, which are const or a reference where they are not to be moved from, into a Result.
+template <class Rule, class X, class Element, class Result>
+struct GatheringRow {
+  using type = Result;
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
@@ -124,15 +124,25 @@ struct Gathering<Rule, X> {
     type result;
     if constexpr (requires { result.reserve(std::size_t{}); }) result.reserve(pieces[0].size());
     for (std::size_t k = 0; k < pieces[0].size(); ++k) {
-      result.push_back(
-          gather_inside<Rule, T>(pieces, place, LeafPath(path, k), [k](const X& x) -> const T& { return x[k]; }));
+      result.push_back(gather_inside<Rule, Element>(
+          pieces, place, LeafPath(path, k), [k](const X& x) -> const auto& { return x[k]; }));
     }
     return result;
   }
 };
 
+template <class Rule, VectorNode X>
+  requires(!ArrayLeaf<X> && Gatherable<Rule, typename X::value_type>)
+struct Gathering<Rule, X> : GatheringRow<Rule, X, typename X::value_type,
+                                         rebind_element_t<X, gathered_under_t<Rule, typename X::value_type>>> {};
+
+template <class Rule, SpanNode X>
+  requires(!VectorNode<X> && Gatherable<Rule, typename X::value_type>)
+struct Gathering<Rule, X> : GatheringRow<Rule, X, const typename X::value_type&,
+                                         std::vector<gathered_under_t<Rule, typename X::value_type>>> {};
+
 template <class Rule, OptionalNode X>
-  requires(!VectorNode<X> && !MapNode<X> && Gatherable<Rule, typename X::value_type>)
+  requires(!VectorNode<X> && !SpanNode<X> && !MapNode<X> && Gatherable<Rule, typename X::value_type>)
 struct Gathering<Rule, X> {
   using T = typename X::value_type;
   using type = rebind_element_t<X, gathered_under_t<Rule, T>>;

@@ -93,7 +93,9 @@ concept SplitMap = MapNode<X> && HasArrayLeaf<X> && !SplitDict<X>;
 template <class X>
 concept SplitVector = VectorNode<X> && HasArrayLeaf<X> && !SplitMap<X>;
 template <class X>
-concept SplitOptional = OptionalNode<X> && HasArrayLeaf<X> && !SplitVector<X> && !SplitMap<X>;
+concept SplitSpan = SpanNode<X> && HasArrayLeaf<X> && !SplitVector<X> && !SplitMap<X>;
+template <class X>
+concept SplitOptional = OptionalNode<X> && HasArrayLeaf<X> && !SplitVector<X> && !SplitSpan<X> && !SplitMap<X>;
 template <class X>
 concept SplitTuple = TupleNode<X> &&(HasArrayLeaf<X> || has_broadcast<X>);
 template <class X>
@@ -146,10 +148,11 @@ struct Splitting<X> {
   }
 };
 
-template <SplitVector X>
-struct Splitting<X> {
+/// Rows of trees, into rows of pieces.
+template <class X, class Result>
+struct SplittingRow {
   using T = typename X::value_type;
-  using piece_type = rebind_element_t<X, piece_t<T>>;
+  using piece_type = Result;
   static piece_type piece(const X& x, RowRange rows, const MemorySpace& space, const LeafPath& path) {
     piece_type pieces;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -158,6 +161,11 @@ struct Splitting<X> {
     return pieces;
   }
 };
+
+template <SplitVector X>
+struct Splitting<X> : SplittingRow<X, rebind_element_t<X, piece_t<typename X::value_type>>> {};
+template <SplitSpan X>
+struct Splitting<X> : SplittingRow<X, std::vector<piece_t<typename X::value_type>>> {};
 
 template <SplitOptional X>
 struct Splitting<X> {
@@ -208,10 +216,17 @@ struct Splitting<X> {
   }
 };
 
+/// Whether a value of type X shows trees by a span, which would take the vector of their pieces, and show what is gone.
+template <class X>
+inline constexpr bool shows_trees = SplitSpan<X>;
+template <template <class...> class C, class... T>
+inline constexpr bool shows_trees<C<T...>> = (shows_trees<std::remove_cvref_t<T>> || ...);
+
 /// Whether a field that is declared as a Field can hold what a shard is handed of it. A reference can refer to what every
 /// shard is handed whole, but not to rows, which would be gone.
 template <class Field>
-inline constexpr bool holds_piece = std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Field>>;
+inline constexpr bool holds_piece =
+    std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Field>> && !shows_trees<std::remove_cv_t<Field>>;
 template <class Field>
   requires std::is_reference_v<Field>
 inline constexpr bool holds_piece<Field> = !HasArrayLeaf<std::remove_cvref_t<Field>>;

@@ -83,7 +83,7 @@ template <class Rule, MapNode X, class... Steps>
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::mapped_type, LeafAt<Steps..., EachValue>> {};
 template <class Rule, class X, class... Steps>
-  requires((VectorNode<X> || OptionalNode<X>)&&!MapNode<X> && !ArrayLeaf<X> && !Gatherable<Rule, X>)
+  requires((VectorNode<X> || SpanNode<X> || OptionalNode<X>)&&!MapNode<X> && !ArrayLeaf<X> && !Gatherable<Rule, X>)
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::value_type, LeafAt<Steps..., EachValue>> {};
 

@@ -16,8 +16,8 @@
 namespace fanout::inline v0 {
 
 // What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be
-// included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, optional, tuple,
-// variant, struct.
+// included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, span, optional,
+// tuple, variant, struct.
 
 namespace detail {
 
@@ -55,6 +55,14 @@ concept VectorNode = !ArrayLeaf<X> && !StringNode<X> && requires(X & vector, typ
   { vector.size() } -> std::convertible_to<std::size_t>;
 };
 
+/// A row of trees that belong to someone else.
+template <class X>
+concept SpanNode = !ArrayLeaf<X> && requires(const X& span) {
+  { span.data() } -> std::same_as<typename X::element_type*>;
+  {span.subspan(std::size_t{0})};
+  { span.size() } -> std::convertible_to<std::size_t>;
+};
+
 /// One tree or none.
 template <class X>
 concept OptionalNode = !ArrayLeaf<X> && requires(const X& optional) {
@@ -83,7 +91,7 @@ namespace detail {
 template <class X>
 concept StructLike =
     std::is_class_v<X> && !wraps_tree<X> && !ArrayLeaf<X> && !Scalar<X> && !StringNode<X> && !DictNode<X> &&
-    !MapNode<X> && !VectorNode<X> && !OptionalNode<X> && !TupleNode<X> && !VariantNode<X>;
+    !MapNode<X> && !VectorNode<X> && !SpanNode<X> && !OptionalNode<X> && !TupleNode<X> && !VariantNode<X>;
 
 }  // namespace detail
 
@@ -136,7 +144,7 @@ constexpr bool has_array_leaf() {
     return any_entry_has_array_leaf<Around...>(static_cast<const X*>(nullptr));
   } else if constexpr (MapNode<X>) {
     return has_array_leaf<typename X::mapped_type, Around...>();
-  } else if constexpr (VectorNode<X> || OptionalNode<X>) {
+  } else if constexpr (VectorNode<X> || SpanNode<X> || OptionalNode<X>) {
     return has_array_leaf<typename X::value_type, Around...>();
   } else if constexpr (TupleNode<X>) {
     return any_element_has_array_leaf<X, Around...>(std::make_index_sequence<std::tuple_size_v<X>>{});

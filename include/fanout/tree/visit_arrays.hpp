@@ -60,7 +60,7 @@ void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
     for (const auto& entry : tree) {
       visit_arrays(entry.second, LeafPath::at_key(path, key_text(entry.first, position++)), f);
     }
-  } else if constexpr (VectorNode<X>) {
+  } else if constexpr (VectorNode<X> || SpanNode<X>) {
     for (std::size_t i = 0; i < tree.size(); ++i) visit_arrays(tree[i], LeafPath(path, i), f);
   } else if constexpr (OptionalNode<X>) {
     if (tree.has_value()) visit_arrays(*tree, path, f);
