@@ -3,11 +3,9 @@
 // What must hold for every shape, every split and every number of devices, tried on random ones.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
@@ -15,40 +13,22 @@
 
 #include <fanout/fanout.hpp>
 
+#include "support/random_split.hpp"
+
 using fanout::Context;
 using fanout::host_devices;
 using fanout::Options;
 using fanout::ParallelModel;
-using fanout::Plan;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::below;
+using fanout_test::Random;
+using fanout_test::RandomSplit;
 
 namespace {
 
-using Random = std::mt19937;
-using Host = fanout::DeviceSet<fanout::HostDevice>;
-
 constexpr std::uint32_t first_seed = 20240607;
 constexpr int cases_per_device_count = 300;
-
-std::size_t below(Random& random, std::size_t end) { return random() % end; }
-
-/// Any valid plan: any number of shards, empty ones too, on any devices, more than one to a device.
-struct RandomSplit {
-  std::uint32_t seed;
-
-  Plan operator()(std::size_t rows, std::size_t devices) const {
-    Random random(seed + static_cast<std::uint32_t>(rows));
-    std::vector<std::size_t> cuts{0, rows};
-    for (std::size_t i = below(random, 12); i > 0; --i) cuts.push_back(below(random, rows + 1));
-    std::sort(cuts.begin(), cuts.end());
-    Plan plan;
-    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-      plan.add({.rows = {cuts[i], cuts[i + 1]}, .device = below(random, devices)});
-    }
-    return plan;
-  }
-};
 
 /// Random bits, which as floats hold infinities and NaNs of all kinds.
 Tensor<float, 3> bits(Random& random, std::size_t rows) {

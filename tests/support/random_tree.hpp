@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fanout/memory/extents.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/vector_leaf.hpp>
+#include <fanout/tree/dict.hpp>
+#include <fanout/tree/key.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+#include <fanout/tree/rebind.hpp>
+
+#include "support/random_split.hpp"
+
+namespace fanout_test {
+
+/// A struct of two trees.
+template <class A, class B>
+struct Both {
+  A first_tree;
+  B second_tree;
+};
+
+template <class A, class B>
+using DictOf = fanout::Dict<fanout::Entry<fanout::Key<'a'>, A>, fanout::Entry<fanout::Key<'b'>, B>>;
+
+constexpr std::uint32_t mixed(std::uint32_t seed, std::uint32_t salt) {
+  std::uint64_t x = (seed + 1) * 0x9E3779B97F4A7C15ULL + salt * 0xBF58476D1CE4E5B9ULL;
+  x ^= x >> 31;
+  return static_cast<std::uint32_t>((x * 0x94D049BB133111EBULL) >> 32);
+}
+
+/// Some type of tree, whose leaves own their arrays, that is as deep as this.
+template <std::uint32_t Seed, std::uint32_t Depth>
+constexpr auto some_tree() {
+  constexpr std::uint32_t choice = mixed(Seed, Depth);
+  if constexpr (Depth == 0) {
+    return std::tuple_element_t<
+        choice % 5,
+        std::tuple<std::type_identity<fanout::Tensor<float, 1>>, std::type_identity<fanout::Tensor<float, 3>>,
+                   std::type_identity<fanout::Tensor<std::uint16_t, 2>>, std::type_identity<std::vector<float>>,
+                   std::type_identity<std::vector<std::string>>>>();
+  } else {
+    using A = typename decltype(some_tree<mixed(Seed, 100), Depth - 1>())::type;
+    using B = typename decltype(some_tree<mixed(Seed, 200), choice / 16 % Depth>())::type;
+    if constexpr (choice % 10 == 0) {
+      return std::type_identity<std::tuple<B, A, B>>();
+    } else if constexpr (choice % 10 == 1) {
+      return std::type_identity<std::pair<A, B>>();
+    } else if constexpr (choice % 10 == 2) {
+      return std::type_identity<std::array<A, 2>>();
+    } else if constexpr (choice % 10 == 3) {
+      return std::type_identity<DictOf<A, B>>();
+    } else if constexpr (choice % 10 == 4) {
+      return std::type_identity<std::vector<A>>();
+    } else if constexpr (choice % 10 == 5) {
+      return std::type_identity<std::map<std::string, A>>();
+    } else if constexpr (choice % 10 == 6) {
+      return std::type_identity<std::unordered_map<int, A>>();
+    } else if constexpr (choice % 10 == 7) {
+      return std::type_identity<std::optional<A>>();
+    } else if constexpr (choice % 10 == 8) {
+      return std::type_identity<std::variant<std::monostate, B, A>>();
+    } else {
+      return std::type_identity<Both<A, B>>();
+    }
+  }
+}
+template <std::uint32_t Seed, std::uint32_t Depth>
+using SomeTree = typename decltype(some_tree<Seed, Depth>())::type;
+
+template <class X>
+inline constexpr bool is_both = false;
+template <class A, class B>
+inline constexpr bool is_both<Both<A, B>> = true;
+
+template <class X, class F>
+auto map_arrays(const X& tree, const F& f);
+
+template <class X, class F>
+using mapped_t = decltype(map_arrays(std::declval<const X&>(), std::declval<const F&>()));
+
+/// The tree with `f(array)` in the place of each array, asked in order.
+template <class X, class F>
+auto map_arrays(const X& tree, const F& f) {
+  if constexpr (fanout::ArrayLeaf<X>) {
+    return f(tree);
+  } else if constexpr (std::is_same_v<X, std::monostate>) {
+    return tree;
+  } else if constexpr (is_both<X>) {
+    return Both<mapped_t<decltype(tree.first_tree), F>, mapped_t<decltype(tree.second_tree), F>>{
+        map_arrays(tree.first_tree, f), map_arrays(tree.second_tree, f)};
+  } else if constexpr (fanout::DictNode<X>) {
+    return [&]<class... K, class... T>(const fanout::Dict<fanout::Entry<K, T>...>&) {
+      return fanout::Dict<fanout::Entry<K, mapped_t<T, F>>...>{
+          std::tuple<mapped_t<T, F>...>{map_arrays(tree[K{}], f)...}};
+    }(tree);
+  } else if constexpr (fanout::MapNode<X>) {
+    fanout::rebind_map_t<X, mapped_t<typename X::mapped_type, F>> mapped;
+    for (const auto& [key, value] : tree) mapped.emplace(key, map_arrays(value, f));
+    return mapped;
+  } else if constexpr (fanout::VectorNode<X>) {
+    fanout::rebind_element_t<X, mapped_t<typename X::value_type, F>> mapped;
+    for (const auto& value : tree) mapped.push_back(map_arrays(value, f));
+    return mapped;
+  } else if constexpr (fanout::OptionalNode<X>) {
+    fanout::rebind_element_t<X, mapped_t<typename X::value_type, F>> mapped;
+    if (tree.has_value()) mapped.emplace(map_arrays(*tree, f));
+    return mapped;
+  } else if constexpr (fanout::VariantNode<X>) {
+    using Mapped = std::variant<std::monostate, mapped_t<std::variant_alternative_t<1, X>, F>,
+                                mapped_t<std::variant_alternative_t<2, X>, F>>;
+    if (tree.index() == 1) return Mapped(std::in_place_index<1>, map_arrays(std::get<1>(tree), f));
+    if (tree.index() == 2) return Mapped(std::in_place_index<2>, map_arrays(std::get<2>(tree), f));
+    return Mapped();
+  } else {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return fanout::rebind_tuple_t<X, mapped_t<std::tuple_element_t<I, X>, F>...>{map_arrays(std::get<I>(tree), f)...};
+    }
+    (std::make_index_sequence<std::tuple_size_v<X>>());
+  }
+}
+
+/// Puts random values, with as many rows in each array, in a tree that was default constructed.
+template <class X>
+void fill(X& tree, Random& random, std::size_t rows) {
+  if constexpr (requires { tree.extents(); }) {
+    tree = [&]<class T, std::size_t R>(const fanout::Tensor<T, R>&) {
+      fanout::Extents<R> extents;
+      for (std::size_t axis = 0; axis < R; ++axis) extents.values[axis] = axis == 0 ? rows : below(random, 4);
+      return fanout::Tensor<T, R>::uninitialized(extents, {});
+    }(tree);
+    for (auto& x : tree) x = static_cast<std::remove_reference_t<decltype(x)>>(1 + below(random, 10000));
+  } else if constexpr (std::is_same_v<X, std::vector<float>>) {
+    tree.clear();  // a map may fill it twice
+    for (std::size_t i = 0; i < rows; ++i) tree.push_back(static_cast<float>(1 + below(random, 10000)));
+  } else if constexpr (std::is_same_v<X, std::vector<std::string>>) {
+    tree.clear();
+    for (std::size_t i = 0; i < rows; ++i) tree.push_back(std::string(below(random, 30), 'x') + std::to_string(i));
+  } else if constexpr (is_both<X>) {
+    fill(tree.first_tree, random, rows);
+    fill(tree.second_tree, random, rows);
+  } else if constexpr (fanout::DictNode<X>) {
+    std::apply([&](auto&... values) { (fill(values, random, rows), ...); }, tree.values);
+  } else if constexpr (fanout::MapNode<X>) {
+    for (std::size_t i = below(random, 4); i > 0; --i) {
+      if constexpr (std::is_same_v<typename X::key_type, int>) {
+        fill(tree[static_cast<int>(below(random, 100)) - 50], random, rows);
+      } else {
+        fill(tree["key" + std::to_string(below(random, 100))], random, rows);
+      }
+    }
+  } else if constexpr (fanout::VectorNode<X>) {
+    tree.resize(below(random, 4));
+    for (auto& value : tree) fill(value, random, rows);
+  } else if constexpr (fanout::OptionalNode<X>) {
+    if (below(random, 4) != 0) fill(tree.emplace(), random, rows);
+  } else if constexpr (fanout::VariantNode<X>) {
+    const std::size_t which = below(random, 5);
+    if (which == 1 || which == 2) fill(tree.template emplace<1>(), random, rows);
+    if (which >= 3) fill(tree.template emplace<2>(), random, rows);
+  } else {
+    std::apply([&](auto&... values) { (fill(values, random, rows), ...); }, tree);
+  }
+}
+
+}  // namespace fanout_test
