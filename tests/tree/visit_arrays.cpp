@@ -116,7 +116,7 @@ TEST_CASE("of a variant the arrays of the tree that it holds are visited, at its
 }
 
 TEST_CASE("in a variant without a value nothing is visited") {
-  std::variant<Column, ThrowsWhenMade> variant;
+  std::variant<Column, ThrowsWhenMade, std::pair<int, Column>> variant;
   CHECK_THROWS(variant.emplace<1>(3));
   REQUIRE(variant.valueless_by_exception());
   CHECK(arrays_of(variant) == Found{});
