@@ -20,8 +20,11 @@ using fanout::Context;
 using fanout::dict;
 using fanout::host_devices;
 using fanout::ParallelModel;
+using fanout::pmax;
 using fanout::pmean;
+using fanout::pmin;
 using fanout::psum;
+using fanout::reduce;
 using fanout::Tensor;
 using fanout::View;
 using fanout_test::message_of;
@@ -177,6 +180,67 @@ TEST_CASE("a shard without rows has no weight in pmean, also where its own mean 
   CHECK(tensor[0] == 2);
 }
 
+TEST_CASE("pmax and pmin take the greatest and the least over the shards, element by element") {
+  ParallelModel model{[](Context auto& ctx, View<const double, 1> x) {
+                        const int rank = static_cast<int>(ctx.rank());
+                        auto output = fanout::output<double>(ctx);
+                        for (std::size_t i = 0; i < x.extent(0); ++i) output[i] = -x[i];
+                        Tensor<float, 2> tensor(1, 2);
+                        tensor(0, rank % 2 == 0 ? 0 : 1) = 5.0F + static_cast<float>(rank);
+                        return dict("last"_k = pmax(x[x.extent(0) - 1]), "first"_k = pmin(x[0]),
+                                    "output"_k = pmax(output), "tensor"_k = pmin(tensor),
+                                    "tree"_k = pmax(std::tuple{rank, std::vector{-rank, rank}}));
+                      },
+                      host_devices(3)};
+  const auto result = model(count_to(6));
+  static_assert(std::is_same_v<decltype(result["tree"_k]), const std::tuple<int, std::vector<int>>&>);
+  CHECK(result["last"_k] == 5);
+  CHECK(result["first"_k] == 0);
+  CHECK(result["output"_k][0] == 0);
+  CHECK(result["output"_k][1] == -1);
+  CHECK(result["tensor"_k](0, 0) == 0);
+  CHECK(result["tensor"_k](0, 1) == 0);
+  CHECK(result["tree"_k] == std::tuple{2, std::vector{0, 2}});
+}
+
+TEST_CASE("with one shard pmax, pmin and reduce give what it returned, also with more devices than rows") {
+  ParallelModel model{[](View<const double, 1> x) {
+                        return std::tuple{pmax(x[0]), pmin(x[0]), reduce(x[0], [](auto a, auto b) { return a * b; })};
+                      },
+                      host_devices(4)};
+  CHECK(model(Tensor<double, 1>(1)) == std::tuple{0.0, 0.0, 0.0});
+  const auto of_two = model(count_to(2));
+  CHECK(of_two == std::tuple{1.0, 0.0, 0.0});
+}
+
+TEST_CASE("a function of the user's own combines numbers, arrays and trees in row order") {
+  ParallelModel model{[](Context auto& ctx, View<const double, 1> x) {
+                        const int digit = static_cast<int>(ctx.rank()) + 1;
+                        return std::tuple{reduce(digit, [](int a, int b) { return 10 * a + b; }),
+                                          reduce(Tensor<double, 1>(x), [](auto a, auto b) { return a + 2 * b; }),
+                                          reduce(std::pair{digit > 1, std::vector{digit}},
+                                                 [](auto a, auto b) { return static_cast<decltype(a)>(a || b); })};
+                      },
+                      host_devices(3)};
+  const auto [digits, tensor, tree] = model(count_to(6));
+  static_assert(std::is_same_v<decltype(digits), const int>);
+  CHECK(digits == 123);
+  CHECK(tensor[0] == 0 + 2 * 2 + 2 * 4);
+  CHECK(tensor[1] == 1 + 2 * 3 + 2 * 5);
+  CHECK(tree == std::pair{true, std::vector{1}});
+}
+
+TEST_CASE("a shard without rows counts in sums alone, and all count where none has rows") {
+  ParallelModel model{[](Context auto& ctx, View<const double, 1>) {
+                        const int rank = static_cast<int>(ctx.rank());
+                        return std::tuple{psum(1), pmax(-rank), pmin(rank), pmin(std::vector{rank}),
+                                          reduce(rank, [](int a, int b) { return 10 * a + b; })};
+                      },
+                      host_devices(2), fanout::Options{.split = AllOnSecond{}}};
+  CHECK(model(count_to(5)) == std::tuple{2, -1, 1, std::vector{1}, 1});
+  CHECK(model(Tensor<double, 1>(0)) == std::tuple{2, 0, 0, std::vector{0}, 1});
+}
+
 TEST_CASE("sums are added in row order and bitwise the same in every run") {
   ParallelModel model{[](View<const double, 1> x) { return psum(1.0 / (1.0 + 3.0 * x[0])); }, host_devices(4)};
   const auto x = count_to(4);
@@ -200,4 +264,11 @@ TEST_CASE("arrays and vectors that cannot be combined are refused with place, sh
   CHECK(says(message_of<fanout::ShapeMismatch>([&] { vectors(count_to(5), true); }), "output", "3 elements", "found 2",
              "pmean"));
   CHECK(vectors(count_to(5), false) == std::vector{1.0, 1.0});
+
+  ParallelModel by_rows{[](View<const double, 1> x) {
+                          return std::tuple{1, reduce(Tensor<double, 1>(x), [](double a, double b) { return a - b; })};
+                        },
+                        host_devices(2)};
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { by_rows(count_to(5)); }), "output[1]", "[3]", "[2]",
+             "reduce needs arrays of the same extents"));
 }

@@ -23,3 +23,16 @@ TEST_CASE("a shard's share is that of its rows, and equal without rows") {
   const fanout::Plan empty{{.rows = {0, 0}, .device = 0}, {.rows = {0, 0}, .device = 1}};
   CHECK(fanout::GatherPlace{empty, devices, {}}.share(1) == 0.5);
 }
+
+TEST_CASE("a shard without rows counts only where none has rows") {
+  const fanout::Plan plan{{.rows = {0, 0}, .device = 0}, {.rows = {0, 3}, .device = 1}, {.rows = {3, 3}, .device = 0}};
+  const fanout::GatherPlace place{plan, devices, {}};
+  CHECK_FALSE(place.counts(0));
+  CHECK(place.counts(1));
+  CHECK_FALSE(place.counts(2));
+  CHECK(place.first() == 1);
+  const fanout::Plan empty{{.rows = {0, 0}, .device = 0}, {.rows = {0, 0}, .device = 1}};
+  const fanout::GatherPlace nowhere{empty, devices, {}};
+  CHECK(nowhere.counts(1));
+  CHECK(nowhere.first() == 0);
+}

@@ -9,22 +9,34 @@
 
 #include <fanout/memory/output.hpp>
 #include <fanout/memory/tensor.hpp>
+#include <fanout/memory/vector_leaf.hpp>
 #include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/reduced.hpp>
+#include <fanout/parallel/reduction.hpp>
 #include <fanout/tree/leaf.hpp>
 
 namespace fanout::inline v0 {
 
-// Leaves, combined over the shards by psum() and pmean().
+// Leaves, combined over the shards by psum() and its kin.
 
 namespace detail {
 
-/// A rule that combines the shards' numbers: SumOverShards and what looks like it.
+/// A rule that combines the shards' numbers, of which T is one.
 template <class Rule, class T>
 concept Combines = requires {
   Rule::name;
 }
 &&Rule::template takes<T>;
+
+/// Calls `begin(i, share)` for the first shard i that counts under the rule, and `add(i, share)` for the others, in row
+/// order.
+template <class Rule, class Begin, class Add>
+void fold_shards(const GatherPlace& place, const Begin& begin, const Add& add) {
+  const std::size_t first = Rule::counts_empty ? 0 : place.first();
+  begin(first, place.share(first));
+  for (std::size_t i = first + 1; i < place.plan.size(); ++i) {
+    if (Rule::counts_empty || place.counts(i)) add(i, place.share(i));
+  }
+}
 
 template <class Rule, class X>
   requires(Scalar<X>&& Combines<Rule, X>)
@@ -32,8 +44,10 @@ struct Gathering<Rule, X> {
   using type = X;
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
-    X result = Rule::template first<X>(pieces[0], place.share(0));
-    for (std::size_t i = 1; i < pieces.size(); ++i) result = Rule::template next<X>(result, pieces[i], place.share(i));
+    X result{};
+    fold_shards<Rule>(
+        place, [&](std::size_t i, double share) { result = Rule::template first<X>(pieces[i], share); },
+        [&](std::size_t i, double share) { result = Rule::template next<X>(result, pieces[i], share); });
     return result;
   }
 };
@@ -41,15 +55,16 @@ struct Gathering<Rule, X> {
 /// Combines the pieces, which show `size` numbers each, into the first `size` of `result`.
 template <class Rule, class T, class X>
 void combine_into(T* result, std::size_t size, const Pieces<X>& pieces, const GatherPlace& place) {
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const double share = place.share(i);
-    const T* const from = pieces[i].data();
-    if (i == 0) {
-      for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template first<T>(from[k], share);
-    } else {
-      for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template next<T>(result[k], from[k], share);
-    }
-  }
+  fold_shards<Rule>(
+      place,
+      [&](std::size_t i, double share) {
+        const T* const from = pieces[i].data();
+        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template first<T>(from[k], share);
+      },
+      [&](std::size_t i, double share) {
+        const T* const from = pieces[i].data();
+        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template next<T>(result[k], from[k], share);
+      });
 }
 
 template <class Rule, class X, class T, std::size_t R>
@@ -98,23 +113,11 @@ struct CombineElements {
   }
 };
 
-template <Scalar T, class Allocator, Combines<T> Rule>
+template <ArrayElement T, class Allocator, Combines<T> Rule>
 struct Gathering<Rule, std::vector<T, Allocator>> : CombineElements<Rule, std::vector<T, Allocator>, T> {};
 template <class T, std::size_t N, class Rule>
   requires Combines<Rule, std::remove_cv_t<T>>
 struct Gathering<Rule, std::span<T, N>> : CombineElements<Rule, std::span<T, N>, std::remove_cv_t<T>> {
-};
-
-/// psum() and pmean() choose the rule for all that is below them.
-template <class Outer, class Rule, class X>
-  requires Gatherable<Rule, X>
-struct Gathering<Outer, Reduced<Rule, X>> {
-  using type = gathered_under_t<Rule, X>;
-
-  static type gather(Pieces<Reduced<Rule, X>>& pieces, const GatherPlace& place, const LeafPath& path) {
-    Pieces<X> values(pieces, pieces.owned(), [](const auto& x) -> const X& { return x.value; });
-    return Gathering<Rule, X>::gather(values, place, path);
-  }
 };
 
 }  // namespace detail

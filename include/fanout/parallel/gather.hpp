@@ -38,17 +38,20 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
   using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
   static_assert(
       detail::can_be_gathered<finding>,
-      "fanout: forward returns something that cannot be gathered (its type and place stand in this diagnostic); "
-      "return tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a "
-      "class "
-      "with private members, base classes, constructors, C arrays or more than 32 members lists its fields "
-      "(tree/fields.hpp); psum takes numbers, pmean floating and complex ones");
+      "fanout: forward returns something that cannot be gathered (its type and place stand in this diagnostic); return "
+      "tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a class with "
+      "private members, base classes, constructors, C arrays or more than 32 members lists its fields "
+      "(tree/fields.hpp)");
+  static_assert(detail::is_taken<finding>,
+                "fanout: a rule does not take what forward returns under it (the rule, the type and its place stand in "
+                "this diagnostic); psum takes numbers, pmean floating and complex ones, pmax and pmin those with an "
+                "order, reduce those of which its function makes one of two, and all of them arrays of these");
   static_assert(
       detail::can_be_held<finding>,
       "fanout: a struct cannot hold what its member is gathered to (both types and the place stand in this "
       "diagnostic); "
-      "make the member a Tensor, a std::vector, a Mean<T>, Sum<T> or PerShard<T>, or return psum(x) of the struct, a "
-      "tuple or a dict");
+      "make the member a Tensor, a std::vector, a Mean<T>, Sum<T>, Max<T>, Min<T> or PerShard<T>, or return psum(x) of "
+      "the struct, a tuple or a dict");
   if constexpr (std::is_void_v<finding>) {
     return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
   } else {

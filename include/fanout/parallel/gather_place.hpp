@@ -26,6 +26,14 @@ struct GatherPlace {
     return plan.rows() == 0 ? 1.0 / static_cast<double>(plan.size())
                             : static_cast<double>(plan[shard].rows.size()) / static_cast<double>(plan.rows());
   }
+  /// Whether the shard has rows, or none of them has. Of no rows there is no mean and no greatest one.
+  bool counts(std::size_t shard) const { return plan.rows() == 0 || plan[shard].rows.size() != 0; }
+  /// The first shard that counts.
+  std::size_t first() const {
+    std::size_t shard = 0;
+    while (!counts(shard)) ++shard;
+    return shard;
+  }
 };
 
 }  // namespace fanout::inline v0

@@ -131,8 +131,8 @@ struct GatheringRow {
   }
 };
 
-template <class Rule, VectorNode X>
-  requires(!ArrayLeaf<X> && Gatherable<Rule, typename X::value_type>)
+template <class Rule, VectorNode X>  // of bools a vector has none that could be referred to
+  requires(!ArrayLeaf<X> && !std::is_same_v<typename X::value_type, bool> && Gatherable<Rule, typename X::value_type>)
 struct Gathering<Rule, X> : GatheringRow<Rule, X, typename X::value_type,
                                          rebind_element_t<X, gathered_under_t<Rule, typename X::value_type>>> {};
 

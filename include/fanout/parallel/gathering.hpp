@@ -17,6 +17,10 @@ struct Concatenate {};
 
 namespace detail {
 
+/// Whether values in a tree under this rule may choose another for themselves.
+template <class Rule>
+inline constexpr bool lets_choose = true;
+
 /// How values of type X are gathered under a rule: `type`, and `gather(pieces, place, path)`. Without a `type` they are
 /// not.
 template <class Rule, class X>

@@ -82,6 +82,7 @@ inline constexpr bool wraps_tree<PerShard<T>> = true;
 namespace detail {
 
 template <class Rule, class T>
+  requires lets_choose<Rule>
 struct Gathering<Rule, PerShard<T>> {
   using type = PerShard<T>;
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/reduced.hpp>
+#include <fanout/parallel/reduction.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
 
-/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>.
+/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>, Max<T>, Min<T>.
 /// Made from a T, and used as one.
 template <class Rule, class T>
 struct ReducedMember {
@@ -34,10 +34,18 @@ using Sum = ReducedMember<SumOverShards, T>;
 template <class T>
 using Mean = ReducedMember<MeanOverShards, T>;
 
+/// In a struct that `forward` returns: what pmax() makes of the shards' values.
+template <class T>
+using Max = ReducedMember<MaxOverShards, T>;
+
+/// In a struct that `forward` returns: what pmin() makes of the shards' values.
+template <class T>
+using Min = ReducedMember<MinOverShards, T>;
+
 namespace detail {
 
 template <class Outer, class Rule, class T>
-  requires(Gatherable<Rule, T>&& std::same_as<gathered_under_t<Rule, T>, T>)
+  requires(lets_choose<Outer>&& Gatherable<Rule, T>&& std::same_as<gathered_under_t<Rule, T>, T>)
 struct Gathering<Outer, ReducedMember<Rule, T>> {
   using type = ReducedMember<Rule, T>;
 

@@ -8,8 +8,8 @@
 
 #include <fanout/parallel/gather_struct.hpp>
 #include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/reduced.hpp>
 #include <fanout/parallel/reduced_member.hpp>
+#include <fanout/parallel/under_rule.hpp>
 #include <fanout/tree/alternatives.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -31,6 +31,9 @@ template <class... Steps>
 struct LeafAt {};
 template <class Type, class Place>
 struct Ungatherable {};
+/// The rule that somebody chose for this place takes no values of this type, which are gathered without it.
+template <class Rule, class Type, class Place>
+struct NotTaken {};
 /// A member of a struct at this place is not of the type that it is gathered to.
 template <class Member, class GatheredTo, class Place>
 struct CannotHold {};
@@ -55,7 +58,7 @@ using find_ungatherable_t = typename find_ungatherable<Rule, std::remove_cvref_t
 
 template <class Rule, class X, class Place>
 struct find_ungatherable {
-  using type = Ungatherable<X, Place>;
+  using type = std::conditional_t<Gatherable<Concatenate, X>, NotTaken<Rule, X, Place>, Ungatherable<X, Place>>;
 };
 template <class Rule, class X, class Place>
   requires Gatherable<Rule, X>
@@ -64,7 +67,7 @@ struct find_ungatherable<Rule, X, Place> {
 };
 template <class Outer, class Rule, class X, class Place>
   requires(!Gatherable<Rule, X>)
-struct find_ungatherable<Outer, Reduced<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
+struct find_ungatherable<Outer, UnderRule<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
 template <class Rule, class... K, class... T, class... Steps>
   requires(!(Gatherable<Rule, T> && ...))
 struct find_ungatherable<Rule, Dict<Entry<K, T>...>, LeafAt<Steps...>>
@@ -83,7 +86,8 @@ template <class Rule, MapNode X, class... Steps>
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::mapped_type, LeafAt<Steps..., EachValue>> {};
 template <class Rule, class X, class... Steps>
-  requires((VectorNode<X> || SpanNode<X> || OptionalNode<X>)&&!MapNode<X> && !ArrayLeaf<X> && !Gatherable<Rule, X>)
+  requires((VectorNode<X> || SpanNode<X> || OptionalNode<X>)&&!MapNode<X> && !ArrayLeaf<X> && !Gatherable<Rule, X> &&
+           !Gatherable<Rule, typename X::value_type>)
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::value_type, LeafAt<Steps..., EachValue>> {};
 
@@ -135,6 +139,11 @@ template <class Finding>
 inline constexpr bool can_be_gathered = true;
 template <class Type, class Place>
 inline constexpr bool can_be_gathered<Ungatherable<Type, Place>> = false;
+
+template <class Finding>
+inline constexpr bool is_taken = true;
+template <class Rule, class Type, class Place>
+inline constexpr bool is_taken<NotTaken<Rule, Type, Place>> = false;
 
 template <class Finding>
 inline constexpr bool can_be_held = true;
