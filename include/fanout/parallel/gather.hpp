@@ -5,12 +5,15 @@
 
 #include <fanout/parallel/combine.hpp>
 #include <fanout/parallel/concatenate.hpp>
+#include <fanout/parallel/concatenate_on.hpp>
+#include <fanout/parallel/first.hpp>
 #include <fanout/parallel/gather_struct.hpp>
 #include <fanout/parallel/gather_tree.hpp>
 #include <fanout/parallel/gather_variant.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/per_shard.hpp>
 #include <fanout/parallel/reduced_member.hpp>
+#include <fanout/parallel/stack.hpp>
 #include <fanout/parallel/ungatherable.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -42,16 +45,18 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
       "tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a class with "
       "private members, base classes, constructors, C arrays or more than 32 members lists its fields "
       "(tree/fields.hpp)");
-  static_assert(detail::is_taken<finding>,
-                "fanout: a rule does not take what forward returns under it (the rule, the type and its place stand in "
-                "this diagnostic); psum takes numbers, pmean floating and complex ones, pmax and pmin those with an "
-                "order, reduce those of which its function makes one of two, and all of them arrays of these");
   static_assert(
-      detail::can_be_held<finding>,
-      "fanout: a struct cannot hold what its member is gathered to (both types and the place stand in this "
-      "diagnostic); "
-      "make the member a Tensor, a std::vector, a Mean<T>, Sum<T>, Max<T>, Min<T> or PerShard<T>, or return psum(x) of "
-      "the struct, a tuple or a dict");
+      detail::is_taken<finding>,
+      "fanout: a rule does not take what forward returns under it (the rule, the type and its place stand in "
+      "this diagnostic); psum takes numbers, pmean floating and complex ones, pmax and pmin those with an "
+      "order, reduce those of which its function makes one of two, stack any, and all of them arrays of these; "
+      "concat<Axis> takes tensors, views and outputs with more than Axis axes");
+  static_assert(detail::can_be_held<finding>,
+                "fanout: a struct cannot hold what its member is gathered to (both types and the place stand in this "
+                "diagnostic); "
+                "make the member a Tensor, a std::vector, a Mean<T>, Sum<T>, Max<T>, Min<T>, First<T> or PerShard<T>, "
+                "or return psum(x) of "
+                "the struct, a tuple or a dict");
   if constexpr (std::is_void_v<finding>) {
     return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
   } else {

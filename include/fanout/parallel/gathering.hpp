@@ -34,6 +34,10 @@ concept Gatherable = requires {
 template <class Rule, class X>
 using gathered_under_t = typename Gathering<Rule, std::remove_cvref_t<X>>::type;
 
+/// How a tree for which this rule was chosen is gathered, if not just as one that stands under it anyway.
+template <class Rule, class X>
+struct GatheringChosen : Gathering<Rule, X> {};
+
 [[noreturn]] inline void refuse_extents(const GatherPlace& place, const LeafPath& path, std::size_t shard,
                                         std::string expected, std::string found, std::string advice) {
   throw ShapeMismatch(explain({.what = "replicas returned arrays of different extents",

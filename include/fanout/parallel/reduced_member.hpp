@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/parallel/first.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/reduction.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -12,7 +13,7 @@
 
 namespace fanout::inline v0 {
 
-/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>, Max<T>, Min<T>.
+/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>.
 /// Made from a T, and used as one.
 template <class Rule, class T>
 struct ReducedMember {
@@ -42,6 +43,10 @@ using Max = ReducedMember<MaxOverShards, T>;
 template <class T>
 using Min = ReducedMember<MinOverShards, T>;
 
+/// In a struct that `forward` returns: what first() makes of the shards' values.
+template <class T>
+using First = ReducedMember<TakeFirst, T>;
+
 namespace detail {
 
 template <class Outer, class Rule, class T>
@@ -51,7 +56,7 @@ struct Gathering<Outer, ReducedMember<Rule, T>> {
 
   static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
     Pieces<T> values(pieces, pieces.owned(), [](const type& x) -> const T& { return x.value; });
-    return Gathering<Rule, T>::gather(values, place, path);
+    return GatheringChosen<Rule, T>::gather(values, place, path);
   }
 };
 

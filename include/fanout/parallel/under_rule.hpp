@@ -25,7 +25,7 @@ struct Gathering<Outer, UnderRule<Rule, X>> {
 
   static type gather(Pieces<UnderRule<Rule, X>>& pieces, const GatherPlace& place, const LeafPath& path) {
     Pieces<X> values(pieces, pieces.owned(), [](const auto& x) -> const X& { return x.value; });
-    return Gathering<Rule, X>::gather(values, place, path);
+    return GatheringChosen<Rule, X>::gather(values, place, path);
   }
 };
 

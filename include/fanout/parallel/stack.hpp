@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/memory/output.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/vector_leaf.hpp>
+#include <fanout/parallel/concatenate.hpp>
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/under_rule.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+/// Puts the shards' arrays on top of each other, along a new first axis.
+struct Stack {};
+
+/// `return stack(x)`: arrays of R axes, the same extents from every shard, become a `Tensor<T, R + 1>` of
+/// [shards, extents...], in row order; vectors and spans of elements count as arrays of one axis. Numbers and strings
+/// become one per shard, as without stack(); trees are stacked leaf by leaf. Copies.
+template <class X>
+UnderRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
+  return {std::forward<X>(value)};
+}
+
+namespace detail {
+
+template <class X>
+  requires(Scalar<X> || StringNode<X>)
+struct Gathering<Stack, X> : Gathering<Concatenate, X> {};
+
+template <class X, class T, std::size_t R>
+struct StackArrays {
+  using type = Tensor<T, R + 1>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    const Extents<R> extents = View<const T, R>(pieces[0]).extents();
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const View<const T, R> piece(pieces[i]);
+      check_space(piece.space(), place, path, i);
+      if (!(piece.extents() == extents)) {
+        refuse_extents(place, path, i, to_string(extents), to_string(piece.extents()),
+                       "stack needs arrays of the same extents from every replica");
+      }
+    }
+    Extents<R + 1> stacked{pieces.size()};
+    for (std::size_t axis = 0; axis < R; ++axis) stacked[axis + 1] = extents[axis];
+    type result = type::uninitialized(stacked, place.target);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      place.target.operations->copy(place.target.space, result.data() + i * extents.size(), pieces[i].data(),
+                                    extents.size() * sizeof(T));
+    }
+    return result;
+  }
+};
+
+template <class T, std::size_t R>
+struct Gathering<Stack, Tensor<T, R>> : StackArrays<Tensor<T, R>, T, R> {};
+template <class T, std::size_t R>
+struct Gathering<Stack, View<T, R>> : StackArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+template <class T, std::size_t R>
+struct Gathering<Stack, Output<T, R>> : StackArrays<Output<T, R>, T, R> {};
+template <ArrayElement T, class Allocator>
+  requires std::is_trivially_copyable_v<T>
+struct Gathering<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
+};
+template <class T, std::size_t N>
+  requires std::is_trivially_copyable_v<T>
+struct Gathering<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0
