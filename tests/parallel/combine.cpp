@@ -53,6 +53,13 @@ struct AllOnSecond {
   }
 };
 
+/// All rows on the second of three devices.
+struct AllInTheMiddle {
+  fanout::Plan operator()(std::size_t rows, std::size_t) const {
+    return {{.rows = {0, 0}, .device = 0}, {.rows = {0, rows}, .device = 1}, {.rows = {rows, rows}, .device = 2}};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("psum adds scalars over the shards and keeps their type") {
@@ -230,15 +237,87 @@ TEST_CASE("a function of the user's own combines numbers, arrays and trees in ro
   CHECK(tree == std::pair{true, std::vector{1}});
 }
 
+TEST_CASE("a function of structs, tuples or tensors combines them whole") {
+  struct Best {
+    double score;
+    std::size_t row;
+  };
+  const auto better = [](const Best& a, const Best& b) { return a.score < b.score ? b : a; };
+  ParallelModel model{
+      [better](Context auto& ctx, View<const double, 1> x) {
+        Best best{x[0], ctx.rows().begin};
+        for (std::size_t i = 1; i < x.size(); ++i) {
+          best = better(best, {x[i], ctx.rows().begin + i});
+        }
+        using Least = std::pair<double, int>;
+        return std::tuple{reduce(best, better), reduce(Least(x[0], 1), [](Least a, Least b) { return b < a ? b : a; }),
+                          reduce(std::string("x"), [](const std::string& a, const std::string& b) { return a + b; })};
+      },
+      host_devices(3)};
+  auto x = count_to(7);
+  x[4] = 9;
+  const auto [best, least, text] = model(x);
+  static_assert(std::is_same_v<decltype(best), const Best>);
+  CHECK(best.score == 9);
+  CHECK(best.row == 4);
+  CHECK(least == std::pair{0.0, 1});
+  CHECK(text == "xxx");
+}
+
+TEST_CASE("what is combined whole is a class of any kind that owns what it shows") {
+  class Variance {  // of numbers, by way of sums
+   public:
+    explicit Variance(View<const double, 1> x) : count_(static_cast<double>(x.size())), sum_(sum(x)) {
+      for (const double value : x) squares_ += value * value;
+    }
+    Variance operator+(const Variance& other) const {
+      Variance both = *this;
+      both.count_ += other.count_;
+      both.sum_ += other.sum_;
+      both.squares_ += other.squares_;
+      return both;
+    }
+    double value() const { return squares_ / count_ - (sum_ / count_) * (sum_ / count_); }
+
+   private:
+    double count_, sum_, squares_ = 0;
+  };
+  ParallelModel model{[](View<const double, 1> x) {
+                        return reduce(Variance(x), [](const Variance& a, const Variance& b) { return a + b; });
+                      },
+                      host_devices(3)};
+  CHECK(model(count_to(10)).value() == doctest::Approx(8.25));
+
+  struct Shows {
+    View<const double, 1> rows;
+  };
+  using Rows = View<const double, 1>;
+  constexpr auto left = [](Rows a, Rows) { return a; };
+  constexpr auto left_struct = [](Shows a, Shows) { return a; };
+  constexpr auto left_output = [](fanout::Output<int, 1> a, fanout::Output<int, 1>) { return a; };
+  using Left = fanout::FoldOverShards<std::remove_const_t<decltype(left)>>;
+  using LeftStruct = fanout::FoldOverShards<std::remove_const_t<decltype(left_struct)>>;
+  using LeftOutput = fanout::FoldOverShards<std::remove_const_t<decltype(left_output)>>;
+  static_assert(!fanout::detail::GatherableChosen<Left, Rows>);
+  static_assert(!fanout::detail::GatherableChosen<LeftStruct, Shows>);
+  static_assert(!fanout::detail::GatherableChosen<LeftOutput, fanout::Output<int, 1>>);
+}
+
 TEST_CASE("a shard without rows counts in sums alone, and all count where none has rows") {
   ParallelModel model{[](Context auto& ctx, View<const double, 1>) {
                         const int rank = static_cast<int>(ctx.rank());
-                        return std::tuple{psum(1), pmax(-rank), pmin(rank), pmin(std::vector{rank}),
-                                          reduce(rank, [](int a, int b) { return 10 * a + b; })};
+                        const auto write_down = [](int a, int b) { return 10 * a + b; };
+                        const auto last = [](std::tuple<int>, std::tuple<int> b) { return b; };
+                        return std::tuple{psum(1),
+                                          pmax(-rank),
+                                          pmin(rank),
+                                          pmax(std::vector{rank}),
+                                          reduce(rank + 1, write_down),
+                                          reduce(std::tuple{rank}, last)};
                       },
-                      host_devices(2), fanout::Options{.split = AllOnSecond{}}};
-  CHECK(model(count_to(5)) == std::tuple{2, -1, 1, std::vector{1}, 1});
-  CHECK(model(Tensor<double, 1>(0)) == std::tuple{2, 0, 0, std::vector{0}, 1});
+                      host_devices(3), fanout::Options{.split = AllInTheMiddle{}}};
+  CHECK(model(count_to(5)) == std::tuple{3, -1, 1, std::vector{1}, 2, std::tuple{1}});
+  CHECK(model(Tensor<double, 1>(0)) == std::tuple{3, 0, 0, std::vector{2}, 123, std::tuple{2}});
 }
 
 TEST_CASE("sums are added in row order and bitwise the same in every run") {

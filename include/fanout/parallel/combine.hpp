@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <fanout/memory/output.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/vector_leaf.hpp>
+#include <fanout/parallel/first.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/reduction.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -118,6 +120,29 @@ struct Gathering<Rule, std::vector<T, Allocator>> : CombineElements<Rule, std::v
 template <class T, std::size_t N, class Rule>
   requires Combines<Rule, std::remove_cv_t<T>>
 struct Gathering<Rule, std::span<T, N>> : CombineElements<Rule, std::span<T, N>, std::remove_cv_t<T>> {
+};
+
+/// F is a function of two whole values of type X, which may be a struct or a tuple, and not of any numbers: one with a
+/// template as its call operator is asked for each number instead.
+template <class F, class X>
+concept CombinesWhole = !Scalar<X> && Outlasts<X> && requires(const X& x) {
+  &F::operator();
+  { F()(x, x) } -> std::same_as<X>;
+};
+
+template <class F, class X>
+  requires CombinesWhole<F, X>
+struct GatheringChosen<FoldOverShards<F>, X> {
+  using type = X;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
+    const std::size_t first = place.first();
+    type result = pieces[first];
+    for (std::size_t i = first + 1; i < pieces.size(); ++i) {
+      if (place.counts(i)) result = F()(result, pieces[i]);
+    }
+    return result;
+  }
 };
 
 }  // namespace detail

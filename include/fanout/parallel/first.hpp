@@ -80,12 +80,20 @@ struct Gathering<Rule, std::vector<bool, Allocator>> : FirstArray<std::vector<bo
 template <class X>
   requires Gatherable<TakeFirstAlone, X>
 struct GatheringChosen<TakeFirst, X> {
-  static gathered_under_t<TakeFirst, X> gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  using type = gathered_under_t<TakeFirst, X>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
     const X& first = pieces[place.first()];
     for (std::size_t i = 0; i < pieces.size(); ++i) pieces.set(i, first);
     return Gathering<TakeFirstAlone, X>::gather(pieces, place, path);
   }
 };
+
+/// A tree that stays what it is when the shards are gone: what borrows would have been gathered to another type. A class
+/// that cannot be looked into counts.
+template <class X>
+concept Outlasts = (StructLike<X> && !HasFields<X>) ||
+                   (Gatherable<TakeFirst, X> && std::is_same_v<gathered_under_t<TakeFirst, X>, X>);
 
 }  // namespace detail
 }  // namespace fanout::inline v0

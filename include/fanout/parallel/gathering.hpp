@@ -38,6 +38,11 @@ using gathered_under_t = typename Gathering<Rule, std::remove_cvref_t<X>>::type;
 template <class Rule, class X>
 struct GatheringChosen : Gathering<Rule, X> {};
 
+template <class Rule, class X>
+concept GatherableChosen = requires {
+  typename GatheringChosen<Rule, X>::type;
+};
+
 [[noreturn]] inline void refuse_extents(const GatherPlace& place, const LeafPath& path, std::size_t shard,
                                         std::string expected, std::string found, std::string advice) {
   throw ShapeMismatch(explain({.what = "replicas returned arrays of different extents",

@@ -168,10 +168,11 @@ UnderRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
 }
 
 /// `return reduce(x, [](auto a, auto b) { return a * b; })`: combines what the shards return by a function of two numbers,
-/// f(f(x0, x1), x2) of three shards, in row order; see psum() for trees and arrays. One shard's value is what it
-/// returned. With another number of devices the shards are others, so the result is the same for associative functions
-/// only. A shard without rows among others with rows does not count. `f` has no state and returns the type of
-/// its arguments.
+/// f(f(x0, x1), x2) of three shards, in row order; see psum() for trees and arrays. A function that names another type,
+/// `[](const Best& a, const Best& b) { return a.score < b.score ? b : a; }`, combines whole values of that type, which own
+/// what they show. One shard's value is what it returned. With another number of devices the shards are others, so the
+/// result is the same for associative functions only. A shard without rows among others with rows does not count. `f` has
+/// no state and returns the type of its arguments.
 template <class X, class F>
 auto reduce(X&& value, const F&) {
   static_assert(

@@ -19,9 +19,9 @@ inline constexpr bool wraps_tree<UnderRule<Rule, X>> = true;
 namespace detail {
 
 template <class Outer, class Rule, class X>
-  requires(lets_choose<Outer>&& Gatherable<Rule, X>)
+  requires(lets_choose<Outer>&& GatherableChosen<Rule, X>)
 struct Gathering<Outer, UnderRule<Rule, X>> {
-  using type = gathered_under_t<Rule, X>;
+  using type = typename GatheringChosen<Rule, X>::type;
 
   static type gather(Pieces<UnderRule<Rule, X>>& pieces, const GatherPlace& place, const LeafPath& path) {
     Pieces<X> values(pieces, pieces.owned(), [](const auto& x) -> const X& { return x.value; });

@@ -66,7 +66,7 @@ struct find_ungatherable<Rule, X, Place> {
   using type = void;
 };
 template <class Outer, class Rule, class X, class Place>
-  requires(!Gatherable<Rule, X>)
+  requires(!GatherableChosen<Rule, X>)
 struct find_ungatherable<Outer, UnderRule<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
 template <class Rule, class... K, class... T, class... Steps>
   requires(!(Gatherable<Rule, T> && ...))
