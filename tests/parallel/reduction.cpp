@@ -3,12 +3,15 @@
 
 #include <cmath>
 #include <complex>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fanout/parallel/reduction.hpp>
 
@@ -88,6 +91,18 @@ TEST_CASE("of equal numbers that of the lowest rows is taken") {
   CHECK(!std::signbit(MinOverShards::next(0.0, -0.0, 0.5)));
 }
 #endif
+
+TEST_CASE("a NaN in an array leaves the numbers beside it alone") {
+  constexpr std::uint32_t nan_bits = 0x7fc00000;
+  std::vector<float> so_far(37, 1.0F);
+  std::vector<float> x(37, 2.0F);
+  std::memcpy(&so_far[3], &nan_bits, sizeof nan_bits);
+  std::memcpy(&x[20], &nan_bits, sizeof nan_bits);
+  for (std::size_t i = 0; i < x.size(); ++i) so_far[i] = MaxOverShards::next(so_far[i], x[i], 0.5);
+  int twos = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) twos += i != 3 && i != 20 && so_far[i] == 2.0F ? 1 : 0;
+  CHECK(twos == 35);
+}
 
 TEST_CASE("a fold takes what its function makes one of two, and keeps the type") {
   static_assert(FoldOverShards<Product>::takes<float> && FoldOverShards<Product>::takes<std::complex<double>>);

@@ -33,7 +33,8 @@ struct gathered<X> {
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 
-/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf.
+/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf, and
+/// what stands under a rule of its own as that says.
 /// The pieces are moved from where they are owned. Throws ShapeMismatch and StructureMismatch, which name the leaf, for
 /// results that do not fit together.
 template <class X>
