@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+namespace fanout::inline v0 {
+
+/// Room for one object, which is built where it stands, so that it need be neither copyable nor movable.
+template <class T>
+class Slot {
+ public:
+  Slot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+  Slot(const Slot&) = delete;
+  Slot& operator=(const Slot&) = delete;
+  ~Slot() { clear(); }
+
+  /// Builds the object in place from what `make()` returns; an earlier one goes first. Throws what `make()` throws, and
+  /// has no object then.
+  template <class Make>
+  void fill(const Make& make) {
+    clear();
+    ::new (static_cast<void*>(bytes_)) T(make());
+    filled_ = true;
+  }
+
+  /// Destroys the object if there is one.
+  void clear() noexcept {
+    if (filled_) value().~T();
+    filled_ = false;
+  }
+
+  bool filled() const noexcept { return filled_; }
+
+  /// The object, which must be there.
+  T& value() noexcept { return *std::launder(reinterpret_cast<T*>(bytes_)); }
+  const T& value() const noexcept { return *std::launder(reinterpret_cast<const T*>(bytes_)); }
+
+ private:
+  alignas(T) std::byte bytes_[sizeof(T)];
+  bool filled_ = false;
+};
+
+}  // namespace fanout::inline v0
