@@ -23,6 +23,7 @@ class ShapeMismatch;
 class StructureMismatch;
 class OutOfMemory;
 class ReplicaError;
+class FactoryError;
 struct Failure;
 
 // trees
@@ -69,6 +70,8 @@ struct FirstAvailable;
 
 // calls
 struct Options;
+template <class F>
+struct Factory;
 template <class... Args>
 struct ShardInputs;
 template <class R>

@@ -4,11 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <atomic>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/asleep.hpp"
 #include "support/fork.hpp"
+#include "support/skip.hpp"
 
 using fanout::Gate;
 using fanout_test::in_child;
@@ -277,4 +281,49 @@ TEST_CASE("one who forks inside has nothing to leave in the child") {
           return 0;
         }) == 0);
   gate.open();
+}
+
+TEST_CASE("EnteredGate is inside, and ClosedGate alone, for as long as they live") {
+  Gate gate;
+  std::atomic<int> closer{0};
+  std::atomic<bool> alone{false};
+  std::thread closing;
+  {
+    const fanout::EnteredGate inside(gate, false);
+    closing = std::thread([&] {
+      closer = fanout_test::this_thread();
+      const fanout::ClosedGate closed(gate);
+      alone = true;
+    });
+    fanout_test::until_asleep(closer);
+    const fanout::EnteredGate nested(gate, true);  // though somebody waits
+    CHECK_FALSE(alone);
+  }
+  closing.join();
+  CHECK(alone);
+  gate.close();
+  gate.open();
+}
+
+TEST_CASE("one who forks with a ClosedGate does not open what another closed in the child") {
+  if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
+  Gate gate;
+  std::optional<fanout::ClosedGate> closed(std::in_place, gate);
+  CHECK(in_child([&] {
+          gate.close();  // as another thread of the child might
+          closed.reset();
+          std::atomic<int> number{0};
+          std::atomic<bool> entered{false};
+          std::thread enterer([&] {
+            number = fanout_test::this_thread();
+            gate.enter();
+            entered = true;
+            gate.leave();
+          });
+          fanout_test::until_asleep(number);
+          const bool too_early = entered;
+          gate.open();
+          enterer.join();
+          return too_early ? 1 : 0;
+        }) == 0);
 }

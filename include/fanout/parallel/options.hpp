@@ -17,7 +17,7 @@ struct Options {
   AnySplit split = {};
   /// Keys the random numbers of ctx.random().
   std::uint64_t seed = 0;
-  /// If exactly one replica throws, throw what it threw and not a ReplicaError.
+  /// If exactly one replica throws in a call, throw what it threw and not a ReplicaError.
   bool rethrow_single = false;
 };
 

@@ -10,8 +10,21 @@ namespace fanout::inline v0 {
 /// The user's model, and how often it was changed.
 template <class M>
 struct Original {
+  using model_type = M;
+  static constexpr bool shared = true;  ///< a const `forward` runs on it, for all devices that share its memory
+
   M model;
   Atomic<std::uint64_t> version{0};
 };
+
+namespace detail {
+
+/// Not so for a factory, which makes a model for each device and none besides.
+template <class M>
+concept HasOriginal = requires {
+  typename Original<M>::model_type;
+};
+
+}  // namespace detail
 
 }  // namespace fanout::inline v0

@@ -34,6 +34,12 @@ struct ReplicasOn<M, DeviceSet<Ds...>> {
   using type = Replicas<M, Ds...>;
 };
 
+/// What update() takes.
+template <class F, class M>
+concept ChangesOriginal = requires(F&& change, Original<M>& original) {
+  static_cast<F&&>(change)(original.model);
+};
+
 /// A source whose set names kinds that are no devices: they are refused where the set is made.
 template <class S>
 concept SelectsNoDevices = requires(const S& source) {
@@ -76,9 +82,10 @@ class ParallelModel {
   using model_type = M;
   using device_set = std::remove_cvref_t<decltype(detail::select_from(std::declval<const Source&>()))>;
 
-  /// Takes the model over, also one that is itself a ParallelModel, whose calls are then split once more. Throws
-  /// InvalidDeviceId if the source has no devices or `options.output` is not one of them, and InvalidArgument if the
-  /// split policy does not fit the number of devices: it is asked for the plan of no rows.
+  /// Takes the model over, also one that is itself a ParallelModel, whose calls are then split once more; or makes one on
+  /// each device with a factory(). Throws InvalidDeviceId if the source has no devices or `options.output` is not one of
+  /// them, and InvalidArgument if the split policy does not fit the number of devices: it is asked for the plan of no
+  /// rows. A factory is not used then; if it throws, FactoryError is thrown.
   ParallelModel(M original, const Source& source, Options options = {})
       : state_(new State(std::move(original), detail::select_from(source), std::move(options))) {}
 
@@ -117,7 +124,7 @@ class ParallelModel {
   /// Calls `f(model)`, which may change the model, and returns what it returns. Waits for running calls, and keeps new
   /// ones waiting; the next call of each replica sees the change, also if f throws. Throws Error from inside the
   /// model's own forward or update, where it would wait for itself.
-  template <std::invocable<M&> F>
+  template <detail::ChangesOriginal<M> F>
   decltype(auto) update(F&& f) {
     if (find_original(current_link(), &state_->original) != nullptr) {
       throw Error(explain({.what = "a model was updated from inside its own forward or update",
@@ -127,8 +134,21 @@ class ParallelModel {
     return std::forward<F>(f)(state_->original.model);
   }
 
+  template <class F>
+    requires(!detail::HasOriginal<M>)
+  void update(F&&) {
+    static_assert(detail::HasOriginal<M>,
+                  "fanout: a model that a factory makes on each device has no original that update() could change and "
+                  "copy; make a new ParallelModel");
+  }
+
   /// The original. Not to be read while update() runs.
-  const M& model() const noexcept { return state_->original.model; }
+  const auto& model() const noexcept requires detail::HasOriginal<M> { return state_->original.model; }
+  void model() const noexcept requires(!detail::HasOriginal<M>) {
+    static_assert(detail::HasOriginal<M>,
+                  "fanout: a model that a factory makes on each device has no original; replica(i).model() is the one "
+                  "on the i-th device");
+  }
 
   const device_set& devices() const noexcept { return state_->replicas.devices(); }
 
@@ -149,24 +169,25 @@ class ParallelModel {
  private:
   struct State {
     State(M&& model, const device_set& devices, Options&& with)
-        : replicas(std::move(model), devices), options(std::move(with)), target(find_target()) {
-      plan(0);
-    }
+        : options(std::move(with)), target(check_options(devices)), replicas(std::move(model), devices) {}
 
-    Plan plan(std::size_t rows) const {
-      Plan plan = options.split(rows, replicas.size());
-      check_plan(plan, rows, replicas.size());
+    Plan plan(std::size_t rows) const { return plan(rows, replicas.size()); }
+    Plan plan(std::size_t rows, std::size_t devices) const {
+      Plan plan = options.split(rows, devices);
+      check_plan(plan, rows, devices);
       return plan;
     }
 
-    Memory find_target() const {
-      const DeviceId wanted = options.output.value_or(replicas.devices().main_device());
+    /// Before there are replicas, since a factory may take long to make them. Returns where results are gathered.
+    Memory check_options(const device_set& devices) const {
+      static_cast<void>(plan(0, devices.size()));
+      const DeviceId wanted = options.output.value_or(devices.main_device());
       if (wanted.kind == host_memory.owner.kind) return Memory{};
       Memory memory;
       bool found = false;
       std::string known;
-      for (std::size_t i = 0; i < replicas.devices().size(); ++i) {
-        replicas.devices().visit(i, [&](const auto& device) {
+      for (std::size_t i = 0; i < devices.size(); ++i) {
+        devices.visit(i, [&](const auto& device) {
           if (device.id() == wanted) {
             memory = device.memory();
             found = true;
@@ -183,10 +204,10 @@ class ParallelModel {
       return memory;
     }
 
-    typename detail::ReplicasOn<M, device_set>::type replicas;
-    Original<M>& original = replicas.original();
     Options options;
     Memory target;
+    typename detail::ReplicasOn<M, device_set>::type replicas;
+    Original<M>& original = replicas.original();
     mutable Gate gate;
     mutable Atomic<std::uint32_t> calls{0};
   };

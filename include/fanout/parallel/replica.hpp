@@ -19,6 +19,18 @@
 
 namespace fanout::inline v0 {
 
+namespace detail {
+
+/// Refuses a call that would wait for the replica that the code which makes it has for itself.
+template <Device D>
+[[noreturn]] void refuse_recursion(const D& device) {
+  throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
+                       .where = "the replica on " + to_string(device.id()),
+                       .advice = "make forward const, or call another model"}));
+}
+
+}  // namespace detail
+
 /// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
 /// memory; for one that is not const the replica makes a copy of its own, at the first such call and again whenever the
 /// original has changed. What `forward` changes in that copy stays until then.
@@ -49,11 +61,7 @@ class Replica {
       const EnteredLink entered(link);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
     } else if constexpr (Forwardable<M, Ctx, A...> && std::copy_constructible<M>) {
-      if (keeps_busy(caller, original_)) {
-        throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
-                             .where = "the replica on " + to_string(device_.id()),
-                             .advice = "make forward const, or call another model"}));
-      }
+      if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
       const HeldRight busy(busy_);
       const CallLink link{.caller = caller, .original = original_, .busy = true};
       const EnteredLink entered(link);

@@ -34,7 +34,7 @@ class FANOUT_EXPORT ReplicaError : public Error {
  public:
   /// `failures` is not empty and in row order.
   explicit ReplicaError(std::vector<Failure> failures, std::size_t shards)
-      : Error(text(failures, shards)), failures_(std::move(failures)) {}
+      : ReplicaError("forward", std::move(failures), shards, true) {}
 
   /// Lowest rows first.
   const std::vector<Failure>& failures() const noexcept { return failures_; }
@@ -56,6 +56,11 @@ class FANOUT_EXPORT ReplicaError : public Error {
   /// Throws the failure with the lowest rows as it was thrown.
   [[noreturn]] void rethrow() const { std::rethrow_exception(failures_.front().exception); }
 
+ protected:
+  /// The same of another `step` than forward, with or without rows.
+  ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows)
+      : Error(text(step, failures, replicas, has_rows)), failures_(std::move(failures)) {}
+
  private:
   static std::string type_name([[maybe_unused]] const std::exception& exception) {
 #if defined(__GXX_RTTI)
@@ -69,12 +74,12 @@ class FANOUT_EXPORT ReplicaError : public Error {
     return "std::exception";  // without run-time type information
   }
 
-  static std::string text(const std::vector<Failure>& failures, std::size_t shards) {
-    std::string text = "forward failed on " + std::to_string(failures.size()) + " of " + std::to_string(shards) +
-                       (shards == 1 ? " replica" : " replicas");
+  static std::string text(const char* step, const std::vector<Failure>& failures, std::size_t replicas, bool has_rows) {
+    std::string text = std::string(step) + " failed on " + std::to_string(failures.size()) + " of " +
+                       std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas");
     for (const Failure& failure : failures) {
       const std::string where = " in replica " + std::to_string(failure.shard) + " on device " +
-                                to_string(failure.device) + ", rows " + to_string(failure.rows);
+                                to_string(failure.device) + (has_rows ? ", rows " + to_string(failure.rows) : "");
       try {
         std::rethrow_exception(failure.exception);
       } catch (const std::exception& e) {

@@ -7,6 +7,8 @@
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/parallel/factory.hpp>
+#include <fanout/parallel/made_replica.hpp>
 #include <fanout/parallel/replica.hpp>
 
 namespace fanout::inline v0 {
@@ -16,7 +18,8 @@ namespace fanout::inline v0 {
 template <class M, Device... Ds>
 class Replicas {
  public:
-  /// Takes the model over.
+  /// Takes the model over, or makes one for each device with a factory, which is used here and not kept. Then it throws
+  /// FactoryError if the factory threw.
   Replicas(M&& model, const DeviceSet<Ds...>& devices)
       : Replicas(std::move(model), devices, std::index_sequence_for<Ds...>{}) {}
   Replicas(const Replicas&) = delete;
@@ -24,7 +27,8 @@ class Replicas {
 
   const DeviceSet<Ds...>& devices() const noexcept { return devices_; }
 
-  /// The original. Whoever changes it moves its version on, and keeps calls out meanwhile.
+  /// The original; of a factory's models an empty stand-in. Whoever changes it moves its version on, and keeps calls out
+  /// meanwhile.
   const Original<M>& original() const noexcept { return original_; }
   Original<M>& original() noexcept { return original_; }
 
@@ -46,7 +50,9 @@ class Replicas {
   Replicas(M&& model, const DeviceSet<Ds...>& devices, std::index_sequence<K...>)
       : original_{std::move(model)},
         devices_(devices),
-        replicas_(MakeAll<Ds>{original_, devices.template of_kind<K>()}...) {}
+        replicas_(MakeAll<Ds>{original_, devices.template of_kind<K>()}...) {
+    if constexpr (!detail::HasOriginal<M>) detail::make_models(model.make, *this);
+  }
 
   template <class D>
   struct MakeAll;
@@ -82,7 +88,7 @@ class Replicas {
 
 /// A replica of the model on each device of the set. Takes the model over, and copies nothing on devices that share its
 /// memory: a model with a const `forward` is run as it is, of another each replica makes a copy when it first runs.
-/// Runs on the caller's thread and starts none.
+/// Runs on the caller's thread and starts none. Given a factory(), it makes a model on each device.
 template <class M, Device... Ds>
 Replicas<M, Ds...> replicate(M model, const DeviceSet<Ds...>& devices) {
   return {std::move(model), devices};

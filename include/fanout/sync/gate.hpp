@@ -88,4 +88,38 @@ class Gate {
   Atomic<std::uint32_t> turn_{0};
 };
 
+/// Is inside a gate for as long as it lives.
+class EnteredGate {
+ public:
+  EnteredGate(Gate& gate, bool from_inside_another) noexcept : gate_(gate) {
+    if (from_inside_another) {
+      gate_.enter_from_inside_another();
+    } else {
+      gate_.enter();
+    }
+  }
+  EnteredGate(const EnteredGate&) = delete;
+  EnteredGate& operator=(const EnteredGate&) = delete;
+  ~EnteredGate() { gate_.leave(); }
+
+ private:
+  Gate& gate_;
+};
+
+/// Keeps a gate closed for as long as it lives. If its own thread forks, the gate is open in the child, and may have been
+/// closed by another thread before this ends.
+class ClosedGate {
+ public:
+  explicit ClosedGate(Gate& gate) noexcept : gate_(gate), epoch_(fork_epoch()) { gate_.close(); }
+  ClosedGate(const ClosedGate&) = delete;
+  ClosedGate& operator=(const ClosedGate&) = delete;
+  ~ClosedGate() {
+    if (epoch_ == fork_epoch()) gate_.open();
+  }
+
+ private:
+  Gate& gate_;
+  std::uint32_t epoch_;
+};
+
 }  // namespace fanout::inline v0
