@@ -72,6 +72,8 @@ struct FirstAvailable;
 struct Options;
 template <class F>
 struct Factory;
+template <class M>
+struct PerReplica;
 template <class... Args>
 struct ShardInputs;
 template <class R>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a model whose forward is not const is copied for each device, so it must be copyable
+// expect: fanout: a model whose forward is not const, or that is given as per_replica, is copied for each device
 #include <memory>
 #include <utility>
 

@@ -73,9 +73,10 @@ decltype(auto) select_from(const Source& source) {
 ///     fanout::ParallelModel model{Model{...}, fanout::host_devices(2)};
 ///     auto [output, extras] = model(input);   // input: Tensor<float, 2> of [30, 5] -> 15 + 15 rows
 ///
-/// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Calls are
-/// const and may come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is
-/// not safe while calls run. Source is a DeviceSource; fwd.hpp has its default, AllVisible<HostDevice>.
+/// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Given as
+/// per_replica(m) it is copied for each device in any case, and factory(f) makes one on each. Calls are const and may come
+/// from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is not safe while calls
+/// run. Source is a DeviceSource; fwd.hpp has its default, AllVisible<HostDevice>.
 template <class M, class Source>
 class ParallelModel {
  public:

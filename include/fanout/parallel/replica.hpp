@@ -32,11 +32,13 @@ template <Device D>
 }  // namespace detail
 
 /// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
-/// memory; for one that is not const the replica makes a copy of its own, at the first such call and again whenever the
-/// original has changed. What `forward` changes in that copy stays until then.
+/// memory; for one that is not const, or of a model given as per_replica(), the replica makes a copy of its own, at the
+/// first such call and again whenever the original has changed. What `forward` changes in that copy stays until then.
 template <class M, Device D>
 class Replica {
  public:
+  using model_type = typename Original<M>::model_type;
+
   Replica(const Original<M>& original, const D& device) : original_(&original), device_(device) {}
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
@@ -44,9 +46,9 @@ class Replica {
   const D& device() const noexcept { return device_; }
 
   /// What `forward` runs on. Not to be read while a call of a model with a non-const `forward` is running.
-  const M& model() const noexcept { return copy_ ? *copy_ : original_->model; }
+  const model_type& model() const noexcept { return copy_ ? *copy_ : original_->model; }
 
-  /// True until a non-const `forward` has made this replica have a copy of its own.
+  /// True until a call has made this replica have a copy of its own.
   bool shares_original() const noexcept { return !copy_; }
 
   /// The version of the original that model() shows.
@@ -56,25 +58,29 @@ class Replica {
   /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
   template <class Ctx, class... A>
   auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
-    if constexpr (ConstForward<M, Ctx, A...>) {
+    if constexpr (ConstForward<model_type, Ctx, A...> && Original<M>::shared) {
       const CallLink link{.caller = caller, .original = original_};
       const EnteredLink entered(link);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
-    } else if constexpr (Forwardable<M, Ctx, A...> && std::copy_constructible<M>) {
+    } else if constexpr (Forwardable<model_type, Ctx, A...> && std::copy_constructible<model_type>) {
       if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
       const HeldRight busy(busy_);
       const CallLink link{.caller = caller, .original = original_, .busy = true};
       const EnteredLink entered(link);
       refresh();
-      return detail::call_forward(*copy_, ctx, std::forward<A>(args)...);
-    } else if constexpr (!Forwardable<M, Ctx, A...>) {
-      return detail::refuse_unforwardable<M, Ctx, A...>();
+      if constexpr (ConstForward<model_type, Ctx, A...>) {
+        return detail::call_forward(std::as_const(*copy_), ctx, std::forward<A>(args)...);
+      } else {
+        return detail::call_forward(*copy_, ctx, std::forward<A>(args)...);
+      }
+    } else if constexpr (!Forwardable<model_type, Ctx, A...>) {
+      return detail::refuse_unforwardable<model_type, Ctx, A...>();
     } else {
       static_assert(
-          std::copy_constructible<M>,
-          "fanout: a model whose forward is not const is copied for each device, so it must be copyable; make "
-          "forward const to share one model");
-      return detail::call_forward(detail::instance<M&>(), ctx, std::forward<A>(args)...);
+          std::copy_constructible<model_type>,
+          "fanout: a model whose forward is not const, or that is given as per_replica, is copied for each device, so "
+          "it must be copyable; make forward const to share one model, or let a factory make one for each device");
+      return detail::call_forward(detail::instance<model_type&>(), ctx, std::forward<A>(args)...);
     }
   }
 
@@ -82,7 +88,7 @@ class Replica {
   void refresh() const {
     const std::uint64_t version = original_->version.load(MemoryOrder::acquire);
     if (copy_ && version_ == version) return;
-    if constexpr (std::is_copy_assignable_v<M>) {
+    if constexpr (std::is_copy_assignable_v<model_type>) {
       if (copy_) {
         *copy_ = original_->model;  // tensors keep their memory
       } else {
@@ -97,7 +103,7 @@ class Replica {
   const Original<M>* original_;
   D device_;
   mutable Right busy_;  // guards what follows
-  mutable std::optional<M> copy_;
+  mutable std::optional<model_type> copy_;
   mutable std::uint64_t version_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/parallel/factory.hpp>
 #include <fanout/parallel/made_replica.hpp>
+#include <fanout/parallel/per_replica.hpp>
 #include <fanout/parallel/replica.hpp>
 
 namespace fanout::inline v0 {
