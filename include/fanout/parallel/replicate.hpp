@@ -19,10 +19,16 @@ namespace fanout::inline v0 {
 template <class M, Device... Ds>
 class Replicas {
  public:
-  /// Takes the model over, or makes one for each device with a factory, which is used here and not kept. Then it throws
-  /// FactoryError if the factory threw.
-  Replicas(M&& model, const DeviceSet<Ds...>& devices)
-      : Replicas(std::move(model), devices, std::index_sequence_for<Ds...>{}) {}
+  /// Takes the model over.
+  Replicas(M&& model, const DeviceSet<Ds...>& devices) requires detail::HasOriginal<M>
+      : original_{std::move(model)}, devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {}
+
+  /// Makes a model for each device, at the same time, and waits for all. Throws FactoryError if the factory threw. Does not
+  /// keep the factory.
+  Replicas(const M& factory, const DeviceSet<Ds...>& devices) requires(!detail::HasOriginal<M>)
+      : devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
+    detail::make_models(factory.make, *this);
+  }
   Replicas(const Replicas&) = delete;
   Replicas& operator=(const Replicas&) = delete;
 
@@ -47,14 +53,6 @@ class Replicas {
   }
 
  private:
-  template <std::size_t... K>
-  Replicas(M&& model, const DeviceSet<Ds...>& devices, std::index_sequence<K...>)
-      : original_{std::move(model)},
-        devices_(devices),
-        replicas_(MakeAll<Ds>{original_, devices.template of_kind<K>()}...) {
-    if constexpr (!detail::HasOriginal<M>) detail::make_models(model.make, *this);
-  }
-
   template <class D>
   struct MakeAll;
   template <class D>
@@ -69,6 +67,11 @@ class Replicas {
     const std::vector<D>& devices;
     Replica<M, D> operator()(std::size_t i) const { return Replica<M, D>(original, devices[i]); }
   };
+
+  template <std::size_t... K>
+  std::tuple<OfKind<Ds>...> make_all(std::index_sequence<K...>) const {
+    return {MakeAll<Ds>{original_, devices_.template of_kind<K>()}...};
+  }
 
   template <std::size_t K, class F>
   void visit_from(std::size_t i, F& f) const {
