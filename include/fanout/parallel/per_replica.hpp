@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <utility>
 
 #include <fanout/parallel/original.hpp>
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0 {
 
@@ -37,7 +37,7 @@ struct Original<PerReplica<M>> {
   Original& operator=(const Original&) = delete;
 
   M model;
-  std::atomic<std::uint64_t> version{0};
+  Atomic<std::uint64_t> version{0};
 };
 
 }  // namespace fanout::inline v0
