@@ -44,7 +44,7 @@ struct Add {
   }
 };
 
-/// Not under -ffast-math, which says that there are none.
+/// Never under -ffast-math, by which there are none.
 template <class T>
 constexpr bool is_nan(const T& x) {
   if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
