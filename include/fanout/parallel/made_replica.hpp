@@ -33,6 +33,7 @@ class Replica<Factory<F>, D> {
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
   ~Replica() {
+    if (!model_.filled()) return;  // the device may be why: it is not asked once more
     [[maybe_unused]] const auto entered = device_.enter();
     model_.clear();
   }
