@@ -51,8 +51,8 @@ class Replica<Factory<F>, D> {
   }
 
   /// Runs `forward` for one shard on this thread, with the device entered. Throws Error where it would wait for itself:
-  /// from inside a non-const `forward` of the same model, and a non-const one from inside any. Returns a value also where
-  /// `forward` returns a reference.
+  /// from inside a non-const `forward` of the same model, and a non-const one from inside any. Returns a value also
+  /// where `forward` returns a reference.
   template <class Ctx, class... A>
   auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
     if constexpr (ConstForward<model_type, Ctx, A...>) {

@@ -74,19 +74,19 @@ decltype(auto) select_from(const Source& source) {
 ///     auto [output, extras] = model(input);   // input: Tensor<float, 2> of [30, 5] -> 15 + 15 rows
 ///
 /// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Given as
-/// per_replica(m) it is copied for each device in any case, and factory(f) makes one on each. Calls are const and may come
-/// from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is not safe while calls
-/// run. Source is a DeviceSource; fwd.hpp has its default, AllVisible<HostDevice>.
+/// per_replica(m) it is copied for each device in any case, and factory(f) makes one on each. Calls are const and may
+/// come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is not safe while
+/// calls run. Source is a DeviceSource; fwd.hpp has its default, AllVisible<HostDevice>.
 template <class M, class Source>
 class ParallelModel {
  public:
   using model_type = M;
   using device_set = std::remove_cvref_t<decltype(detail::select_from(std::declval<const Source&>()))>;
 
-  /// Takes the model over, also one that is itself a ParallelModel, whose calls are then split once more; or makes one on
-  /// each device with a factory(). Throws InvalidDeviceId if the source has no devices or `options.output` is not one of
-  /// them, and InvalidArgument if the split policy does not fit the number of devices: it is asked for the plan of no
-  /// rows. A factory is not used then; if it throws, FactoryError is thrown.
+  /// Takes the model over, also one that is itself a ParallelModel, whose calls are then split once more; or makes one
+  /// on each device with a factory(). Throws InvalidDeviceId if the source has no devices or `options.output` is not
+  /// one of them, and InvalidArgument if the split policy does not fit the number of devices: it is asked for the plan
+  /// of no rows. A factory is not used then; if it throws, FactoryError is thrown.
   ParallelModel(M original, const Source& source, Options options = {})
       : state_(new State(std::move(original), detail::select_from(source), std::move(options))) {}
 

@@ -15,8 +15,8 @@ struct PerReplica {
   M model;
 };
 
-/// Gives each device a copy of its own also of a model with a const `forward`, which host devices would share: for models
-/// with `mutable` caches, or with data that is better read from each core's own memory:
+/// Gives each device a copy of its own also of a model with a const `forward`, which host devices would share: for
+/// models with `mutable` caches, or with data that is better read from each core's own memory:
 ///
 ///     fanout::ParallelModel model{fanout::per_replica(Model{...}), fanout::host_devices(2)};
 ///

@@ -23,8 +23,8 @@ class Replicas {
   Replicas(M&& model, const DeviceSet<Ds...>& devices) requires detail::HasOriginal<M>
       : original_{std::move(model)}, devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {}
 
-  /// Makes a model for each device, at the same time, and waits for all. Throws FactoryError if the factory threw. Does not
-  /// keep the factory.
+  /// Makes a model for each device, at the same time, and waits for all. Throws FactoryError if the factory threw. Does
+  /// not keep the factory.
   Replicas(const M& factory, const DeviceSet<Ds...>& devices) requires(!detail::HasOriginal<M>)
       : devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
     detail::make_models(factory.make, *this);
@@ -34,8 +34,8 @@ class Replicas {
 
   const DeviceSet<Ds...>& devices() const noexcept { return devices_; }
 
-  /// The original; of a factory's models an empty stand-in. Whoever changes it moves its version on, and keeps calls out
-  /// meanwhile.
+  /// The original; of a factory's models an empty stand-in. Whoever changes it moves its version on, and keeps calls
+  /// out meanwhile.
   const Original<M>& original() const noexcept { return original_; }
   Original<M>& original() noexcept { return original_; }
 

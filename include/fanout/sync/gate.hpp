@@ -106,8 +106,8 @@ class EnteredGate {
   Gate& gate_;
 };
 
-/// Keeps a gate closed for as long as it lives. If its own thread forks, the gate is open in the child, and may have been
-/// closed by another thread before this ends.
+/// Keeps a gate closed for as long as it lives. If its own thread forks, the gate is open in the child, and may have
+/// been closed by another thread before this ends.
 class ClosedGate {
  public:
   explicit ClosedGate(Gate& gate) noexcept : gate_(gate), epoch_(fork_epoch()) { gate_.close(); }
