@@ -20,10 +20,11 @@ struct Factory {
 ///     fanout::ParallelModel model{fanout::factory([](const auto& device) { return Session(device.id()); }),
 ///                                 fanout::host_devices(2)};
 ///
-/// The calls are made at the same time, so `make` is called as const; each with its device entered, which is then waited
-/// for, on the thread of the device or, as shards are, on that of the caller. Should one throw, the constructor throws
-/// FactoryError, after all have ended and those that were made are destroyed. `make` is destroyed when all are made;
-/// the models are destroyed one after the other with the ParallelModel, on its thread, each with its device entered.
+/// The calls are made at the same time, so `make` is called as const; each with its device entered, which is then
+/// waited for, on the thread of the device or, as shards are, on that of the caller. Should one throw, the constructor
+/// throws FactoryError, after all have ended and those that were made are destroyed. `make` is destroyed when all are
+/// made; the models are destroyed one after the other with the ParallelModel, on its thread, each with its device
+/// entered.
 ///
 /// There is no original, and so no update(). A const `forward` takes any number of calls at the same time; one that is
 /// not const takes one call at a time on each device, and what it changes stays. Different kinds of devices may have
