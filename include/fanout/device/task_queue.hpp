@@ -32,6 +32,8 @@ class TaskQueue {
     }
     if (behind_.load(MemoryOrder::acquire) == 0) return nullptr;
     const HeldRight listing(list_right_);
+    // Once more: since we looked, a task may have come there, and one from the same thread behind it.
+    if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
     Task* task = head_;
     if (task != nullptr) unlink(*task);
     return task;
