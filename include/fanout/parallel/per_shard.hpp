@@ -3,27 +3,18 @@
 
 #include <cstddef>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <fanout/memory/tensor.hpp>
+#include <fanout/parallel/first.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
-
-namespace detail {
-
-template <class T>
-inline constexpr bool borrows = std::is_same_v<T, std::string_view> || std::is_pointer_v<T>;
-template <ArrayLeaf T>
-inline constexpr bool borrows<T> = std::is_convertible_v<typename leaf_traits<T>::piece_type, T>;
-
-}  // namespace detail
 
 /// A member of a struct that keeps one value of each shard: made from a T in `forward`, and in the gathered struct a row
 /// of them in row order. Holding one value allocates nothing. T is any type that can be copied and owns what it shows.
@@ -49,7 +40,7 @@ class PerShard {
   using Many = std::conditional_t<Scalar<T>, Tensor<T, 1>, std::vector<T>>;
 
   static Many joined(const Pieces<PerShard>& pieces) {
-    static_assert(!detail::borrows<T>,
+    static_assert(detail::Outlasts<T>,
                   "fanout: PerShard keeps its values when the shards are gone, so they own what they show");
     std::size_t size = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) size += pieces[i].size();
