@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: constexpr
 // expect: refuse_weight
 #include <fanout/fanout.hpp>
 
