@@ -14,6 +14,7 @@
 
 #include <fanout/fanout.hpp>
 
+#include "support/count_to.hpp"
 #include "support/message_of.hpp"
 #include "support/struct_of.hpp"
 
@@ -28,9 +29,11 @@ using fanout::PerShard;
 using fanout::Sum;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::count_to;
 using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::StructOf;
+using fanout_test::values;
 
 namespace fields_test {  // with a name, so that compilers do not look for uses of the fields() in it
 
@@ -57,14 +60,6 @@ class Detections {
 using fields_test::Detections;
 
 namespace {
-
-Tensor<int, 1> count_to(std::size_t n) {
-  Tensor<int, 1> tensor(n);
-  for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<int>(i);
-  return tensor;
-}
-
-std::vector<int> values(const Tensor<int, 1>& tensor) { return {tensor.begin(), tensor.end()}; }
 
 const std::vector<int> five{0, 1, 2, 3, 4};
 

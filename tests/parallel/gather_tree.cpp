@@ -15,6 +15,7 @@
 
 #include <fanout/fanout.hpp>
 
+#include "support/count_to.hpp"
 #include "support/message_of.hpp"
 
 using namespace fanout::literals;
@@ -24,18 +25,12 @@ using fanout::host_devices;
 using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::count_to;
 using fanout_test::message_of;
 using fanout_test::says;
+using fanout_test::values;
 
 namespace {
-
-Tensor<int, 1> count_to(std::size_t n) {
-  Tensor<int, 1> tensor(n);
-  for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<int>(i);
-  return tensor;
-}
-
-std::vector<int> values(const Tensor<int, 1>& tensor) { return {tensor.begin(), tensor.end()}; }
 
 const std::vector<int> five{0, 1, 2, 3, 4};
 

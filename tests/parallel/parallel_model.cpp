@@ -11,6 +11,7 @@
 
 #include <fanout/fanout.hpp>
 
+#include "support/count_to.hpp"
 #include "support/message_of.hpp"
 #include "support/toy_device.hpp"
 
@@ -23,6 +24,7 @@ using fanout::ParallelModel;
 using fanout::Plan;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::count_to;
 using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::ToyDevice;
@@ -30,12 +32,6 @@ using fanout_test::ToyDevice;
 namespace {
 
 using Host = fanout::DeviceSet<HostDevice>;
-
-Tensor<int, 1> count_to(std::size_t n) {
-  Tensor<int, 1> tensor(n);
-  for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<int>(i);
-  return tensor;
-}
 
 template <class T>
 std::vector<T> values(const Tensor<T, 1>& tensor) {

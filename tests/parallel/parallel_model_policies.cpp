@@ -12,6 +12,7 @@
 
 #include <fanout/fanout.hpp>
 
+#include "support/count_to.hpp"
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 #include "support/toy_device.hpp"
@@ -29,6 +30,7 @@ using fanout::Plan;
 using fanout::Tensor;
 using fanout::View;
 using fanout::WeightedSplit;
+using fanout_test::count_to;
 using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::ToyDevice;
@@ -48,12 +50,6 @@ struct Tell {
     return std::pair{to_string(ctx.device().id()) + to_string(ctx.rows()), rows};
   }
 };
-
-Tensor<int, 1> count_to(std::size_t n) {
-  Tensor<int, 1> tensor(n);
-  for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<int>(i);
-  return tensor;
-}
 
 using Texts = std::vector<std::string>;
 

@@ -9,6 +9,7 @@
 
 #include <fanout/fanout.hpp>
 
+#include "support/count_to.hpp"
 #include "support/message_of.hpp"
 
 using namespace fanout::literals;
@@ -20,16 +21,11 @@ using fanout::ParallelModel;
 using fanout::stack;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::count_to;
 using fanout_test::message_of;
 using fanout_test::says;
 
 namespace {
-
-Tensor<int, 1> count_to(std::size_t n) {
-  Tensor<int, 1> tensor(n);
-  for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<int>(i);
-  return tensor;
-}
 
 template <class T, std::size_t R>
 std::vector<T> values(const Tensor<T, R>& tensor) {

@@ -247,20 +247,17 @@ class ParallelModel {
     explicit Update(State& state)
         : state_(state),
           link_{.caller = current_link(), .original = &state.original, .updating = true},
-          entered_(link_) {
-      state_.gate.close();
-    }
+          entered_(link_),
+          closed_(state.gate) {}
     Update(const Update&) = delete;
     Update& operator=(const Update&) = delete;
-    ~Update() {
-      state_.original.version.fetch_add(1, MemoryOrder::release);
-      state_.gate.open();
-    }
+    ~Update() { state_.original.version.fetch_add(1, MemoryOrder::release); }
 
    private:
     State& state_;
     CallLink link_;
     EnteredLink entered_;
+    ClosedGate closed_;  // last, so that it opens first, when the version has moved on
   };
 
   State* state_;
