@@ -3,6 +3,7 @@
 // What must hold for every tree, every split and every number of devices, tried on random trees of random types.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -125,7 +126,7 @@ const auto in_tensors = []<class T, std::size_t R>(const View<const T, R>& view)
 };
 
 /// Each of the splits in turn.
-Options options(std::uint32_t round, std::uint32_t seed, int devices) {
+Options split_in_turn(std::uint32_t round, std::uint32_t seed, int devices) {
   switch (round % 4) {
     case 0:
       return {};
@@ -144,59 +145,67 @@ Options options(std::uint32_t round, std::uint32_t seed, int devices) {
   }
 }
 
-/// Calls `check(model options, devices, shown tree, tree)` for random trees of the type.
-template <class X, class Check>
+/// Calls `check(model options, devices, shown tree, tree)` for random trees of the type. Those of wide types are split on
+/// each of four axes in turn.
+template <class X, bool Wide, class Check>
 void for_each_tree(std::uint32_t type, const Check& check) {
   for (int devices = 1; devices <= 9; ++devices) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
       const std::uint32_t seed = first_seed + 10000 * type + 1000 * static_cast<std::uint32_t>(devices) + round;
       Random random(seed);
+      Options options = split_in_turn(round, seed, devices);
+      if (Wide) options.axis = std::array{0, 1, -1, -2}[round / 4 % 4];
       X tree;
-      fill(tree, random, below(random, 20));
+      fill(tree, random, below(random, 20), options.axis);
       CAPTURE(seed);
       CAPTURE(type);
       CAPTURE(devices);
       CAPTURE(round);
-      check(options(round, seed, devices), devices, map_arrays(tree, Show()), tree);
+      CAPTURE(options.axis);
+      check(std::move(options), devices, map_arrays(tree, Show()), tree);
     }
   }
 }
 
-template <std::uint32_t Type>
-using TypeOf = SomeTree<Type, 1 + Type % 5>;
-
-template <class Check, std::uint32_t... Type>
+template <bool Wide, class Check, std::uint32_t... Type>
 void for_each_type(const Check& check, std::integer_sequence<std::uint32_t, Type...>) {
-  (for_each_tree<TypeOf<Type>>(Type, check), ...);
+  (for_each_tree<SomeTree<Type, 1 + Type % 5, Wide>, Wide>(Type, check), ...);
+}
+template <class Check>
+void for_each_type(const Check& check) {
+  for_each_type<false>(check, std::make_integer_sequence<std::uint32_t, types>());
 }
 
 }  // namespace
 
-TEST_CASE("random trees are gathered back bit by bit as they were split, whatever the split and the devices") {
+TEST_CASE(
+    "random trees are gathered back bit by bit as they were split, whatever the split, the axis and the devices") {
   std::size_t trees = 0;
-  for_each_type(
-      [&](Options options, int devices, const auto& shown, const auto& tree) {
-        const ParallelModel model{[](const auto& piece) { return map_arrays(piece, Own()); }, host_devices(devices),
-                                  std::move(options)};
-        const auto back = model(shown);
-        static_assert(std::is_same_v<decltype(back), decltype(tree)> ||
-                      std::is_same_v<const std::remove_cvref_t<decltype(back)>&, decltype(tree)>);
-        CHECK(contents(back) == contents(tree));
-        ++trees;
-      },
-      std::make_integer_sequence<std::uint32_t, types>());
+  const auto check = [&](Options options, int devices, const auto& shown, const auto& tree) {
+    const ParallelModel model{[](const auto& piece, const auto& whole) {
+                                return std::pair{map_arrays(piece, Own()), fanout::first(whole)};
+                              },
+                              host_devices(devices), std::move(options)};
+    const auto back = model(shown, fanout::broadcast(tree));
+    static_assert(std::is_same_v<decltype(back.first), std::remove_cvref_t<decltype(tree)>>);
+    static_assert(std::is_same_v<decltype(back.second), std::remove_cvref_t<decltype(tree)>>);
+    const auto expected = contents(tree);
+    CHECK(contents(back.first) == expected);
+    CHECK(contents(back.second) == expected);
+    ++trees;
+  };
+  for_each_type<false>(check, std::make_integer_sequence<std::uint32_t, types / 2>());
+  for_each_type<true>(check, std::make_integer_sequence<std::uint32_t, types / 2>());
   CHECK(trees >= 10000);
 }
 
 TEST_CASE("a function of each row of a random tree gives bit by bit what one pass over all rows gives") {
-  for_each_type(
-      [](Options options, int devices, const auto& shown, const auto&) {
-        const ParallelModel model{[](fanout::Context auto& ctx, const auto& piece) {
-                                    const auto make = in_outputs(ctx);
-                                    return map_arrays(piece, ChangeRows{ctx.rows().begin, make});
-                                  },
-                                  host_devices(devices), std::move(options)};
-        CHECK(contents(model(shown)) == contents(map_arrays(shown, ChangeRows{0, in_tensors})));
-      },
-      std::make_integer_sequence<std::uint32_t, types>());
+  for_each_type([](Options options, int devices, const auto& shown, const auto&) {
+    const ParallelModel model{[](fanout::Context auto& ctx, const auto& piece) {
+                                const auto make = in_outputs(ctx);
+                                return map_arrays(piece, ChangeRows{ctx.rows().begin, make});
+                              },
+                              host_devices(devices), std::move(options)};
+    CHECK(contents(model(shown)) == contents(map_arrays(shown, ChangeRows{0, in_tensors})));
+  });
 }

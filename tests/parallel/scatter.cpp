@@ -23,11 +23,10 @@
 using namespace fanout::literals;
 using fanout::broadcast;
 using fanout::dict;
-using fanout::host_memory;
 using fanout::Plan;
 using fanout::RowRange;
 using fanout::scatter;
-using fanout::Shard;
+using fanout::ShardPlace;
 using fanout::Tensor;
 using fanout::View;
 using fanout_test::message_of;
@@ -70,11 +69,11 @@ Tensor<float, 2> numbered(std::size_t rows, std::size_t columns) {
 }
 
 const Plan five{{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 1}};
-const Shard second{.rows = {3, 5}, .device = 1};
+const ShardPlace second{.shard = 1, .rows = {3, 5}};
 
 template <class... Args>
 auto second_of(const Args&... args) {
-  return scatter(second, host_memory, args...);
+  return scatter(second, args...);
 }
 
 }  // namespace

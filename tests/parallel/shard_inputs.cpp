@@ -98,6 +98,6 @@ TEST_CASE("pieces are made for a memory, and an array in another one is refused"
   const fanout::MemorySpace elsewhere{{.kind = "toy", .index = 0}};
   const fanout::View<const int, 1> there(five.data(), fanout::Extents<1>{5}, elsewhere);
   const auto inputs = scatter(plan, there);
-  CHECK(std::get<0>(inputs.pieces(0, elsewhere)).space() == elsewhere);
+  CHECK(std::get<0>(inputs.pieces(0, {.space = elsewhere})).space() == elsewhere);
   CHECK_THROWS_AS((void)inputs[0], fanout::DeviceMismatch);
 }

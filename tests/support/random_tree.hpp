@@ -43,19 +43,23 @@ constexpr std::uint32_t mixed(std::uint32_t seed, std::uint32_t salt) {
   return static_cast<std::uint32_t>((x * 0x94D049BB133111EBULL) >> 32);
 }
 
-/// Some type of tree, whose leaves own their arrays, that is as deep as this.
-template <std::uint32_t Seed, std::uint32_t Depth>
+/// Some type of tree, whose leaves own their arrays, that is as deep as this. If `Wide`, they all have two axes or more.
+template <std::uint32_t Seed, std::uint32_t Depth, bool Wide = false>
 constexpr auto some_tree() {
   constexpr std::uint32_t choice = mixed(Seed, Depth);
-  if constexpr (Depth == 0) {
+  if constexpr (Depth == 0 && Wide) {
+    return std::tuple_element_t<choice % 3, std::tuple<std::type_identity<fanout::Tensor<float, 2>>,
+                                                       std::type_identity<fanout::Tensor<float, 3>>,
+                                                       std::type_identity<fanout::Tensor<std::uint16_t, 4>>>>();
+  } else if constexpr (Depth == 0) {
     return std::tuple_element_t<
         choice % 5,
         std::tuple<std::type_identity<fanout::Tensor<float, 1>>, std::type_identity<fanout::Tensor<float, 3>>,
                    std::type_identity<fanout::Tensor<std::uint16_t, 2>>, std::type_identity<std::vector<float>>,
                    std::type_identity<std::vector<std::string>>>>();
   } else {
-    using A = typename decltype(some_tree<mixed(Seed, 100), Depth - 1>())::type;
-    using B = typename decltype(some_tree<mixed(Seed, 200), choice / 16 % Depth>())::type;
+    using A = typename decltype(some_tree<mixed(Seed, 100), Depth - 1, Wide>())::type;
+    using B = typename decltype(some_tree<mixed(Seed, 200), choice / 16 % Depth, Wide>())::type;
     if constexpr (choice % 10 == 0) {
       return std::type_identity<std::tuple<B, A, B>>();
     } else if constexpr (choice % 10 == 1) {
@@ -79,8 +83,8 @@ constexpr auto some_tree() {
     }
   }
 }
-template <std::uint32_t Seed, std::uint32_t Depth>
-using SomeTree = typename decltype(some_tree<Seed, Depth>())::type;
+template <std::uint32_t Seed, std::uint32_t Depth, bool Wide = false>
+using SomeTree = typename decltype(some_tree<Seed, Depth, Wide>())::type;
 
 template <class X>
 inline constexpr bool is_both = false;
@@ -134,13 +138,15 @@ auto map_arrays(const X& tree, const F& f) {
   }
 }
 
-/// Puts random values, with as many rows in each array, in a tree that was default constructed.
+/// Puts random values, with as many rows on this axis of each array, in a tree that was default constructed. -1 is the last
+/// axis.
 template <class X>
-void fill(X& tree, Random& random, std::size_t rows) {
+void fill(X& tree, Random& random, std::size_t rows, int axis = 0) {
   if constexpr (requires { tree.extents(); }) {
     tree = [&]<class T, std::size_t R>(const fanout::Tensor<T, R>&) {
       fanout::Extents<R> extents;
-      for (std::size_t axis = 0; axis < R; ++axis) extents.values[axis] = axis == 0 ? rows : below(random, 4);
+      for (std::size_t a = 0; a < R; ++a) extents.values[a] = below(random, 4);
+      extents.values[axis < 0 ? R - static_cast<std::size_t>(-axis) : static_cast<std::size_t>(axis)] = rows;
       return fanout::Tensor<T, R>::uninitialized(extents, {});
     }(tree);
     for (auto& x : tree) x = static_cast<std::remove_reference_t<decltype(x)>>(1 + below(random, 10000));
@@ -151,29 +157,29 @@ void fill(X& tree, Random& random, std::size_t rows) {
     tree.clear();
     for (std::size_t i = 0; i < rows; ++i) tree.push_back(std::string(below(random, 30), 'x') + std::to_string(i));
   } else if constexpr (is_both<X>) {
-    fill(tree.first_tree, random, rows);
-    fill(tree.second_tree, random, rows);
+    fill(tree.first_tree, random, rows, axis);
+    fill(tree.second_tree, random, rows, axis);
   } else if constexpr (fanout::DictNode<X>) {
-    std::apply([&](auto&... values) { (fill(values, random, rows), ...); }, tree.values);
+    std::apply([&](auto&... values) { (fill(values, random, rows, axis), ...); }, tree.values);
   } else if constexpr (fanout::MapNode<X>) {
     for (std::size_t i = below(random, 4); i > 0; --i) {
       if constexpr (std::is_same_v<typename X::key_type, int>) {
-        fill(tree[static_cast<int>(below(random, 100)) - 50], random, rows);
+        fill(tree[static_cast<int>(below(random, 100)) - 50], random, rows, axis);
       } else {
-        fill(tree["key" + std::to_string(below(random, 100))], random, rows);
+        fill(tree["key" + std::to_string(below(random, 100))], random, rows, axis);
       }
     }
   } else if constexpr (fanout::VectorNode<X>) {
     tree.resize(below(random, 4));
-    for (auto& value : tree) fill(value, random, rows);
+    for (auto& value : tree) fill(value, random, rows, axis);
   } else if constexpr (fanout::OptionalNode<X>) {
-    if (below(random, 4) != 0) fill(tree.emplace(), random, rows);
+    if (below(random, 4) != 0) fill(tree.emplace(), random, rows, axis);
   } else if constexpr (fanout::VariantNode<X>) {
     const std::size_t which = below(random, 5);
-    if (which == 1 || which == 2) fill(tree.template emplace<1>(), random, rows);
-    if (which >= 3) fill(tree.template emplace<2>(), random, rows);
+    if (which == 1 || which == 2) fill(tree.template emplace<1>(), random, rows, axis);
+    if (which >= 3) fill(tree.template emplace<2>(), random, rows, axis);
   } else {
-    std::apply([&](auto&... values) { (fill(values, random, rows), ...); }, tree);
+    std::apply([&](auto&... values) { (fill(values, random, rows, axis), ...); }, tree);
   }
 }
 

@@ -6,24 +6,53 @@
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/memory/extents.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
 
+namespace detail {
+
+inline void leave_to_owner(const MemorySpace&, void*, std::size_t, void*) noexcept {}
+
+/// Tables of this form mark host memory of the caller's own, in which results are written; `fresh` makes copies of a
+/// tensor there ordinary tensors.
+inline constexpr MemoryOperations borrowed_host_operations{host_memory_operations.allocate, &leave_to_owner,
+                                                           host_memory_operations.copy, host_memory_operations.clear,
+                                                           &host_memory_operations};
+
+}  // namespace detail
+
+/// Host memory of the caller's own, for one gathered array.
+struct OutputTarget {
+  void* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t row_bytes = 0;
+};
+
 /// The memory of one gathered array, which the shards of a call fill together, each its own rows. Counts who holds it:
 /// the call, and every Tensor that shows a window of it.
 class OutputBuffer {
  public:
-  /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted. `before` is for a holder of several, which
-  /// can link them by it.
+  /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted. `before` is for a holder of several,
+  /// which can link them by it.
   OutputBuffer(const Memory& memory, std::size_t rows, std::size_t row_bytes, OutputBuffer* before = nullptr)
       : storage_(memory, checked_extents(1, Extents<2>{rows, row_bytes}).size()),
         base_(static_cast<std::byte*>(storage_.data())),
         rows_(rows),
         row_bytes_(row_bytes),
         before_(before) {}
+  /// On top of the caller's memory, which stays the caller's.
+  explicit OutputBuffer(const OutputTarget& target) noexcept
+      : storage_({host_memory, &detail::borrowed_host_operations}, target.data, target.rows * target.row_bytes,
+                 nullptr),
+        base_(static_cast<std::byte*>(target.data)),
+        rows_(target.rows),
+        row_bytes_(target.row_bytes),
+        before_(nullptr) {}
   OutputBuffer(const OutputBuffer&) = delete;
   OutputBuffer& operator=(const OutputBuffer&) = delete;
 
@@ -68,6 +97,12 @@ class OutputBuffers {
     delete next_.load(MemoryOrder::relaxed);
   }
 
+  /// The n-th buffer is to stand on the n-th of these, if it fits there exactly. They outlive this. Before all else.
+  void write_to(const OutputTarget* targets, std::size_t count) noexcept {
+    targets_ = targets;
+    target_count_ = count;
+  }
+
   /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if
   /// the shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
   /// the buffer's constructor.
@@ -77,7 +112,8 @@ class OutputBuffers {
     if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::acquire)) return *buffer;
     const HeldRight making(slot.making);
     if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::acquire)) return *buffer;
-    auto* buffer = new OutputBuffer(memory, rows, row_bytes);
+    auto* buffer =
+        fits(n, memory, rows, row_bytes) ? new OutputBuffer(targets_[n]) : new OutputBuffer(memory, rows, row_bytes);
     slot.buffer.store(buffer, MemoryOrder::release);
     return *buffer;
   }
@@ -88,10 +124,16 @@ class OutputBuffers {
     Right making;
   };
 
+  bool fits(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) const noexcept {
+    return n < target_count_ && targets_[n].rows == rows && targets_[n].row_bytes == row_bytes &&
+           targets_[n].data != nullptr && memory.space == host_memory;
+  }
+
   OutputBuffers& next() {
     OutputBuffers* next = next_.load(MemoryOrder::acquire);
     if (next == nullptr) {
       auto* made = new OutputBuffers;
+      if (target_count_ > slots_.size()) made->write_to(targets_ + slots_.size(), target_count_ - slots_.size());
       if (next_.compare_exchange_strong(next, made, MemoryOrder::acq_rel)) {
         next = made;
       } else {
@@ -103,6 +145,8 @@ class OutputBuffers {
 
   InlineArray<Slot, 8> slots_{8};
   Atomic<OutputBuffers*> next_{nullptr};
+  const OutputTarget* targets_ = nullptr;
+  std::size_t target_count_ = 0;
 };
 
 }  // namespace fanout::inline v0

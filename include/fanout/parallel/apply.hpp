@@ -18,6 +18,7 @@
 #include <fanout/parallel/shard_context.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/parallel/shard_outputs.hpp>
+#include <fanout/parallel/strided_pieces.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
@@ -46,11 +47,12 @@ std::size_t count_models(const Models& models) {
   }
 }
 
-/// Runs all shards on their devices. `visit(i, f)` calls `f(replica)` for the replica that runs shard i.
-template <class R, Device... Ds, class Inputs, class Visit>
+/// Runs all shards on their devices, each on the pieces that `Taken` makes for it. `visit(i, f)` calls `f(replica)` for
+/// the replica that runs shard i.
+template <class R, class Taken, Device... Ds, class Inputs, class Visit>
 ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, const Inputs& inputs,
                          const CallSettings& settings) {
-  using Pieces = typename Inputs::pieces_type;
+  using Pieces = typename Taken::type;
   check_plan(inputs.plan, inputs.plan.rows(), devices.size());
   const CallLink* const caller = current_link();
   const auto run_all = [&devices](const Plan& plan, const auto& body) { run_shards(plan, devices, body); };
@@ -59,7 +61,11 @@ ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, co
       const auto& device = replica.device();
       [[maybe_unused]] const auto entered = device.enter();
       ShardContext ctx(device, frame, i, slot.scratch);
-      Pieces pieces = inputs.pieces(i, device.memory().space);
+      Pieces pieces = Taken::make(inputs, {.shard = i,
+                                           .rows = inputs.plan[i].rows,
+                                           .memory = device.memory(),
+                                           .scratch = &slot.scratch,
+                                           .axis = inputs.axis});
       slot.failed_in_forward = true;
       slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
       device.synchronize();
@@ -67,6 +73,12 @@ ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, co
   };
   return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run);
 }
+
+/// What the replicas of a model are handed; those on the first kind of devices decide for all.
+template <class Inputs, class First, class... Others>
+struct PiecesTaken
+    : PiecesFor<typename First::model_type,
+                ShardContext<std::remove_cvref_t<decltype(std::declval<const First&>().device())>>, Inputs> {};
 
 template <class R>
 inline constexpr bool is_replicas = false;
@@ -93,10 +105,10 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 /// and ReplicaError for what `forward` threw.
 template <class M, Device... Ds, class... Args>
 auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
-  using Pieces = typename ShardInputs<Args...>::pieces_type;
-  using R = typename detail::ForwardResult<Pieces, Replica<M, Ds>...>::type;
+  using Taken = detail::PiecesTaken<ShardInputs<Args...>, Replica<M, Ds>...>;
+  using R = typename detail::ForwardResult<typename Taken::type, Replica<M, Ds>...>::type;
   const auto visit = [&](std::size_t i, const auto& run) { replicas.visit(inputs.plan[i].device, run); };
-  return detail::apply_by<R>(visit, replicas.devices(), inputs, settings);
+  return detail::apply_by<R, Taken>(visit, replicas.devices(), inputs, settings);
 }
 
 /// The same with results that are gathered in the main device's memory. Takes its arguments as they come, so that a
@@ -113,8 +125,8 @@ auto apply(R&& replicas, I&& inputs) {
 /// InvalidArgument unless there are as many models as shards.
 template <class Models, Device... Ds, class... Args>
 auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs) {
-  using Pieces = typename ShardInputs<Args...>::pieces_type;
-  using R = typename detail::ForwardResults<Models, Pieces, Ds...>::type;
+  using Taken = detail::PiecesAs<ShardInputs<Args...>, 0>;
+  using R = typename detail::ForwardResults<Models, typename Taken::type, Ds...>::type;
   if (const std::size_t count = detail::count_models(models); count != inputs.size()) {
     throw InvalidArgument(explain({.what = "The number of modules " + std::to_string(count) +
                                            " is not equal to the number of inputs " + std::to_string(inputs.size()),
@@ -127,7 +139,7 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
       detail::visit_model(models, i, [&](const auto& model) { run(detail::PlacedModel(model, device)); });
     });
   };
-  return detail::apply_by<R>(visit, devices, inputs, detail::default_settings(devices));
+  return detail::apply_by<R, Taken>(visit, devices, inputs, detail::default_settings(devices));
 }
 
 }  // namespace fanout::inline v0

@@ -4,6 +4,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/parallel/shard_place.hpp>
+#include <fanout/parallel/splitting.hpp>
+#include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
@@ -15,13 +18,27 @@ struct Broadcast {
 };
 template <class X>
 inline constexpr bool wraps_tree<Broadcast<X>> = true;
+template <class X>
+inline constexpr bool splits_itself<Broadcast<X>> = true;
 
 /// `model(x, broadcast(table))`: `forward` is handed a const reference to the whole of `table`, which is not split and
-/// not copied. Borrows an lvalue until the call has returned; takes over an rvalue.
+/// not copied, except inside of a vector, a map, an optional or a variant. Borrows an lvalue until the call has
+/// returned; takes over an rvalue.
 template <class X>
-Broadcast<std::conditional_t<std::is_lvalue_reference_v<X>, const std::remove_reference_t<X>&, X>> broadcast(
-    X&& value) {
+Broadcast<detail::kept_t<X>> broadcast(X&& value) {
   return {std::forward<X>(value)};
 }
 
+namespace detail {
+
+template <class X>
+struct Splitting<Broadcast<X>> {
+  using piece_type = const std::remove_reference_t<X>&;
+
+  static piece_type piece(const Broadcast<X>& x, const ShardPlace&, const LeafPath&) { return x.value; }
+  template <class F>
+  static void visit_rows(const Broadcast<X>&, int, const LeafPath&, F&) {}
+};
+
+}  // namespace detail
 }  // namespace fanout::inline v0

@@ -9,10 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/inline_array.hpp>
 #include <fanout/memory/output.hpp>
+#include <fanout/memory/strided_view.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/vector_leaf.hpp>
+#include <fanout/parallel/axis.hpp>
 #include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/join_arrays.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -45,7 +49,7 @@ Storage take_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
   OutputBuffer* const buffer = buffer_of(pieces[0]);
   if (buffer == nullptr || !buffer->owns_bytes() || !(buffer->memory().space == place.target.space)) return {};
   std::size_t rows = 0;
-  std::size_t holders = 1;
+  std::size_t holders = place.buffers_held;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (buffer_of(pieces[i]) != buffer || reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
       return {};
@@ -63,6 +67,10 @@ struct ConcatenateArrays {
   using type = Tensor<T, R>;
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    if (place.axis != 0) {
+      const std::size_t axis = checked_axis(place.axis, R, path);
+      if (axis != 0 && pieces.size() != 1) return join_arrays<T, R>(pieces, axis, place, path);
+    }
     Extents<R> extents = pieces[0].extents();
     std::size_t rows = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -100,12 +108,37 @@ struct Gathering<Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, std::r
 template <class T, std::size_t R>
 struct Gathering<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
 
+/// What has rows and no other axis cannot be put together on one.
+inline void check_by_rows(const GatherPlace& place, const LeafPath& path) {
+  if (place.axis != 0) checked_axis(place.axis, 1, path);
+}
+
+/// Strided views are packed first.
+template <class T, std::size_t R>
+struct Gathering<Concatenate, StridedView<T, R>> {
+  using X = StridedView<T, R>;
+  using type = Tensor<std::remove_cv_t<T>, R>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    InlineArray<type> tensors(pieces.size());
+    Pieces<type> packed(pieces.size(), true);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      check_space(pieces[i].space(), place, path, i);
+      tensors[i] = type::uninitialized(pieces[i].extents(), place.target);
+      pack(*place.target.operations, tensors[i].data(), pieces[i]);
+      packed.set(i, tensors[i]);
+    }
+    return Gathering<Concatenate, type>::gather(packed, place, path);
+  }
+};
+
 /// Vectors and spans of elements, one after the other, into a vector.
 template <class X, class T>
 struct ConcatenateElements {
   using type = std::vector<T>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    check_by_rows(place, path);
     if constexpr (std::is_same_v<X, type>) {
       if (pieces.size() == 1) return pieces.take_only();
     }
@@ -138,7 +171,8 @@ template <ConcatenatesItself X>
 struct Gathering<Concatenate, X> {
   using type = decltype(leaf_traits<X>::concatenate(std::declval<const Pieces<X>&>(), std::declval<const LeafPath&>()));
 
-  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath& path) {
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    check_by_rows(place, path);
     return leaf_traits<X>::concatenate(std::as_const(pieces), path);
   }
 };

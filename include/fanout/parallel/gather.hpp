@@ -13,6 +13,7 @@
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/per_shard.hpp>
 #include <fanout/parallel/reduced_member.hpp>
+#include <fanout/parallel/sharded.hpp>
 #include <fanout/parallel/stack.hpp>
 #include <fanout/parallel/ungatherable.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -33,10 +34,9 @@ struct gathered<X> {
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 
-/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf, and
-/// what stands under a rule of its own as that says.
-/// The pieces are moved from where they are owned. Throws ShapeMismatch and StructureMismatch, which name the leaf, for
-/// results that do not fit together.
+/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf,
+/// and what stands under a rule of its own as that says. The pieces are moved from where they are owned. Throws
+/// ShapeMismatch and StructureMismatch, which name the leaf, for results that do not fit together.
 template <class X>
 gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
   using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
@@ -51,7 +51,8 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
       "fanout: a rule does not take what forward returns under it (the rule, the type and its place stand in "
       "this diagnostic); psum takes numbers, pmean floating and complex ones, pmax and pmin those with an "
       "order, reduce those of which its function makes one of two, stack any, and all of them arrays of these; "
-      "concat<Axis> takes tensors, views and outputs with more than Axis axes");
+      "concat<Axis> takes tensors, views and outputs with more than Axis axes, and under sharded nothing chooses a "
+      "rule of its own");
   static_assert(detail::can_be_held<finding>,
                 "fanout: a struct cannot hold what its member is gathered to (both types and the place stand in this "
                 "diagnostic); "
@@ -63,6 +64,32 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
   } else {
     return pieces.take_only();
   }
+}
+
+namespace detail {
+
+template <class X>
+gathered_t<X> gather_sharded(const Sharded<X>& sharded, bool owned) {
+  Pieces<X> pieces(sharded.size(), owned);
+  for (std::size_t i = 0; i < sharded.size(); ++i) pieces.set(i, sharded[i]);
+  // The call is over, so that only the values hold its buffers; of values that stay, none is taken.
+  return fanout::gather(pieces, {.plan = sharded.plan(),
+                                 .devices = sharded.devices().data(),
+                                 .target = sharded.target(),
+                                 .buffers_held = owned ? 0 : GatherPlace::by_others});
+}
+
+}  // namespace detail
+
+/// Puts together what a call left sharded, in the memory where its results are gathered. Moves from the values of an
+/// rvalue. Throws ShapeMismatch and StructureMismatch for values that do not fit together.
+template <class X>
+gathered_t<X> gather(Sharded<X>&& sharded) {
+  return detail::gather_sharded(sharded, true);
+}
+template <class X>
+gathered_t<X> gather(const Sharded<X>& sharded) {
+  return detail::gather_sharded(sharded, false);
 }
 
 }  // namespace fanout::inline v0

@@ -15,6 +15,12 @@ struct GatherPlace {
   const Plan& plan;
   const DeviceId* devices;  ///< that ran the shards, one for each
   Memory target;
+  int axis = 0;                  ///< on which arrays are concatenated that do not choose for themselves
+  std::size_t buffers_held = 1;  ///< how often an output buffer is held besides by the pieces: once, by the call
+
+  static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`, so that no buffer is taken
+
+  GatherPlace on_axis(int other) const { return {plan, devices, target, other, buffers_held}; }
 
   /// `shard 1 on host:1, rows [15, 30)`.
   std::string describe(std::size_t shard) const {

@@ -13,6 +13,9 @@ namespace fanout::inline v0 {
 struct Options {
   /// In whose memory results are gathered; the main device's if not set. Any host device stands for the host's memory.
   std::optional<DeviceId> output = {};
+  /// The axis of arrays, in and out, whose indices are the rows; the last one is -1. For one array alone there are
+  /// split<Axis>(x) and concat<Axis>(x).
+  int axis = 0;
   /// How rows are shared out.
   AnySplit split = {};
   /// Keys the random numbers of ctx.random().

@@ -4,7 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -14,11 +14,14 @@
 #include <fanout/device/device_source.hpp>
 #include <fanout/device/host_device.hpp>
 #include <fanout/fwd.hpp>
+#include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/apply.hpp>
+#include <fanout/parallel/batch_rows.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/into.hpp>
+#include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/replicate.hpp>
-#include <fanout/parallel/scatter.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/gate.hpp>
@@ -111,15 +114,24 @@ class ParallelModel {
   /// replicas have ended then, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
-    const Call call(*state_);
-    const std::optional<std::size_t> rows = batch_rows(args...);
-    const ShardInputs<const std::remove_reference_t<Args>&...> inputs{
-        rows ? plan(*rows) : Plan{{.rows = {}, .device = 0}}, {args...}};
-    return fanout::gather(fanout::apply(state_->replicas, inputs,
-                                        {.target = state_->target,
-                                         .seed = state_->options.seed,
-                                         .number = state_->calls.fetch_add(1, MemoryOrder::relaxed),
-                                         .rethrow_single = state_->options.rethrow_single}));
+    return run(false, {}, args...);
+  }
+
+  /// The same on every device, also if nothing is split: `model(on_all(), broadcast(x))`.
+  template <class... Args>
+  auto operator()(OnAll, Args&&... args) const {
+    return run(true, {}, args...);
+  }
+
+  /// `model.into(result)(x)`: writes what the call would return into `result`, which has its structure: a Tensor or a
+  /// View<T, R> of the same extents where it has a Tensor<T, R>, a std::vector<T> or a std::span<T> where it has a
+  /// std::vector<T>, variables for anything else, in a tuple (`std::tie(scores, loss)`), a dict, a map or a struct.
+  /// Arrays stay the memory that they are: the n-th output() that shards ask for is written right there if the n-th
+  /// Tensor or View of the destination has its extents; anything else is gathered first, and then copied. Borrows an
+  /// lvalue until the call has returned, and owns an rvalue. No argument of the call should show the same elements.
+  template <class D>
+  Into<ParallelModel, D> into(D&& to) const {
+    return {*this, std::forward<D>(to)};
   }
 
   /// Calls `f(model)`, which may change the model, and returns what it returns. Waits for running calls, and keeps new
@@ -168,6 +180,24 @@ class ParallelModel {
   Plan plan(std::size_t rows) const { return state_->plan(rows); }
 
  private:
+  template <class Model, class D>
+  friend class Into;
+
+  template <class... Args>
+  auto run(bool on_all, std::span<const OutputTarget> targets, Args&... args) const {
+    const Call entered(*state_);
+    const detail::CountRows count = detail::count_rows(state_->options.axis, args...);
+    const ShardInputs<const Args&...> inputs{state_->plan(count, on_all), {args...}, state_->options.axis};
+    return fanout::gather(fanout::apply(state_->replicas, inputs,
+                                        {.target = state_->target,
+                                         .targets = targets.data(),
+                                         .target_count = targets.size(),
+                                         .axis = state_->options.axis,
+                                         .seed = state_->options.seed,
+                                         .number = state_->calls.fetch_add(1, MemoryOrder::relaxed),
+                                         .rethrow_single = state_->options.rethrow_single}));
+  }
+
   struct State {
     State(M&& model, const device_set& devices, Options&& with)
         : options(std::move(with)), target(check_options(devices)), replicas(std::move(model), devices) {}
@@ -177,6 +207,25 @@ class ParallelModel {
       Plan plan = options.split(rows, devices);
       check_plan(plan, rows, devices);
       return plan;
+    }
+
+    Plan plan(const detail::CountRows& count, bool on_all) const {
+      if (count.plan != nullptr) {
+        check_sharded(*count.plan);
+        return *count.plan;
+      }
+      if (count.rows) return plan(*count.rows);
+      return on_all ? plan(0) : Plan{{.rows = {}, .device = 0}};
+    }
+
+    void check_sharded(const Plan& plan) const {
+      for (const Shard& shard : plan) {
+        if (shard.device < replicas.size()) continue;
+        throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
+                                       .expected = std::to_string(replicas.size()) + " devices or fewer",
+                                       .found = to_string(plan),
+                                       .advice = "gather() it first"}));
+      }
     }
 
     /// Before there are replicas, since a factory may take long to make them. Returns where results are gathered.

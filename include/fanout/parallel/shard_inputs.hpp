@@ -2,16 +2,18 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include <fanout/base/error.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/scratch.hpp>
+#include <fanout/parallel/batch_rows.hpp>
 #include <fanout/parallel/scatter.hpp>
+#include <fanout/parallel/shard_place.hpp>
+#include <fanout/parallel/splitting.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 
@@ -25,27 +27,29 @@ template <class... Args>
 struct ShardInputs {
   Plan plan;
   std::tuple<Args...> arguments;
+  int axis = 0;  ///< on which arrays are split that do not choose for themselves
 
   std::size_t size() const noexcept { return plan.size(); }
 
   using pieces_type = std::tuple<detail::piece_t<Args>...>;
 
   /// What shard i < size() is handed on a device with this memory: rows of the arrays, in place, and references to the
-  /// rest. Borrows from this. Throws DeviceMismatch for an array outside of `space`.
-  pieces_type pieces(std::size_t i, const MemorySpace& space) const {
-    return std::apply([&](const auto&... args) { return fanout::scatter(plan[i], space, args...); }, arguments);
+  /// rest. Borrows from this, and from the scratch, if one is given, what had to be packed; without one InvalidArgument
+  /// is thrown for that. Throws DeviceMismatch for an array in another memory.
+  pieces_type pieces(std::size_t i, const Memory& memory, Scratch* scratch = nullptr) const {
+    const ShardPlace place{.shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
+    return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);
   }
 
   /// The same in the host's memory.
-  pieces_type operator[](std::size_t i) const { return pieces(i, host_memory); }
+  pieces_type operator[](std::size_t i) const { return pieces(i, Memory{}); }
 };
 
 namespace detail {
 
 /// What scatter() makes of arguments that it is given as `A&&`.
 template <class... A>
-using shard_inputs_t =
-    ShardInputs<std::conditional_t<std::is_lvalue_reference_v<A>, const std::remove_reference_t<A>&, A>...>;
+using shard_inputs_t = ShardInputs<kept_t<A>...>;
 
 }  // namespace detail
 
@@ -53,11 +57,18 @@ using shard_inputs_t =
 /// all have the plan's rows; arguments with nothing to split fit every plan.
 template <class... Args>
 detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
-  if (const std::optional<std::size_t> rows = batch_rows(args...); rows && *rows != plan.rows()) {
+  const detail::CountRows count = detail::count_rows(0, args...);
+  if (count.plan != nullptr && !(*count.plan == plan)) {
+    throw ShapeMismatch(explain({.what = "a plan for other arguments",
+                                 .where = "scatter",
+                                 .expected = "the plan of the sharded ones, " + to_string(*count.plan),
+                                 .found = to_string(plan)}));
+  }
+  if (count.rows && *count.rows != plan.rows()) {
     throw ShapeMismatch(explain({.what = "a plan for other arguments",
                                  .where = "scatter",
                                  .expected = std::to_string(plan.rows()) + " rows",
-                                 .found = std::to_string(*rows)}));
+                                 .found = std::to_string(*count.rows)}));
   }
   return {plan, {std::forward<Args>(args)...}};
 }
@@ -67,8 +78,9 @@ detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
 /// different numbers of rows.
 template <Device... Ds, class... Args>
 detail::shard_inputs_t<Args...> scatter(const DeviceSet<Ds...>& devices, Args&&... args) {
-  const std::size_t rows = batch_rows(args...).value_or(0);
-  return {EvenSplit{}(rows, devices.size()), {std::forward<Args>(args)...}};
+  const detail::CountRows count = detail::count_rows(0, args...);
+  return {count.plan != nullptr ? *count.plan : EvenSplit{}(count.rows.value_or(0), devices.size()),
+          {std::forward<Args>(args)...}};
 }
 
 }  // namespace fanout::inline v0

@@ -54,7 +54,7 @@ class ShardOutputs {
     if constexpr (!std::is_void_v<R>) {
       Pieces<R> pieces(slots_.size(), true);
       for (std::size_t i = 0; i < slots_.size(); ++i) pieces.set(i, slots_[i].value());
-      return fanout::gather(pieces, {frame_.plan, devices_.data(), frame_.target});
+      return fanout::gather(pieces, {frame_.plan, devices_.data(), frame_.target, frame_.axis});
     }
   }
 

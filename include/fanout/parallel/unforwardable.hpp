@@ -67,7 +67,8 @@ template <class M, class Ctx, class... W>
 auto refuse_writing() {
   static_assert(sizeof(M) == 0,
                 "fanout: forward would write to its arguments, which it can only read; take a Tensor as "
-                "View<const T, R>, a std::vector as std::span<const T>, anything else by const reference or by value");
+                "View<const T, R>, a std::vector as std::span<const T>, anything else by const reference or by value; "
+                "or pass inout(x), whose rows forward writes in place");
   return call_forward(instance<M&>(), instance<Ctx&>(), instance<W&>()...);
 }
 

@@ -37,6 +37,15 @@ class Plan {
   SmallVector<Shard> shards_;
 };
 
+/// `[0, 15) on 0, [15, 30) on 1`.
+inline std::string to_string(const Plan& plan) {
+  std::string text;
+  for (const Shard& shard : plan) {
+    text += (text.empty() ? "" : ", ") + to_string(shard.rows) + " on " + std::to_string(shard.device);
+  }
+  return text;
+}
+
 /// Throws InvalidArgument unless the shards are in row order, cover [0, rows) without gap or overlap and name devices
 /// below `devices`: what scatter and gather rely on, whoever wrote the split policy.
 constexpr void check_plan(const Plan& plan, std::size_t rows, std::size_t devices) {

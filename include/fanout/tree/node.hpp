@@ -85,6 +85,11 @@ concept VariantNode = !ArrayLeaf<X> && HasAlternatives<X>;
 template <class X>
 inline constexpr bool wraps_tree = false;
 
+/// True for those of them that say how an argument is split: broadcast(x), split<1>(x). A tree with one in it is
+/// rebuilt as one with arrays is.
+template <class X>
+inline constexpr bool splits_itself = false;
+
 namespace detail {
 
 /// A class that is no other node, whether or not its fields can be found.
@@ -138,7 +143,7 @@ constexpr bool any_field_has_array_leaf(std::index_sequence<I...>) {
 
 template <class X, class... Around>
 constexpr bool has_array_leaf() {
-  if constexpr (ArrayLeaf<X>) {
+  if constexpr (ArrayLeaf<X> || splits_itself<X>) {
     return true;
   } else if constexpr (DictNode<X>) {
     return any_entry_has_array_leaf<Around...>(static_cast<const X*>(nullptr));
@@ -163,8 +168,9 @@ constexpr bool has_array_leaf() {
 
 }  // namespace detail
 
-/// A tree with at least one array in it, by its type: an empty vector of tensors counts. Of an aggregate that takes more
-/// than 33 initialisers, as those with long C arrays do, only so many are looked at.
+/// A tree with at least one array in it, or something that splits itself, by its type: an empty vector of tensors
+/// counts. Of an aggregate that takes more than 33 initialisers, as those with long C arrays do, only so many are
+/// looked at.
 template <class X>
 concept HasArrayLeaf = detail::has_array_leaf<X>();
 

@@ -45,13 +45,14 @@ void visit_fields(const X& tree, const LeafPath& path, F& f, std::index_sequence
 
 }  // namespace detail
 
-/// Calls `f(array, path)` for each array leaf of the tree, in its order. Subtrees whose type holds no array are not
-/// walked, nor are structs whose fields cannot be found. Of a variant the tree that it holds is walked.
+/// Calls `f(array, path)` for each array leaf of the tree, in its order, and for what splits itself. Subtrees whose
+/// type holds no array are not walked, nor are structs whose fields cannot be found. Of a variant the tree that it
+/// holds is walked.
 template <class X, class F>
 void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
   if constexpr (!HasArrayLeaf<X>) {
     return;
-  } else if constexpr (ArrayLeaf<X>) {
+  } else if constexpr (ArrayLeaf<X> || splits_itself<X>) {
     f(tree, path);
   } else if constexpr (DictNode<X>) {
     detail::visit_entries(tree, path, f);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/parallel/shard_place.hpp>
+#include <fanout/parallel/split_tree.hpp>
+#include <fanout/parallel/splitting.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+/// A vector that is no array, but a list of trees, each of which is split or goes to everyone. Made by each().
+template <class X>
+struct Each {
+  X value;  ///< a const reference to what the caller has, or what was moved in
+};
+template <class X>
+inline constexpr bool wraps_tree<Each<X>> = true;
+template <class X>
+inline constexpr bool splits_itself<Each<X>> = true;
+
+/// `model(x, each(names))`: the elements of a vector or a span are no rows, but as many arguments in a list: what has
+/// arrays in it is split, and a list of numbers, of texts or of plain structs goes to every replica as it is. That is
+/// how a vector of trees is read anyway; so it matters for vectors that would be split by their elements. Borrows an
+/// lvalue until the call has returned; takes over an rvalue.
+template <class X>
+Each<detail::kept_t<X>> each(X&& value) {
+  static_assert(
+      VectorNode<std::remove_cvref_t<X>> || SpanNode<std::remove_cvref_t<X>> || ArrayLeaf<std::remove_cvref_t<X>>,
+      "fanout: each(x) takes a std::vector or a std::span");
+  return {std::forward<X>(value)};
+}
+
+namespace detail {
+
+template <class X>
+struct Splitting<Each<X>> {
+  using Value = std::remove_cvref_t<X>;
+  using Element = std::remove_cv_t<typename Value::value_type>;
+  static constexpr bool is_split = HasArrayLeaf<Element>;
+
+  template <class T>
+  struct pieces {
+    using type = const Value&;
+  };
+  template <class T>
+    requires HasArrayLeaf<T>
+  struct pieces<T> {
+    using type = std::vector<held_piece_t<T>>;
+  };
+  using piece_type = typename pieces<Element>::type;
+
+  static piece_type piece(const Each<X>& x, [[maybe_unused]] const ShardPlace& place,
+                          [[maybe_unused]] const LeafPath& path) {
+    if constexpr (is_split) {
+      return SplittingRow<Value, piece_type>::piece(x.value, place, path);
+    } else {
+      return x.value;
+    }
+  }
+  template <class F>
+  static void visit_rows([[maybe_unused]] const Each<X>& x, [[maybe_unused]] int axis,
+                         [[maybe_unused]] const LeafPath& path, [[maybe_unused]] F& f) {
+    if constexpr (is_split) {
+      for (std::size_t i = 0; i < x.value.size(); ++i) detail::visit_rows(x.value[i], axis, LeafPath(path, i), f);
+    }
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0

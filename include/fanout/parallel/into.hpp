@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/small_vector.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/on_all.hpp>
+#include <fanout/parallel/write_into.hpp>
+
+namespace fanout::inline v0 {
+
+/// Calls of a model whose results are written into what the caller has. Made by ParallelModel::into(). Borrows the model,
+/// and the destination if D is a reference.
+template <class Model, class D>
+class Into {
+ public:
+  Into(const Model& model, D to) : model_(model), to_(std::forward<D>(to)) {}
+
+  /// The model's call, without a result. Waits and throws as it does; what the destination holds then is not said. Throws
+  /// ShapeMismatch and StructureMismatch for a destination that the result does not fit into.
+  template <class... Args>
+  void operator()(Args&&... args) {
+    write(false, args...);
+  }
+  template <class... Args>
+  void operator()(OnAll, Args&&... args) {
+    write(true, args...);
+  }
+
+ private:
+  template <class... Args>
+  void write(bool on_all, Args&... args) {
+    using R = decltype(model_.run(on_all, {}, args...));
+    static_assert(!std::is_void_v<R>, "fanout: forward returns nothing that could be written into a destination");
+    if constexpr (!std::is_void_v<R>) {
+      SmallVector<OutputTarget> targets;
+      detail::CollectTargets{targets}(to_);
+      R result = model_.run(on_all, {targets.begin(), targets.size()}, args...);
+      detail::write_into(to_, result);
+    }
+  }
+
+  const Model& model_;
+  D to_;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <fanout/memory/extents.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/parallel/gather_place.hpp>
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/pieces.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::inline v0 {
+
+// Arrays, put together on an axis that is not that of the rows.
+
+namespace detail {
+
+/// `[2, :, 3]` for axis 1: what all shards' extents have in common.
+template <std::size_t R>
+std::string all_axes_but(std::size_t joined, const Extents<R>& extents) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < R; ++axis) {
+    text += (axis == 0 ? "" : ", ") + (axis == joined ? ":" : std::to_string(extents[axis]));
+  }
+  return text + "]";
+}
+
+/// Tensors, views or outputs, one after the other on this axis, where all other axes must agree. Copies.
+template <class T, std::size_t R, class X>
+Tensor<T, R> join_arrays(const Pieces<X>& pieces, std::size_t joined, const GatherPlace& place, const LeafPath& path) {
+  Extents<R> extents = pieces[0].extents();
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Extents<R>& found = pieces[i].extents();
+    for (std::size_t axis = 0; axis < R; ++axis) {
+      if (axis != joined && found[axis] != extents[axis]) {
+        refuse_extents(place, path, i, all_axes_but(joined, pieces[0].extents()), to_string(found),
+                       "arrays are concatenated on axis " + std::to_string(joined) + ", so all other axes must agree");
+      }
+    }
+    check_space(pieces[i].space(), place, path, i);
+    if (i != 0) extents[joined] += found[joined];
+  }
+  auto result = Tensor<T, R>::uninitialized(extents, place.target);
+  std::size_t runs = 1;  // how often the arrays take turns
+  for (std::size_t axis = 0; axis < joined; ++axis) runs *= extents[axis];
+  T* to = result.data();
+  for (std::size_t run = 0; run < runs; ++run) {
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const std::size_t length = pieces[i].size() / runs;
+      place.target.operations->copy(place.target.space, to, pieces[i].data() + run * length, length * sizeof(T));
+      to += length;
+    }
+  }
+  return result;
+}
+
+}  // namespace detail
+}  // namespace fanout::inline v0

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/tree/leaf.hpp>
+
+namespace fanout::inline v0 {
+
+/// `model(Range{1000000})`: so many rows without data. `forward` is handed the `RowRange` of those that are its own:
+/// for Monte Carlo, ensembles, rays, and whatever else computes from the number of a row.
+class Range {
+ public:
+  /// Throws ShapeMismatch for a negative number.
+  template <std::integral I>
+  constexpr explicit Range(I size) : size_(static_cast<std::size_t>(size)) {
+    if (std::cmp_less(size, 0)) {
+      throw ShapeMismatch(explain(
+          {.what = "a range", .expected = "a number of rows that is not negative", .found = std::to_string(size)}));
+    }
+  }
+
+  constexpr std::size_t size() const noexcept { return size_; }
+
+ private:
+  std::size_t size_;
+};
+
+template <>
+struct leaf_traits<Range> {
+  using without_axes = void;
+  using piece_type = RowRange;
+  static std::size_t rows(const Range& range) { return range.size(); }
+  static piece_type piece(const Range&, std::size_t begin, std::size_t end) { return {begin, end}; }
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/parallel/shard_place.hpp>
+#include <fanout/parallel/split_tree.hpp>
+#include <fanout/parallel/splitting.hpp>
+#include <fanout/tree/fields.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+// Structs with arrays, rebuilt around their rows.
+
+namespace detail {
+
+template <class X>
+concept SplitStruct = StructLike<X> && HasArrayLeaf<X>;
+
+/// Whether a value of type X shows trees by a span, which would take the vector of their pieces, and show what is gone.
+template <class X>
+inline constexpr bool shows_trees = SplitSpan<X>;
+template <template <class...> class C, class... T>
+inline constexpr bool shows_trees<C<T...>> = (shows_trees<std::remove_cvref_t<T>> || ...);
+
+/// Whether a field that is declared as a Field can hold what a shard is handed of it. A reference can refer to what
+/// every shard is handed whole, but not to rows, which would be gone.
+template <class Field>
+inline constexpr bool holds_piece =
+    std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Field>> && !shows_trees<std::remove_cv_t<Field>>;
+template <class Field>
+  requires std::is_reference_v<Field>
+inline constexpr bool holds_piece<Field> = !HasArrayLeaf<std::remove_cvref_t<Field>>;
+
+template <class X, std::size_t... I>
+constexpr bool holds_pieces(std::index_sequence<I...>) {
+  return (holds_piece<typename FieldsOf<X>::template type<I>> && ...);
+}
+
+/// A struct keeps its type, so it is rebuilt around the rows of its arrays if these are of the arrays' own types.
+template <SplitStruct X>
+struct Splitting<X> {
+  using piece_type = X;
+
+  static X piece(const X& x, [[maybe_unused]] const ShardPlace& place, [[maybe_unused]] const LeafPath& path) {
+    static_assert(
+        StructNode<X>,
+        "fanout: a struct with arrays is split by rows, but this one's members cannot be found, because of base "
+        "classes, C arrays or more than 32 members; list its fields (tree/fields.hpp), or pass a tuple, a dict "
+        "or broadcast(x)");
+    if constexpr (StructNode<X>) {
+      constexpr bool holds_all = holds_pieces<X>(std::make_index_sequence<FieldsOf<X>::size>());
+      static_assert(holds_all && Makeable<X>,
+                    "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
+                    "std::span<const T> and its other members copyable; make them so, or pass a tuple, a dict or "
+                    "broadcast(x)");
+      if constexpr (holds_all && Makeable<X>) {
+        return FieldsOf<X>::make(
+            [&](auto index) -> decltype(auto) { return field_piece<decltype(index)::value>(x, place, path); });
+      }
+    }
+    __builtin_unreachable();  // refused, and this silences what would follow
+  }
+
+ private:
+  template <std::size_t I>
+  static decltype(auto) field_piece(const X& x, const ShardPlace& place, const LeafPath& path) {
+    using Field = typename FieldsOf<X>::template type<I>;
+    if constexpr (std::is_reference_v<Field>) {
+      return FieldsOf<X>::template get<I>(x);
+    } else {
+      return Splitting<std::remove_cv_t<Field>>::piece(FieldsOf<X>::template get<I>(x), place, field_path<X, I>(path));
+    }
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0

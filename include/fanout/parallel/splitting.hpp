@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/strided_view.hpp>
+#include <fanout/memory/view.hpp>
+#include <fanout/parallel/axis.hpp>
+#include <fanout/parallel/shard_place.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/visit_arrays.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_vector_of_bool = false;
+template <class Allocator>
+inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
+
+/// How an argument of type X is split: `piece(x, place, path)` is what one shard is handed, a `piece_type`. What
+/// chooses that itself, as broadcast() does, also has `visit_rows(x, axis, path, f)`, which calls `f(rows, path)` for
+/// each array in it that is split. This one is for whatever holds no array: the value itself, to everyone.
+template <class X>
+struct Splitting {
+  using piece_type = const X&;
+  static const X& piece(const X& x, const ShardPlace&, const LeafPath&) {
+    static_assert(!is_vector_of_bool<X>,
+                  "fanout: the elements of a std::vector<bool> cannot be pointed to, so it is not split by rows; use a "
+                  "std::vector<char> or a Tensor<bool, 1>, or pass broadcast(x)");
+    return x;
+  }
+};
+
+template <class X>
+using piece_t = typename Splitting<std::remove_cvref_t<X>>::piece_type;
+
+/// How an argument given as `X&&` is kept: a const reference to what the caller has, or what was moved in.
+template <class X>
+using kept_t = std::conditional_t<std::is_lvalue_reference_v<X>, const std::remove_reference_t<X>&, X>;
+
+/// An array that shows its elements as one run of memory, and so can be split on any axis.
+template <class X>
+concept Contiguous = ArrayLeaf<X> && requires(const X& x) {
+  x.extents();
+  requires std::convertible_to<const X&, View<const typename X::value_type, X::rank>>;
+  requires std::same_as<typename leaf_traits<X>::piece_type, View<const typename X::value_type, X::rank>>;
+};
+template <class X>
+inline constexpr bool is_strided_view = false;
+template <class T, std::size_t R>
+inline constexpr bool is_strided_view<StridedView<T, R>> = true;
+
+/// Arrays without axes that are known, and those that are written in place.
+[[noreturn]] inline void refuse_axis(int axis, const LeafPath& path) {
+  throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
+                               .where = to_string(path),
+                               .expected = "axis 0",
+                               .found = "axis " + std::to_string(axis),
+                               .advice = "pass split<0>(x) or broadcast(x)"}));
+}
+
+/// True for leaves that have rows and no axes, so that these are their rows whatever the axis: Range, rows(v).
+template <class X>
+concept WithoutAxes = requires {
+  typename leaf_traits<X>::without_axes;
+};
+
+/// How many rows an array has on an axis.
+template <ArrayLeaf X>
+std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
+  if constexpr (Contiguous<X> || is_strided_view<X>) {
+    return x.extents()[axis == 0 ? 0 : checked_axis(axis, X::rank, path)];
+  } else {
+    if constexpr (!WithoutAxes<X>) {
+      if (axis != 0) refuse_axis(axis, path);
+    }
+    return leaf_traits<X>::rows(x);
+  }
+}
+
+inline void check_piece_space(const MemorySpace& found, const ShardPlace& place, const LeafPath& path) {
+  if (found == place.memory.space) return;
+  throw DeviceMismatch(explain({.what = "an argument lies in the wrong memory",
+                                .where = to_string(path),
+                                .expected = to_string(place.memory.space),
+                                .found = to_string(found),
+                                .advice = "copy it there first"}));
+}
+
+/// Such a part of an array as a View: in place if it is one run of memory, else
+/// packed in the shard's scratch.
+template <class T, std::size_t R>
+View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const LeafPath& path) {
+  if (part.is_contiguous()) return {part.data(), part.extents(), part.space()};
+  if (place.scratch == nullptr) {
+    throw InvalidArgument(explain({.what = "an array that is split on an axis of its own needs memory for its pieces",
+                                   .where = to_string(path),
+                                   .advice = "ask for the pieces with a Scratch, which must outlive them"}));
+  }
+  T* const to = static_cast<T*>(place.scratch->allocate(place.memory, part.size() * sizeof(T)));
+  pack(*place.memory.operations, to, part);
+  return {to, part.extents(), part.space()};
+}
+
+/// The same in place, on any axis.
+template <class T, std::size_t R>
+StridedView<const T, R> part_on_axis(const StridedView<const T, R>& x, const ShardPlace& place, const LeafPath& path) {
+  check_piece_space(x.space(), place, path);
+  return x.slice(checked_axis(place.axis, R, path), place.rows);
+}
+template <Contiguous X>
+StridedView<const typename X::value_type, X::rank> strided_part(const X& x, const ShardPlace& place,
+                                                                const LeafPath& path) {
+  using T = typename X::value_type;
+  return part_on_axis(StridedView<const T, X::rank>(View<const T, X::rank>(x)), place, path);
+}
+
+/// Stands for all rows that an array has, however many.
+inline constexpr RowRange all_rows{0, ~std::size_t{0}};
+
+template <ArrayLeaf X>
+struct Splitting<X> {
+  using piece_type = typename leaf_traits<X>::piece_type;
+
+  static piece_type piece(const X& x, const ShardPlace& place, const LeafPath& path) {
+    if constexpr (Contiguous<X>) {
+      if (place.axis != 0) return packed(strided_part(x, place, path), place, path);
+    }
+    if constexpr (is_strided_view<X>) {
+      return part_on_axis(piece_type(x), place, path);
+    } else {
+      const std::size_t end = place.rows.end == all_rows.end ? leaf_traits<X>::rows(x) : place.rows.end;
+      piece_type piece = leaf_traits<X>::piece(x, place.rows.begin, end);
+      if constexpr (requires { piece.space(); }) check_piece_space(piece.space(), place, path);
+      return piece;
+    }
+  }
+};
+
+/// Calls `f(rows, path)` for each array of a tree that is split, as which each chooses for itself.
+template <class F>
+struct RowsOnAxis {
+  int axis;
+  F& f;
+
+  template <class X>
+  void operator()(const X& x, const LeafPath& path) const {
+    if constexpr (ArrayLeaf<X>) {
+      f(rows_on(x, axis, path), path);
+    } else {
+      Splitting<X>::visit_rows(x, axis, path, f);
+    }
+  }
+};
+
+template <class X, class F>
+void visit_rows(const X& tree, int axis, const LeafPath& path, F& f) {
+  visit_arrays(tree, path, RowsOnAxis<F>{axis, f});
+}
+
+}  // namespace detail
+}  // namespace fanout::inline v0

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/memory/strided_view.hpp>
+#include <fanout/parallel/forward.hpp>
+#include <fanout/parallel/shard_inputs.hpp>
+#include <fanout/parallel/shard_place.hpp>
+#include <fanout/parallel/splitting.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::inline v0 {
+
+// A `forward` that takes a StridedView where it could be handed a View is handed that, so that nothing is packed for
+// it.
+
+namespace detail {
+
+template <class X, bool Strided>
+struct PieceAs {
+  using type = piece_t<X>;
+  static type make(const X& x, const ShardPlace& place, const LeafPath& path) {
+    return Splitting<X>::piece(x, place, path);
+  }
+};
+template <Contiguous X>
+struct PieceAs<X, true> {
+  using type = StridedView<const typename X::value_type, X::rank>;
+  static type make(const X& x, const ShardPlace& place, const LeafPath& path) { return strided_part(x, place, path); }
+};
+template <class X>
+  requires(!Contiguous<X>)
+struct PieceAs<X, true> {
+  using type = decltype(Splitting<X>::strided_piece(std::declval<const X&>(), std::declval<const ShardPlace&>(),
+                                                    std::declval<const LeafPath&>()));
+  static type make(const X& x, const ShardPlace& place, const LeafPath& path) {
+    return Splitting<X>::strided_piece(x, place, path);
+  }
+};
+
+template <class X>
+concept MayBeStrided = Contiguous<X> || requires(const X& x, const ShardPlace& place, const LeafPath& path) {
+  Splitting<X>::strided_piece(x, place, path);
+};
+
+/// A bit for each argument that may be strided.
+template <class... Args>
+constexpr unsigned strided_bits() {
+  unsigned bits = 0;
+  [[maybe_unused]] unsigned bit = 1;
+  ((bits |= MayBeStrided<std::remove_cvref_t<Args>> ? bit : 0U, bit <<= 1U), ...);
+  return bits;
+}
+
+/// The pieces of the arguments, strided where `Mask` has a bit.
+template <class Inputs, unsigned Mask>
+struct PiecesAs;
+template <class... Args, unsigned Mask>
+struct PiecesAs<ShardInputs<Args...>, Mask> {
+  template <class Indices>
+  struct with;
+  template <std::size_t... I>
+  struct with<std::index_sequence<I...>> {
+    using type = std::tuple<typename PieceAs<std::remove_cvref_t<Args>, ((Mask >> I) & 1U) != 0>::type...>;
+
+    static type make([[maybe_unused]] const ShardInputs<Args...>& inputs, [[maybe_unused]] const ShardPlace& place) {
+      [[maybe_unused]] constexpr LeafPath input("input");
+      return {PieceAs<std::remove_cvref_t<Args>, ((Mask >> I) & 1U) != 0>::make(std::get<I>(inputs.arguments), place,
+                                                                                LeafPath(input, I))...};
+    }
+  };
+  using all = with<std::index_sequence_for<Args...>>;
+  using type = typename all::type;
+
+  static type make(const ShardInputs<Args...>& inputs, const ShardPlace& place) { return all::make(inputs, place); }
+};
+
+template <class M, class Ctx, class Pieces>
+inline constexpr bool takes_pieces = false;
+template <class M, class Ctx, class... P>
+inline constexpr bool takes_pieces<M, Ctx, std::tuple<P...>> = Forwardable<M, Ctx, P...>;
+
+template <class M, class Ctx, class Inputs, unsigned Bits, unsigned Mask>
+consteval unsigned find_strided() {
+  if constexpr (takes_pieces<M, Ctx, typename PiecesAs<Inputs, Mask>::type>) {
+    return Mask;
+  } else if constexpr (Mask == Bits) {
+    return 0;  // nothing will do: it is refused with what is handed in as a rule
+  } else {
+    return find_strided<M, Ctx, Inputs, Bits, (Mask - Bits) & Bits>();  // the next subset
+  }
+}
+
+template <class M, class Ctx, class Inputs, unsigned Bits>
+struct PiecesChosen : PiecesAs<Inputs, find_strided<M, Ctx, Inputs, Bits, 0>()> {};
+template <class M, class Ctx, class Inputs>
+struct PiecesChosen<M, Ctx, Inputs, 0> : PiecesAs<Inputs, 0> {};
+
+/// What a model is handed of these inputs: each piece packed if it takes it so, else strided.
+template <class M, class Ctx, class Inputs>
+struct PiecesFor;
+template <class M, class Ctx, class... Args>
+struct PiecesFor<M, Ctx, ShardInputs<Args...>> : PiecesChosen<M, Ctx, ShardInputs<Args...>, strided_bits<Args...>()> {};
+
+}  // namespace detail
+}  // namespace fanout::inline v0

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/vector_leaf.hpp>
+#include <fanout/memory/view.hpp>
+#include <fanout/tree/dict.hpp>
+#include <fanout/tree/fields.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::inline v0 {
+
+// Results, written into what the caller has.
+
+namespace detail {
+
+/// A destination of the elements of a Tensor.
+template <class D, class T, std::size_t R>
+concept TakesElements = std::convertible_to<D&, View<T, R>>;
+
+/// A destination of the elements of a vector that is of a fixed length.
+template <class D, class T>
+concept TakesSpan = std::same_as<std::remove_cv_t<D>, std::span<T>>;
+
+/// Calls `f(destination, result, path)` for each leaf of a result and for that of the destination in its place. Throws
+/// StructureMismatch where these are of different lengths, or a key is missing.
+template <class D, class G, class F>
+void visit_destination(D& to, G& result, const LeafPath& path, const F& f);
+
+template <class D, class... K, class... T, class F>
+void visit_entries_of(D& to, Dict<Entry<K, T>...>& result, const LeafPath& path, const F& f) {
+  (visit_destination(to[K{}], result[K{}], LeafPath(path, K::name()), f), ...);
+}
+
+template <class D, class G, class F, std::size_t... I>
+void visit_elements_of(D& to, G& result, const LeafPath& path, const F& f, std::index_sequence<I...>) {
+  (visit_destination(std::get<I>(to), std::get<I>(result), LeafPath(path, I), f), ...);
+}
+
+template <class X, class F, std::size_t... I>
+void visit_fields_of(X& to, X& result, const LeafPath& path, const F& f, std::index_sequence<I...>) {
+  const auto field = []<class Field>(const Field& of) -> Field& { return const_cast<Field&>(of); };
+  (visit_destination(field(FieldsOf<X>::template get<I>(to)), field(FieldsOf<X>::template get<I>(result)),
+                     field_path<X, I>(path), f),
+   ...);
+}
+
+[[noreturn]] inline void refuse_destination(const LeafPath& path, std::string expected, std::string found) {
+  throw StructureMismatch(explain({.what = "a destination has another structure than the result",
+                                   .where = to_string(path),
+                                   .expected = std::move(expected),
+                                   .found = std::move(found)}));
+}
+
+template <class D, class G>
+concept SameTuple = TupleNode<std::remove_cv_t<D>> && TupleNode<G> && std::tuple_size_v<std::remove_cv_t<D>>
+== std::tuple_size_v<G>;
+
+template <class D, class G, class F>
+void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
+  if constexpr (DictNode<G> && DictNode<std::remove_cv_t<D>>) {
+    visit_entries_of(to, result, path, f);
+  } else if constexpr (MapNode<G> && MapNode<std::remove_cv_t<D>>) {
+    std::size_t position = 0;
+    for (auto& [key, value] : result) {
+      const std::string name = key_text(key, position++);
+      const LeafPath entry = LeafPath::at_key(path, name);
+      const auto found = to.find(key);
+      if (found == to.end()) refuse_destination(entry, "this key", "none");
+      visit_destination(found->second, value, entry, f);
+    }
+  } else if constexpr (VectorNode<G> && VectorNode<std::remove_cv_t<D>> && !ArrayLeaf<G>) {
+    if (to.size() != result.size()) {
+      refuse_destination(path, std::to_string(result.size()) + " trees", std::to_string(to.size()));
+    }
+    for (std::size_t i = 0; i < result.size(); ++i) visit_destination(to[i], result[i], LeafPath(path, i), f);
+  } else if constexpr (SameTuple<D, G>) {
+    visit_elements_of(to, result, path, f, std::make_index_sequence<std::tuple_size_v<G>>());
+  } else if constexpr (StructNode<G> && std::is_same_v<D, G>) {
+    visit_fields_of(to, result, path, f, std::make_index_sequence<FieldsOf<G>::size>());
+  } else {
+    f(to, result, path);
+  }
+}
+
+/// Notes where the tensors of a result are to be written, in the order of the tree.
+struct CollectTargets {
+  SmallVector<OutputTarget>& targets;
+
+  template <class X>
+  void operator()(X& to) const {
+    if constexpr (requires { requires TakesElements<X, typename X::value_type, X::rank>; }) {
+      const View<typename X::value_type, X::rank> view = to;
+      const std::size_t rows = view.extent(0);
+      const bool here = view.space() == host_memory && rows != 0;
+      targets.push_back({.data = here ? view.data() : nullptr,
+                         .rows = rows,
+                         .row_bytes = view.extents().row_size() * sizeof(typename X::value_type)});
+    } else if constexpr (DictNode<std::remove_cv_t<X>>) {
+      std::apply([this](auto&... values) { ((*this)(values), ...); }, to.values);
+    } else if constexpr (TupleNode<std::remove_cv_t<X>>) {
+      std::apply([this](auto&... values) { ((*this)(values), ...); }, to);
+    }
+  }
+};
+
+/// A result that was written where another one is to stand is moved out of its way first.
+struct SettleResults {
+  template <class D, class G>
+  void operator()(D&, G&, const LeafPath&) const {}
+  template <class D, class T, std::size_t R>
+    requires TakesElements<D, T, R>
+  void operator()(D& to, Tensor<T, R>& result, const LeafPath&) const {
+    const View<T, R> view = to;
+    if (result.storage().memory().operations == &borrowed_host_operations && result.data() != view.data()) {
+      result = Tensor<T, R>(std::as_const(result));
+    }
+  }
+};
+
+struct WriteResults {
+  template <class D, class G>
+  void operator()(D& to, G& result, const LeafPath& path) const {
+    if constexpr (requires { requires TakesElements<D, typename G::value_type, G::rank>; }) {
+      write_elements<typename G::value_type, G::rank>(to, result, path);
+    } else if constexpr (requires { requires TakesSpan<D, typename G::value_type>; }) {
+      if (to.size() != result.size()) {
+        refuse_destination(path, std::to_string(result.size()) + " elements", std::to_string(to.size()));
+      }
+      for (std::size_t i = 0; i < result.size(); ++i) to[i] = std::move(result[i]);
+    } else if constexpr (std::is_assignable_v<D&, G&&>) {
+      to = std::move(result);
+    } else {
+      static_assert(std::is_assignable_v<D&, G&&>,
+                    "fanout: a result cannot be written into its destination; that has the result's structure, and in "
+                    "place of a Tensor<T, R> a Tensor or a View<T, R>, of a std::vector<T> one or a std::span<T>, "
+                    "and what the result can be assigned to in place of anything else");
+    }
+  }
+
+ private:
+  template <class T, std::size_t R>
+  static void write_elements(View<T, R> to, const Tensor<T, R>& result, const LeafPath& path) {
+    if (!(to.extents() == result.extents())) {
+      throw ShapeMismatch(explain({.what = "a destination has other extents than the result",
+                                   .where = to_string(path),
+                                   .expected = to_string(result.extents()),
+                                   .found = to_string(to.extents())}));
+    }
+    if (!(to.space() == result.space())) {
+      throw DeviceMismatch(explain({.what = "a destination lies in another memory than the result",
+                                    .where = to_string(path),
+                                    .expected = to_string(result.space()),
+                                    .found = to_string(to.space()),
+                                    .advice = "see Options::output"}));
+    }
+    if (to.data() == result.data()) return;
+    result.storage().memory().operations->copy(to.space(), to.data(), result.data(), result.size() * sizeof(T));
+  }
+};
+
+/// Writes a result into the destination, in the place of what stands there.
+template <class D, class G>
+void write_into(D& to, G& result) {
+  visit_destination(to, result, LeafPath("output"), SettleResults());
+  visit_destination(to, result, LeafPath("output"), WriteResults());
+}
+
+}  // namespace detail
+}  // namespace fanout::inline v0

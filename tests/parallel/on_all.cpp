@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/parallel/on_all.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+using fanout::broadcast;
+using fanout::host_devices;
+using fanout::on_all;
+using fanout::ParallelModel;
+
+TEST_CASE("on_all runs forward on every device where nothing is split, and nothing else does") {
+  const ParallelModel model{[](fanout::Context auto& ctx, const std::vector<int>& all) {
+                              CHECK(all.size() == 3);
+                              CHECK(ctx.rows().empty());
+                              return ctx.device().id().index;
+                            },
+                            host_devices(3)};
+  const std::vector list{1, 2, 3};
+  const auto one = model(broadcast(list));
+  CHECK(std::vector(one.begin(), one.end()) == std::vector{0});
+  const auto all = model(on_all(), broadcast(list));
+  CHECK(std::vector(all.begin(), all.end()) == std::vector{0, 1, 2});
+}
+
+TEST_CASE("on_all is not handed on, and needs no other argument") {
+  const ParallelModel model{[] { return 1; }, host_devices(4)};
+  CHECK(model().extent(0) == 1);
+  CHECK(model(on_all()).extent(0) == 4);
+}
+
+TEST_CASE("where something is split, that decides which devices run") {
+  const ParallelModel model{[](std::span<const int> rows) { return rows.size(); }, host_devices(3)};
+  CHECK(model(on_all(), std::vector{1, 2}).extent(0) == 2);
+  CHECK(model(on_all(), std::vector<int>()).extent(0) == 3);
+}

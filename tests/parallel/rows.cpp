@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/parallel/rows.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+using fanout::host_devices;
+using fanout::ParallelModel;
+using fanout::rows;
+using fanout::Tensor;
+
+namespace {
+
+struct Mesh {
+  std::string name;
+  std::vector<int> faces;
+};
+
+}  // namespace
+
+TEST_CASE("the elements of rows(v) are split and not what is in them") {
+  std::vector<Tensor<int, 1>> tensors;
+  for (std::size_t i = 0; i < 5; ++i) tensors.emplace_back(i);
+  const ParallelModel model{[](fanout::Context auto& ctx, std::span<const Tensor<int, 1>> some) {
+                              CHECK(some.front().extent(0) == ctx.rows().begin);
+                              std::vector<std::size_t> sizes;
+                              for (const auto& tensor : some) sizes.push_back(tensor.size());
+                              return sizes;
+                            },
+                            host_devices(2)};
+  CHECK(model(rows(tensors)) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+  CHECK(model(rows(std::span(tensors))) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+  CHECK(model(rows(std::vector(tensors))) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("structs of all kinds are rows, in place") {
+  const std::array<Mesh, 3> meshes{{{"a", {1}}, {"b", {1, 2}}, {"c", {}}}};
+  const ParallelModel model{[&meshes](std::span<const Mesh> some, std::span<const int>) {
+                              CHECK(some.data() >= meshes.data());
+                              CHECK(some.data() < meshes.data() + 3);
+                              std::vector<std::string> names;
+                              for (const Mesh& mesh : some) names.push_back(mesh.name);
+                              return names;
+                            },
+                            host_devices(2)};
+  CHECK(model(rows(meshes), std::vector{1, 2, 3}) == std::vector<std::string>{"a", "b", "c"});
+  CHECK_THROWS_AS(model(rows(meshes), std::vector{1, 2}), fanout::ShapeMismatch);
+}
+
+TEST_CASE("rows(v) stands in trees, and is rows whatever the axis") {
+  const std::vector<Mesh> meshes(4);
+  const ParallelModel model{[](const std::pair<std::span<const Mesh>, fanout::View<const int, 2>>& piece) {
+                              CHECK(piece.second.extents() == fanout::Extents<2>{3, 2});
+                              return piece.first.size();
+                            },
+                            host_devices(2), fanout::Options{.axis = 1}};
+  const Tensor<int, 2> x(3, 4);
+  const auto sizes = model(std::pair{rows(meshes), fanout::View<const int, 2>(x)});
+  CHECK(sizes[0] == 2);
+  CHECK(sizes[1] == 2);
+}
