@@ -72,8 +72,10 @@ struct FirstAvailable;
 struct Options;
 template <class F>
 struct Factory;
-template <class M>
-struct PerReplica;
+template <class T>
+class PerReplica;
+template <class T>
+class Shared;
 template <class... Args>
 struct ShardInputs;
 template <class R>

@@ -11,6 +11,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/combined_fields.hpp>
 #include <fanout/parallel/forward_result.hpp>
 #include <fanout/parallel/placed_model.hpp>
 #include <fanout/parallel/replicate.hpp>
@@ -47,11 +48,11 @@ std::size_t count_models(const Models& models) {
   }
 }
 
-/// Runs all shards on their devices, each on the pieces that `Taken` makes for it. `visit(i, f)` calls `f(replica)` for
-/// the replica that runs shard i.
-template <class R, class Taken, Device... Ds, class Inputs, class Visit>
+/// Runs all shards on their devices, each on the pieces that `Taken` makes for it, and then `finish()` if all have ended
+/// well. `visit(i, f)` calls `f(replica)` for the replica that runs shard i.
+template <class R, class Taken, Device... Ds, class Inputs, class Visit, class Finish>
 ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, const Inputs& inputs,
-                         const CallSettings& settings) {
+                         const CallSettings& settings, const Finish& finish) {
   using Pieces = typename Taken::type;
   check_plan(inputs.plan, inputs.plan.rows(), devices.size());
   const CallLink* const caller = current_link();
@@ -71,7 +72,7 @@ ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, co
       device.synchronize();
     });
   };
-  return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run);
+  return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run, finish);
 }
 
 /// What the replicas of a model are handed; those on the first kind of devices decide for all.
@@ -108,7 +109,10 @@ auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& input
   using Taken = detail::PiecesTaken<ShardInputs<Args...>, Replica<M, Ds>...>;
   using R = typename detail::ForwardResult<typename Taken::type, Replica<M, Ds>...>::type;
   const auto visit = [&](std::size_t i, const auto& run) { replicas.visit(inputs.plan[i].device, run); };
-  return detail::apply_by<R, Taken>(visit, replicas.devices(), inputs, settings);
+  constexpr bool changes = !(detail::ForwardPieces<typename Taken::type>::template is_const<Replica<M, Ds>> && ...);
+  return detail::with_combined_fields<changes>(replicas, inputs.plan, [&](const auto& combine) {
+    return detail::apply_by<R, Taken>(visit, replicas.devices(), inputs, settings, combine);
+  });
 }
 
 /// The same with results that are gathered in the main device's memory. Takes its arguments as they come, so that a
@@ -139,7 +143,7 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
       detail::visit_model(models, i, [&](const auto& model) { run(detail::PlacedModel(model, device)); });
     });
   };
-  return detail::apply_by<R, Taken>(visit, devices, inputs, detail::default_settings(devices));
+  return detail::apply_by<R, Taken>(visit, devices, inputs, detail::default_settings(devices), [] {});
 }
 
 }  // namespace fanout::inline v0

@@ -15,6 +15,7 @@ struct CallLink {
   const void* original = nullptr;  ///< the model that is being called or updated
   bool busy = false;               ///< it runs on a replica that it has for itself
   bool updating = false;
+  bool refreshing = false;  ///< a replica is being made like the original again
 };
 
 /// The innermost link of this thread; null outside of every call.

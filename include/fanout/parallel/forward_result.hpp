@@ -8,6 +8,7 @@
 
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/forward.hpp>
 #include <fanout/parallel/placed_model.hpp>
 #include <fanout/parallel/shard_context.hpp>
 #include <fanout/tree/node.hpp>
@@ -23,6 +24,14 @@ template <class Pieces, class Indices = std::make_index_sequence<std::tuple_size
 struct ForwardPieces;
 template <class... P, std::size_t... I>
 struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
+  template <class AnyReplica>
+  using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
+
+  /// Whether it is a const one.
+  template <class AnyReplica>
+  static constexpr bool is_const =
+      ConstForward<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>;
+
   template <class AnyReplica, class Ctx>
   static auto run(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) {
     return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);

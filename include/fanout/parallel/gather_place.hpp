@@ -17,10 +17,11 @@ struct GatherPlace {
   Memory target;
   int axis = 0;                  ///< on which arrays are concatenated that do not choose for themselves
   std::size_t buffers_held = 1;  ///< how often an output buffer is held besides by the pieces: once, by the call
+  const char* did = "returned";  ///< what the replicas did with what is put together
 
   static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`, so that no buffer is taken
 
-  GatherPlace on_axis(int other) const { return {plan, devices, target, other, buffers_held}; }
+  GatherPlace on_axis(int other) const { return {plan, devices, target, other, buffers_held, did}; }
 
   /// `shard 1 on host:1, rows [15, 30)`.
   std::string describe(std::size_t shard) const {

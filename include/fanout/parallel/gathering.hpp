@@ -45,7 +45,7 @@ concept GatherableChosen = requires {
 
 [[noreturn]] inline void refuse_extents(const GatherPlace& place, const LeafPath& path, std::size_t shard,
                                         std::string expected, std::string found, std::string advice) {
-  throw ShapeMismatch(explain({.what = "replicas returned arrays of different extents",
+  throw ShapeMismatch(explain({.what = std::string("replicas ") + place.did + " arrays of different extents",
                                .where = to_string(path),
                                .expected = std::move(expected) + " as from " + place.describe(0),
                                .found = std::move(found) + " from " + place.describe(shard),

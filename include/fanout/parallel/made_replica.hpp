@@ -11,6 +11,7 @@
 #include <fanout/base/slot.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/combined_fields.hpp>
 #include <fanout/parallel/factory.hpp>
 #include <fanout/parallel/factory_error.hpp>
 #include <fanout/parallel/forward.hpp>
@@ -23,7 +24,7 @@
 namespace fanout::inline v0 {
 
 /// A model that a factory made for one device. Calls with a const `forward` run on it at the same time, one with a
-/// `forward` that is not const has it for itself.
+/// `forward` that is not const, or of a model with PerReplica fields, has it for itself.
 template <class F, Device D>
 class Replica<Factory<F>, D> {
  public:
@@ -55,7 +56,7 @@ class Replica<Factory<F>, D> {
   /// where `forward` returns a reference.
   template <class Ctx, class... A>
   auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
-    if constexpr (ConstForward<model_type, Ctx, A...>) {
+    if constexpr (ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type>) {
       if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
       const EnteredGate together(gate_, caller != nullptr);
       const CallLink link{.caller = caller, .original = original_};
@@ -66,7 +67,14 @@ class Replica<Factory<F>, D> {
       const ClosedGate alone(gate_);
       const CallLink link{.caller = caller, .original = original_, .busy = true};
       const EnteredLink entered(link);
-      return detail::call_forward(model_.value(), ctx, std::forward<A>(args)...);
+      if constexpr (ConstForward<model_type, Ctx, A...>) {
+        return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);
+      } else {
+        static_assert(!detail::has_combined_fields<model_type>,
+                      "fanout: fields of models that a factory makes are not combined after a call, since there is no "
+                      "original that could hold the result; give the model itself, or return psum(x), pmean(x)");
+        return detail::call_forward(model_.value(), ctx, std::forward<A>(args)...);
+      }
     } else {
       return detail::refuse_unforwardable<model_type, Ctx, A...>();
     }

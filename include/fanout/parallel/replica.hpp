@@ -10,8 +10,10 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/device/device.hpp>
+#include <fanout/parallel/aliasing.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/forward.hpp>
+#include <fanout/parallel/model_fields.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/unforwardable.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -29,11 +31,25 @@ template <Device D>
                        .advice = "make forward const, or call another model"}));
 }
 
+/// A model that says how it is copied for a device: `M to(const D&) const`.
+template <class M, class D>
+concept CopiesItselfTo = requires(const M& model, const D& device) {
+  { model.to(device) } -> std::same_as<M>;
+};
+
+template <class M, class D>
+concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
+
 }  // namespace detail
 
 /// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
-/// memory; for one that is not const, or of a model given as per_replica(), the replica makes a copy of its own, at the
-/// first such call and again whenever the original has changed. What `forward` changes in that copy stays until then.
+/// memory; for one that is not const, or of a model given as per_replica() or with PerReplica fields, the replica makes
+/// a copy of its own, at the first such call and again whenever the original has changed. What `forward` changes in that
+/// copy stays until then.
+///
+/// Copies are made by the model's own `M to(const D&) const` where it has one, else by its copy constructor and its
+/// assignment; models that would then share what they change are refused. With the device entered, on the thread that
+/// runs the shard.
 template <class M, Device D>
 class Replica {
  public:
@@ -58,11 +74,12 @@ class Replica {
   /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
   template <class Ctx, class... A>
   auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
-    if constexpr (ConstForward<model_type, Ctx, A...> && Original<M>::shared) {
+    if constexpr (ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>) {
       const CallLink link{.caller = caller, .original = original_};
       const EnteredLink entered(link);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
-    } else if constexpr (Forwardable<model_type, Ctx, A...> && std::copy_constructible<model_type>) {
+    } else if constexpr (Forwardable<model_type, Ctx, A...> && detail::CopyableTo<model_type, D>) {
+      if constexpr (!detail::CopiesItselfTo<model_type, D>) detail::refuse_aliasing<model_type>();
       if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
       const HeldRight busy(busy_);
       const CallLink link{.caller = caller, .original = original_, .busy = true};
@@ -77,27 +94,51 @@ class Replica {
       return detail::refuse_unforwardable<model_type, Ctx, A...>();
     } else {
       static_assert(
-          std::copy_constructible<model_type>,
+          detail::CopyableTo<model_type, D>,
           "fanout: a model whose forward is not const, or that is given as per_replica, is copied for each device, so "
           "it must be copyable; make forward const to share one model, or let a factory make one for each device");
       return detail::call_forward(detail::instance<model_type&>(), ctx, std::forward<A>(args)...);
     }
   }
 
+  /// The copy if it is one of the original as it is now, else null. For who keeps calls out meanwhile.
+  model_type* current_copy() const noexcept {
+    return copy_ && version_ == original_->version.load(MemoryOrder::acquire) ? &*copy_ : nullptr;
+  }
+
+  /// Lets the next call make a new copy. For who keeps calls out meanwhile.
+  void drop_copy() const noexcept { copy_.reset(); }
+
  private:
+  static constexpr bool copies_itself = detail::CopiesItselfTo<model_type, D>;
+
   void refresh() const {
     const std::uint64_t version = original_->version.load(MemoryOrder::acquire);
     if (copy_ && version_ == version) return;
-    if constexpr (std::is_copy_assignable_v<model_type>) {
-      if (copy_) {
-        *copy_ = original_->model;  // tensors keep their memory
-      } else {
-        copy_.emplace(original_->model);
-      }
+    const CallLink link{.caller = current_link(), .original = original_, .busy = true, .refreshing = true};
+    const EnteredLink entered(link);
+    if constexpr (copies_itself) {
+      take(original_->model.to(device_));
     } else {
-      copy_.emplace(original_->model);
+      take(original_->model);
     }
     version_ = version;
+  }
+
+  /// An assignment lets tensors keep their memory, and PerReplica fields their values.
+  template <class From>
+  void take(From&& from) const {
+    constexpr bool assignable = std::is_assignable_v<model_type&, From>;
+    static_assert(assignable || !detail::has_own_fields<model_type>,
+                  "fanout: a model with PerReplica fields, which stay when a replica is made like the original again, "
+                  "must be assignable");
+    if constexpr (assignable) {
+      if (copy_) {
+        *copy_ = std::forward<From>(from);
+        return;
+      }
+    }
+    copy_.emplace(std::forward<From>(from));
   }
 
   const Original<M>* original_;

@@ -3,22 +3,41 @@
 
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/parallel/combined_fields.hpp>
 #include <fanout/parallel/factory.hpp>
 #include <fanout/parallel/made_replica.hpp>
 #include <fanout/parallel/per_replica.hpp>
 #include <fanout/parallel/replica.hpp>
+#include <fanout/sync/gate.hpp>
 
 namespace fanout::inline v0 {
+
+namespace detail {
+
+/// The model that is copied; of a factory there is none, and the factory stands for it.
+template <class M>
+struct model_of {
+  using type = M;
+};
+template <HasOriginal M>
+struct model_of<M> {
+  using type = typename Original<M>::model_type;
+};
+
+}  // namespace detail
 
 /// A model and its replicas on the devices of a set, in its order. Made by replicate(), for apply(), which may be called
 /// on it from many threads. Stays where it was made, since the replicas point into it.
 template <class M, Device... Ds>
 class Replicas {
  public:
+  using model_type = typename detail::model_of<M>::type;
+
   /// Takes the model over.
   Replicas(M&& model, const DeviceSet<Ds...>& devices) requires detail::HasOriginal<M>
       : original_{std::move(model)}, devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {}
@@ -38,6 +57,10 @@ class Replicas {
   /// out meanwhile.
   const Original<M>& original() const noexcept { return original_; }
   Original<M>& original() noexcept { return original_; }
+
+  /// Closed while a call may change fields of the model that are combined over the replicas; calls that only read them
+  /// are inside.
+  Gate& combined_gate() const noexcept requires detail::has_combined_fields<model_type> { return combined_gate_; }
 
   /// How many replicas there are: one for each device, so never none.
   std::size_t size() const noexcept { return devices_.size(); }
@@ -85,7 +108,10 @@ class Replicas {
     }
   }
 
-  Original<M> original_;
+  // Mutable: a call, which is const, writes what it combined.
+  mutable Original<M> original_;
+  using CombinedGate = std::conditional_t<detail::has_combined_fields<model_type>, Gate, detail::NoGate>;
+  [[no_unique_address]] mutable CombinedGate combined_gate_;
   DeviceSet<Ds...> devices_;
   std::tuple<OfKind<Ds>...> replicas_;
 };

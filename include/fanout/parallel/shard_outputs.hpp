@@ -26,10 +26,10 @@ class ShardOutputs {
   /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, which calls `body(i)` for
   /// each shard and returns when all have ended. The plan's devices are positions in `devices`. Throws what a shard
   /// threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if it is one
-  /// and `rethrow_single`.
-  template <class RunAll, class Run>
+  /// and `rethrow_single`; else calls `finish()`.
+  template <class RunAll, class Run, class Finish>
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
-               const RunAll& run_all, const Run& run)
+               const RunAll& run_all, const Run& run, const Finish& finish)
       : frame_(plan, settings),
         devices_(plan.size(), [&](std::size_t i) { return devices[plan[i].device]; }),
         slots_(plan.size()) {
@@ -41,6 +41,7 @@ class ShardOutputs {
       }
     });
     throw_failures(settings.rethrow_single);
+    finish();
   }
 
   const Plan& plan() const noexcept { return frame_.plan; }

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/combine.hpp>
+#include <fanout/parallel/gather_tree.hpp>
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/model_fields.hpp>
+#include <fanout/parallel/original.hpp>
+#include <fanout/parallel/pieces.hpp>
+#include <fanout/parallel/reduced_member.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/gate.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::inline v0 {
+
+// Fields of a model that are combined over the replicas after each call with a non-const `forward`: Mean<T>, Sum<T>,
+// Max<T>, Min<T>, First<T>. The result stands in the original and in every replica before the call returns, so that
+// each call begins with the same values everywhere.
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_reduced = false;
+template <class Rule, class T>
+inline constexpr bool is_reduced<ReducedMember<Rule, T>> = true;
+
+struct CombinedFieldsOf {
+  static constexpr bool in_const = false;
+  static constexpr bool in_own = false;
+  template <class Declared>
+  static constexpr bool is = is_reduced<Declared>;
+};
+template <class M>
+inline constexpr bool has_combined_fields = holds_field<CombinedFieldsOf, M>();
+
+/// A rule combines the values of several replicas to one of the same type, which holds no combined fields of its own.
+template <class X>
+inline constexpr bool cannot_be_combined = false;
+template <class Rule, class T>
+inline constexpr bool cannot_be_combined<ReducedMember<Rule, T>> = true;
+template <class Rule, class T>
+  requires(GatherableChosen<Rule, T> && !has_combined_fields<T>)
+inline constexpr bool cannot_be_combined<ReducedMember<Rule, T>> =
+    !std::is_same_v<typename GatheringChosen<Rule, T>::type, T>;
+
+/// Fields that are asked to be combined and cannot be, and structs that do not show where theirs stand.
+struct NotCombinable {
+  static constexpr bool in_const = false;
+  static constexpr bool in_own = false;
+  template <class Declared>
+  static constexpr bool is = cannot_be_combined<Declared> ||
+                             (StructLike<Declared> && !HasFields<Declared> && has_combined_fields<Declared>);
+};
+template <class Finding>
+inline constexpr bool fields_can_be_combined = std::is_void_v<Finding>;
+
+template <class M>
+constexpr bool check_combined_fields() {
+  using finding = find_field_t<NotCombinable, M>;
+  static_assert(
+      fields_can_be_combined<finding>,
+      "fanout: a field of the model cannot be combined after a call (its type and place stand in this diagnostic): a "
+      "Mean<T>, Sum<T>, Max<T>, Min<T> or First<T> takes numbers, arrays and vectors of numbers and structs of these; "
+      "a "
+      "Mean floating and complex ones; and a class with base classes or C arrays around it lists its fields "
+      "(tree/fields.hpp)");
+  return fields_can_be_combined<finding>;
+}
+
+[[noreturn]] inline void refuse_places(const LeafPath& path) {
+  throw StructureMismatch(explain({.what = "fields that are combined after the call do not stand at the same places",
+                                   .where = to_string(path),
+                                   .expected = "as many of them in the original and in every replica",
+                                   .advice = "let forward add and remove none; update() may"}));
+}
+
+template <class X, class F>
+void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f);
+
+/// Goes on at an element that is declared as Element, and that `get` finds.
+template <class Element, class X, class F, class Get>
+void visit_combined_inside(const Pieces<X>& models, const LeafPath& path, const F& f, const Get& get) {
+  if constexpr (has_combined_fields<Element>) visit_combined(Pieces<Element>(models, false, get), path, f);
+}
+
+template <class... K, class... T, class F>
+void visit_combined_entries(const Pieces<Dict<Entry<K, T>...>>& models, const LeafPath& path, const F& f) {
+  using X = Dict<Entry<K, T>...>;
+  constexpr auto get = []<class Key>(Key) {
+    return [](const X& x) -> const auto& { return x[Key{}]; };
+  };
+  (visit_combined_inside<T>(models, LeafPath(path, K::name()), f, get(K{})), ...);
+}
+
+template <class X, class F, std::size_t... I>
+void visit_combined_elements(const Pieces<X>& models, const LeafPath& path, const F& f, std::index_sequence<I...>) {
+  constexpr auto get = []<std::size_t At>(std::integral_constant<std::size_t, At>) {
+    return [](const X& x) -> const auto& { return std::get<At>(x); };
+  };
+  (visit_combined_inside<std::tuple_element_t<I, X>>(models, LeafPath(path, I), f,
+                                                     get(std::integral_constant<std::size_t, I>())),
+   ...);
+}
+
+template <class X, class F, std::size_t... I>
+void visit_combined_fields(const Pieces<X>& models, const LeafPath& path, const F& f, std::index_sequence<I...>) {
+  constexpr auto get = []<std::size_t At>(std::integral_constant<std::size_t, At>) {
+    return [](const X& x) -> const auto& { return FieldsOf<X>::template get<At>(x); };
+  };
+  (visit_combined_inside<typename FieldsOf<X>::template type<I>>(models, field_path<X, I>(path), f,
+                                                                 get(std::integral_constant<std::size_t, I>())),
+   ...);
+}
+
+/// Calls `f(fields, path)` for each such field of these models of one type, with what stands at its place in each model.
+/// Throws StructureMismatch, and names the place, where it does not stand in all of them.
+template <class X, class F>
+void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f) {
+  [[maybe_unused]] const X& first = models[0];
+  [[maybe_unused]] const auto must_agree = [&models, &path](const auto& property) {
+    for (std::size_t i = 1; i < models.size(); ++i) {
+      if (property(models[i]) != property(models[0])) refuse_places(path);
+    }
+  };
+  if constexpr (is_reduced<X>) {
+    f(models, path);
+  } else if constexpr (DictNode<X>) {
+    visit_combined_entries(models, path, f);
+  } else if constexpr (MapNode<X>) {
+    must_agree([](const X& x) { return x.size(); });
+    std::size_t position = 0;
+    for (const auto& entry : first) {
+      const auto& key = entry.first;
+      const std::string name = key_text(key, position++);
+      const LeafPath at = LeafPath::at_key(path, name);
+      for (std::size_t i = 1; i < models.size(); ++i) {
+        if (models[i].find(key) == models[i].end()) refuse_places(at);
+      }
+      visit_combined_inside<typename X::mapped_type>(
+          models, at, f, [&key](const X& x) -> const auto& { return x.find(key)->second; });
+    }
+  } else if constexpr (ElementSequence<X>) {
+    must_agree([](const X& x) { return x.size(); });
+    for (std::size_t k = 0; k < first.size(); ++k) {
+      visit_combined_inside<typename X::value_type>(
+          models, LeafPath(path, k), f, [k](const X& x) -> const auto& { return x[k]; });
+    }
+  } else if constexpr (OptionalNode<X>) {
+    must_agree([](const X& x) { return x.has_value(); });
+    if (!first.has_value()) return;
+    visit_combined_inside<typename X::value_type>(
+        models, path, f, [](const X& x) -> const auto& { return *x; });
+  } else if constexpr (TupleNode<X>) {
+    visit_combined_elements(models, path, f, std::make_index_sequence<std::tuple_size_v<X>>());
+  } else if constexpr (VariantNode<X>) {
+    must_agree([](const X& x) { return x.index(); });
+    if (first.valueless_by_exception()) return;
+    at_alternative(first, [&](auto place) {
+      constexpr std::size_t at = decltype(place)::value;
+      visit_combined_inside<typename AlternativesOf<X>::template type<at>>(
+          models, path, f, [](const X& x) -> const auto& { return AlternativesOf<X>::template get<at>(x); });
+    });
+  } else if constexpr (HasFields<X>) {
+    visit_combined_fields(models, path, f, std::make_index_sequence<FieldsOf<X>::size>());
+  }
+}
+
+struct Subtract {
+  template <class T>
+  constexpr auto operator()(const T& from, const T& what) const -> decltype(from - what) {
+    return from - what;
+  }
+};
+
+/// How much a sum has changed since the call began. What had no elements then counts as zero.
+template <class T>
+T change_of(const T& now, const T& before, const GatherPlace& place, std::size_t replica, const LeafPath& path) {
+  if constexpr (requires { before.size(); }) {
+    if (before.size() == 0) return now;
+  }
+  Pieces<T> both(2, false);
+  both.set(0, now);
+  both.set(1, before);
+  const Plan plan{place.plan[replica], place.plan[replica]};
+  const DeviceId devices[] = {place.devices[replica], place.devices[replica]};
+  try {
+    return GatheringChosen<FoldOverShards<Subtract>, T>::gather(both, {plan, devices, place.target, place.axis, place.buffers_held}, path);
+  } catch (const ShapeMismatch&) {
+    throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
+                                 .where = to_string(path),
+                                 .expected = "those that it had before",
+                                 .found = "others after " + place.describe(replica),
+                                 .advice = "give it its extents before the first call, or in update()"}));
+  }
+}
+
+/// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one.
+template <class Rule, class T>
+void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const GatherPlace& place, const LeafPath& path) {
+  const std::size_t size = place.plan.size();
+  const auto combine_values = [&](const auto& value) {
+    Pieces<T> values(size, false);
+    for (std::size_t i = 0; i < size; ++i) values.set(i, value(i));
+    // Copied, so that arrays stay where they are.
+    const T result = GatheringChosen<Rule, T>::gather(values, place, path);
+    const_cast<T&>(fields[0].value) = result;
+  };
+  if constexpr (std::is_same_v<Rule, SumOverShards>) {
+    // Each replica began with what was there before, which is to count once.
+    const T& before = fields[size].value;
+    const InlineArray<T, 1> changes(
+        size - 1, [&](std::size_t i) { return change_of(fields[i + 1].value, before, place, i + 1, path); });
+    combine_values([&](std::size_t i) -> const T& { return i == 0 ? fields[0].value : changes[i - 1]; });
+  } else {
+    combine_values([&](std::size_t i) -> const T& { return fields[i].value; });
+  }
+}
+
+/// Makes the combined fields of all models like those of the first.
+template <class M>
+void spread_fields(const Pieces<M>& models) {
+  visit_combined(models, LeafPath("model"), [](const auto& fields, const LeafPath&) {
+    using Field = std::remove_cvref_t<decltype(fields[0])>;
+    for (std::size_t i = 1; i < fields.size(); ++i) const_cast<Field&>(fields[i]).value = fields[0].value;
+  });
+}
+
+/// One call that may change the combined fields: combine() is called after all shards have ended well, or else the
+/// fields of all replicas become those of the original again when this ends. For who has the model for itself.
+template <class AnyReplicas>
+class CombiningCall {
+ public:
+  using M = typename AnyReplicas::model_type;
+
+  CombiningCall(const AnyReplicas& replicas, const Plan& plan) noexcept : replicas_(replicas), plan_(plan) {}
+  CombiningCall(const CombiningCall&) = delete;
+  CombiningCall& operator=(const CombiningCall&) = delete;
+  ~CombiningCall() {
+    if (combined_) return;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) put_back(i);
+  }
+
+  /// Throws ShapeMismatch and StructureMismatch for fields that do not fit together.
+  void combine() {
+    // A device that ran several shards has one replica, which took in the rows of all of them.
+    InlineArray<std::size_t> order(replicas_.size());
+    InlineArray<std::size_t> rows(replicas_.size());
+    InlineArray<bool> ran(replicas_.size());
+    std::size_t count = 0;
+    for (const Shard& shard : plan_) {
+      if (!std::exchange(ran[shard.device], true)) order[count++] = shard.device;
+      rows[shard.device] += shard.rows.size();
+    }
+    Plan plan;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t begin = plan.rows();
+      plan.add({.rows = {begin, begin + rows[order[i]]}, .device = order[i]});
+    }
+    const InlineArray<DeviceId> devices(count, [&](std::size_t i) { return replicas_.devices().ids()[order[i]]; });
+
+    std::size_t idle = 0;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1 : 0;
+    Pieces<M> models(count + 1 + idle, false);
+    for (std::size_t i = 0; i < count; ++i) models.set(i, *copy_of(order[i]));
+    models.set(count, replicas_.original().model);
+    std::size_t next = count + 1;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      if (!ran[i] && copy_of(i) != nullptr) models.set(next++, *copy_of(i));
+    }
+
+    if (count > 1) {
+      const GatherPlace place{.plan = plan, .devices = devices.data(), .target = {}, .axis = 0, .buffers_held = GatherPlace::by_others, .did = "left"};
+      visit_combined(models, LeafPath("model"),
+                     [&place](const auto& fields, const LeafPath& path) { combine_field(fields, place, path); });
+    }
+    spread_fields(models);  // only now that nothing can be wrong with any field
+    combined_ = true;
+  }
+
+ private:
+  M* copy_of(std::size_t i) const {
+    M* copy = nullptr;
+    replicas_.visit(i, [&copy](const auto& replica) { copy = replica.current_copy(); });
+    return copy;
+  }
+
+  void put_back(std::size_t i) noexcept {
+    M* const copy = copy_of(i);
+    if (copy == nullptr) return;
+    try {
+      Pieces<M> both(2, false);
+      both.set(0, replicas_.original().model);
+      both.set(1, *copy);
+      spread_fields(both);
+    } catch (...) {  // it is made anew then
+      replicas_.visit(i, [](const auto& replica) { replica.drop_copy(); });
+    }
+  }
+
+  const AnyReplicas& replicas_;
+  const Plan& plan_;
+  bool combined_ = false;
+};
+
+/// Keeps those out who change combined fields. A call from inside the model's own `forward` is covered by the outer one.
+class CombinedReader {
+ public:
+  CombinedReader(Gate& gate, const void* original) noexcept
+      : gate_(find_original(current_link(), original) == nullptr ? &gate : nullptr) {
+    if (gate_ == nullptr) return;
+    if (current_link() == nullptr) {
+      gate_->enter();
+    } else {
+      gate_->enter_from_inside_another();
+    }
+  }
+  CombinedReader(const CombinedReader&) = delete;
+  CombinedReader& operator=(const CombinedReader&) = delete;
+  ~CombinedReader() {
+    if (gate_ != nullptr) gate_->leave();
+  }
+
+ private:
+  Gate* gate_;
+};
+
+struct NoGate {};
+
+/// Returns what `run(combine)` returns, which runs the shards of the plan and then, if all have ended well, calls
+/// `combine()`. `changes`: `forward` is not const. Waits until it has the replicas' combined fields for itself, or with
+/// others who only read them.
+template <bool changes, class AnyReplicas, class Run>
+auto with_combined_fields(const AnyReplicas& replicas, const Plan& plan, const Run& run) {
+  using M = typename AnyReplicas::model_type;
+  if constexpr (!has_combined_fields<M>) {
+    return run([] {});
+  } else if constexpr (!changes) {
+    const CombinedReader reads(replicas.combined_gate(), &replicas.original());
+    return run([] {});
+  } else if constexpr (!check_combined_fields<M>()) {
+    return run([] {});
+  } else {
+    if (find_original(current_link(), &replicas.original()) != nullptr) {
+      throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
+                           .found = "fields that are combined after the outer call",
+                           .advice = "make forward const, or call another model"}));
+    }
+    const ClosedGate alone(replicas.combined_gate());
+    CombiningCall<AnyReplicas> call(replicas, plan);
+    return run([&call] { call.combine(); });
+  }
+}
+
+}  // namespace detail
+}  // namespace fanout::inline v0

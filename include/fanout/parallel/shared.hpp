@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout::inline v0 {
+
+/// True for a type whose members may be called from several threads at once, also those that are not const: what stands
+/// in a Shared<T> can then be changed. Specialise it to add one. True for what looks like std::atomic.
+template <class T>
+inline constexpr bool is_thread_safe = requires(T& x, const T& read) {
+  { read.is_lock_free() } -> std::same_as<bool>;
+  x.store(read.load());
+};
+
+namespace detail {
+
+/// A pointer that owns together with others, as std::shared_ptr does.
+template <class P>
+concept OwnsTogether = std::copy_constructible<P> && requires(const P& pointer) {
+  pointer.use_count();
+  {*pointer.get()};
+};
+
+}  // namespace detail
+
+/// A field of a model that the original and all replicas have together: copies refer to one T, which is destroyed with
+/// the last of them. It is only read, so that no replica changes what the others see, unless is_thread_safe<T>:
+///
+///     struct Model {
+///       fanout::Shared<Vocabulary> words;          // made from a Vocabulary
+///       fanout::Shared<std::atomic<long>> misses = fanout::Shared<std::atomic<long>>::make(0);
+///       auto forward(std::span<const std::string> x) { ... words->find(x[0]) ... ++*misses ... }
+///     };
+///
+/// Another T for all of them is set in update().
+template <class T>
+class Shared {
+ public:
+  /// What can be done with it.
+  using element_type = std::conditional_t<is_thread_safe<T>, T, const T>;
+
+  /// No object.
+  constexpr Shared() noexcept = default;
+
+  /// Takes `value` over.
+  Shared(T value) requires std::move_constructible<T>  // NOLINT(google-explicit-constructor): is a T
+      : Shared(make(std::move(value))) {}
+
+  /// Shares with a std::shared_ptr<T> or what looks like one, also of a type derived from T. Null makes no object.
+  template <detail::OwnsTogether P>
+    requires std::convertible_to<decltype(std::declval<const P&>().get()), element_type*> Shared(
+        P pointer) {  // NOLINT(google-explicit-constructor): refers to the same
+      if (pointer.get() != nullptr) block_ = new Holding<P>(std::move(pointer));
+    }
+
+  /// Makes the T in place, also one that cannot be moved.
+  template <class... A>
+    requires std::constructible_from<T, A...>
+  static Shared make(A&&... args) {
+    Shared result;
+    result.block_ = new Containing(std::forward<A>(args)...);
+    return result;
+  }
+
+  Shared(const Shared& other) noexcept : block_(other.block_) {
+    if (block_ != nullptr) block_->owners.fetch_add(1, MemoryOrder::relaxed);
+  }
+  Shared(Shared&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  Shared& operator=(Shared other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~Shared() {
+    if (block_ != nullptr && block_->owners.fetch_sub(1, MemoryOrder::acq_rel) == 1) block_->destroy(block_);
+  }
+
+  /// The object, which must be there.
+  element_type& operator*() const noexcept { return *block_->object; }
+  element_type* operator->() const noexcept { return block_->object; }
+  /// The object or null.
+  element_type* get() const noexcept { return block_ == nullptr ? nullptr : block_->object; }
+  explicit operator bool() const noexcept { return block_ != nullptr; }
+
+ private:
+  struct Block {
+    element_type* object;
+    void (*destroy)(Block*) noexcept;
+    Atomic<std::size_t> owners{1};
+  };
+  struct Containing : Block {
+    template <class... A>
+    explicit Containing(A&&... args)
+        : Block{&value, [](Block* block) noexcept { delete static_cast<Containing*>(block); }},
+          value(std::forward<A>(args)...) {}
+    T value;
+  };
+  template <class P>
+  struct Holding : Block {
+    explicit Holding(P&& from)
+        : Block{from.get(), [](Block* block) noexcept { delete static_cast<Holding*>(block); }},
+          pointer(std::move(from)) {}
+    P pointer;
+  };
+
+  Block* block_ = nullptr;
+};
+
+template <detail::OwnsTogether P>
+Shared(P) -> Shared<std::remove_cvref_t<decltype(*std::declval<const P&>().get())>>;
+template <class T>
+  requires(!detail::OwnsTogether<T>)
+Shared(T)
+->Shared<T>;
+
+}  // namespace fanout::inline v0
