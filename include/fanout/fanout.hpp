@@ -7,5 +7,6 @@
 #include <fanout/device/first_available.hpp>
 #include <fanout/device/indices.hpp>
 #include <fanout/parallel/parallel_model.hpp>
+#include <fanout/parallel/shared.hpp>
 #include <fanout/plan/chunk_split.hpp>
 #include <fanout/plan/weighted_split.hpp>

@@ -7,7 +7,7 @@
 
 struct Model {
 #ifdef FANOUT_CONTROL
-  std::shared_ptr<float> scale = std::make_shared<float>(2.0F);
+  std::shared_ptr<const float> scale = std::make_shared<float>(2.0F);
 #else
   std::unique_ptr<float> scale = std::make_unique<float>(2.0F);
 #endif

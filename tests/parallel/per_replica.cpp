@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -19,6 +21,7 @@ using fanout::host_devices;
 using fanout::Options;
 using fanout::ParallelModel;
 using fanout::per_replica;
+using fanout::PerReplica;
 using fanout_test::message_of;
 using fanout_test::says;
 
@@ -128,4 +131,80 @@ TEST_CASE("a call from inside its own forward is an error, as for a forward that
   CHECK(says(message_of<fanout::ReplicaError>([&] { static_cast<void>(model(five)); }),
              "called from inside its own forward", "host:0"));
   CHECK(model(std::vector{1})[0] == 1);
+}
+
+namespace {
+
+/// Has a cache of its own in each replica.
+struct Caches {
+  int factor = 1;
+  PerReplica<std::vector<int>> seen = std::vector{100};
+  int forward(Rows x) const {
+    seen->push_back(x[0]);
+    return factor * static_cast<int>(seen->size());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a PerReplica field makes each device have a copy, copied from the original at first and then its own") {
+  ParallelModel model{Caches{}, host_devices(2)};
+  CHECK(listed(model(five)) == std::vector{2, 2});
+  CHECK(listed(model(std::vector{7})) == std::vector{3});
+  CHECK(*model.model().seen == std::vector{100});
+  CHECK(*model.replica(0).model().seen == std::vector{100, 0, 7});
+  CHECK(*model.replica(1).model().seen == std::vector{100, 3});
+  model.update([](Caches& original) {
+    original = Caches{.factor = 10};
+    original.seen->clear();
+  });
+  CHECK(model.model().seen->empty());
+  CHECK(listed(model(five)) == std::vector{40, 30});  // what each had seen stays
+  CHECK(*model.replica(0).model().seen == std::vector{100, 0, 7, 0});
+}
+
+TEST_CASE("outside of a refresh a PerReplica is copied, moved and assigned as its value") {
+  PerReplica<std::string> one = std::string("one");
+  PerReplica<std::string> two = one;
+  CHECK(*two == "one");
+  *two = "two";
+  one = two;
+  CHECK(*one == "two");
+  const PerReplica<std::string> three = std::move(two);
+  *three += "!";
+  CHECK(three->size() == 4);
+  one = std::string("four");
+  CHECK(*one == "four");
+  CHECK(PerReplica<int>(3).operator*() == 3);
+}
+
+TEST_CASE("a PerReplica field that a class does not show is refused where the model is shared") {
+  class Hides {
+   public:
+    int forward(Rows) const { return ++*calls_; }
+
+   private:
+    PerReplica<int> calls_ = 0;
+  };
+  const ParallelModel shared{Hides(), host_devices(2)};
+  CHECK(says(message_of<fanout::ReplicaError>([&] { static_cast<void>(shared(five)); }),
+             "a PerReplica was used in a model that is shared", "fields()", "per_replica(model)"));
+  const ParallelModel apart{per_replica(Hides()), host_devices(2)};
+  static_cast<void>(apart(five));
+  CHECK(listed(apart(five)) == std::vector{2, 2});
+  const ParallelModel lambda{[calls = PerReplica<int>(0)](Rows) mutable { return ++*calls; }, host_devices(1)};
+  CHECK(lambda(five)[0] == 1);  // it is not const, so that it is copied
+}
+
+TEST_CASE("a model of a factory with a PerReplica field runs one call at a time") {
+  const ParallelModel model{fanout::factory([] { return Caches{}; }), host_devices(2)};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&model] {
+      for (int i = 0; i < 100; ++i) static_cast<void>(model(five));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(model.replica(0).model().seen->size() == 301);
+  CHECK(model.replica(1).model().seen->size() == 301);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <memory>
+
 #include <fanout/parallel/replicate.hpp>
 #include <fanout/parallel/shard_context.hpp>
 
@@ -92,4 +94,34 @@ TEST_CASE_FIXTURE(Fixture, "a model is copied once, and assigned at each refresh
   original.version.fetch_add(1);
   replica.run(nullptr, ctx);
   CHECK(made == 101);
+}
+
+namespace {
+
+/// Says how it is copied, which nobody could otherwise.
+struct ToDevice {
+  std::unique_ptr<int> value;
+  int device = -1;
+  int forward() { return ++*value; }
+  ToDevice to(const HostDevice& where) const { return {std::make_unique<int>(*value), where.id().index}; }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a model that says how it goes to a device is copied so, at first and at each refresh") {
+  Original<ToDevice> original{.model = {std::make_unique<int>(5)}};
+  const Replica<ToDevice, HostDevice> replica(original, devices[1]);
+  CHECK(replica.current_copy() == nullptr);
+  CHECK(replica.run(nullptr, ctx) == 6);
+  CHECK(replica.run(nullptr, ctx) == 7);
+  CHECK(replica.model().device == 1);
+  CHECK(*original.model.value == 5);
+  CHECK(replica.current_copy() == &replica.model());
+  *original.model.value = 50;
+  original.version.fetch_add(1);
+  CHECK(replica.current_copy() == nullptr);
+  CHECK(replica.run(nullptr, ctx) == 51);
+  replica.drop_copy();
+  CHECK(replica.shares_original());
+  CHECK(replica.run(nullptr, ctx) == 51);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <tuple>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -11,13 +11,15 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/combine.hpp>
-#include <fanout/parallel/gather_tree.hpp>
+#include <fanout/parallel/gather_struct.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/model_fields.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/pieces.hpp>
 #include <fanout/parallel/reduced_member.hpp>
+#include <fanout/parallel/visit_combined.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/gate.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -28,20 +30,6 @@ namespace fanout::inline v0 {
 // each call begins with the same values everywhere.
 
 namespace detail {
-
-template <class X>
-inline constexpr bool is_reduced = false;
-template <class Rule, class T>
-inline constexpr bool is_reduced<ReducedMember<Rule, T>> = true;
-
-struct CombinedFieldsOf {
-  static constexpr bool in_const = false;
-  static constexpr bool in_own = false;
-  template <class Declared>
-  static constexpr bool is = is_reduced<Declared>;
-};
-template <class M>
-inline constexpr bool has_combined_fields = holds_field<CombinedFieldsOf, M>();
 
 /// A rule combines the values of several replicas to one of the same type, which holds no combined fields of its own.
 template <class X>
@@ -77,104 +65,6 @@ constexpr bool check_combined_fields() {
   return fields_can_be_combined<finding>;
 }
 
-[[noreturn]] inline void refuse_places(const LeafPath& path) {
-  throw StructureMismatch(explain({.what = "fields that are combined after the call do not stand at the same places",
-                                   .where = to_string(path),
-                                   .expected = "as many of them in the original and in every replica",
-                                   .advice = "let forward add and remove none; update() may"}));
-}
-
-template <class X, class F>
-void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f);
-
-/// Goes on at an element that is declared as Element, and that `get` finds.
-template <class Element, class X, class F, class Get>
-void visit_combined_inside(const Pieces<X>& models, const LeafPath& path, const F& f, const Get& get) {
-  if constexpr (has_combined_fields<Element>) visit_combined(Pieces<Element>(models, false, get), path, f);
-}
-
-template <class... K, class... T, class F>
-void visit_combined_entries(const Pieces<Dict<Entry<K, T>...>>& models, const LeafPath& path, const F& f) {
-  using X = Dict<Entry<K, T>...>;
-  constexpr auto get = []<class Key>(Key) {
-    return [](const X& x) -> const auto& { return x[Key{}]; };
-  };
-  (visit_combined_inside<T>(models, LeafPath(path, K::name()), f, get(K{})), ...);
-}
-
-template <class X, class F, std::size_t... I>
-void visit_combined_elements(const Pieces<X>& models, const LeafPath& path, const F& f, std::index_sequence<I...>) {
-  constexpr auto get = []<std::size_t At>(std::integral_constant<std::size_t, At>) {
-    return [](const X& x) -> const auto& { return std::get<At>(x); };
-  };
-  (visit_combined_inside<std::tuple_element_t<I, X>>(models, LeafPath(path, I), f,
-                                                     get(std::integral_constant<std::size_t, I>())),
-   ...);
-}
-
-template <class X, class F, std::size_t... I>
-void visit_combined_fields(const Pieces<X>& models, const LeafPath& path, const F& f, std::index_sequence<I...>) {
-  constexpr auto get = []<std::size_t At>(std::integral_constant<std::size_t, At>) {
-    return [](const X& x) -> const auto& { return FieldsOf<X>::template get<At>(x); };
-  };
-  (visit_combined_inside<typename FieldsOf<X>::template type<I>>(models, field_path<X, I>(path), f,
-                                                                 get(std::integral_constant<std::size_t, I>())),
-   ...);
-}
-
-/// Calls `f(fields, path)` for each such field of these models of one type, with what stands at its place in each model.
-/// Throws StructureMismatch, and names the place, where it does not stand in all of them.
-template <class X, class F>
-void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f) {
-  [[maybe_unused]] const X& first = models[0];
-  [[maybe_unused]] const auto must_agree = [&models, &path](const auto& property) {
-    for (std::size_t i = 1; i < models.size(); ++i) {
-      if (property(models[i]) != property(models[0])) refuse_places(path);
-    }
-  };
-  if constexpr (is_reduced<X>) {
-    f(models, path);
-  } else if constexpr (DictNode<X>) {
-    visit_combined_entries(models, path, f);
-  } else if constexpr (MapNode<X>) {
-    must_agree([](const X& x) { return x.size(); });
-    std::size_t position = 0;
-    for (const auto& entry : first) {
-      const auto& key = entry.first;
-      const std::string name = key_text(key, position++);
-      const LeafPath at = LeafPath::at_key(path, name);
-      for (std::size_t i = 1; i < models.size(); ++i) {
-        if (models[i].find(key) == models[i].end()) refuse_places(at);
-      }
-      visit_combined_inside<typename X::mapped_type>(
-          models, at, f, [&key](const X& x) -> const auto& { return x.find(key)->second; });
-    }
-  } else if constexpr (ElementSequence<X>) {
-    must_agree([](const X& x) { return x.size(); });
-    for (std::size_t k = 0; k < first.size(); ++k) {
-      visit_combined_inside<typename X::value_type>(
-          models, LeafPath(path, k), f, [k](const X& x) -> const auto& { return x[k]; });
-    }
-  } else if constexpr (OptionalNode<X>) {
-    must_agree([](const X& x) { return x.has_value(); });
-    if (!first.has_value()) return;
-    visit_combined_inside<typename X::value_type>(
-        models, path, f, [](const X& x) -> const auto& { return *x; });
-  } else if constexpr (TupleNode<X>) {
-    visit_combined_elements(models, path, f, std::make_index_sequence<std::tuple_size_v<X>>());
-  } else if constexpr (VariantNode<X>) {
-    must_agree([](const X& x) { return x.index(); });
-    if (first.valueless_by_exception()) return;
-    at_alternative(first, [&](auto place) {
-      constexpr std::size_t at = decltype(place)::value;
-      visit_combined_inside<typename AlternativesOf<X>::template type<at>>(
-          models, path, f, [](const X& x) -> const auto& { return AlternativesOf<X>::template get<at>(x); });
-    });
-  } else if constexpr (HasFields<X>) {
-    visit_combined_fields(models, path, f, std::make_index_sequence<FieldsOf<X>::size>());
-  }
-}
-
 struct Subtract {
   template <class T>
   constexpr auto operator()(const T& from, const T& what) const -> decltype(from - what) {
@@ -194,7 +84,8 @@ T change_of(const T& now, const T& before, const GatherPlace& place, std::size_t
   const Plan plan{place.plan[replica], place.plan[replica]};
   const DeviceId devices[] = {place.devices[replica], place.devices[replica]};
   try {
-    return GatheringChosen<FoldOverShards<Subtract>, T>::gather(both, {plan, devices, place.target, place.axis, place.buffers_held}, path);
+    return GatheringChosen<FoldOverShards<Subtract>, T>::gather(
+        both, {plan, devices, place.target, place.axis, place.buffers_held}, path);
   } catch (const ShapeMismatch&) {
     throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
                                  .where = to_string(path),
@@ -246,7 +137,7 @@ class CombiningCall {
   CombiningCall(const CombiningCall&) = delete;
   CombiningCall& operator=(const CombiningCall&) = delete;
   ~CombiningCall() {
-    if (combined_) return;
+    if (combined_ || epoch_ != fork_epoch()) return;  // in a forked child some replicas are as their threads left them
     for (std::size_t i = 0; i < replicas_.size(); ++i) put_back(i);
   }
 
@@ -258,9 +149,12 @@ class CombiningCall {
     InlineArray<bool> ran(replicas_.size());
     std::size_t count = 0;
     for (const Shard& shard : plan_) {
+      if (copy_of(shard.device) == nullptr) continue;  // on devices of its kind, forward is const
       if (!std::exchange(ran[shard.device], true)) order[count++] = shard.device;
       rows[shard.device] += shard.rows.size();
     }
+    combined_ = count == 0;
+    if (combined_) return;
     Plan plan;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t begin = plan.rows();
@@ -279,7 +173,12 @@ class CombiningCall {
     }
 
     if (count > 1) {
-      const GatherPlace place{.plan = plan, .devices = devices.data(), .target = {}, .axis = 0, .buffers_held = GatherPlace::by_others, .did = "left"};
+      const GatherPlace place{.plan = plan,
+                              .devices = devices.data(),
+                              .target = {},
+                              .axis = 0,
+                              .buffers_held = GatherPlace::by_others,
+                              .did = "left"};
       visit_combined(models, LeafPath("model"),
                      [&place](const auto& fields, const LeafPath& path) { combine_field(fields, place, path); });
     }
@@ -309,6 +208,7 @@ class CombiningCall {
 
   const AnyReplicas& replicas_;
   const Plan& plan_;
+  std::uint32_t epoch_ = fork_epoch();
   bool combined_ = false;
 };
 

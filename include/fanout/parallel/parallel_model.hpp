@@ -155,7 +155,8 @@ class ParallelModel {
                   "copy; make a new ParallelModel");
   }
 
-  /// The original. Not to be read while update() runs.
+  /// The original. Not to be read while update() runs, nor, if it has fields that are combined after a call, while a
+  /// call runs that changes these.
   const auto& model() const noexcept requires detail::HasOriginal<M> { return state_->original.model; }
   void model() const noexcept requires(!detail::HasOriginal<M>) {
     static_assert(detail::HasOriginal<M>,

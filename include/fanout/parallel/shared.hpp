@@ -22,7 +22,7 @@ namespace detail {
 
 /// A pointer that owns together with others, as std::shared_ptr does.
 template <class P>
-concept OwnsTogether = std::copy_constructible<P> && requires(const P& pointer) {
+concept OwnsTogether = requires(const P& pointer) {
   pointer.use_count();
   {*pointer.get()};
 };

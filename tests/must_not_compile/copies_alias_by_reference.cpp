@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: copies of this model, which each device gets, would all change one object
+#include <fanout/fanout.hpp>
+
+struct Model {
+  float scale;
+#ifdef FANOUT_CONTROL
+  const int& step;
+#else
+  int& step;
+#endif
+  int calls;
+  int forward(fanout::View<const float, 1>) { return calls += step; }
+};
+
+int main() {
+  int step = 1;
+  const fanout::ParallelModel model{Model{2.0F, step, 0}};
+  return model(fanout::Tensor<float, 1>(4))[0] == 1 ? 0 : 1;
+}
