@@ -10,12 +10,13 @@
 #include <cstdio>
 #include <fanout/fanout.hpp>
 
-// [model]
 struct BatchNorm {
+  // [fields]
   fanout::Tensor<double, 1> scale;                      // as in every model: changed by update() alone
   fanout::Mean<fanout::Tensor<double, 1>> mean;         // combined after each call, weighed by rows
-  fanout::Mean<fanout::Tensor<double, 1>> mean_square;  //
+  fanout::Mean<fanout::Tensor<double, 1>> mean_square;  // and so is this
   fanout::Sum<long> rows_seen;                          // what each replica counted is added up
+  // [/fields]
 
   auto forward(fanout::Context auto& ctx, fanout::View<const double, 2> x) {
     auto y = fanout::output<double>(ctx, x.extent(1));
@@ -40,7 +41,6 @@ struct BatchNorm {
 
   static constexpr double momentum = 0.25;
 };
-// [/model]
 
 constexpr std::size_t columns = 3;
 
