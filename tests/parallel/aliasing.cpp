@@ -127,6 +127,18 @@ struct Packed {
 };
 static_assert(!aliases<Packed>);
 
+/// Can be made from what nobody knows here.
+class Unknown;
+struct Handle {
+  Handle(const Unknown& unknown);  // NOLINT(google-explicit-constructor)
+  Handle(Unknown* unknown);        // NOLINT(google-explicit-constructor)
+};
+struct HoldsHandle {
+  std::optional<Handle> handle;
+  std::vector<Handle> handles;
+};
+static_assert(!aliases<HoldsHandle>);
+
 /// Holds itself.
 struct Tree {
   std::vector<Tree> children;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -32,14 +33,14 @@ namespace fanout::inline v0 {
 namespace detail {
 
 /// A rule combines the values of several replicas to one of the same type, which holds no combined fields of its own.
+template <class Rule, class T>
+concept CombinesFields =
+    GatherableChosen<Rule, T> && !has_combined_fields<T> && std::same_as<typename GatheringChosen<Rule, T>::type, T>;
+
 template <class X>
 inline constexpr bool cannot_be_combined = false;
 template <class Rule, class T>
-inline constexpr bool cannot_be_combined<ReducedMember<Rule, T>> = true;
-template <class Rule, class T>
-  requires(GatherableChosen<Rule, T> && !has_combined_fields<T>)
-inline constexpr bool cannot_be_combined<ReducedMember<Rule, T>> =
-    !std::is_same_v<typename GatheringChosen<Rule, T>::type, T>;
+inline constexpr bool cannot_be_combined<ReducedMember<Rule, T>> = !CombinesFields<Rule, T>;
 
 /// Fields that are asked to be combined and cannot be, and structs that do not show where theirs stand.
 struct NotCombinable {

@@ -46,6 +46,12 @@ inline constexpr bool is_per_replica = false;
 template <class T>
 inline constexpr bool is_per_replica<PerReplica<T>> = true;
 
+/// Not one of which only the name is known, that some constructor of a member takes.
+template <class X>
+concept IsCompleteClass = std::is_class_v<X> && requires {
+  sizeof(X);
+};
+
 /// A field that is declared as Type at this place of a model.
 template <class Type, class Place>
 struct FieldAt {};
@@ -116,9 +122,11 @@ consteval auto find_field(Within<Around...> around, LeafAt<Steps...> place) {
   using Nothing = std::type_identity<void>;
   if constexpr (std::is_const_v<Declared> && !Wanted::in_const) {
     return Nothing();
+  } else if constexpr (std::is_class_v<X> && !IsCompleteClass<X>) {
+    return Nothing();
   } else if constexpr (Wanted::template is<Declared>) {
     return std::type_identity<FieldAt<Declared, LeafAt<Steps...>>>();
-  } else if constexpr (!std::is_class_v<X>) {
+  } else if constexpr (!IsCompleteClass<X>) {
     return Nothing();
   } else if constexpr (ShowsOthers<X>) {
     return Nothing();

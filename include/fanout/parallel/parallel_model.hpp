@@ -77,9 +77,11 @@ decltype(auto) select_from(const Source& source) {
 ///     auto [output, extras] = model(input);   // input: Tensor<float, 2> of [30, 5] -> 15 + 15 rows
 ///
 /// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Given as
-/// per_replica(m) it is copied for each device in any case, and factory(f) makes one on each. Calls are const and may
-/// come from many threads at once. The model is owned; moving a ParallelModel moves the ownership and is not safe while
-/// calls run. Source is a DeviceSource; fwd.hpp has its default, AllVisible<HostDevice>.
+/// per_replica(m) it is copied for each device in any case, and factory(f) makes one on each. Fields of M may say whose
+/// they are: a Mean<T>, Sum<T> and their kin are combined after each call, a PerReplica<T> is each replica's own, a
+/// Shared<T> is one for all. Calls are const and may come from many threads at once. The model is owned; moving a
+/// ParallelModel moves the ownership and is not safe while calls run. Source is a DeviceSource; fwd.hpp has its default,
+/// AllVisible<HostDevice>.
 template <class M, class Source>
 class ParallelModel {
  public:

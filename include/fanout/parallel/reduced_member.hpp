@@ -13,8 +13,12 @@
 
 namespace fanout::inline v0 {
 
-/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>.
-/// Made from a T, and used as one.
+/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>,
+/// Max<T>, Min<T>, First<T>. Made from a T, and used as one.
+///
+/// As a field of a model: combined over the replicas after each call of a `forward` that is not const, and then in all
+/// of them and in the original. A Mean is weighed by rows, to a Sum each replica adds by how much it changed it, and the
+/// others are what their rules make of the replicas' values.
 template <class Rule, class T>
 struct ReducedMember {
   T value{};
