@@ -33,14 +33,15 @@ class PerReplica {
   PerReplica(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): is a T
 
   PerReplica(const PerReplica&) = default;
-  PerReplica(PerReplica&&) = default;
+  PerReplica(PerReplica&&) noexcept(std::is_nothrow_move_constructible_v<T>) = default;
 
   /// As of a T, but in a replica that is being refreshed: that keeps its own.
   PerReplica& operator=(const PerReplica& other) requires std::is_copy_assignable_v<T> {
     if (!is_being_refreshed()) value_ = other.value_;
     return *this;
   }
-  PerReplica& operator=(PerReplica&& other) requires std::is_move_assignable_v<T> {
+  PerReplica& operator=(PerReplica&& other) noexcept(
+      std::is_nothrow_move_assignable_v<T>) requires std::is_move_assignable_v<T> {
     if (!is_being_refreshed()) value_ = std::move(other.value_);
     return *this;
   }

@@ -84,11 +84,11 @@ class Replica {
       const HeldRight busy(busy_);
       const CallLink link{.caller = caller, .original = original_, .busy = true};
       const EnteredLink entered(link);
-      refresh();
+      model_type& copy = refreshed();
       if constexpr (ConstForward<model_type, Ctx, A...>) {
-        return detail::call_forward(std::as_const(*copy_), ctx, std::forward<A>(args)...);
+        return detail::call_forward(std::as_const(copy), ctx, std::forward<A>(args)...);
       } else {
-        return detail::call_forward(*copy_, ctx, std::forward<A>(args)...);
+        return detail::call_forward(copy, ctx, std::forward<A>(args)...);
       }
     } else if constexpr (!Forwardable<model_type, Ctx, A...>) {
       return detail::refuse_unforwardable<model_type, Ctx, A...>();
@@ -112,22 +112,28 @@ class Replica {
  private:
   static constexpr bool copies_itself = detail::CopiesItselfTo<model_type, D>;
 
-  void refresh() const {
+  /// The copy, made or made like the original again where it is not.
+  model_type& refreshed() const {
     const std::uint64_t version = original_->version.load(MemoryOrder::acquire);
-    if (copy_ && version_ == version) return;
+    if (copy_ && version_ == version) return *copy_;
     const CallLink link{.caller = current_link(), .original = original_, .busy = true, .refreshing = true};
     const EnteredLink entered(link);
-    if constexpr (copies_itself) {
-      take(original_->model.to(device_));
-    } else {
-      take(original_->model);
-    }
+    model_type& copy = take_original();
     version_ = version;
+    return copy;
+  }
+
+  model_type& take_original() const {
+    if constexpr (copies_itself) {
+      return take(original_->model.to(device_));
+    } else {
+      return take(original_->model);
+    }
   }
 
   /// An assignment lets tensors keep their memory, and PerReplica fields their values.
   template <class From>
-  void take(From&& from) const {
+  model_type& take(From&& from) const {
     constexpr bool assignable = std::is_assignable_v<model_type&, From>;
     static_assert(assignable || !detail::has_own_fields<model_type>,
                   "fanout: a model with PerReplica fields, which stay when a replica is made like the original again, "
@@ -135,10 +141,10 @@ class Replica {
     if constexpr (assignable) {
       if (copy_) {
         *copy_ = std::forward<From>(from);
-        return;
+        return *copy_;
       }
     }
-    copy_.emplace(std::forward<From>(from));
+    return copy_.emplace(std::forward<From>(from));
   }
 
   const Original<M>* original_;
