@@ -66,3 +66,22 @@ TEST_CASE("what a shard returned is destroyed, also where another shard threw") 
   CHECK_THROWS_AS(Outputs(plan, {}, devices, backwards, run), fanout::ReplicaError);
   CHECK(counted.use_count() == 1);
 }
+
+TEST_CASE("what is to be done at the end is done once, when all shards have ended well") {
+  int runs = 0;
+  int ends = 0;
+  bool fail = false;
+  const auto run = [&](std::size_t i, CallFrame&, ShardSlot<void>&) {
+    ++runs;
+    if (fail && i == 1) throw std::runtime_error("in forward");
+  };
+  const auto end = [&] {
+    CHECK(runs == 3);
+    ++ends;
+  };
+  const ShardOutputs<void> well(plan, {}, devices, backwards, run, end);
+  CHECK(ends == 1);
+  fail = true;
+  CHECK_THROWS(ShardOutputs<void>(plan, {}, devices, backwards, run, end));
+  CHECK(ends == 1);
+}

@@ -17,6 +17,14 @@
 
 namespace fanout::inline v0 {
 
+namespace detail {
+
+struct NothingMore {
+  void operator()() const noexcept {}
+};
+
+}  // namespace detail
+
 /// What the shards of one call returned, in row order, with the memory that it stands in. Made by apply(), put together
 /// by gather(). Borrows nothing but what the results themselves point to: a view of an input that `forward` returned
 /// lives as long as that input.
@@ -27,9 +35,9 @@ class ShardOutputs {
   /// each shard and returns when all have ended. The plan's devices are positions in `devices`. Throws what a shard
   /// threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if it is one
   /// and `rethrow_single`; else calls `finish()`.
-  template <class RunAll, class Run, class Finish>
+  template <class RunAll, class Run, class Finish = detail::NothingMore>
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
-               const RunAll& run_all, const Run& run, const Finish& finish)
+               const RunAll& run_all, const Run& run, const Finish& finish = {})
       : frame_(plan, settings),
         devices_(plan.size(), [&](std::size_t i) { return devices[plan[i].device]; }),
         slots_(plan.size()) {
