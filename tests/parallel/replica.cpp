@@ -102,8 +102,12 @@ namespace {
 struct ToDevice {
   std::unique_ptr<int> value;
   int device = -1;
-  int forward() { return ++*value; }
-  ToDevice to(const HostDevice& where) const { return {std::make_unique<int>(*value), where.id().index}; }
+  fanout::PerReplica<int> calls = 0;
+  int forward() {
+    ++*calls;
+    return ++*value;
+  }
+  ToDevice to(const HostDevice& where) const { return {std::make_unique<int>(*value), where.id().index, 100}; }
 };
 
 }  // namespace
@@ -121,6 +125,7 @@ TEST_CASE_FIXTURE(Fixture, "a model that says how it goes to a device is copied 
   original.version.fetch_add(1);
   CHECK(replica.current_copy() == nullptr);
   CHECK(replica.run(nullptr, ctx) == 51);
+  CHECK(*replica.model().calls == 103);  // its own
   replica.drop_copy();
   CHECK(replica.shares_original());
   CHECK(replica.run(nullptr, ctx) == 51);
