@@ -17,6 +17,7 @@ set(below_memory base sync tree plan)
 set(below_device base sync tree plan memory)
 set(below_parallel base sync tree plan memory device)
 set(below_cuda base sync memory device)  # plugs in at the side
+set(below_adapt base sync tree plan memory device parallel)  # nobody includes it: what it adapts is not always there
 set(below_umbrella base sync tree plan memory device parallel cuda)
 
 function(level_of file result)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# cmake -D compiler=... -D include=... -D source=... -P check.cmake
+# cmake -D compiler=... -D include=... -D source=... [-D flags=...] -P check.cmake
 #
 # Passes if `source` is refused with one error, whose line has the text of its `// expect:` comment, and compiles
 # when FANOUT_CONTROL is defined: so nothing but what is meant can be what fails, and nothing follows it. What
@@ -14,7 +14,7 @@ if(NOT text MATCHES "// expect: ([^\n]+)")
 endif()
 
 # The C locale: else a quotation mark in a message depends on the machine.
-set(command "${CMAKE_COMMAND}" -E env LC_ALL=C "${compiler}" -std=c++20 "-I${include}" -fsyntax-only
+set(command "${CMAKE_COMMAND}" -E env LC_ALL=C "${compiler}" -std=c++20 "-I${include}" ${flags} -fsyntax-only
     -fdiagnostics-color=never -fmessage-length=0)
 
 execute_process(COMMAND ${command} -DFANOUT_CONTROL "${source}" RESULT_VARIABLE status

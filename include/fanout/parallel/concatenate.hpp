@@ -166,6 +166,11 @@ template <class X>
 concept ConcatenatesItself = ArrayLeaf<X> && requires(const Pieces<X>& pieces, const LeafPath& path) {
   leaf_traits<X>::concatenate(pieces, path);
 };
+template <class X>
+concept ConcatenatesAtPlace = ArrayLeaf<X> &&
+    requires(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  leaf_traits<X>::concatenate(pieces, place, path);
+};
 
 template <ConcatenatesItself X>
 struct Gathering<Concatenate, X> {
@@ -174,6 +179,16 @@ struct Gathering<Concatenate, X> {
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
     check_by_rows(place, path);
     return leaf_traits<X>::concatenate(std::as_const(pieces), path);
+  }
+};
+
+template <ConcatenatesAtPlace X>
+struct Gathering<Concatenate, X> {
+  using type = decltype(leaf_traits<X>::concatenate(std::declval<Pieces<X>&>(), std::declval<const GatherPlace&>(),
+                                                    std::declval<const LeafPath&>()));
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    return leaf_traits<X>::concatenate(pieces, place, path);
   }
 };
 
