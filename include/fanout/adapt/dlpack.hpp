@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#if !defined(DLPACK_VERSION) && !defined(DLPACK_MAJOR_VERSION)  // a copy that another library brought will do
+#include <dlpack/dlpack.h>
+#endif
+
+#include <fanout/base/error.hpp>
+#include <fanout/memory/extents.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/view.hpp>
+#include <fanout/tree/leaf.hpp>
+
+// DLPack (https://dmlc.github.io/dlpack), in which array libraries hand arrays to each other without a copy.
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+#if defined(DLPACK_MAJOR_VERSION) || DLPACK_VERSION >= 80
+inline constexpr auto dlpack_bool = kDLBool;
+#else
+inline constexpr auto dlpack_bool = kDLUInt;  // which has no bool yet
+#endif
+
+template <class T>
+consteval DLDataType dlpack_type_of() {
+  constexpr bool known = Scalar<T> && (!enable_scalar<T> || std::is_arithmetic_v<T>);
+  static_assert(known,
+                "fanout: DLPack is not known to have a type for the elements of this array; specialise "
+                "fanout::dlpack_type for it");
+  auto code = kDLInt;
+  if constexpr (std::is_same_v<T, bool>) {
+    code = dlpack_bool;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    code = kDLFloat;
+  } else if constexpr (std::is_class_v<T>) {
+    code = kDLComplex;
+  } else if constexpr (std::is_enum_v<T>) {
+    return dlpack_type_of<std::underlying_type_t<T>>();
+  } else if constexpr (std::is_unsigned_v<T>) {
+    code = kDLUInt;
+  }
+  return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * sizeof(T)), 1};
+}
+
+inline std::string describe(const DLDataType& type) {
+  std::string name = "type " + std::to_string(type.code) + " of ";
+  if (type.code == kDLInt) name = "int";
+  if (type.code == kDLUInt) name = "uint";
+  if (type.code == kDLFloat) name = "float";
+  if (type.code == kDLBfloat) name = "bfloat";
+  if (type.code == kDLComplex) name = "complex";
+  return name + std::to_string(type.bits) + (type.lanes == 1 ? "" : "x" + std::to_string(type.lanes));
+}
+
+}  // namespace detail
+
+/// What DLPack calls a T: numbers, bools, enums and complex numbers. Specialise it for a half or a bfloat16 of your own.
+template <class T>
+inline constexpr DLDataType dlpack_type = detail::dlpack_type_of<T>();
+
+namespace detail {
+
+inline void check_dlpack_type(const DLDataType& expected, const DLDataType& found) {
+  const bool same = expected.code == found.code && expected.bits == found.bits && expected.lanes == found.lanes;
+  if (same) return;
+  throw InvalidArgument(explain({.what = "a DLPack tensor with other elements",
+                                 .expected = describe(expected),
+                                 .found = describe(found),
+                                 .advice = "name the type of its elements, or convert it where it is made"}));
+}
+
+inline void check_dlpack_layout(const DLTensor& tensor, std::size_t rank) {
+  if (tensor.device.device_type != kDLCPU) {
+    throw DeviceMismatch(explain({.what = "a DLPack tensor in another memory",
+                                  .expected = to_string(host_memory),
+                                  .found = "device " + std::to_string(tensor.device.device_id) + " of type " +
+                                           std::to_string(tensor.device.device_type),
+                                  .advice = "copy it to the host where it is made"}));
+  }
+  if (tensor.ndim < 0 || static_cast<std::size_t>(tensor.ndim) != rank) {
+    throw ShapeMismatch(explain({.what = "a DLPack tensor with another number of axes",
+                                 .expected = std::to_string(rank),
+                                 .found = std::to_string(tensor.ndim)}));
+  }
+}
+
+/// Throws unless the elements follow each other in row-major order, as they do in a tensor without strides.
+template <std::size_t R>
+void check_dlpack_strides(const DLTensor& tensor, const Extents<R>& extents) {
+  if (tensor.strides == nullptr || extents.size() == 0) return;
+  std::size_t step = 1;
+  for (std::size_t axis = R; axis > 0; --axis) {
+    if (extents[axis - 1] > 1 && !std::cmp_equal(tensor.strides[axis - 1], step)) {
+      throw ShapeMismatch(explain({.what = "a DLPack tensor with gaps between its elements, or in another order",
+                                   .expected = "a stride of " + std::to_string(step) + " on axis " +
+                                               std::to_string(axis - 1) + " of " + to_string(extents),
+                                   .found = std::to_string(tensor.strides[axis - 1]),
+                                   .advice = "make it contiguous where it is made"}));
+    }
+    step *= extents[axis - 1];
+  }
+}
+
+template <std::size_t R>
+Extents<R> dlpack_extents(const DLTensor& tensor, std::size_t element_size) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) { return checked_extents(element_size, tensor.shape[I]...); }
+  (std::make_index_sequence<R>());
+}
+
+/// A tensor together with what DLPack says of it.
+template <class T, std::size_t R>
+struct DlpackExport {
+  explicit DlpackExport(Tensor<T, R>&& from) : tensor(std::move(from)) {
+    std::int64_t step = 1;
+    for (std::size_t axis = R; axis > 0; --axis) {
+      shape[axis - 1] = static_cast<std::int64_t>(tensor.extent(axis - 1));
+      strides[axis - 1] = step;
+      step *= shape[axis - 1];
+    }
+    managed.dl_tensor = {tensor.data(), {kDLCPU, 0}, static_cast<int>(R), dlpack_type<T>, shape, strides, 0};
+    managed.manager_ctx = this;
+    managed.deleter = [](DLManagedTensor* self) { delete static_cast<DlpackExport*>(self->manager_ctx); };
+  }
+  DlpackExport(const DlpackExport&) = delete;
+  DlpackExport& operator=(const DlpackExport&) = delete;
+  ~DlpackExport() = default;
+
+  Tensor<T, R> tensor;
+  std::int64_t shape[R];
+  std::int64_t strides[R];
+  DLManagedTensor managed;
+};
+
+}  // namespace detail
+
+/// `as_view<const float, 2>(managed->dl_tensor)`: the tensor's elements, which lie in host memory in row-major order. The
+/// view must not outlive the tensor. Throws DeviceMismatch for other memory, InvalidArgument for elements that are no T
+/// or are not aligned as such, ShapeMismatch for other axes or another order.
+template <class T, std::size_t R>
+View<T, R> as_view(const DLTensor& tensor) {
+  detail::check_dlpack_layout(tensor, R);
+  using Element = std::remove_const_t<T>;
+  constexpr bool is_bool = std::is_same_v<Element, bool>;
+  const bool old_bool = is_bool && tensor.dtype.code == kDLUInt && tensor.dtype.bits == 8 && tensor.dtype.lanes == 1;
+  if (!old_bool) detail::check_dlpack_type(dlpack_type<Element>, tensor.dtype);
+  const Extents<R> extents = detail::dlpack_extents<R>(tensor, sizeof(T));
+  detail::check_dlpack_strides(tensor, extents);
+  if (extents.size() == 0) return {nullptr, extents, host_memory};
+  auto* const data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) != 0) {
+    throw InvalidArgument(explain({.what = "a DLPack tensor that is not aligned to its elements",
+                                   .expected = "a multiple of " + std::to_string(alignof(T)) + " bytes"}));
+  }
+  return {reinterpret_cast<T*>(data), extents, host_memory};
+}
+
+/// Takes over what another library exported, without a copy: its deleter is called once, when the tensor lets go of it,
+/// or here if this throws. Throws what as_view() throws, and InvalidArgument for null.
+template <class T, std::size_t R>
+Tensor<T, R> from_dlpack(DLManagedTensor* managed) {
+  if (managed == nullptr) throw InvalidArgument(explain({.what = "no DLPack tensor", .found = "null"}));
+  const auto release = [managed](T*) {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+  };
+  View<T, R> view;
+  try {
+    view = as_view<T, R>(managed->dl_tensor);
+  } catch (...) {
+    release(nullptr);
+    throw;
+  }
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return Tensor<T, R>::adopt(view.data(), release, view.extent(I)...);
+  }
+  (std::make_index_sequence<R>());
+}
+
+/// Hands a tensor in host memory to another library, which calls the deleter when it has done; `std::move` it, or a copy
+/// is handed over. Throws DeviceMismatch for a tensor in other memory.
+template <class T, std::size_t R>
+DLManagedTensor* to_dlpack(Tensor<T, R> tensor) {
+  if (!(tensor.space() == host_memory)) {
+    throw DeviceMismatch(explain({.what = "a tensor to be exported lies in another memory",
+                                  .expected = to_string(host_memory),
+                                  .found = to_string(tensor.space()),
+                                  .advice = "copy it to the host first"}));
+  }
+  return &(new detail::DlpackExport<T, R>(std::move(tensor)))->managed;
+}
+
+}  // namespace fanout::inline v0
