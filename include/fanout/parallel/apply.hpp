@@ -11,6 +11,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/caller_state.hpp>
 #include <fanout/parallel/combined_fields.hpp>
 #include <fanout/parallel/forward_result.hpp>
 #include <fanout/parallel/placed_model.hpp>
@@ -49,18 +50,20 @@ std::size_t count_models(const Models& models) {
 }
 
 /// Runs all shards on their devices, each on the pieces that `Taken` makes for it, and then `finish()` if all have ended
-/// well. `visit(i, f)` calls `f(replica)` for the replica that runs shard i.
-template <class R, class Taken, Device... Ds, class Inputs, class Visit, class Finish>
+/// well. `visit(i, f)` calls `f(replica)` for the replica that runs shard i. `States` are the CallerStates of the models.
+template <class R, class Taken, class States, Device... Ds, class Inputs, class Visit, class Finish>
 ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, const Inputs& inputs,
                          const CallSettings& settings, const Finish& finish) {
   using Pieces = typename Taken::type;
   check_plan(inputs.plan, inputs.plan.rows(), devices.size());
   const CallLink* const caller = current_link();
+  const States states;
   const auto run_all = [&devices](const Plan& plan, const auto& body) { run_shards(plan, devices, body); };
-  const auto run = [&visit, &inputs, caller](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
+  const auto run = [&visit, &inputs, &states, caller](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
     visit(i, [&](const auto& replica) {
       const auto& device = replica.device();
       [[maybe_unused]] const auto entered = device.enter();
+      [[maybe_unused]] const auto state = states.enter();
       ShardContext ctx(device, frame, i, slot.scratch);
       Pieces pieces = Taken::make(inputs, {.shard = i,
                                            .rows = inputs.plan[i].rows,
@@ -109,9 +112,10 @@ auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& input
   using Taken = detail::PiecesTaken<ShardInputs<Args...>, Replica<M, Ds>...>;
   using R = typename detail::ForwardResult<typename Taken::type, Replica<M, Ds>...>::type;
   const auto visit = [&](std::size_t i, const auto& run) { replicas.visit(inputs.plan[i].device, run); };
+  using States = detail::CallerStates<typename Replica<M, Ds>::model_type...>;
   constexpr bool changes = !(detail::ForwardPieces<typename Taken::type>::template is_const<Replica<M, Ds>> && ...);
   return detail::with_combined_fields<changes>(replicas, inputs.plan, [&](const auto& combine) {
-    return detail::apply_by<R, Taken>(visit, replicas.devices(), inputs, settings, combine);
+    return detail::apply_by<R, Taken, States>(visit, replicas.devices(), inputs, settings, combine);
   });
 }
 
@@ -143,7 +147,8 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
       detail::visit_model(models, i, [&](const auto& model) { run(detail::PlacedModel(model, device)); });
     });
   };
-  return detail::apply_by<R, Taken>(visit, devices, inputs, detail::default_settings(devices), [] {});
+  using States = typename detail::caller_states_of<Models>::type;
+  return detail::apply_by<R, Taken, States>(visit, devices, inputs, detail::default_settings(devices), [] {});
 }
 
 }  // namespace fanout::inline v0
