@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Dict.h>
+#include <ATen/core/List.h>
+#include <torch/ordered_dict.h>
+#include <torch/types.h>
+
+#include <fanout/adapt/torch_tensor.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+// Containers of libtorch's own. Those of the standard library are trees like any other.
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// How the entries of a container are reached: `each(x, f)` calls `f(key, value)` in its order, `find(x, key)` gives a
+/// value or none, `add(x, key, value)` appends one.
+template <class X>
+struct TorchEntries;
+
+template <class K, class V>
+struct TorchEntries<c10::Dict<K, V>> {
+  using value_type = V;
+
+  static void each(const c10::Dict<K, V>& x, const auto& f) {
+    for (const auto& entry : x) f(K(entry.key()), V(entry.value()));
+  }
+  static std::optional<V> find(const c10::Dict<K, V>& x, const K& key) {
+    const auto found = x.find(key);
+    return found == x.end() ? std::nullopt : std::optional<V>(found->value());
+  }
+  static void add(auto& x, const K& key, auto&& value) { x.insert(key, std::move(value)); }
+};
+
+template <class K, class V>
+struct TorchEntries<torch::OrderedDict<K, V>> {
+  using value_type = V;
+
+  static void each(const torch::OrderedDict<K, V>& x, const auto& f) {
+    for (const auto& item : x) f(item.key(), item.value());
+  }
+  static std::optional<V> find(const torch::OrderedDict<K, V>& x, const K& key) {
+    const V* const found = x.find(key);
+    return found == nullptr ? std::nullopt : std::optional<V>(*found);
+  }
+  static void add(auto& x, const K& key, auto&& value) { x.insert(key, std::move(value)); }
+};
+
+template <class V>
+struct TorchEntries<c10::List<V>> {
+  using value_type = V;
+
+  static void each(const c10::List<V>& x, const auto& f) {
+    for (std::size_t i = 0; i < x.size(); ++i) f(i, x.get(i));
+  }
+  static std::optional<V> find(const c10::List<V>& x, std::size_t i) {
+    return i < x.size() ? std::optional<V>(x.get(i)) : std::nullopt;
+  }
+  static void add(auto& x, std::size_t, auto&& value) { x.push_back(std::move(value)); }
+};
+
+template <class X>
+concept TorchContainer = requires {
+  typename TorchEntries<X>::value_type;
+};
+template <class X>
+using torch_value_t = typename TorchEntries<X>::value_type;
+
+/// Calls `f(path)` with the place of an entry.
+template <class Key>
+auto at_torch_entry(const LeafPath& path, const Key& key, const auto& f) {
+  if constexpr (std::is_same_v<Key, std::size_t>) {
+    return f(LeafPath(path, key));
+  } else {
+    const std::string name = key_text(key, 0);
+    return f(LeafPath::at_key(path, name));
+  }
+}
+
+/// Entry by entry, under every rule that leaves the values what they are, since these containers hold few types.
+template <class Rule, class X>
+struct GatheringTorch {};
+template <class Rule, class X>
+  requires(
+      Gatherable<Rule, torch_value_t<X>>&& std::is_same_v<gathered_under_t<Rule, torch_value_t<X>>, torch_value_t<X>>)
+struct GatheringTorch<Rule, X> {
+  using Entries = TorchEntries<X>;
+  using V = torch_value_t<X>;
+  using type = X;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+      if (pieces[i].size() != pieces[0].size()) {
+        refuse_structure(place, path, i, "replicas returned containers of different sizes",
+                         std::to_string(pieces[0].size()) + " entries", std::to_string(pieces[i].size()));
+      }
+    }
+    type result;
+    Entries::each(pieces[0], [&](const auto& key, const V& first) {
+      at_torch_entry(path, key, [&](const LeafPath& at) {
+        std::vector<V> values{first};
+        values.reserve(pieces.size());
+        for (std::size_t i = 1; i < pieces.size(); ++i) {
+          std::optional<V> found = Entries::find(pieces[i], key);
+          if (!found) refuse_structure(place, at, i, "replicas returned different keys", "this one", "others");
+          values.push_back(*std::move(found));
+        }
+        Pieces<V> inside(pieces.size(), false);
+        for (std::size_t i = 0; i < pieces.size(); ++i) inside.set(i, values[i]);
+        Entries::add(result, key, Gathering<Rule, V>::gather(inside, place, at));
+      });
+    });
+    return result;
+  }
+};
+
+template <class Rule, class K, class V>
+struct Gathering<Rule, c10::Dict<K, V>> : GatheringTorch<Rule, c10::Dict<K, V>> {};
+template <class Rule, class K, class V>
+struct Gathering<Rule, torch::OrderedDict<K, V>> : GatheringTorch<Rule, torch::OrderedDict<K, V>> {};
+template <class Rule, class V>
+struct Gathering<Rule, c10::List<V>> : GatheringTorch<Rule, c10::List<V>> {};
+
+}  // namespace detail
+
+/// c10::Dict, c10::List and torch::OrderedDict of tensors, or of such: split entry by entry, and all entries have as many
+/// rows. They are arrays here, and not maps or vectors, since their elements cannot be referred to.
+template <detail::TorchContainer X>
+  requires std::same_as<typename leaf_traits<detail::torch_value_t<X>>::piece_type, detail::torch_value_t<X>>
+struct leaf_traits<X> {
+  using piece_type = X;
+
+  static std::size_t rows(const X& x) {
+    std::optional<std::size_t> rows;
+    detail::TorchEntries<X>::each(x, [&](const auto& key, const auto& value) {
+      const std::size_t found = leaf_traits<detail::torch_value_t<X>>::rows(value);
+      if (rows && found != *rows) {
+        detail::at_torch_entry(LeafPath("input"), key, [&](const LeafPath& path) {
+          throw ShapeMismatch(explain({.what = "entries of one argument have different numbers of rows",
+                                       .where = to_string(path),
+                                       .expected = std::to_string(*rows) + " as in those before",
+                                       .found = std::to_string(found),
+                                       .advice = "pass broadcast(x) for what every replica needs whole"}));
+        });
+      }
+      rows = found;
+    });
+    if (!rows) {
+      throw ShapeMismatch(explain({.what = "an empty container of tensors cannot be split",
+                                   .where = "the arguments",
+                                   .expected = "at least one entry",
+                                   .advice = "pass broadcast(x) for what every replica needs whole"}));
+    }
+    return *rows;
+  }
+
+  static X piece(const X& x, std::size_t begin, std::size_t end) {
+    X some;
+    detail::TorchEntries<X>::each(x, [&](const auto& key, const auto& value) {
+      detail::TorchEntries<X>::add(some, key, leaf_traits<detail::torch_value_t<X>>::piece(value, begin, end));
+    });
+    return some;
+  }
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <utility>
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <fanout/adapt/torch_modes.hpp>
+#include <fanout/base/error.hpp>
+
+namespace fanout::inline v0 {
+
+/// A module of libtorch as a model. All devices share the module, as those that hold it do, and its shards run with the
+/// modes of the thread that calls, so that a NoGradGuard there is one for all:
+///
+///     fanout::ParallelModel model{fanout::TorchModel{net}, fanout::host_devices(2)};
+///
+/// `forward` of the module must be safe to call from several threads at once: it is, if it writes no member. One in
+/// training mode with a BatchNorm in it is not; `factory()` gives each device a clone. Results can be differentiated, and
+/// the gradients are those of the module's own parameters.
+template <std::derived_from<torch::nn::Module> M>
+class TorchModel {
+ public:
+  using module_type = M;
+
+  /// Throws InvalidArgument for null.
+  explicit TorchModel(std::shared_ptr<M> module) : module_(std::move(module)) {
+    if (module_ == nullptr)
+      throw InvalidArgument(explain({.what = "no module", .where = "TorchModel", .found = "null"}));
+  }
+  explicit TorchModel(const torch::nn::ModuleHolder<M>& holder)
+      : TorchModel(holder.is_empty() ? std::shared_ptr<M>() : holder.ptr()) {}
+
+  template <class... Args>
+  auto forward(Args&&... args) const -> decltype(std::declval<M&>().forward(std::forward<Args>(args)...)) {
+    return module_->forward(std::forward<Args>(args)...);
+  }
+
+  M& module() const noexcept { return *module_; }
+
+  static TorchModes caller_state() { return {}; }
+
+ private:
+  std::shared_ptr<M> module_;
+};
+
+template <class M>
+TorchModel(std::shared_ptr<M>) -> TorchModel<M>;
+template <class M>
+TorchModel(const torch::nn::ModuleHolder<M>&) -> TorchModel<M>;
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <fanout/base/error.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/view.hpp>
+#include <fanout/parallel/combine.hpp>
+#include <fanout/parallel/concatenate_on.hpp>
+#include <fanout/parallel/first.hpp>
+#include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/reduction.hpp>
+#include <fanout/parallel/stack.hpp>
+#include <fanout/tree/leaf.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+inline std::string torch_extents(const at::Tensor& tensor, std::int64_t from = 0) {
+  std::string text = "[";
+  for (std::int64_t axis = from; axis < tensor.dim(); ++axis) {
+    text += (axis == from ? "" : ", ") + std::to_string(tensor.size(axis));
+  }
+  return text + "]";
+}
+
+inline void check_torch_memory(const at::Tensor& tensor) {
+  if (tensor.device().is_cpu()) return;
+  throw DeviceMismatch(explain({.what = "a torch::Tensor in another memory",
+                                .expected = "cpu",
+                                .found = tensor.device().str(),
+                                .advice = "copy it there first, with .cpu()"}));
+}
+
+/// Whether nobody else has the tensor or its elements.
+inline bool is_torch_alone(const at::Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1;
+}
+
+/// The i-th tensor itself, if nobody else has it; else a copy, since what is gathered shares memory with nothing.
+inline at::Tensor own_torch(const Pieces<at::Tensor>& pieces, std::size_t i) {
+  const at::Tensor& tensor = pieces[i];
+  return !tensor.defined() || (pieces.owned() && is_torch_alone(tensor)) ? tensor : tensor.clone();
+}
+
+/// Makes sure that all shards returned tensors, of one type of elements, in the host's memory. False if all returned
+/// undefined ones.
+inline bool check_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& place, const LeafPath& path) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].defined() != pieces[0].defined()) {
+      refuse_structure(place, path, i, "some replicas returned a tensor and some an undefined one",
+                       pieces[0].defined() ? "a tensor" : "none", pieces[i].defined() ? "a tensor" : "none");
+    }
+    if (!pieces[i].defined()) continue;
+    check_torch_memory(pieces[i]);
+    if (pieces[i].scalar_type() != pieces[0].scalar_type()) {
+      refuse_structure(place, path, i, "replicas returned tensors of different types",
+                       at::toString(pieces[0].scalar_type()), at::toString(pieces[i].scalar_type()));
+    }
+  }
+  return pieces[0].defined();
+}
+
+/// The same, and that all extents agree, for what `name` does with them.
+inline bool check_same_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& place, const LeafPath& path,
+                             const char* name) {
+  if (!check_torch(pieces, place, path)) return false;
+  for (std::size_t i = 1; i < pieces.size(); ++i) {
+    if (pieces[i].sizes() != pieces[0].sizes()) {
+      refuse_extents(place, path, i, torch_extents(pieces[0]), torch_extents(pieces[i]),
+                     std::string(name) + " needs tensors of the same extents from every replica");
+    }
+  }
+  return true;
+}
+
+/// Puts tensors one after the other on an axis, where all others must agree.
+inline at::Tensor concatenate_torch(const Pieces<at::Tensor>& pieces, std::int64_t axis, const GatherPlace& place,
+                                    const LeafPath& path) {
+  if (!check_torch(pieces, place, path)) return {};
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    bool fits = pieces[i].dim() == pieces[0].dim() && (pieces[i].dim() == 0 ? axis == 0 : axis < pieces[i].dim());
+    for (std::int64_t other = 0; fits && other < pieces[i].dim(); ++other) {
+      fits = other == axis || pieces[i].size(other) == pieces[0].size(other);
+    }
+    if (!fits) {
+      refuse_extents(place, path, i,
+                     "on all axes but " + std::to_string(axis) + " those of " + torch_extents(pieces[0]),
+                     torch_extents(pieces[i]),
+                     "tensors are concatenated on axis " + std::to_string(axis) + ", so all others must agree");
+    }
+  }
+  if (pieces.size() == 1 && pieces[0].dim() != 0) return own_torch(pieces, 0);
+  std::vector<at::Tensor> tensors;
+  for (std::size_t i = 0; i < pieces.size(); ++i) tensors.push_back(pieces[i]);
+  return pieces[0].dim() == 0 ? torch::stack(tensors) : torch::cat(tensors, axis);  // one value per shard, or the rows
+}
+
+}  // namespace detail
+
+/// A torch::Tensor is split on its first axis, without a copy, and put together by torch::cat; tensors without axes
+/// become one with a value per shard. All of it can be differentiated. Without an axis, or undefined, a tensor cannot be
+/// split: that is known at run time only, so it is a ShapeMismatch.
+template <>
+struct leaf_traits<at::Tensor> {
+  using piece_type = at::Tensor;
+
+  static std::size_t rows(const at::Tensor& x) {
+    if (!x.defined() || x.dim() == 0) {
+      throw ShapeMismatch(explain({.what = "a torch::Tensor without rows cannot be split",
+                                   .where = "the arguments",
+                                   .expected = "at least one axis",
+                                   .found = x.defined() ? "none" : "an undefined tensor",
+                                   .advice = "pass broadcast(x) for what every replica needs whole"}));
+    }
+    detail::check_torch_memory(x);
+    return static_cast<std::size_t>(x.size(0));
+  }
+
+  static at::Tensor piece(const at::Tensor& x, std::size_t begin, std::size_t end) {
+    return x.narrow(0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin));
+  }
+
+  static at::Tensor concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+    return detail::concatenate_torch(pieces, 0, place, path);
+  }
+};
+
+namespace detail {
+
+template <std::size_t Axis>
+struct Gathering<ConcatenateOn<Axis>, at::Tensor> {
+  using type = at::Tensor;
+  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+    return concatenate_torch(pieces, static_cast<std::int64_t>(Axis), place, path);
+  }
+};
+
+template <>
+struct Gathering<Stack, at::Tensor> {
+  using type = at::Tensor;
+  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+    if (!check_same_torch(pieces, place, path, "stack")) return {};
+    std::vector<at::Tensor> tensors;
+    for (std::size_t i = 0; i < pieces.size(); ++i) tensors.push_back(pieces[i]);
+    return torch::stack(tensors);
+  }
+};
+
+template <TakesFirst Rule>
+struct Gathering<Rule, at::Tensor> {
+  using type = at::Tensor;
+  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath&) {
+    return own_torch(pieces, place.first());
+  }
+};
+
+template <class F>
+concept CombinesTensors = requires(const at::Tensor& x) {
+  { F()(x, x) } -> std::convertible_to<at::Tensor>;
+};
+
+template <class Rule>
+inline constexpr bool combines_torch = std::is_base_of_v<SumOverShards, Rule> || std::is_same_v<Rule, MeanOverShards> ||
+                                       std::is_same_v<Rule, MaxOverShards> || std::is_same_v<Rule, MinOverShards>;
+template <CombinesTensors F>
+inline constexpr bool combines_torch<FoldOverShards<F>> = true;
+
+template <class Rule>
+at::Tensor combine_torch(const at::Tensor& so_far, const at::Tensor& x) {
+  if constexpr (std::is_same_v<Rule, MaxOverShards>) {
+    return torch::maximum(so_far, x);
+  } else if constexpr (std::is_same_v<Rule, MinOverShards>) {
+    return torch::minimum(so_far, x);
+  } else if constexpr (std::is_same_v<Rule, MeanOverShards>) {
+    return so_far + x;
+  } else {
+    return Rule::template next<at::Tensor>(so_far, x, 0);
+  }
+}
+
+/// Element by element; what types of elements a rule takes is known only here.
+template <class Rule>
+  requires combines_torch<Rule>
+struct Gathering<Rule, at::Tensor> {
+  using type = at::Tensor;
+
+  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+    constexpr bool mean = std::is_same_v<Rule, MeanOverShards>;
+    if (!check_same_torch(pieces, place, path, Rule::name)) return {};
+    const at::ScalarType found = pieces[0].scalar_type();
+    if (mean ? !at::isFloatingType(found) && !at::isComplexType(found)
+             : std::is_same_v<Rule, SumOverShards> && found == at::kBool) {
+      throw InvalidArgument(explain({.what = std::string(Rule::name) + " does not take tensors of this type",
+                                     .where = to_string(path),
+                                     .expected = mean ? "floating or complex numbers" : "numbers",
+                                     .found = at::toString(found),
+                                     .advice = "convert it, with .to(torch::kFloat) say"}));
+    }
+    at::Tensor result;
+    fold_shards<Rule>(
+        place, [&](std::size_t i, double share) { result = mean ? pieces[i] * share : pieces[i]; },
+        [&](std::size_t i, double share) {
+          result = combine_torch<Rule>(result, mean ? pieces[i] * share : pieces[i]);
+        });
+    return is_torch_alone(result) ? result : result.clone();
+  }
+};
+template <CombinesTensors F>
+struct GatheringChosen<FoldOverShards<F>, at::Tensor> : Gathering<FoldOverShards<F>, at::Tensor> {};
+
+}  // namespace detail
+
+/// A tensor on the CPU as a View of its elements: `as_view<const float, 2>(x)`. Throws ShapeMismatch unless it is
+/// contiguous and has R axes, InvalidArgument for elements that are no T, DeviceMismatch for one on a GPU.
+template <class T, std::size_t R>
+View<T, R> as_view(const at::Tensor& x) {
+  constexpr at::ScalarType type = c10::CppTypeToScalarType<std::remove_const_t<T>>::value;
+  detail::check_torch_memory(x);
+  if (x.scalar_type() != type) {
+    throw InvalidArgument(explain({.what = "a view of a torch::Tensor with other elements",
+                                   .expected = at::toString(type),
+                                   .found = at::toString(x.scalar_type())}));
+  }
+  if (x.dim() != std::int64_t{R} || !x.is_contiguous()) {
+    throw ShapeMismatch(explain({.what = "a view of a torch::Tensor",
+                                 .expected = "a contiguous one of " + std::to_string(R) + " axes",
+                                 .found = detail::torch_extents(x),
+                                 .advice = "x.contiguous() makes it contiguous"}));
+  }
+  Extents<R> extents;
+  for (std::size_t axis = 0; axis < R; ++axis) {
+    extents[axis] = static_cast<std::size_t>(x.size(static_cast<std::int64_t>(axis)));
+  }
+  return {x.data_ptr<std::remove_const_t<T>>(), extents};
+}
+
+namespace detail {
+
+template <class T, std::size_t R, class Deleter>
+at::Tensor torch_from(T* data, const Extents<R>& extents, const Deleter& deleter) {
+  std::vector<std::int64_t> sizes;
+  for (const std::size_t extent : extents.values) sizes.push_back(static_cast<std::int64_t>(extent));
+  return torch::from_blob(data, sizes, deleter, c10::CppTypeToScalarType<T>::value);
+}
+
+}  // namespace detail
+
+/// A View, the rows of an Output, or a Tensor as a torch::Tensor of the same memory, which must outlive it. It can be
+/// written to, so it does not show what is const.
+template <class T, std::size_t R>
+  requires(!std::is_const_v<T>)
+at::Tensor as_torch(View<T, R> view) {
+  return detail::torch_from(view.data(), view.extents(), [](void*) {});
+}
+template <class T, std::size_t R>
+at::Tensor as_torch(Tensor<T, R>& tensor) {
+  return as_torch(tensor.view());
+}
+
+/// A torch::Tensor that owns this one, or a copy of it unless it was moved.
+template <class T, std::size_t R>
+at::Tensor to_torch(Tensor<T, R> tensor) {
+  const auto owner = std::make_shared<Tensor<T, R>>(std::move(tensor));
+  return detail::torch_from(owner->data(), owner->extents(), [owner](void*) {});
+}
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <ATen/DLConvertor.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+
+#undef CHECK  // libtorch has one, too
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fanout/adapt/dlpack.hpp>
+#include <fanout/adapt/torch.hpp>
+#include <fanout/fanout.hpp>
+
+namespace {
+
+using fanout::host_devices;
+using fanout::ParallelModel;
+using fanout::TorchModel;
+using torch::Tensor;
+using Dict = c10::Dict<std::string, Tensor>;
+using OrderedDict = torch::OrderedDict<std::string, Tensor>;
+using List = c10::List<Tensor>;
+
+/// What no container of libtorch's own data_parallel may be.
+struct Outputs {
+  Tensor rows;
+  std::vector<Tensor> layers;
+  std::optional<Tensor> some;
+  Dict dict;
+  OrderedDict ordered;
+  List list;
+  std::unordered_map<std::string, Tensor> map;
+};
+
+struct NetImpl : torch::nn::Module {
+  NetImpl() { register_module("linear", linear); }
+
+  std::tuple<Tensor, Outputs, c10::optional<Tensor>> forward(const Tensor& x) {
+    const Tensor y = linear(x);
+    Outputs out{y.relu(), {y, y + 1}, y + 2, Dict(), OrderedDict(), List(), {{"a", y + 4}}};
+    out.dict.insert("b", y + 5);
+    out.dict.insert("c", y.sum(1));
+    out.ordered.insert("z", y + 6);
+    out.ordered.insert("d", y + 7);
+    out.list.push_back(y + 8);
+    return {y, out, y + 3};
+  }
+
+  torch::nn::Linear linear{3, 2};
+};
+TORCH_MODULE(Net);
+
+bool close(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && torch::allclose(a, b); }
+
+Tensor counted(std::int64_t rows, std::int64_t columns) {
+  return torch::arange(rows * columns, torch::kFloat).reshape({rows, columns});
+}
+
+}  // namespace
+
+TEST_CASE("a module that returns tuples, dicts and structs of tensors runs over host devices as it runs alone") {
+  torch::manual_seed(1);
+  Net net;
+  const Tensor x = torch::rand({7, 3});
+  const auto [y, expected, other] = net->forward(x);
+  for (const int devices : {1, 2, 3}) {
+    CAPTURE(devices);
+    const ParallelModel model{TorchModel{net}, host_devices(devices)};
+    const auto [rows, out, optional] = model(x);
+    static_assert(std::is_same_v<decltype(out), const Outputs>);
+    CHECK(close(rows, y));
+    CHECK(close(out.rows, expected.rows));
+    CHECK(close(out.layers.at(1), y + 1));
+    CHECK(close(out.some.value(), y + 2));
+    CHECK(close(optional.value(), other.value()));
+    CHECK(close(out.map.at("a"), y + 4));
+    CHECK(close(out.dict.at("b"), y + 5));
+    CHECK(close(out.dict.at("c"), y.sum(1)));
+    CHECK(out.ordered.keys() == std::vector<std::string>{"z", "d"});
+    CHECK(close(out.ordered["d"], y + 7));
+    CHECK(close(out.list.get(0), y + 8));
+  }
+}
+
+TEST_CASE("modules are shared, and gradients go through the gathered result to their parameters") {
+  torch::nn::Sequential net(torch::nn::Linear(3, 4), torch::nn::Linear(4, 1));
+  const Tensor x = torch::rand({5, 3});
+  net->forward(x).square().sum().backward();
+  const Tensor alone = net->parameters()[0].grad().clone();
+  net->zero_grad();
+  const ParallelModel model{TorchModel{net}, host_devices(2)};
+  CHECK(&model.model().module() == net.get());
+  model(x).square().sum().backward();
+  CHECK(close(net->parameters()[0].grad(), alone));
+}
+
+TEST_CASE("shards run in the modes of the thread that calls, and leave it its own") {
+  const auto linear = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  const ParallelModel model{TorchModel{linear}, host_devices(2)};
+  const Tensor x = torch::rand({4, 3});
+  CHECK(model(x).requires_grad());
+  {
+    const torch::NoGradGuard none;
+    CHECK(!model(x).requires_grad());
+  }
+  {
+    const c10::InferenceMode inference;
+    const Tensor y = model(x);
+    CHECK(y.is_inference());
+    CHECK(model(y.expand({4, 2}).repeat({1, 2}).narrow(1, 0, 3)).is_inference());
+  }
+  struct Changes {
+    static fanout::TorchModes caller_state() { return {}; }
+    Tensor forward(const Tensor& rows) const {
+      torch::GradMode::set_enabled(false);
+      return rows;
+    }
+  };
+  CHECK(close(ParallelModel{Changes{}, host_devices(2)}(x), x));
+  CHECK(torch::GradMode::is_enabled());
+  CHECK(model(x).requires_grad());
+}
+
+TEST_CASE("a factory gives each device a clone, for a module that writes its members") {
+  const torch::nn::BatchNorm1d norm(3);
+  const auto clone = [&norm](const auto&) {
+    return TorchModel{std::dynamic_pointer_cast<torch::nn::BatchNorm1dImpl>(norm->clone())};
+  };
+  const ParallelModel model{fanout::factory(clone), host_devices(2)};
+  CHECK(model(torch::rand({6, 3})).size(0) == 6);
+  CHECK(&model.replica(0).model().module() != &model.replica(1).model().module());
+  CHECK(norm->named_buffers()["num_batches_tracked"].item<int>() == 0);
+}
+
+TEST_CASE("rows are not copied, and what comes out shares memory with nothing") {
+  const Tensor x = counted(6, 2);
+  for (const int devices : {1, 2}) {
+    const ParallelModel model{[&x](const Tensor& rows) {
+                                const bool in_place = rows.storage().data() == x.storage().data();
+                                return std::tuple{rows, in_place, fanout::first(rows), fanout::psum(rows)};
+                              },
+                              host_devices(devices)};
+    const auto [same, in_place, first, sum] = model(x);
+    CHECK(in_place[0]);
+    CHECK(torch::equal(same, x));
+    for (const Tensor& result : {same, first, sum}) CHECK(result.storage().data() != x.storage().data());
+  }
+  const void* made = nullptr;
+  const ParallelModel one{[&made](const Tensor& rows) {
+                            Tensor result = rows + 1;
+                            made = result.data_ptr();
+                            return result;
+                          },
+                          host_devices(1)};
+  CHECK(one(x).data_ptr() == made);
+}
+
+TEST_CASE("a tensor without axes becomes one value per shard, and rules combine tensors") {
+  const Tensor x = counted(5, 2);
+  const ParallelModel model{[](const Tensor& rows) {
+                              const Tensor mean = rows.mean(0);
+                              return std::tuple{
+                                  rows.sum(),
+                                  fanout::pmean(rows.mean()),
+                                  fanout::psum(mean),
+                                  fanout::pmax(mean),
+                                  fanout::pmin(mean),
+                                  fanout::first(rows.sum()),
+                                  fanout::stack(mean),
+                                  fanout::concat<1>(rows.t()),
+                                  fanout::reduce(mean, [](const auto& a, const auto& b) { return a * b; })};
+                            },
+                            host_devices(2)};
+  const auto [sums, mean, sum, greatest, least, first, stacked, columns, product] = model(x);
+  CHECK(torch::equal(sums, torch::tensor({15.F, 30.F})));
+  CHECK(close(mean, x.mean()));
+  CHECK(torch::equal(sum, torch::tensor({9.F, 11.F})));
+  CHECK(torch::equal(greatest, torch::tensor({7.F, 8.F})));
+  CHECK(torch::equal(least, torch::tensor({2.F, 3.F})));
+  CHECK(torch::equal(first, torch::tensor(15.F)));
+  CHECK(torch::equal(stacked, torch::tensor({{2.F, 3.F}, {7.F, 8.F}})));
+  CHECK(torch::equal(columns, x.t()));
+  CHECK(torch::equal(product, torch::tensor({14.F, 24.F})));
+}
+
+TEST_CASE("containers of libtorch are split entry by entry") {
+  Dict dict;
+  dict.insert("x", counted(3, 2));
+  dict.insert("y", counted(3, 1));
+  const auto forward = [](const Dict& rows) { return rows.at("x") + rows.at("y"); };
+  const ParallelModel model{forward, host_devices(2)};
+  CHECK(torch::equal(model(dict), counted(3, 2) + counted(3, 1)));
+  dict.insert("z", counted(2, 1));
+  CHECK_THROWS_WITH_AS(model(dict),
+                       "entries of one argument have different numbers of rows at input[\"z\"]: expected 3 as in those "
+                       "before, found 2; pass broadcast(x) for what every replica needs whole",
+                       fanout::ShapeMismatch);
+  dict.clear();
+  CHECK_THROWS_AS(model(dict), fanout::ShapeMismatch);
+}
+
+TEST_CASE("what cannot be split or put together is refused with the place") {
+  const ParallelModel same{[](const Tensor& x) { return x; }, host_devices(2)};
+  CHECK_THROWS_WITH_AS(same(torch::tensor(1.F)),
+                       "a torch::Tensor without rows cannot be split at the arguments: expected at least one axis, "
+                       "found none; pass broadcast(x) for what every replica needs whole",
+                       fanout::ShapeMismatch);
+  CHECK_THROWS_AS(same(Tensor()), fanout::ShapeMismatch);
+  CHECK(same(fanout::broadcast(torch::tensor(1.F))).size(0) == 1);
+
+  struct Returns {
+    int what;
+    auto forward(const Tensor& x) const {
+      const bool short_one = x.size(0) == 2;
+      Tensor y = x;
+      if (what == 1) y = x.t();
+      if (what == 2 && short_one) y = x.to(torch::kLong);
+      if (what == 3 && short_one) y = Tensor();
+      Dict dict;
+      dict.insert(what == 4 && short_one ? "other" : "key", y);
+      return std::tuple{1, dict};
+    }
+  };
+  const auto runs = [](int what) { return ParallelModel{Returns{what}, host_devices(2)}(counted(5, 1)); };
+  CHECK_THROWS_WITH_AS(
+      runs(1),
+      "replicas returned arrays of different extents at output[1][\"key\"]: expected on all axes but 0 "
+      "those of [1, 3] as from shard 0 on host:0, rows [0, 3), found [1, 2] from shard 1 on host:1, "
+      "rows [3, 5); tensors are concatenated on axis 0, so all others must agree",
+      fanout::ShapeMismatch);
+  CHECK_THROWS_WITH_AS(
+      runs(2),
+      "replicas returned tensors of different types at output[1][\"key\"]: expected Float as from shard "
+      "0 on host:0, rows [0, 3), found Long from shard 1 on host:1, rows [3, 5); return the same "
+      "structure from every replica",
+      fanout::StructureMismatch);
+  CHECK_THROWS_AS(runs(3), fanout::StructureMismatch);
+  CHECK_THROWS_WITH_AS(
+      runs(4),
+      "replicas returned different keys at output[1][\"key\"]: expected this one as from shard 0 on "
+      "host:0, rows [0, 3), found others from shard 1 on host:1, rows [3, 5); return the same structure "
+      "from every replica",
+      fanout::StructureMismatch);
+  const ParallelModel means{[](const Tensor& x) { return fanout::pmean(x.to(torch::kLong)); }, host_devices(2)};
+  CHECK_THROWS_AS(means(counted(4, 1)), fanout::InvalidArgument);
+  CHECK_THROWS_AS(TorchModel{Net(nullptr)}, fanout::InvalidArgument);
+}
+
+TEST_CASE("tensors are shown to each other") {
+  Tensor x = counted(3, 2);
+  const fanout::View<float, 2> view = fanout::as_view<float, 2>(x);
+  CHECK(view(2, 1) == 5);
+  fanout::as_torch(view).fill_(9);
+  CHECK(x[0][0].item<float>() == 9);
+  fanout::Tensor<std::int64_t, 1> tensor(3);
+  fanout::as_torch(tensor).fill_(2);
+  CHECK(tensor[2] == 2);
+  const Tensor there = fanout::to_torch(std::move(tensor));
+  CHECK(torch::equal(there, torch::full({3}, 2, torch::kLong)));
+  CHECK_THROWS_AS((fanout::as_view<float, 2>(x.t())), fanout::ShapeMismatch);
+  CHECK_THROWS_AS((fanout::as_view<double, 2>(x)), fanout::InvalidArgument);
+}
+
+TEST_CASE("DLPack carries tensors to libtorch and back") {
+  fanout::Tensor<float, 2> tensor(3, 2);
+  tensor(2, 1) = 4;
+  const float* const data = tensor.data();
+  {
+    const Tensor there = at::fromDLPack(fanout::to_dlpack(std::move(tensor)));
+    CHECK(there.data_ptr() == data);
+    CHECK(there[2][1].item<float>() == 4);
+  }
+  Tensor x = counted(3, 2);
+  const auto held = x.storage().use_count();
+  {
+    const auto back = fanout::from_dlpack<float, 2>(at::toDLPack(x));
+    CHECK(back.data() == x.data_ptr());
+    CHECK(x.storage().use_count() == held + 1);
+  }
+  CHECK(x.storage().use_count() == held);
+  CHECK_THROWS_AS((fanout::from_dlpack<float, 2>(at::toDLPack(x.t()))), fanout::ShapeMismatch);
+  CHECK_THROWS_AS((fanout::from_dlpack<int, 2>(at::toDLPack(x))), fanout::InvalidArgument);
+  CHECK(x.storage().use_count() == held);
+}
