@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/adapt/torch.hpp>  // brings libtorch, whose CHECK is not the one that is meant below
+
 #include <ATen/DLConvertor.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -6,7 +8,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
-#undef CHECK  // libtorch has one, too
+#undef CHECK
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -21,7 +23,6 @@
 #include <vector>
 
 #include <fanout/adapt/dlpack.hpp>
-#include <fanout/adapt/torch.hpp>
 #include <fanout/fanout.hpp>
 
 namespace {

@@ -13,6 +13,8 @@ if(NOT text MATCHES "// expect: ([^\n]+)")
   message(FATAL_ERROR "${source} has no line `// expect: <text of the error>`")
 endif()
 
+separate_arguments(flags)
+
 # The C locale: else a quotation mark in a message depends on the machine.
 set(command "${CMAKE_COMMAND}" -E env LC_ALL=C "${compiler}" -std=c++20 "-I${include}" ${flags} -fsyntax-only
     -fdiagnostics-color=never -fmessage-length=0)

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/ivalue.h>  // first, else libtorch 1.13 does not compile with clang in C++20
+
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 #include <torch/ordered_dict.h>

@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include <ATen/core/ivalue.h>  // first, else libtorch 1.13 does not compile with clang in C++20
+
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/ivalue.h>  // first, else libtorch 1.13 does not compile with clang in C++20
+
 #include <torch/types.h>
 
 #include <fanout/base/error.hpp>
