@@ -197,6 +197,22 @@ TEST_CASE("a tensor without axes becomes one value per shard, and rules combine 
   CHECK(torch::equal(product, torch::tensor({14.F, 24.F})));
 }
 
+TEST_CASE("tensors are split and put together on the axis that is chosen, and left sharded") {
+  const Tensor x = counted(2, 5);
+  const auto whole = [](const Tensor& part) { return std::tuple{fanout::concat<-1>(part), part.sum()}; };
+  const ParallelModel model{whole, host_devices(2)};
+  const auto [same, sums] = model(fanout::split<1>(x));
+  CHECK(torch::equal(same, x));
+  CHECK(torch::equal(sums, torch::tensor({21.F, 24.F})));
+  CHECK_THROWS_WITH_AS(model(fanout::split<2>(x)),
+                       doctest::Contains("an array has no such axis at input[0]: expected an axis from -2 to 1"),
+                       fanout::ShapeMismatch);
+  const ParallelModel columns{[](const Tensor& part) { return part + 1; }, host_devices(3), {.axis = 1}};
+  CHECK(torch::equal(columns(x), x + 1));
+  const ParallelModel leaves{[](const Tensor& rows) { return fanout::sharded(rows.sum()); }, host_devices(2)};
+  CHECK(leaves(x)[1].dim() == 0);
+}
+
 TEST_CASE("containers of libtorch are split entry by entry") {
   Dict dict;
   dict.insert("x", counted(3, 2));
@@ -204,11 +220,19 @@ TEST_CASE("containers of libtorch are split entry by entry") {
   const auto forward = [](const Dict& rows) { return rows.at("x") + rows.at("y"); };
   const ParallelModel model{forward, host_devices(2)};
   CHECK(torch::equal(model(dict), counted(3, 2) + counted(3, 1)));
+  const ParallelModel same{[](const Dict& rows) {
+                             return std::tuple{fanout::first(rows), fanout::psum(rows.at("x").sum())};
+                           },
+                           host_devices(2)};
+  const auto [first, sum] = same(dict);
+  CHECK(torch::equal(first.at("x"), counted(2, 2)));
+  CHECK(sum.item<float>() == 15);
   dict.insert("z", counted(2, 1));
-  CHECK_THROWS_WITH_AS(model(dict),
-                       "entries of one argument have different numbers of rows at input[\"z\"]: expected 3 as in those "
-                       "before, found 2; pass broadcast(x) for what every replica needs whole",
-                       fanout::ShapeMismatch);
+  CHECK_THROWS_WITH_AS(
+      model(dict),
+      "entries of one argument have different numbers of rows at input[0][\"z\"]: expected 3 as in those "
+      "before, found 2; pass broadcast(x) for what every replica needs whole",
+      fanout::ShapeMismatch);
   dict.clear();
   CHECK_THROWS_AS(model(dict), fanout::ShapeMismatch);
 }
@@ -216,7 +240,7 @@ TEST_CASE("containers of libtorch are split entry by entry") {
 TEST_CASE("what cannot be split or put together is refused with the place") {
   const ParallelModel same{[](const Tensor& x) { return x; }, host_devices(2)};
   CHECK_THROWS_WITH_AS(same(torch::tensor(1.F)),
-                       "a torch::Tensor without rows cannot be split at the arguments: expected at least one axis, "
+                       "a torch::Tensor without rows cannot be split at input[0]: expected at least one axis, "
                        "found none; pass broadcast(x) for what every replica needs whole",
                        fanout::ShapeMismatch);
   CHECK_THROWS_AS(same(Tensor()), fanout::ShapeMismatch);

@@ -15,7 +15,7 @@
 #include <fanout/parallel/concatenate.hpp>
 #include <fanout/parallel/first.hpp>
 #include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/scatter.hpp>
+#include <fanout/parallel/splitting.hpp>
 #include <fanout/tree/leaf.hpp>
 
 // Matrices and arrays of Eigen (https://eigen.tuxfamily.org), row-major and column-major. Those whose number of rows is
@@ -106,6 +106,7 @@ struct leaf_traits<X> {
   }
 
   static concatenated_type concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+    detail::check_by_rows(place, path);
     if constexpr (std::is_same_v<X, concatenated_type>) {
       if (pieces.size() == 1 && pieces.owned()) return pieces.take_only();
     }

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <vector>
 #include <version>
 
 #if __has_include(<mdspan>)
@@ -14,6 +13,7 @@
 #endif
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/inline_array.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/view.hpp>
@@ -126,6 +126,21 @@ void copy_elements(const X& x, T*& to, Index... index) {
 template <Mdspan X>
 using mdspan_tensor_t = Tensor<std::remove_cv_t<typename X::element_type>, X::rank()>;
 
+/// What a rule makes of tensors with the same elements.
+template <class Rule, Mdspan X>
+auto gather_copies(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  using Copy = mdspan_tensor_t<X>;
+  InlineArray<Copy> copies(pieces.size());
+  Pieces<Copy> copied(pieces.size(), true);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    copies[i] = Copy::uninitialized(extents_of(pieces[i]), {});
+    auto* to = copies[i].data();
+    copy_elements(pieces[i], to);
+    copied.set(i, copies[i]);
+  }
+  return Gathering<Rule, Copy>::gather(copied, place, path);
+}
+
 }  // namespace detail
 
 /// What a shard is handed of an mdspan: its rows in place, const, as an mdspan of the same layout if that is row-major,
@@ -167,6 +182,7 @@ struct leaf_traits<X> {
   }
 
   static detail::mdspan_tensor_t<X> concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+    if (place.axis != 0) return detail::gather_copies<Concatenate>(pieces, place, path);
     auto extents = detail::extents_of(pieces[0]).with_rows(0);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto found = detail::extents_of(pieces[i]);
@@ -185,23 +201,14 @@ struct leaf_traits<X> {
 
 namespace detail {
 
-/// Other rules take copies of the arrays.
+/// Rules that are not by rows.
 template <class Rule, Mdspan X>
   requires(!std::is_same_v<Rule, Concatenate> && !TakesFirst<Rule> && Gatherable<Rule, mdspan_tensor_t<X>>)
 struct Gathering<Rule, X> {
-  using Copy = mdspan_tensor_t<X>;
-  using type = gathered_under_t<Rule, Copy>;
+  using type = gathered_under_t<Rule, mdspan_tensor_t<X>>;
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
-    std::vector<Copy> copies;
-    copies.reserve(pieces.size());
-    Pieces<Copy> copied(pieces.size(), true);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      auto* to = copies.emplace_back(Copy::uninitialized(extents_of(pieces[i]), {})).data();
-      copy_elements(pieces[i], to);
-      copied.set(i, copies[i]);
-    }
-    return Gathering<Rule, Copy>::gather(copied, place, path);
+    return gather_copies<Rule>(pieces, place, path);
   }
 };
 

@@ -19,6 +19,7 @@
 #include <fanout/adapt/torch_tensor.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/sharded.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -129,11 +130,14 @@ struct GatheringTorch<Rule, X> {
   }
 };
 
-template <class Rule, class K, class V>
+template <class Rule>
+concept OverShards = !std::is_same_v<Rule, LeaveSharded>;
+
+template <OverShards Rule, class K, class V>
 struct Gathering<Rule, c10::Dict<K, V>> : GatheringTorch<Rule, c10::Dict<K, V>> {};
-template <class Rule, class K, class V>
+template <OverShards Rule, class K, class V>
 struct Gathering<Rule, torch::OrderedDict<K, V>> : GatheringTorch<Rule, torch::OrderedDict<K, V>> {};
-template <class Rule, class V>
+template <OverShards Rule, class V>
 struct Gathering<Rule, c10::List<V>> : GatheringTorch<Rule, c10::List<V>> {};
 
 }  // namespace detail
@@ -144,35 +148,44 @@ template <detail::TorchContainer X>
   requires std::same_as<typename leaf_traits<detail::torch_value_t<X>>::piece_type, detail::torch_value_t<X>>
 struct leaf_traits<X> {
   using piece_type = X;
+  using Entries = detail::TorchEntries<X>;
+  using Value = leaf_traits<detail::torch_value_t<X>>;
 
-  static std::size_t rows(const X& x) {
+  static std::size_t rows(const X& x) { return rows_on(0, x, LeafPath("input")); }
+  static X piece(const X& x, std::size_t begin, std::size_t end) {
+    return piece_on(0, x, begin, end, LeafPath("input"));
+  }
+
+  static std::size_t rows_on(int axis, const X& x, const LeafPath& path) {
     std::optional<std::size_t> rows;
-    detail::TorchEntries<X>::each(x, [&](const auto& key, const auto& value) {
-      const std::size_t found = leaf_traits<detail::torch_value_t<X>>::rows(value);
-      if (rows && found != *rows) {
-        detail::at_torch_entry(LeafPath("input"), key, [&](const LeafPath& path) {
+    Entries::each(x, [&](const auto& key, const auto& value) {
+      detail::at_torch_entry(path, key, [&](const LeafPath& at) {
+        const std::size_t found = Value::rows_on(axis, value, at);
+        if (rows && found != *rows) {
           throw ShapeMismatch(explain({.what = "entries of one argument have different numbers of rows",
-                                       .where = to_string(path),
+                                       .where = to_string(at),
                                        .expected = std::to_string(*rows) + " as in those before",
                                        .found = std::to_string(found),
                                        .advice = "pass broadcast(x) for what every replica needs whole"}));
-        });
-      }
-      rows = found;
+        }
+        rows = found;
+      });
     });
     if (!rows) {
       throw ShapeMismatch(explain({.what = "an empty container of tensors cannot be split",
-                                   .where = "the arguments",
+                                   .where = to_string(path),
                                    .expected = "at least one entry",
                                    .advice = "pass broadcast(x) for what every replica needs whole"}));
     }
     return *rows;
   }
 
-  static X piece(const X& x, std::size_t begin, std::size_t end) {
+  static X piece_on(int axis, const X& x, std::size_t begin, std::size_t end, const LeafPath& path) {
     X some;
-    detail::TorchEntries<X>::each(x, [&](const auto& key, const auto& value) {
-      detail::TorchEntries<X>::add(some, key, leaf_traits<detail::torch_value_t<X>>::piece(value, begin, end));
+    Entries::each(x, [&](const auto& key, const auto& value) {
+      detail::at_torch_entry(path, key, [&](const LeafPath& at) {
+        Entries::add(some, key, Value::piece_on(axis, value, begin, end, at));
+      });
     });
     return some;
   }

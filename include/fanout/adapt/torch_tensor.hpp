@@ -17,13 +17,16 @@
 #include <fanout/base/error.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/view.hpp>
+#include <fanout/parallel/axis.hpp>
 #include <fanout/parallel/combine.hpp>
 #include <fanout/parallel/concatenate_on.hpp>
 #include <fanout/parallel/first.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/reduction.hpp>
+#include <fanout/parallel/sharded.hpp>
 #include <fanout/parallel/stack.hpp>
 #include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
 
 namespace fanout::inline v0 {
 
@@ -37,9 +40,10 @@ inline std::string torch_extents(const at::Tensor& tensor, std::int64_t from = 0
   return text + "]";
 }
 
-inline void check_torch_memory(const at::Tensor& tensor) {
+inline void check_torch_memory(const at::Tensor& tensor, const LeafPath& path) {
   if (tensor.device().is_cpu()) return;
   throw DeviceMismatch(explain({.what = "a torch::Tensor in another memory",
+                                .where = to_string(path),
                                 .expected = "cpu",
                                 .found = tensor.device().str(),
                                 .advice = "copy it there first, with .cpu()"}));
@@ -65,7 +69,7 @@ inline bool check_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& pla
                        pieces[0].defined() ? "a tensor" : "none", pieces[i].defined() ? "a tensor" : "none");
     }
     if (!pieces[i].defined()) continue;
-    check_torch_memory(pieces[i]);
+    check_torch_memory(pieces[i], path);
     if (pieces[i].scalar_type() != pieces[0].scalar_type()) {
       refuse_structure(place, path, i, "replicas returned tensors of different types",
                        at::toString(pieces[0].scalar_type()), at::toString(pieces[i].scalar_type()));
@@ -87,12 +91,18 @@ inline bool check_same_torch(const Pieces<at::Tensor>& pieces, const GatherPlace
   return true;
 }
 
-/// Puts tensors one after the other on an axis, where all others must agree.
-inline at::Tensor concatenate_torch(const Pieces<at::Tensor>& pieces, std::int64_t axis, const GatherPlace& place,
-                                    const LeafPath& path) {
+/// Which axis is meant. Throws ShapeMismatch if there is none like it.
+inline std::int64_t torch_axis(int axis, const at::Tensor& x, const LeafPath& path) {
+  return static_cast<std::int64_t>(checked_axis(axis, static_cast<std::size_t>(x.dim()), path));
+}
+
+/// Puts tensors one after the other on the place's axis, where all others must agree.
+inline at::Tensor concatenate_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& place, const LeafPath& path) {
   if (!check_torch(pieces, place, path)) return {};
+  const bool numbers = pieces[0].dim() == 0;
+  const std::int64_t axis = numbers ? 0 : torch_axis(place.axis, pieces[0], path);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    bool fits = pieces[i].dim() == pieces[0].dim() && (pieces[i].dim() == 0 ? axis == 0 : axis < pieces[i].dim());
+    bool fits = pieces[i].dim() == pieces[0].dim();
     for (std::int64_t other = 0; fits && other < pieces[i].dim(); ++other) {
       fits = other == axis || pieces[i].size(other) == pieces[0].size(other);
     }
@@ -103,50 +113,62 @@ inline at::Tensor concatenate_torch(const Pieces<at::Tensor>& pieces, std::int64
                      "tensors are concatenated on axis " + std::to_string(axis) + ", so all others must agree");
     }
   }
-  if (pieces.size() == 1 && pieces[0].dim() != 0) return own_torch(pieces, 0);
+  if (pieces.size() == 1 && !numbers) return own_torch(pieces, 0);
   std::vector<at::Tensor> tensors;
   for (std::size_t i = 0; i < pieces.size(); ++i) tensors.push_back(pieces[i]);
-  return pieces[0].dim() == 0 ? torch::stack(tensors) : torch::cat(tensors, axis);  // one value per shard, or the rows
+  return numbers ? torch::stack(tensors) : torch::cat(tensors, axis);  // one value per shard, or the rows
 }
 
 }  // namespace detail
 
-/// A torch::Tensor is split on its first axis, without a copy, and put together by torch::cat; tensors without axes
-/// become one with a value per shard. All of it can be differentiated. Without an axis, or undefined, a tensor cannot be
-/// split: that is known at run time only, so it is a ShapeMismatch.
+/// A torch::Tensor is split on any axis, without a copy, and put together by torch::cat; tensors without axes become one
+/// with a value per shard. All of it can be differentiated. How many axes it has is known at run time only, so that one
+/// without rows that is to be split is a ShapeMismatch.
 template <>
 struct leaf_traits<at::Tensor> {
   using piece_type = at::Tensor;
 
-  static std::size_t rows(const at::Tensor& x) {
+  static std::size_t rows(const at::Tensor& x) { return rows_on(0, x, LeafPath("input")); }
+  static at::Tensor piece(const at::Tensor& x, std::size_t begin, std::size_t end) {
+    return piece_on(0, x, begin, end, LeafPath("input"));
+  }
+
+  static std::size_t rows_on(int axis, const at::Tensor& x, const LeafPath& path) {
     if (!x.defined() || x.dim() == 0) {
       throw ShapeMismatch(explain({.what = "a torch::Tensor without rows cannot be split",
-                                   .where = "the arguments",
+                                   .where = to_string(path),
                                    .expected = "at least one axis",
                                    .found = x.defined() ? "none" : "an undefined tensor",
                                    .advice = "pass broadcast(x) for what every replica needs whole"}));
     }
-    detail::check_torch_memory(x);
-    return static_cast<std::size_t>(x.size(0));
+    detail::check_torch_memory(x, path);
+    return static_cast<std::size_t>(x.size(detail::torch_axis(axis, x, path)));
   }
-
-  static at::Tensor piece(const at::Tensor& x, std::size_t begin, std::size_t end) {
-    return x.narrow(0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin));
+  static at::Tensor piece_on(int axis, const at::Tensor& x, std::size_t begin, std::size_t end, const LeafPath& path) {
+    return x.narrow(detail::torch_axis(axis, x, path), static_cast<std::int64_t>(begin),
+                    static_cast<std::int64_t>(end - begin));
   }
 
   static at::Tensor concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
-    return detail::concatenate_torch(pieces, 0, place, path);
+    return detail::concatenate_torch(pieces, place, path);
   }
 };
 
 namespace detail {
 
-template <std::size_t Axis>
+template <int Axis>
 struct Gathering<ConcatenateOn<Axis>, at::Tensor> {
   using type = at::Tensor;
   static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
-    return concatenate_torch(pieces, static_cast<std::int64_t>(Axis), place, path);
+    return concatenate_torch(pieces, place.on_axis(Axis), path);
   }
+};
+
+/// A number stays one.
+template <>
+struct Gathering<LeaveSharded, at::Tensor> {
+  using type = at::Tensor;
+  static type gather(Pieces<type>& pieces, const GatherPlace&, const LeafPath&) { return own_torch(pieces, 0); }
 };
 
 template <>
@@ -229,7 +251,7 @@ struct GatheringChosen<FoldOverShards<F>, at::Tensor> : Gathering<FoldOverShards
 template <class T, std::size_t R>
 View<T, R> as_view(const at::Tensor& x) {
   constexpr at::ScalarType type = c10::CppTypeToScalarType<std::remove_const_t<T>>::value;
-  detail::check_torch_memory(x);
+  detail::check_torch_memory(x, LeafPath("as_view"));
   if (x.scalar_type() != type) {
     throw InvalidArgument(explain({.what = "a view of a torch::Tensor with other elements",
                                    .expected = at::toString(type),

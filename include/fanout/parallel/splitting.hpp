@@ -75,11 +75,20 @@ concept WithoutAxes = requires {
   typename leaf_traits<X>::without_axes;
 };
 
+/// Leaves that know more axes than that of the rows.
+template <class X>
+concept SplitsOnAxes = ArrayLeaf<X> && requires(const X& x, const LeafPath& path) {
+  { leaf_traits<X>::rows_on(0, x, path) } -> std::same_as<std::size_t>;
+  leaf_traits<X>::piece_on(0, x, std::size_t{}, std::size_t{}, path);
+};
+
 /// How many rows an array has on an axis.
 template <ArrayLeaf X>
 std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
   if constexpr (Contiguous<X> || is_strided_view<X>) {
     return x.extents()[axis == 0 ? 0 : checked_axis(axis, X::rank, path)];
+  } else if constexpr (SplitsOnAxes<X>) {
+    return leaf_traits<X>::rows_on(axis, x, path);
   } else {
     if constexpr (!WithoutAxes<X>) {
       if (axis != 0) refuse_axis(axis, path);
@@ -138,6 +147,10 @@ struct Splitting<X> {
     }
     if constexpr (is_strided_view<X>) {
       return part_on_axis(piece_type(x), place, path);
+    } else if constexpr (SplitsOnAxes<X>) {
+      const bool whole = place.rows.end == all_rows.end;
+      return leaf_traits<X>::piece_on(place.axis, x, place.rows.begin,
+                                      whole ? rows_on(x, place.axis, path) : place.rows.end, path);
     } else {
       const std::size_t end = place.rows.end == all_rows.end ? leaf_traits<X>::rows(x) : place.rows.end;
       piece_type piece = leaf_traits<X>::piece(x, place.rows.begin, end);

@@ -20,7 +20,11 @@ namespace fanout::inline v0 {
 ///    `pieces.size()` >= 1 values `pieces[i]` one after the other. It may give another type than X, and throws
 ///    ShapeMismatch, which names the path, for pieces that do not fit together. Not needed for tensors, views and
 ///    vectors. As `concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path)` it can also say which
-///    shard does not fit, `place.describe(i)`, and move a value that stands alone, `pieces.take_only()`.
+///    shard does not fit, `place.describe(i)`, and move a value that stands alone, `pieces.take_only()`; it minds
+///    `place.axis`, on which it is to concatenate;
+/// 5. if it can be split on other axes: `static std::size_t rows_on(int axis, const X&, const LeafPath&)` and
+///    `static piece_type piece_on(int axis, const X&, std::size_t begin, std::size_t end, const LeafPath&)`, which
+///    calls then ask instead. A negative axis counts from the last one; see checked_axis().
 template <class X>
 struct leaf_traits;
 
