@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+namespace fanout::inline v0 {
+
+template <class Signature>
+class AnyFunction;
+
+/// A function object of any type, by value, which is called as const; or none. For what is chosen once and called now
+/// and then, so that it need not be a template parameter. A call is one through a function pointer.
+template <class R, class... A>
+class AnyFunction<R(A...)> {
+ public:
+  AnyFunction() noexcept = default;
+
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, AnyFunction> &&
+             std::is_invocable_r_v<R, const std::decay_t<F>&, A...> && std::is_copy_constructible_v<std::decay_t<F>>)
+  AnyFunction(F&& function)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): as std::function
+      : operations_(&operations_of<std::decay_t<F>>), function_(new std::decay_t<F>(std::forward<F>(function))) {}
+
+  // No move: a function that was moved from could not be called any more.
+  AnyFunction(const AnyFunction& other)
+      : operations_(other.operations_), function_(other ? operations_->copy(other.function_) : nullptr) {}
+  AnyFunction& operator=(AnyFunction other) noexcept {
+    std::swap(operations_, other.operations_);
+    std::swap(function_, other.function_);
+    return *this;
+  }
+  ~AnyFunction() {
+    if (*this) operations_->destroy(function_);
+  }
+
+  /// Whether there is one.
+  explicit operator bool() const noexcept { return operations_ != nullptr; }
+
+  /// Calls it; there must be one.
+  R operator()(A... arguments) const { return operations_->call(function_, std::forward<A>(arguments)...); }
+
+ private:
+  struct Operations {
+    R (*call)(const void*, A...);
+    void* (*copy)(const void*);
+    void (*destroy)(void*) noexcept;
+  };
+  template <class F>
+  static constexpr Operations operations_of = {
+      [](const void* function, A... arguments) -> R {
+        return (*static_cast<const F*>(function))(std::forward<A>(arguments)...);
+      },
+      [](const void* function) -> void* { return new F(*static_cast<const F*>(function)); },
+      [](void* function) noexcept { delete static_cast<F*>(function); }};
+
+  const Operations* operations_ = nullptr;
+  void* function_ = nullptr;
+};
+
+}  // namespace fanout::inline v0
