@@ -61,6 +61,25 @@ TEST_CASE("a thread that waits for a task sleeps until another has run it") {
   }
 }
 
+TEST_CASE("a thread that waits for a task until a point in time goes on then, or when the task is done") {
+  Counted task;
+  CHECK_FALSE(task.wait_until(fanout::Clock::now() - 1, 10, fork_epoch()));
+  const fanout::Clock::Time until = fanout::Clock::now() + 5'000'000;
+  CHECK_FALSE(task.wait_until(until, 0, fork_epoch()));
+  CHECK(fanout::Clock::now() >= until);
+  std::atomic<int> number{0};
+  std::atomic<bool> waited{false};
+  std::thread waiter([&] {
+    number = fanout_test::this_thread();
+    waited = task.wait_until(fanout::Clock::never, 0, fork_epoch()) && task.runs == 1;
+  });
+  fanout_test::until_asleep(number);
+  task.run();
+  waiter.join();
+  CHECK(waited);
+  CHECK(task.wait_until(0, 0, fork_epoch()));
+}
+
 TEST_CASE("a task may be destroyed as soon as wait has returned") {
   constexpr int turns = 3000;
   std::atomic<Counted*> handed{nullptr};

@@ -18,6 +18,22 @@ TEST_CASE("park returns at once if the word holds something else") {
   CHECK(word.load() == 7);
 }
 
+TEST_CASE("park_until returns at its time, at once if that is past, and when it is woken") {
+  fanout::Atomic<std::uint32_t> word{7};
+  fanout::park_until(word, 7, 1);
+  const fanout::Clock::Time until = fanout::Clock::now() + 3'000'000;
+  while (fanout::Clock::now() < until) fanout::park_until(word, 7, until);
+  std::atomic<int> sleeper{0};
+  std::thread thread([&] {
+    sleeper = fanout_test::this_thread();
+    while (word.load() == 7) fanout::park_until(word, 7, fanout::Clock::never);
+  });
+  fanout_test::until_asleep(sleeper);
+  word.store(8);
+  fanout::unpark_all(word);
+  thread.join();
+}
+
 TEST_CASE("unpark_all wakes everyone who sleeps on the word") {
   fanout::Atomic<std::uint32_t> word{0};
   std::array<std::atomic<int>, 4> sleepers{};

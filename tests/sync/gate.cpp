@@ -327,3 +327,28 @@ TEST_CASE("one who forks with a ClosedGate does not open what another closed in 
           return too_early ? 1 : 0;
         }) == 0);
 }
+
+TEST_CASE("one who waits to be alone helps those inside, also with what comes later") {
+  Gate gate;
+  gate.enter();
+  std::atomic<int> number{0};
+  std::atomic<int> work{1};  // that those inside wait for
+  std::atomic<bool> alone{false};
+  std::thread closer([&] {
+    number = fanout_test::this_thread();
+    const fanout::ClosedGate closed(gate, [&]() noexcept { work = 0; });
+    alone = true;
+  });
+  fanout_test::until_asleep(number);
+  CHECK(work == 0);
+  work = 1;
+  gate.remind();
+  while (work == 1) std::this_thread::yield();
+  CHECK_FALSE(alone);
+  gate.leave();
+  closer.join();
+  CHECK(alone);
+  gate.enter();
+  gate.remind();  // there is nobody
+  gate.leave();
+}

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
@@ -39,10 +40,17 @@ class alignas(64) Task {
     for (std::uint32_t i = 0; i < spins && !is_done(); ++i) pause();
     while (!is_done()) {
       if (epoch != fork_epoch()) return false;
-      std::uint32_t seen = open;
-      if (state_.compare_exchange_strong(seen, awaited, MemoryOrder::acq_rel) || seen == awaited) {
-        park(state_, awaited);
-      }
+      if (will_wake()) park(state_, awaited);
+    }
+    return true;
+  }
+
+  /// Waits the same way, but not for longer than the clock shows less than `until`. False if the task is not done.
+  bool wait_until(Clock::Time until, std::uint32_t spins, std::uint32_t epoch) noexcept {
+    for (std::uint32_t i = 0; i < spins && !is_done(); ++i) pause();
+    while (!is_done()) {
+      if (epoch != fork_epoch() || Clock::now() >= until) return false;
+      if (will_wake()) park_until(state_, awaited, until);
     }
     return true;
   }
@@ -53,6 +61,12 @@ class alignas(64) Task {
   static constexpr std::uint32_t open = 0;
   static constexpr std::uint32_t awaited = 1;
   static constexpr std::uint32_t done = 2;
+
+  /// Lets who runs the task know that someone sleeps. False if it is done.
+  bool will_wake() noexcept {
+    std::uint32_t seen = open;
+    return state_.compare_exchange_strong(seen, awaited, MemoryOrder::acq_rel) || seen == awaited;
+  }
 
   Run run_ = nullptr;
   Task* next_ = nullptr;

@@ -7,11 +7,12 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#else
-#include <time.h>
 #endif
 
+#include <time.h>
+
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout::inline v0 {
 
@@ -27,6 +28,19 @@ inline void park(const Atomic<std::uint32_t>& word, std::uint32_t expected) noex
 #else
   const timespec while_somebody_may_write{.tv_sec = 0, .tv_nsec = 50'000};
   if (word.load() == expected) ::nanosleep(&while_somebody_may_write, nullptr);
+#endif
+}
+
+/// The same, and returns when the clock shows `until`.
+inline void park_until(const Atomic<std::uint32_t>& word, std::uint32_t expected, Clock::Time until) noexcept {
+#if defined(__linux__)
+  timespec time{};
+  time.tv_sec = static_cast<decltype(time.tv_sec)>(until / 1'000'000'000);
+  time.tv_nsec = static_cast<decltype(time.tv_nsec)>(until % 1'000'000'000);
+  // The one of the two waits that takes a point in time; it is woken as the other is.
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, &time, nullptr, FUTEX_BITSET_MATCH_ANY);
+#else
+  if (Clock::now() < until) park(word, expected);
 #endif
 }
 

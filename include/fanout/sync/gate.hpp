@@ -33,6 +33,13 @@ class Gate {
 
   /// Closes the gate behind those inside, then waits until they have left.
   void close() noexcept {
+    close([]() noexcept {});
+  }
+
+  /// The same, and calls `help()` before each time that it sleeps, for what those inside may need to leave. Who comes
+  /// inside, or brings more to help with, calls remind() then.
+  template <class Help>
+  void close(const Help& help) noexcept {
     for (bool mine = false;;) {
       const std::uint32_t turn = turn_.load(MemoryOrder::acquire);
       std::uint64_t seen = current();
@@ -41,9 +48,17 @@ class Gate {
       } else if (mine && (seen & inside) == 0) {
         return;
       } else {
+        help();
         park(turn_, turn);
       }
     }
+  }
+
+  /// For one inside: lets who waits to be alone help again.
+  void remind() noexcept {
+    // A write, though of nothing: either it comes before the gate was closed, and who closed it sees what was done
+    // before, or it sees that the gate is closed.
+    if ((word_.fetch_add(0, MemoryOrder::acq_rel) & closed) != 0) signal();
   }
 
   /// Opens the gate that this thread closed, and wakes all who wait.
@@ -110,7 +125,11 @@ class EnteredGate {
 /// been closed by another thread before this ends.
 class ClosedGate {
  public:
-  explicit ClosedGate(Gate& gate) noexcept : gate_(gate), epoch_(fork_epoch()) { gate_.close(); }
+  explicit ClosedGate(Gate& gate) noexcept : ClosedGate(gate, []() noexcept {}) {}
+  template <class Help>
+  ClosedGate(Gate& gate, const Help& help) noexcept : gate_(gate), epoch_(fork_epoch()) {
+    gate_.close(help);
+  }
   ClosedGate(const ClosedGate&) = delete;
   ClosedGate& operator=(const ClosedGate&) = delete;
   ~ClosedGate() {

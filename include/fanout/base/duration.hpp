@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace fanout::inline v0 {
+
+/// A span of time by shape, as std::chrono::milliseconds is one: `<chrono>` is not included for it.
+template <class D>
+concept DurationLike = requires(const D& duration) {
+  static_cast<double>(duration.count());
+  static_cast<double>(D::period::num) / static_cast<double>(D::period::den);
+};
+
+/// A span of time in nanoseconds, made of any duration: `Duration(std::chrono::milliseconds(50))`. One too long to count
+/// is the longest, about 290 years.
+class Duration {
+ public:
+  constexpr Duration() noexcept = default;
+  template <DurationLike D>
+  constexpr Duration(const D& duration)  // NOLINT(google-explicit-constructor): .deadline = 50ms
+      : nanoseconds_(from(static_cast<double>(duration.count()) *
+                          (1e9 * static_cast<double>(D::period::num) / static_cast<double>(D::period::den)))) {}
+
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  constexpr Duration(const Number&) noexcept {  // NOLINT(google-explicit-constructor): refused
+    static_assert(DurationLike<Number>, "fanout: a time has a unit; use std::chrono::milliseconds(50) or the like");
+  }
+
+  constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
+
+  friend constexpr bool operator==(const Duration&, const Duration&) = default;
+
+ private:
+  static constexpr std::int64_t from(double nanoseconds) noexcept {
+    constexpr std::int64_t longest = INT64_MAX;
+    constexpr double end = 9223372036854775808.0;  // of what an int64_t can hold
+    if (!(nanoseconds < end)) return longest;
+    return nanoseconds > -end ? static_cast<std::int64_t>(nanoseconds) : -longest;
+  }
+
+  std::int64_t nanoseconds_ = 0;
+};
+
+}  // namespace fanout::inline v0
