@@ -24,7 +24,9 @@ class StructureMismatch;
 class OutOfMemory;
 class ReplicaError;
 class FactoryError;
+class Timeout;
 struct Failure;
+struct LateShard;
 
 // trees
 template <class T>
@@ -80,6 +82,8 @@ template <class... Args>
 struct ShardInputs;
 template <class R>
 class ShardOutputs;
+template <class R>
+class Pending;
 template <class M, class Source = AllVisible<HostDevice>>
 class ParallelModel;
 

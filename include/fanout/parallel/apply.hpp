@@ -21,6 +21,7 @@
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/parallel/shard_outputs.hpp>
 #include <fanout/parallel/strided_pieces.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
@@ -49,31 +50,42 @@ std::size_t count_models(const Models& models) {
   }
 }
 
-/// Runs all shards on their devices, each on the pieces that `Taken` makes for it, and then `finish()` if all have ended
-/// well. `visit(i, f)` calls `f(replica)` for the replica that runs shard i. `States` are the CallerStates of the models.
+/// Runs one shard on this thread, on the pieces that `Taken` makes for it. `visit(i, f)` calls `f(replica)` for the
+/// replica that runs shard i. `states` are the CallerStates of the models.
+template <class Taken, class R, class Inputs, class Visit, class States>
+void run_shard(const Visit& visit, const Inputs& inputs, const CallLink* caller, const States& states, std::size_t i,
+               CallFrame& frame, ShardSlot<R>& slot) {
+  using Pieces = typename Taken::type;
+  const CallLink stops{.caller = caller, .stop_at = frame.stop_at};
+  if (frame.stop_at != Clock::never) caller = &stops;
+  visit(i, [&](const auto& replica) {
+    const auto& device = replica.device();
+    [[maybe_unused]] const auto entered = device.enter();
+    [[maybe_unused]] const auto state = states.enter();
+    ShardContext ctx(device, frame, i, slot.scratch);
+    Pieces pieces = Taken::make(inputs, {.shard = i,
+                                         .rows = inputs.plan[i].rows,
+                                         .memory = device.memory(),
+                                         .scratch = &slot.scratch,
+                                         .axis = inputs.axis});
+    slot.failed_in_forward = true;
+    slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
+    device.synchronize();
+  });
+}
+
+/// Runs all shards on their devices, and then `finish()` if all have ended well.
 template <class R, class Taken, class States, Device... Ds, class Inputs, class Visit, class Finish>
 ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, const Inputs& inputs,
                          const CallSettings& settings, const Finish& finish) {
-  using Pieces = typename Taken::type;
   check_plan(inputs.plan, inputs.plan.rows(), devices.size());
   const CallLink* const caller = current_link();
   const States states;
-  const auto run_all = [&devices](const Plan& plan, const auto& body) { run_shards(plan, devices, body); };
+  const auto run_all = [&](const Plan& plan, const auto& shards) {
+    run_shards(plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); });
+  };
   const auto run = [&visit, &inputs, &states, caller](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
-    visit(i, [&](const auto& replica) {
-      const auto& device = replica.device();
-      [[maybe_unused]] const auto entered = device.enter();
-      [[maybe_unused]] const auto state = states.enter();
-      ShardContext ctx(device, frame, i, slot.scratch);
-      Pieces pieces = Taken::make(inputs, {.shard = i,
-                                           .rows = inputs.plan[i].rows,
-                                           .memory = device.memory(),
-                                           .scratch = &slot.scratch,
-                                           .axis = inputs.axis});
-      slot.failed_in_forward = true;
-      slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
-      device.synchronize();
-    });
+    run_shard<Taken>(visit, inputs, caller, states, i, frame, slot);
   };
   return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run, finish);
 }
@@ -106,7 +118,7 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 /// Runs the replicas at the same time, one for each shard, on the device that the inputs' plan names, and waits for all
 /// of them. Results stand in the order of the shards; gather() puts them together. Throws InvalidArgument for a plan
 /// that names other devices; after all shards have ended, DeviceMismatch for inputs in another memory than a device's,
-/// and ReplicaError for what `forward` threw.
+/// ReplicaError for what `forward` threw, and Timeout if `settings` have a deadline and a shard ended after it.
 template <class M, Device... Ds, class... Args>
 auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
   using Taken = detail::PiecesTaken<ShardInputs<Args...>, Replica<M, Ds>...>;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout::inline v0 {
 
@@ -15,6 +16,8 @@ struct CallLink {
   const void* original = nullptr;  ///< the model that is being called or updated
   bool busy = false;               ///< it runs on a replica that it has for itself
   bool updating = false;
+  Clock::Time stop_at = Clock::never;  ///< when it is to stop, if it is not only inside of what is to stop then
+  bool copied = false;  ///< for an asynchronous call, which may go on when what it was made from inside of has ended
   bool refreshing = false;  ///< a replica is being made like the original again
 };
 
@@ -36,10 +39,22 @@ class EnteredLink {
   const CallLink* before_;
 };
 
+/// Whether something is called or updated at this link or outside of it. There are links that only say when to stop.
+inline bool is_inside_call(const CallLink* link) noexcept {
+  while (link != nullptr && link->original == nullptr) link = link->caller;
+  return link != nullptr;
+}
+
 /// The innermost link from `link` outwards that calls or updates this model, or null.
 inline const CallLink* find_original(const CallLink* link, const void* original) noexcept {
   while (link != nullptr && link->original != original) link = link->caller;
   return link;
+}
+
+/// When what runs at this link is to stop.
+inline Clock::Time stop_time(const CallLink* link) noexcept {
+  while (link != nullptr && link->stop_at == Clock::never) link = link->caller;
+  return link == nullptr ? Clock::never : link->stop_at;
 }
 
 /// Whether this chain keeps a replica of that model busy. Any replica of it: if two shards of one call each waited for

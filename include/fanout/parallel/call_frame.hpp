@@ -4,9 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <fanout/base/any_function.hpp>
+#include <fanout/base/duration.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout::inline v0 {
 
@@ -19,16 +25,37 @@ struct CallSettings {
   std::uint64_t seed = 0;       ///< of the random numbers
   std::uint32_t number = 0;     ///< of the call, for the random numbers
   bool rethrow_single = false;  ///< what a single failing replica threw is thrown as it is
+
+  Clock::Time deadline = Clock::never;                             ///< after which a shard is late
+  Duration allowed = {};                                           ///< how long that was in the beginning
+  const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what is late; borrowed
 };
 
 /// What all shards of one call share.
 struct CallFrame : CallSettings {
-  explicit CallFrame(const Plan& by, const CallSettings& settings = {}) : CallSettings(settings), plan(by) {
+  /// For a call that the code makes which runs on this thread.
+  explicit CallFrame(const Plan& by, const CallSettings& settings = {})
+      : CallSettings(settings), plan(by), stop_at(earlier(settings.deadline, stop_time(current_link()))) {
     outputs.write_to(targets, target_count);
+  }
+
+  /// True from the deadline on, of this call or of one that it is made from inside of. Reads the clock where there is one.
+  bool stop_requested() const noexcept {
+    if (stop_at == Clock::never) return false;
+    if (stopped_.load(MemoryOrder::relaxed)) return true;
+    if (Clock::now() < stop_at) return false;
+    stopped_.store(true, MemoryOrder::relaxed);
+    return true;
   }
 
   const Plan plan;
   OutputBuffers outputs;
+  const Clock::Time stop_at;
+
+ private:
+  static Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }
+
+  mutable Atomic<bool> stopped_{false};
 };
 
 }  // namespace fanout::inline v0

@@ -20,8 +20,10 @@ namespace fanout::inline v0 {
 /// 3. `rows()` are the shard's rows in the whole batch; empty if nothing was split.
 /// 4. `random(i)` gives the random numbers of the shard's i-th row: they depend on the model's seed, the number of the
 ///    call and the row's place in the whole batch, not on the devices.
-/// 5. `claim_output(row_bytes)` gives a buffer and the row in it at which this shard's rows begin; see output().
-/// 6. `claim_scratch(bytes)` gives memory of the device that lives until the results are gathered; see empty().
+/// 5. `stop_requested()` is true when the deadline of the call has passed, or of one that it is made from inside of: what
+///    `forward` returns is not waited for any more. Without a deadline false, at the cost of one comparison.
+/// 6. `claim_output(row_bytes)` gives a buffer and the row in it at which this shard's rows begin; see output().
+/// 7. `claim_scratch(bytes)` gives memory of the device that lives until the results are gathered; see empty().
 template <class C>
 concept Context = requires(C& ctx, std::size_t n) {
   requires Device<std::remove_cvref_t<decltype(ctx.device())>>;
@@ -29,6 +31,7 @@ concept Context = requires(C& ctx, std::size_t n) {
   { ctx.size() } -> std::same_as<std::size_t>;
   { ctx.rows() } -> std::same_as<RowRange>;
   { ctx.random(n) } -> std::same_as<RandomStream>;
+  { ctx.stop_requested() } -> std::same_as<bool>;
   { ctx.claim_output(n).buffer } -> std::convertible_to<OutputBuffer&>;
   { ctx.claim_output(n).rows } -> std::convertible_to<RowRange>;
   { ctx.claim_scratch(n) } -> std::same_as<void*>;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/call_order.hpp>
 #include <fanout/parallel/forward.hpp>
 #include <fanout/parallel/placed_model.hpp>
 #include <fanout/parallel/shard_context.hpp>
@@ -32,6 +34,9 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   static constexpr bool is_const =
       ConstForward<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>;
 
+  template <class AnyReplica>
+  static constexpr CallOrder order = AnyReplica::template order<ShardContext<device_of<AnyReplica>>, P...>;
+
   template <class AnyReplica, class Ctx>
   static auto run(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) {
     return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
@@ -50,6 +55,16 @@ struct ForwardResult {
   using type = of<First>;
   static_assert((std::is_same_v<type, of<Others>> && ...),
                 "fanout: forward returns different types on different kinds of devices");
+
+  /// Of a call, which is that of the replicas where it matters most.
+  static constexpr CallOrder order() {
+    CallOrder latest = CallOrder::any;
+    for (const CallOrder order :
+         {ForwardPieces<Pieces>::template order<First>, ForwardPieces<Pieces>::template order<Others>...}) {
+      latest = order > latest ? order : latest;
+    }
+    return latest;
+  }
 };
 
 /// What each of several models returns for these pieces; void where they do not agree, which takes every result, so

@@ -11,6 +11,7 @@
 #include <fanout/base/slot.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/call_order.hpp>
 #include <fanout/parallel/combined_fields.hpp>
 #include <fanout/parallel/factory.hpp>
 #include <fanout/parallel/factory_error.hpp>
@@ -51,6 +52,11 @@ class Replica<Factory<F>, D> {
     device_.synchronize();
   }
 
+  template <class Ctx, class... A>
+  static constexpr CallOrder order =
+      ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type> ? CallOrder::after_changes
+                                                                                 : CallOrder::changes;
+
   /// Runs `forward` for one shard on this thread, with the device entered. Throws Error where it would wait for itself:
   /// from inside a non-const `forward` of the same model, and a non-const one from inside any. Returns a value also
   /// where `forward` returns a reference.
@@ -58,7 +64,7 @@ class Replica<Factory<F>, D> {
   auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
     if constexpr (ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type>) {
       if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
-      const EnteredGate together(gate_, caller != nullptr);
+      const EnteredGate together(gate_, is_inside_call(caller));
       const CallLink link{.caller = caller, .original = original_};
       const EnteredLink entered(link);
       return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);

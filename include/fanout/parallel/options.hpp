@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <optional>
 
+#include <fanout/base/any_function.hpp>
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/duration.hpp>
+#include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/any_split.hpp>
 
 namespace fanout::inline v0 {
@@ -22,6 +25,12 @@ struct Options {
   std::uint64_t seed = 0;
   /// If exactly one replica throws in a call, throw what it threw and not a ReplicaError.
   bool rethrow_single = false;
+  /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. After that ctx.stop_requested() is true; the
+  /// call waits for all shards nevertheless, and throws a Timeout if one was late.
+  std::optional<Duration> deadline = {};
+  /// Called for each shard that is late, once, by the thread that waits for the call: at the deadline, or when that
+  /// thread is done with a shard of its own. So from several threads if these call the model. What it throws is dropped.
+  AnyFunction<void(const LateShard&)> late = {};
 };
 
 }  // namespace fanout::inline v0

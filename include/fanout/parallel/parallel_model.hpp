@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -18,9 +20,13 @@
 #include <fanout/parallel/apply.hpp>
 #include <fanout/parallel/batch_rows.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/call_frame.hpp>
 #include <fanout/parallel/into.hpp>
+#include <fanout/parallel/model_call.hpp>
+#include <fanout/parallel/model_state.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/options.hpp>
+#include <fanout/parallel/pending.hpp>
 #include <fanout/parallel/replicate.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -29,13 +35,6 @@
 namespace fanout::inline v0 {
 
 namespace detail {
-
-template <class M, class Devices>
-struct ReplicasOn;
-template <class M, class... Ds>
-struct ReplicasOn<M, DeviceSet<Ds...>> {
-  using type = Replicas<M, Ds...>;
-};
 
 /// What update() takes.
 template <class F, class M>
@@ -112,8 +111,8 @@ class ParallelModel {
   /// for what forward is handed, and gather() for what comes back.
   ///
   /// Throws ShapeMismatch for arguments whose rows disagree or results whose extents do, StructureMismatch for results
-  /// of different structure, DeviceMismatch for arguments in another memory, and ReplicaError if forward threw. All
-  /// replicas have ended then, and the model can be called again.
+  /// of different structure, DeviceMismatch for arguments in another memory, ReplicaError if forward threw, and Timeout
+  /// if it took longer than Options::deadline. All replicas have ended then, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
     return run(false, {}, args...);
@@ -123,6 +122,29 @@ class ParallelModel {
   template <class... Args>
   auto operator()(OnAll, Args&&... args) const {
     return run(true, {}, args...);
+  }
+
+  /// The same without waiting: the shards are queued at their devices at once, and the result is there later:
+  ///
+  ///     auto pending = model.async(std::move(batch));
+  ///     ...                             // the devices' threads work meanwhile
+  ///     auto result = pending.get();    // runs what no device has started, waits, and gathers
+  ///
+  /// Takes over arguments that are rvalues. Borrows those that are lvalues, which must stay alive and unchanged until
+  /// the call has ended, at latest when its Pending is destroyed; what a view or a span shows must in any case. No
+  /// thread is started for the call. It takes part in the model's order of calls now: its random numbers have its number,
+  /// and where forward is not const, each replica sees the calls of a thread in the order in which they were made, in
+  /// whatever order their results are taken. An update() that runs is waited for; one that comes later, and the model's
+  /// destructor, run what is left of all pending calls and wait for them. The results may be taken after that.
+  ///
+  /// What the call throws, get() throws. This throws only what moving the arguments throws, and std::bad_alloc.
+  template <class... Args>
+  auto async(Args&&... args) const {
+    return post(false, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  auto async(OnAll, Args&&... args) const {
+    return post(true, std::forward<Args>(args)...);
   }
 
   /// `model.into(result)(x)`: writes what the call would return into `result`, which has its structure: a Tensor or a
@@ -186,131 +208,46 @@ class ParallelModel {
   template <class Model, class D>
   friend class Into;
 
+  using AllReplicas = typename detail::ReplicasOn<M, device_set>::type;
+
   template <class... Args>
   auto run(bool on_all, std::span<const OutputTarget> targets, Args&... args) const {
+    using Inputs = ShardInputs<const Args&...>;
     const Call entered(*state_);
     const detail::CountRows count = detail::count_rows(state_->options.axis, args...);
-    const ShardInputs<const Args&...> inputs{state_->plan(count, on_all), {args...}, state_->options.axis};
-    return fanout::gather(fanout::apply(state_->replicas, inputs,
-                                        {.target = state_->target,
-                                         .targets = targets.data(),
-                                         .target_count = targets.size(),
-                                         .axis = state_->options.axis,
-                                         .seed = state_->options.seed,
-                                         .number = state_->calls.fetch_add(1, MemoryOrder::relaxed),
-                                         .rethrow_single = state_->options.rethrow_single}));
+    const Inputs inputs{state_->plan(count, on_all), {args...}, state_->options.axis};
+    state_->pending.wait_for_earlier(detail::ModelCallTraits<AllReplicas, Inputs>::order());
+    return fanout::gather(fanout::apply(state_->replicas, inputs, state_->settings(targets)));
   }
 
-  struct State {
-    State(M&& model, const device_set& devices, Options&& with)
-        : options(std::move(with)), target(check_options(devices)), replicas(std::move(model), devices) {}
-
-    Plan plan(std::size_t rows) const { return plan(rows, replicas.size()); }
-    Plan plan(std::size_t rows, std::size_t devices) const {
-      Plan plan = options.split(rows, devices);
-      check_plan(plan, rows, devices);
-      return plan;
+  template <class... Args>
+  auto post(bool on_all, Args&&... args) const {
+    static_assert(!(detail::refers_to_temporary<std::remove_cvref_t<Args>> || ...),
+                  "fanout: an asynchronous call keeps its arguments until its result is there, and a tuple of rvalue "
+                  "references shows temporaries, which are gone by then; pass a tuple of values, std::tuple{...}");
+    using Inputs = detail::shard_inputs_t<Args...>;
+    std::optional<Call> entered;
+    std::exception_ptr failure;
+    Plan plan;
+    CallSettings settings;
+    try {
+      entered.emplace(*state_, true);
+      plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
+      settings = state_->settings({});
+    } catch (...) {
+      failure = std::current_exception();
     }
+    auto* call = new detail::ModelCall<AllReplicas, Inputs>(
+        Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas, settings,
+        std::move(failure));
+    Pending<typename detail::ModelCallTraits<AllReplicas, Inputs>::Result> pending(call);
+    if (call->post(state_->pending, state_->gate)) entered->leave_to_others();
+    return pending;
+  }
 
-    Plan plan(const detail::CountRows& count, bool on_all) const {
-      if (count.plan != nullptr) {
-        check_sharded(*count.plan);
-        return *count.plan;
-      }
-      if (count.rows) return plan(*count.rows);
-      return on_all ? plan(0) : Plan{{.rows = {}, .device = 0}};
-    }
-
-    void check_sharded(const Plan& plan) const {
-      for (const Shard& shard : plan) {
-        if (shard.device < replicas.size()) continue;
-        throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
-                                       .expected = std::to_string(replicas.size()) + " devices or fewer",
-                                       .found = to_string(plan),
-                                       .advice = "gather() it first"}));
-      }
-    }
-
-    /// Before there are replicas, since a factory may take long to make them. Returns where results are gathered.
-    Memory check_options(const device_set& devices) const {
-      static_cast<void>(plan(0, devices.size()));
-      const DeviceId wanted = options.output.value_or(devices.main_device());
-      if (wanted.kind == host_memory.owner.kind) return Memory{};
-      Memory memory;
-      bool found = false;
-      std::string known;
-      for (std::size_t i = 0; i < devices.size(); ++i) {
-        devices.visit(i, [&](const auto& device) {
-          if (device.id() == wanted) {
-            memory = device.memory();
-            found = true;
-          }
-          known += (i == 0 ? "" : ", ") + to_string(device.id());
-        });
-      }
-      if (!found) {
-        throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                       .where = "Options::output",
-                                       .expected = "a device of the model (" + known + ") or the host",
-                                       .found = to_string(wanted)}));
-      }
-      return memory;
-    }
-
-    Options options;
-    Memory target;
-    typename detail::ReplicasOn<M, device_set>::type replicas;
-    Original<M>& original = replicas.original();
-    mutable Gate gate;
-    mutable Atomic<std::uint32_t> calls{0};
-  };
-
-  /// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer
-  /// one.
-  class Call {
-   public:
-    explicit Call(const State& state) : state_(state) {
-      const CallLink* const outer = find_original(current_link(), &state.original);
-      if (outer != nullptr && outer->updating) {
-        throw Error(explain({.what = "a model was called from inside its own update",
-                             .advice = "call it after update() has returned"}));
-      }
-      entered_ = outer == nullptr;
-      if (!entered_) return;
-      if (current_link() == nullptr) {
-        state_.gate.enter();
-      } else {
-        state_.gate.enter_from_inside_another();
-      }
-    }
-    Call(const Call&) = delete;
-    Call& operator=(const Call&) = delete;
-    ~Call() {
-      if (entered_) state_.gate.leave();
-    }
-
-   private:
-    const State& state_;
-    bool entered_ = false;
-  };
-
-  class Update {
-   public:
-    explicit Update(State& state)
-        : state_(state),
-          link_{.caller = current_link(), .original = &state.original, .updating = true},
-          entered_(link_),
-          closed_(state.gate) {}
-    Update(const Update&) = delete;
-    Update& operator=(const Update&) = delete;
-    ~Update() { state_.original.version.fetch_add(1, MemoryOrder::release); }
-
-   private:
-    State& state_;
-    CallLink link_;
-    EnteredLink entered_;
-    ClosedGate closed_;  // last, so that it opens first, when the version has moved on
-  };
+  using State = detail::ModelState<M, device_set>;
+  using Call = detail::EnteredModel<State>;
+  using Update = detail::ModelUpdate<State>;
 
   State* state_;
 };

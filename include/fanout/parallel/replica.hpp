@@ -12,6 +12,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/aliasing.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/call_order.hpp>
 #include <fanout/parallel/forward.hpp>
 #include <fanout/parallel/model_fields.hpp>
 #include <fanout/parallel/original.hpp>
@@ -69,6 +70,13 @@ class Replica {
 
   /// The version of the original that model() shows.
   std::uint64_t version() const noexcept { return copy_ ? version_ : original_->version.load(MemoryOrder::acquire); }
+
+  template <class Ctx, class... A>
+  static constexpr CallOrder order =
+      !(ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>)
+          ? CallOrder::changes
+      : detail::has_combined_fields<model_type> ? CallOrder::after_changes
+                                                : CallOrder::any;
 
   /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has
   /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.

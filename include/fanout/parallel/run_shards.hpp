@@ -2,14 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
-#include <fanout/base/error.hpp>
-#include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/device/task.hpp>
-#include <fanout/device/worker.hpp>
+#include <fanout/parallel/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 
 namespace fanout::inline v0 {
@@ -22,55 +19,44 @@ namespace fanout::inline v0 {
 /// one, and waits only for those that have been started. It therefore never waits for work that waits for it: nested
 /// calls, on the same or on overlapping sets, end. Which thread runs a shard is unspecified.
 ///
+/// When the deadline has passed and some have not ended, `tell_late()` is called: when it passes if the caller waits, and
+/// else after each shard that the caller runs from then on. It does not throw.
+///
 /// Throws Error in a process that was forked while `body` ran: the shards on other threads stayed in the parent.
-template <Device... Ds, class Body>
-void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body) {
-  struct ShardTask : Task {
-    const Body* body = nullptr;
-    Worker* worker = nullptr;
-    std::size_t shard = 0;
-    bool posted = false;
-
-    static void run_body(Task& task) noexcept {
-      const auto& self = static_cast<ShardTask&>(task);
-      (*self.body)(self.shard);
-    }
-  };
-
-  const std::uint32_t epoch = fork_epoch();
-  InlineArray<ShardTask> tasks(plan.size());
+template <Device... Ds, class Body, class TellLate>
+void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, Clock::Time deadline,
+                const TellLate& tell_late) {
+  ShardTasks tasks(plan.size());
   ShardTask* mine = nullptr;
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    ShardTask& task = tasks[i];
-    task.body = &body;
-    task.shard = i;
-    devices.visit(plan[i].device, [&task](const auto& device) { task.worker = &device.worker(); });
+    ShardTask& task = tasks.place(i, plan[i], devices, body);
     if (mine == nullptr && plan[i].device == 0 && task.worker->right().try_take()) {
       mine = &task;
     } else {
-      task.prepare(&ShardTask::run_body);
-      task.posted = true;
-      task.worker->post(task);
+      task.post();
     }
   }
   if (mine != nullptr) {
     body(mine->shard);
-    if (epoch == fork_epoch()) mine->worker->right().give();  // what was held before a fork is not held in the child
+    // What was held before a fork is not held in the child.
+    if (tasks.epoch() == fork_epoch()) mine->worker->right().give();
   }
+  const auto look = [&] {
+    if (deadline != Clock::never && Clock::now() >= deadline) tell_late();
+  };
+  look();
   for (std::size_t i = tasks.size(); i > 0; --i) {
-    ShardTask& task = tasks[i - 1];
-    if (task.posted && !task.is_done() && task.worker->take_back(task)) task.run();
+    if (!tasks[i - 1].take_back()) continue;
+    tasks[i - 1].run();
+    look();
   }
-  bool ended = true;
-  for (ShardTask& task : tasks) {
-    if (task.posted) ended = task.wait(task.worker->spins(), epoch) && ended;
-  }
-  if (!ended) {
-    throw Error(explain({.what = "the process was forked while a forward was running",
-                         .where = "the child",
-                         .expected = "calls to be made before or after fork, or to exec in the child",
-                         .found = "shards that run in the parent only"}));
-  }
+  if (!tasks.wait(deadline, tell_late)) refuse_after_fork();
+}
+
+/// The same without a deadline.
+template <Device... Ds, class Body>
+void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body) {
+  run_shards(plan, devices, body, Clock::never, []() noexcept {});
 }
 
 }  // namespace fanout::inline v0

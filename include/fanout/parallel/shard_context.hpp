@@ -29,6 +29,8 @@ class ShardContext {
 
   RandomStream random(std::size_t row) const noexcept { return {call_.seed, call_.number, rows().begin + row}; }
 
+  bool stop_requested() const noexcept { return call_.stop_requested(); }
+
   struct Claim {
     OutputBuffer& buffer;
     RowRange rows;  ///< of the buffer

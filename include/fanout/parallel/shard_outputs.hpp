@@ -9,11 +9,14 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/small_vector.hpp>
 #include <fanout/parallel/call_frame.hpp>
 #include <fanout/parallel/gather.hpp>
 #include <fanout/parallel/pieces.hpp>
 #include <fanout/parallel/replica_error.hpp>
 #include <fanout/parallel/shard_slot.hpp>
+#include <fanout/parallel/timeout.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout::inline v0 {
 
@@ -34,22 +37,51 @@ class ShardOutputs {
   /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, which calls `body(i)` for
   /// each shard and returns when all have ended. The plan's devices are positions in `devices`. Throws what a shard
   /// threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if it is one
-  /// and `rethrow_single`; else calls `finish()`.
+  /// and `rethrow_single`; else calls `finish()`. Then, if some were late, throws Timeout with the results of the others.
   template <class RunAll, class Run, class Finish = detail::NothingMore>
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
                const RunAll& run_all, const Run& run, const Finish& finish = {})
+      : ShardOutputs(plan, settings, devices) {
+    run_all(frame_.plan, Shards<Run>{*this, run});
+    check(finish);
+  }
+
+  /// For shards that run by and by, each with one run(), until check() is called for all.
+  ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
       : frame_(plan, settings),
         devices_(plan.size(), [&](std::size_t i) { return devices[plan[i].device]; }),
-        slots_(plan.size()) {
-    run_all(frame_.plan, [this, &run](std::size_t i) noexcept {
+        slots_(plan.size()) {}
+
+  /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
+  template <class Run>
+  void run(std::size_t i, const Run& run) noexcept {
+    try {
+      run(i, frame_, slots_[i]);
+    } catch (...) {
+      slots_[i].failure = std::current_exception();
+    }
+    if (frame_.deadline != Clock::never) slots_[i].lateness.end(Clock::now() <= frame_.deadline);
+  }
+
+  /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
+  void tell_late() noexcept {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i].lateness.look() || std::exchange(slots_[i].told_late, true)) continue;
+      if (frame_.late_sink == nullptr) continue;
       try {
-        run(i, frame_, slots_[i]);
-      } catch (...) {
-        slots_[i].failure = std::current_exception();
+        (*frame_.late_sink)(late_shard(i));
+      } catch (...) {  // what is told must not break the call
       }
-    });
-    throw_failures(settings.rethrow_single);
+    }
+  }
+
+  /// When all shards have run: throws, or calls `finish()`, as the constructor does.
+  template <class Finish = detail::NothingMore>
+  void check(const Finish& finish = {}) {
+    if (frame_.deadline != Clock::never) tell_late();
+    throw_failures(frame_.rethrow_single);
     finish();
+    if (frame_.deadline != Clock::never) throw_timeout();
   }
 
   const Plan& plan() const noexcept { return frame_.plan; }
@@ -68,6 +100,55 @@ class ShardOutputs {
   }
 
  private:
+  /// All shards of a call, as the one who runs them sees it.
+  template <class Run>
+  struct Shards {
+    ShardOutputs& outputs;
+    const Run& run;
+    void operator()(std::size_t i) const noexcept { outputs.run(i, run); }
+    void tell_late() const noexcept { outputs.tell_late(); }
+  };
+
+  LateShard late_shard(std::size_t i) const noexcept {
+    return {.shard = i, .device = devices_[i], .rows = frame_.plan[i].rows};
+  }
+
+  void throw_timeout() {
+    SmallVector<LateShard> late;
+    Plan in_time;  // of their rows, put together
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].lateness.is_late()) {
+        late.push_back(late_shard(i));
+      } else {
+        const std::size_t begin = in_time.rows();
+        in_time.add({.rows = {begin, begin + frame_.plan[i].rows.size()}, .device = frame_.plan[i].device});
+      }
+    }
+    if (late.size() == 0) return;
+    Timeout timeout(std::move(late), slots_.size(), frame_.allowed);
+    using finding = detail::find_ungatherable_t<Concatenate, R, detail::LeafAt<>>;
+    if constexpr (!std::is_void_v<R> && std::is_void_v<finding>) {
+      std::size_t next = 0;
+      const auto shard_in_time = [this, &next] {
+        while (slots_[next].lateness.is_late()) ++next;
+        return next++;
+      };
+      const InlineArray<std::size_t> shards(in_time.size(), [&](std::size_t) { return shard_in_time(); });
+      const InlineArray<DeviceId> devices(in_time.size(), [&](std::size_t k) { return devices_[shards[k]]; });
+      Pieces<R> pieces(shards.size(), true);
+      for (std::size_t k = 0; k < shards.size(); ++k) pieces.set(k, slots_[shards[k]].value());
+      try {
+        if (shards.size() != 0) {
+          timeout.keep_results([&] {
+            return fanout::gather(pieces, {in_time, devices.data(), frame_.target, frame_.axis});
+          });
+        }
+      } catch (...) {  // there are none then: that the call took too long is what its caller has to know
+      }
+    }
+    throw timeout;
+  }
+
   void throw_failures(bool rethrow_single) const {
     std::vector<Failure> failures;
     for (std::size_t i = 0; i < slots_.size(); ++i) {

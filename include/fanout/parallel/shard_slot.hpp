@@ -5,6 +5,7 @@
 
 #include <fanout/base/slot.hpp>
 #include <fanout/memory/scratch.hpp>
+#include <fanout/parallel/late_shard.hpp>
 
 namespace fanout::inline v0 {
 
@@ -24,6 +25,8 @@ class ShardSlot {
   Scratch scratch;
   std::exception_ptr failure;
   bool failed_in_forward = false;
+  bool told_late = false;
+  Lateness lateness;
 
  private:
   Slot<R> value_;  // last, so that it goes before the memory that it may stand in
@@ -40,6 +43,8 @@ class ShardSlot<void> {
   Scratch scratch;
   std::exception_ptr failure;
   bool failed_in_forward = false;
+  bool told_late = false;
+  Lateness lateness;
 };
 
 }  // namespace fanout::inline v0

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+namespace fanout::inline v0 {
+
+/// What a call has to do with the calls before and after it on the same replica.
+enum class CallOrder {
+  any,            ///< nothing: it reads what only update() changes
+  after_changes,  ///< it reads what earlier calls may have changed
+  changes,        ///< it may change what later calls read
+};
+
+}  // namespace fanout::inline v0

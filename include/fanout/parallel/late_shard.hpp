@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout::inline v0 {
+
+/// A shard that has not ended by the deadline of its call.
+struct LateShard {
+  std::size_t shard = 0;
+  DeviceId device{.kind = "host", .index = 0};
+  RowRange rows;
+
+  friend bool operator==(const LateShard&, const LateShard&) = default;
+};
+
+/// Whether a shard has ended by the deadline. The shard that ends, and who waits when the deadline comes, may both want
+/// to say so: the first one does, for good.
+class Lateness {
+ public:
+  void end(bool in_time) noexcept { settle(in_time ? in_time_ : late_); }
+  /// At or after the deadline: whether it is late.
+  bool look() noexcept {
+    settle(late_);
+    return is_late();
+  }
+  bool is_late() const noexcept { return state_.load(MemoryOrder::acquire) == late_; }
+
+ private:
+  static constexpr std::uint32_t open_ = 0;
+  static constexpr std::uint32_t in_time_ = 1;
+  static constexpr std::uint32_t late_ = 2;
+
+  void settle(std::uint32_t as) noexcept {
+    std::uint32_t unsettled = open_;
+    state_.compare_exchange_strong(unsettled, as, MemoryOrder::acq_rel);
+  }
+
+  Atomic<std::uint32_t> state_{open_};
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/batch_rows.hpp>
+#include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/options.hpp>
+#include <fanout/parallel/original.hpp>
+#include <fanout/parallel/pending_calls.hpp>
+#include <fanout/parallel/replicate.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/sync/gate.hpp>
+
+namespace fanout::inline v0 {
+
+// The inside of a ParallelModel: what it is made of, and what keeps calls and updates of it apart.
+
+namespace detail {
+
+template <class M, class Devices>
+struct ReplicasOn;
+template <class M, class... Ds>
+struct ReplicasOn<M, DeviceSet<Ds...>> {
+  using type = Replicas<M, Ds...>;
+};
+
+/// What a ParallelModel is made of.
+template <class M, class Devices>
+struct ModelState {
+  using AllReplicas = typename ReplicasOn<M, Devices>::type;
+
+  ModelState(M&& model, const Devices& devices, Options&& with)
+      : options(std::move(with)), target(check_options(devices)), replicas(std::move(model), devices) {}
+
+  Plan plan(std::size_t rows) const { return plan(rows, replicas.size()); }
+  Plan plan(std::size_t rows, std::size_t devices) const {
+    Plan plan = options.split(rows, devices);
+    check_plan(plan, rows, devices);
+    return plan;
+  }
+
+  Plan plan(const CountRows& count, bool on_all) const {
+    if (count.plan != nullptr) {
+      check_sharded(*count.plan);
+      return *count.plan;
+    }
+    if (count.rows) return plan(*count.rows);
+    return on_all ? plan(0) : Plan{{.rows = {}, .device = 0}};
+  }
+
+  void check_sharded(const Plan& plan) const {
+    for (const Shard& shard : plan) {
+      if (shard.device < replicas.size()) continue;
+      throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
+                                     .expected = std::to_string(replicas.size()) + " devices or fewer",
+                                     .found = to_string(plan),
+                                     .advice = "gather() it first"}));
+    }
+  }
+
+  /// Those of the next call.
+  CallSettings settings(std::span<const OutputTarget> targets) const {
+    CallSettings settings{.target = target,
+                          .targets = targets.data(),
+                          .target_count = targets.size(),
+                          .axis = options.axis,
+                          .seed = options.seed,
+                          .number = calls.fetch_add(1, MemoryOrder::relaxed),
+                          .rethrow_single = options.rethrow_single};
+    if (options.deadline) {
+      settings.deadline = Clock::after(*options.deadline);
+      settings.allowed = *options.deadline;
+      if (options.late) settings.late_sink = &options.late;
+    }
+    return settings;
+  }
+
+  /// Before there are replicas, since a factory may take long to make them. Returns where results are gathered.
+  Memory check_options(const Devices& devices) const {
+    static_cast<void>(plan(0, devices.size()));
+    if (options.deadline && options.deadline->nanoseconds() < 0) {
+      throw InvalidArgument(
+          explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
+    }
+    const DeviceId wanted = options.output.value_or(devices.main_device());
+    if (wanted.kind == host_memory.owner.kind) return Memory{};
+    Memory memory;
+    bool found = false;
+    std::string known;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      devices.visit(i, [&](const auto& device) {
+        if (device.id() == wanted) {
+          memory = device.memory();
+          found = true;
+        }
+        known += (i == 0 ? "" : ", ") + to_string(device.id());
+      });
+    }
+    if (!found) {
+      throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                     .where = "Options::output",
+                                     .expected = "a device of the model (" + known + ") or the host",
+                                     .found = to_string(wanted)}));
+    }
+    return memory;
+  }
+
+  Options options;
+  Memory target;
+  AllReplicas replicas;
+  Original<M>& original = replicas.original();
+  mutable Gate gate;
+  mutable Atomic<std::uint32_t> calls{0};
+  mutable PendingCalls pending{&original, replicas.size()};  // last, so that it goes first
+};
+
+/// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer
+/// one, but for an asynchronous call, which may take longer.
+template <class State>
+class EnteredModel {
+ public:
+  explicit EnteredModel(const State& state, bool asynchronous = false) : state_(state) {
+    const CallLink* const outer = find_original(current_link(), &state.original);
+    if (outer != nullptr && outer->updating) {
+      throw Error(explain(
+          {.what = "a model was called from inside its own update", .advice = "call it after update() has returned"}));
+    }
+    entered_ = outer == nullptr || outer->copied || asynchronous;
+    if (!entered_) return;
+    if (current_link() == nullptr) {
+      state_.gate.enter();
+    } else {
+      state_.gate.enter_from_inside_another();
+    }
+  }
+  EnteredModel(const EnteredModel&) = delete;
+  EnteredModel& operator=(const EnteredModel&) = delete;
+  ~EnteredModel() {
+    if (entered_) state_.gate.leave();
+  }
+  void leave_to_others() noexcept { entered_ = false; }
+
+ private:
+  const State& state_;
+  bool entered_ = false;
+};
+
+/// Keeps calls out while the original is changed, and moves its version on.
+template <class State>
+class ModelUpdate {
+ public:
+  explicit ModelUpdate(State& state)
+      : state_(state),
+        link_{.caller = current_link(), .original = &state.original, .updating = true},
+        entered_(link_),
+        closed_(state.gate, [&state]() noexcept { state.pending.help(); }) {}
+  ModelUpdate(const ModelUpdate&) = delete;
+  ModelUpdate& operator=(const ModelUpdate&) = delete;
+  ~ModelUpdate() { state_.original.version.fetch_add(1, MemoryOrder::release); }
+
+ private:
+  State& state_;
+  CallLink link_;
+  EnteredLink entered_;
+  ClosedGate closed_;  // last, so that it opens first, when the version has moved on
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0
