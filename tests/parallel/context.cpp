@@ -30,6 +30,7 @@ struct Archetype {
   };
   Claim claim_output(std::size_t) requires(Lacks != 6);
   void* claim_scratch(std::size_t) requires(Lacks != 7);
+  bool stop_requested() requires(Lacks != 8);
 };
 
 struct Seen {
@@ -39,7 +40,7 @@ struct Seen {
 
 }  // namespace
 
-TEST_CASE("a context has seven members, and lacks none of them") {
+TEST_CASE("a context has eight members, and lacks none of them") {
   static_assert(Context<Archetype<0>>);
   static_assert(!Context<Archetype<1>>);
   static_assert(!Context<Archetype<2>>);
@@ -48,6 +49,7 @@ TEST_CASE("a context has seven members, and lacks none of them") {
   static_assert(!Context<Archetype<5>>);
   static_assert(!Context<Archetype<6>>);
   static_assert(!Context<Archetype<7>>);
+  static_assert(!Context<Archetype<8>>);
   static_assert(!Context<int>);
   CHECK(Context<fanout::ShardContext<fanout::HostDevice>>);
 }

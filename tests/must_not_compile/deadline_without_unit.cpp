@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: a time has a unit
+#include <chrono>
+
+#include <fanout/fanout.hpp>
+
+int main() {
+  fanout::Options options;
+#ifdef FANOUT_CONTROL
+  options.deadline = std::chrono::milliseconds(50);
+#else
+  options.deadline = 50;
+#endif
+  return options.deadline ? 0 : 1;
+}

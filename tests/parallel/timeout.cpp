@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+#include "support/message_of.hpp"
+
+using fanout::Context;
+using fanout::host_devices;
+using fanout::LateShard;
+using fanout::Options;
+using fanout::ParallelModel;
+using fanout::Tensor;
+using fanout::Timeout;
+using fanout_test::says;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Rows = std::span<const int>;
+
+/// A sink that keeps what it is told.
+struct Told {
+  std::vector<LateShard> late;
+  auto sink() {
+    return [this](const LateShard& shard) { late.push_back(shard); };
+  }
+};
+
+void until_stop(const Context auto& ctx) {
+  while (!ctx.stop_requested()) std::this_thread::yield();
+}
+void a_little_longer() { std::this_thread::sleep_for(2ms); }
+
+/// The shards whose rows are below zero go on until they are to stop.
+struct Dawdler {
+  auto forward(Context auto& ctx, Rows rows) const {
+    if (!rows.empty() && rows[0] < 0) until_stop(ctx), a_little_longer();
+    int sum = 0;
+    for (const int row : rows) sum += row;
+    auto out = fanout::output<int>(ctx);
+    for (std::size_t i = 0; i < rows.size(); ++i) out[i] = rows[i];
+    return std::tuple{out, fanout::pmean(static_cast<double>(sum) / static_cast<double>(rows.size()))};
+  }
+};
+using Results = std::tuple<Tensor<int, 1>, double>;
+
+/// Whether `f()` is true for once: on a machine with much else to do a shard may be late that should not be.
+template <class F>
+bool in_the_end(const F& f) {
+  for (int i = 0; i < 50; ++i) {
+    if (f()) return true;
+  }
+  return false;
+}
+
+constexpr fanout::DeviceId host(int index) { return {.kind = "host", .index = index}; }
+
+template <class F>
+std::optional<Timeout> timeout_of(const F& f) {
+  try {
+    f();
+  } catch (const Timeout& timeout) {
+    return timeout;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("without a deadline nothing is late, and with one that is kept nothing either") {
+  Told told;
+  for (const auto& deadline : {std::optional<fanout::Duration>(), std::optional<fanout::Duration>(1h)}) {
+    const ParallelModel model{[](Context auto& ctx, Rows rows) {
+                                std::this_thread::sleep_for(1ms);
+                                return std::pair{ctx.stop_requested(), rows.size()};
+                              },
+                              host_devices(2), Options{.deadline = deadline, .late = told.sink()}};
+    const auto [stop, rows] = model(std::vector{1, 2, 3});
+    CHECK_FALSE(stop[0]);
+    CHECK_FALSE(stop[1]);
+    CHECK(rows[0] + rows[1] == 3);
+  }
+  CHECK(told.late.empty());
+}
+
+TEST_CASE("a call that takes too long waits, tells who is late, and throws with the results of the others") {
+  Told told;
+  const ParallelModel model{Dawdler{}, host_devices(3), Options{.deadline = 30ms, .late = told.sink()}};
+  for (const bool async : {false, true}) {
+    CAPTURE(async);
+    // The late one on the calling thread, on another, and between two that are not.
+    for (const std::size_t late : {0U, 1U, 2U}) {
+      CAPTURE(late);
+      std::vector<int> rows = {1, 2, 3, 4, 5, 6, 7};  // [0, 3) [3, 5) [5, 7)
+      const fanout::RowRange range = model.plan(7)[late].rows;
+      rows[range.begin] = -1;
+      std::optional<Timeout> timeout;
+      REQUIRE(in_the_end([&] {
+        told.late.clear();
+        timeout = timeout_of([&] { async ? model.async(rows).get() : model(rows); });
+        return timeout && timeout->late().size() == 1;
+      }));
+      const LateShard expected{.shard = late, .device = host(static_cast<int>(late)), .rows = range};
+      CHECK(std::vector<LateShard>(timeout->late().begin(), timeout->late().end()) == std::vector{expected});
+      CHECK(told.late == std::vector{expected});
+      CHECK(says(timeout->what(), "1 of 3 shards", "30000 us", "on device host:", "rows " + to_string(range)));
+
+      const Results* const results = timeout->results<Results>();
+      REQUIRE(results != nullptr);
+      rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                 rows.begin() + static_cast<std::ptrdiff_t>(range.end));
+      const auto& [values, mean] = *results;
+      CHECK(std::vector<int>(values.begin(), values.end()) == rows);
+      double sum = 0;
+      for (const int row : rows) sum += row;
+      CHECK(mean == doctest::Approx(sum / static_cast<double>(rows.size())));  // by rows, of those that are there
+      CHECK(timeout->results<int>() == nullptr);
+    }
+    CHECK(in_the_end([&] { return !timeout_of([&] { CHECK(std::get<1>(model(std::vector{1, 2, 3})) == 2); }); }));
+  }
+}
+
+TEST_CASE("a search goes on until it has to stop, and what the others found is used") {
+  const auto log = [](const LateShard&) {};
+  std::vector<int> found;
+  const auto use = [&found](const std::vector<int>& rows) { found = rows; };
+  const auto search = [](Context auto& ctx, Rows rows) {
+    if (rows[0] < 0) until_stop(ctx), a_little_longer();
+    return std::vector<int>(rows.begin(), rows.end());
+  };
+  CHECK(in_the_end([&] {
+    const std::vector<int> rows = {1, 2, -3, 4, 5, 6};
+    // [deadline]
+    const ParallelModel model{search, host_devices(3), Options{.deadline = 50ms, .late = log}};
+    try {
+      use(model(rows));
+    } catch (const Timeout& timeout) {
+      for (const LateShard& late : timeout.late()) log(late);  // which shard, device and rows
+      if (const auto* others = timeout.results<std::vector<int>>()) use(*others);
+    }
+    // [/deadline]
+    return found == std::vector{1, 2, 5, 6};
+  }));
+}
+
+TEST_CASE("where all are late there are no results, and a sink that throws breaks nothing") {
+  int told = 0;
+  const ParallelModel model{Dawdler{}, host_devices(2), Options{.deadline = 1ms, .late = [&](const LateShard&) {
+                                                                  ++told;
+                                                                  throw std::runtime_error("a full disk");
+                                                                }}};
+  const auto timeout = timeout_of([&] { model(std::vector{-1, -2}); });
+  REQUIRE(timeout);
+  CHECK(timeout->late().size() == 2);
+  CHECK(timeout->results<Results>() == nullptr);
+  CHECK(told == 2);
+  CHECK(in_the_end([&] { return !timeout_of([&] { CHECK(std::get<1>(model(std::vector{3, 5})) == 4); }); }));
+}
+
+TEST_CASE("who waits is woken at the deadline, and tells before the shard has ended") {
+  std::atomic<bool> started{false};
+  std::atomic<bool> told{false};
+  const ParallelModel model{[&](Rows rows) {
+                              if (rows[0] < 0) started = true;  // so on a thread of its device
+                              while (!(rows[0] < 0 ? told : started)) std::this_thread::yield();
+                            },
+                            host_devices(2), Options{.deadline = 10ms, .late = [&](const LateShard&) { told = true; }}};
+  CHECK_THROWS_AS(model(std::vector{1, -1}), Timeout);
+  started = false;
+  told = false;
+  auto pending = model.async(std::vector{1, -1});
+  while (!started) std::this_thread::yield();
+  CHECK_THROWS_AS(pending.get(), Timeout);
+}
+
+TEST_CASE("what forward throws, and what comes before it, goes before the lateness") {
+  const ParallelModel model{[](Context auto& ctx, Rows rows) {
+                              if (rows[0] < 0) until_stop(ctx), a_little_longer();
+                              if (rows[0] == 0) throw std::runtime_error("in forward");
+                            },
+                            host_devices(2), Options{.deadline = 1ms}};
+  CHECK_THROWS_AS(model(std::vector{0, -1}), fanout::ReplicaError);
+  CHECK_THROWS_AS(model(std::vector{1, -1}), Timeout);
+}
+
+TEST_CASE("a call from inside another one is to stop when that one is, and is not late for it") {
+  const ParallelModel inner{[](Context auto& ctx, Rows) {
+                              until_stop(ctx);
+                              a_little_longer();
+                              return ctx.size();
+                            },
+                            host_devices(2)};
+  // One in between that has a deadline of its own, which is later.
+  const ParallelModel between{[&inner](Rows rows) { return inner(rows)[0] + inner.async(rows).get()[0]; },
+                              host_devices(1), Options{.deadline = 1h}};
+  const ParallelModel outer{[&between](Rows rows) { return between(rows)[0]; }, host_devices(2),
+                            Options{.deadline = 10ms}};
+  const auto timeout = timeout_of([&] { outer(std::vector{1, 2, 3, 4}); });
+  REQUIRE(timeout);
+  CHECK(timeout->late().size() == 2);
+
+  // The earlier of the two, where that is its own.
+  const ParallelModel soon{[](Context auto& ctx, Rows) { until_stop(ctx), a_little_longer(); }, host_devices(1),
+                           Options{.deadline = 5ms}};
+  const ParallelModel late{[&soon](Rows rows) { return timeout_of([&] { soon(rows); }).has_value(); }, host_devices(2),
+                           Options{.deadline = 1h}};
+  CHECK(late(std::vector{1, 2})[0]);
+}
+
+TEST_CASE("one that is destroyed tells as well, and results are there when the model is gone") {
+  Told told;
+  std::optional<ParallelModel<Dawdler, fanout::DeviceSet<fanout::HostDevice>>> model{
+      std::in_place, Dawdler{}, host_devices(2), Options{.deadline = 5ms, .late = told.sink()}};
+  { const auto pending = model->async(std::vector{1, -1}); }
+  CHECK_FALSE(told.late.empty());
+  told.late.clear();
+  auto pending = model->async(std::vector{1, -1});
+  model.reset();
+  const auto timeout = timeout_of([&] { pending.get(); });
+  REQUIRE(timeout);
+  CHECK(told.late == std::vector(timeout->late().begin(), timeout->late().end()));
+  CHECK((timeout->results<Results>() != nullptr) == (told.late.size() == 1));
+}
+
+TEST_CASE("results go with the last copy of the error, and need not be copied") {
+  const auto counted = std::make_shared<int>(0);
+  {
+    fanout::SmallVector<LateShard> late;
+    late.push_back({});
+    std::optional<Timeout> first{std::in_place, late, 2, fanout::Duration(1ms)};
+    struct Moved {
+      std::shared_ptr<int> alive;
+      std::unique_ptr<int> alone;
+    };
+    first->keep_results([&] { return Moved{counted, std::make_unique<int>(3)}; });
+    Timeout second = *first;
+    CHECK(counted.use_count() == 2);
+    first.reset();
+    CHECK(*second.results<Moved>()->alone == 3);
+    second = Timeout(late, 2, fanout::Duration(1ms));
+    CHECK(counted.use_count() == 1);
+    CHECK(second.results<Moved>() == nullptr);
+  }
+}
+
+TEST_CASE("a negative deadline has no meaning") {
+  CHECK_THROWS_AS((ParallelModel{Dawdler{}, host_devices(1), Options{.deadline = -1ms}}), fanout::InvalidArgument);
+  const ParallelModel at_once{Dawdler{}, host_devices(1), Options{.deadline = 0ms}};
+  CHECK_THROWS_AS(at_once(std::vector{1}), Timeout);
+}
