@@ -68,6 +68,7 @@ void run_shard(const Visit& visit, const Inputs& inputs, const CallLink* caller,
                                          .memory = device.memory(),
                                          .scratch = &slot.scratch,
                                          .axis = inputs.axis});
+    if constexpr (requires { replica.check_memory(); }) replica.check_memory();
     slot.failed_in_forward = true;
     slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
     device.synchronize();

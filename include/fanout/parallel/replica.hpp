@@ -15,10 +15,12 @@
 #include <fanout/parallel/call_order.hpp>
 #include <fanout/parallel/forward.hpp>
 #include <fanout/parallel/model_fields.hpp>
+#include <fanout/parallel/model_memory.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/unforwardable.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
+#include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
 
@@ -70,6 +72,17 @@ class Replica {
 
   /// The version of the original that model() shows.
   std::uint64_t version() const noexcept { return copy_ ? version_ : original_->version.load(MemoryOrder::acquire); }
+
+  /// Throws DeviceMismatch if arrays of the model lie in another memory than the device works in. Looks once for each
+  /// version of the original. A model that copies itself to the device answers for itself.
+  void check_memory() const {
+    if constexpr (HasArrayLeaf<model_type> && !copies_itself) {
+      const std::uint64_t version = original_->version.load(MemoryOrder::acquire) + 1;
+      if (checked_.load(MemoryOrder::relaxed) == version) return;
+      detail::check_model_memory(original_->model, device_.memory().space, device_.id());
+      checked_.store(version, MemoryOrder::relaxed);
+    }
+  }
 
   template <class Ctx, class... A>
   static constexpr CallOrder order =
@@ -157,7 +170,8 @@ class Replica {
 
   const Original<M>* original_;
   D device_;
-  mutable Right busy_;  // guards what follows
+  mutable Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
+  mutable Right busy_;                        // guards what follows
   mutable std::optional<model_type> copy_;
   mutable std::uint64_t version_ = 0;
 };
