@@ -31,11 +31,7 @@ using fanout::Pending;
 
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int patterns = 1000;
-#else
 constexpr int patterns = 2000;
-#endif
 
 using Hosts = fanout::DeviceSet<HostDevice>;
 using Rows = std::span<const int>;
@@ -205,6 +201,7 @@ struct Pattern {
     std::shuffle(edges[i].begin(), edges[i].end(), random);
     fanout::Options options;
     if (below(4) == 0) options.split = Pages{1 + below(5)};
+    if (below(4) == 0) options.deadline = std::chrono::hours(1);  // waits that could end before
     if (below(2) == 0) {
       models[i].constant.emplace(ConstNode{{this, i}}, some_devices(), options);
     } else {

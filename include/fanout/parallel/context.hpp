@@ -20,8 +20,8 @@ namespace fanout::inline v0 {
 /// 3. `rows()` are the shard's rows in the whole batch; empty if nothing was split.
 /// 4. `random(i)` gives the random numbers of the shard's i-th row: they depend on the model's seed, the number of the
 ///    call and the row's place in the whole batch, not on the devices.
-/// 5. `stop_requested()` is true when the deadline of the call has passed, or of one that it is made from inside of: what
-///    `forward` returns is not waited for any more. Without a deadline false, at the cost of one comparison.
+/// 5. `stop_requested()` is true from the deadline of the call on, or of one that it is made from inside of: the call
+///    still waits for `forward`, but what it returns comes too late. Without a deadline false, for one comparison.
 /// 6. `claim_output(row_bytes)` gives a buffer and the row in it at which this shard's rows begin; see output().
 /// 7. `claim_scratch(bytes)` gives memory of the device that lives until the results are gathered; see empty().
 template <class C>

@@ -169,7 +169,7 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
   const Plan one_task_{{.rows = {}, .device = 0}};
   const Plan& tasks_ = Traits::is_one_task ? one_task_ : inputs_.plan;
   CopiedChain chain_;
-  const typename Traits::States states_;
+  const typename Traits::States states_{};
   const AnyReplicas& replicas_;  // not once all shards have ended
   Slot<ShardOutputs<R>> outputs_;
 };
