@@ -45,6 +45,6 @@ int main() {
     const auto input = fanout::from_dlpack<float, 2>(other::make());  // a Tensor<float, 2>, not copied
     auto output = sums(input);
     other::print(fanout::to_dlpack(std::move(output)));  // nor is this
-  }  // here `input` calls the deleter
+  }                                                      // here `input` calls the deleter
   // [/dlpack]
 }

@@ -35,7 +35,7 @@ int main() {
 
   // What is known as an Eigen::Ref takes the rows as well. Matrices come out by rows.
   const fanout::ParallelModel residuals{
-      [&solution](Eigen::Ref<const MatrixXd> rows, Eigen::Ref<const VectorXd> values) -> VectorXd {
+      [&solution](const Eigen::Ref<const MatrixXd>& rows, const Eigen::Ref<const VectorXd>& values) -> VectorXd {
         return values - rows * solution;
       },
       devices};

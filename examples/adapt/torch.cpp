@@ -6,10 +6,10 @@
 #include <fanout/adapt/torch.hpp>
 #include <fanout/fanout.hpp>
 
-#include <cstdio>
-#include <string>
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
+#include <cstdio>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 

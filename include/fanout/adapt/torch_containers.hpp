@@ -45,7 +45,7 @@ struct TorchEntries<c10::Dict<K, V>> {
     const auto found = x.find(key);
     return found == x.end() ? std::nullopt : std::optional<V>(found->value());
   }
-  static void add(auto& x, const K& key, auto&& value) { x.insert(key, std::move(value)); }
+  static void add(c10::Dict<K, V>& x, const K& key, V value) { x.insert(key, std::move(value)); }
 };
 
 template <class K, class V>
@@ -59,7 +59,7 @@ struct TorchEntries<torch::OrderedDict<K, V>> {
     const V* const found = x.find(key);
     return found == nullptr ? std::nullopt : std::optional<V>(*found);
   }
-  static void add(auto& x, const K& key, auto&& value) { x.insert(key, std::move(value)); }
+  static void add(torch::OrderedDict<K, V>& x, const K& key, V value) { x.insert(key, std::move(value)); }
 };
 
 template <class V>
@@ -72,7 +72,7 @@ struct TorchEntries<c10::List<V>> {
   static std::optional<V> find(const c10::List<V>& x, std::size_t i) {
     return i < x.size() ? std::optional<V>(x.get(i)) : std::nullopt;
   }
-  static void add(auto& x, std::size_t, auto&& value) { x.push_back(std::move(value)); }
+  static void add(c10::List<V>& x, std::size_t, V value) { x.push_back(std::move(value)); }
 };
 
 template <class X>
