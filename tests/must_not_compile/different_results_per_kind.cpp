@@ -26,7 +26,7 @@ struct Model {
     using Result = std::conditional_t<std::is_same_v<D, ToyDevice>, float, double>;
 #endif
     static_assert(fanout::Device<D>);
-    return static_cast<Result>(x[0]);
+    return fanout::Tensor<Result, 1>(x.size());
   }
 };
 

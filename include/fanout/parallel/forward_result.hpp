@@ -43,7 +43,10 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   }
 };
 
-/// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices.
+// The sentences stand in functions: of a class with one, clang takes it that it has no types, and finds more errors.
+
+/// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices; void where
+/// they do not agree, which takes every result, so that the sentence here is the only error.
 template <class Pieces, class First, class... Others>
 struct ForwardResult {
   template <class AnyReplica>
@@ -52,9 +55,12 @@ struct ForwardResult {
   using of = decltype(ForwardPieces<Pieces>::run(std::declval<const AnyReplica&>(), nullptr,
                                                  std::declval<ShardContext<device_of<AnyReplica>>&>(),
                                                  std::declval<Pieces&>()));
-  using type = of<First>;
-  static_assert((std::is_same_v<type, of<Others>> && ...),
-                "fanout: forward returns different types on different kinds of devices");
+  static auto find() {
+    constexpr bool found = (std::is_same_v<of<First>, of<Others>> && ...);
+    static_assert(found, "fanout: forward returns different types on different kinds of devices");
+    return std::type_identity<std::conditional_t<found, of<First>, void>>{};
+  }
+  using type = typename decltype(find())::type;
 
   /// Of a call, which is that of the replicas where it matters most.
   static constexpr CallOrder order() {
@@ -67,8 +73,7 @@ struct ForwardResult {
   }
 };
 
-/// What each of several models returns for these pieces; void where they do not agree, which takes every result, so
-/// that the sentence here is the only error.
+/// What each of several models returns for these pieces; void likewise.
 template <class Models, class Pieces, class... Ds>
 struct ForwardResults {
   template <class M>
@@ -78,7 +83,6 @@ struct ForwardResults {
   struct common {
     static constexpr bool found = (std::is_same_v<First, Others> && ...);
     static constexpr bool refused = std::is_same_v<First, NotRunnable> || (std::is_same_v<Others, NotRunnable> || ...);
-    static_assert(found || refused, "fanout: models that are applied together return one type");
     using type = std::conditional_t<found, First, void>;
   };
 
@@ -86,7 +90,9 @@ struct ForwardResults {
   static common<of<std::tuple_element_t<I, Models>>...> find(std::index_sequence<I...>);
   static auto find() {
     if constexpr (TupleNode<Models>) {
-      return decltype(find(std::make_index_sequence<std::tuple_size_v<Models>>{})){};
+      using Found = decltype(find(std::make_index_sequence<std::tuple_size_v<Models>>{}));
+      static_assert(Found::found || Found::refused, "fanout: models that are applied together return one type");
+      return Found{};
     } else {
       return common<of<decltype(std::declval<const Models&>()[0])>>{};
     }
