@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# bash wrong_trees.sh CMAKE: the tests `arrows` and `names` pass on a small right tree, and fail on the same tree with one
-# thing wrong, with the words for it.
+# bash wrong_trees.sh CMAKE: the tests `arrows`, `names` and `conformance` pass on a small right tree, and fail on the same
+# tree with one thing wrong, with the words for it.
 set -euo pipefail
 cmake=$1
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -29,6 +29,23 @@ row() {
   echo "| \`$1\` | $2 | ${3-} |" >> docs/names.md
 }
 
+# rule N SHOWN: the rule's row in docs/conformance.md.
+rule() {
+  sed -i "/^| $1 |/d" docs/conformance.md
+  echo "| $1 | what it does | what we do | $2 |" >> docs/conformance.md
+}
+
+# program [NAME SUCCESS]...: a program of test cases, which prints what doctest prints of them.
+program() {
+  printf '%s\n' '#!/bin/sh' 'echo "<doctest>"' > program
+  while (($# > 0)); do
+    printf "echo '<TestCase name=\"%s\" line=\"1\">'\n" "$1" >> program
+    printf "echo '<OverallResultsAsserts successes=\"1\" test_case_success=\"%s\"/>'\n" "$2" >> program
+    shift 2
+  done
+  echo 'echo "</doctest>"' >> program
+}
+
 right_tree() {
   rm -rf "$scratch/tree"
   mkdir "$scratch/tree"
@@ -48,10 +65,23 @@ right_tree() {
   row tree/leaf.hpp '`Leaf`, `leaf_traits`, `FANOUT_LEAF`'
   row plan/plan.hpp '`Plan`, `check_plan`, `+to_string`, `most`'
   row memory/view.hpp '`View`, `Order`, `Rows`' 'a view has an order'
+  local i name="rules $(seq -s ', ' 1 82) and 83: all"
+  all="$name &lt;&amp;&gt;"
+  for i in {1..83}; do echo "| $i | does | do | \`$name <&>\` |"; done > docs/conformance.md
+  for i in {84..128}; do echo "| $i | does | do | no reason |"; done >> docs/conformance.md
+  rule 84 '`rule 84: one`, `must_not_compile/rule_084_two`'
+  program "$all" true 'rule 84: one' true
+  mkdir must_not_compile
+  echo '// expect: two' > must_not_compile/rule_084_two.cpp
+  printf '%s\n' '#!/bin/sh' 'case $* in *FANOUT_CONTROL*) exit 0 ;; esac' 'echo "error: two"; exit 1' > compiler
+  chmod +x program compiler
 }
 
 arrows() { "$cmake" -D "root=$PWD" -P "$here/arrows.cmake" 2>&1; }
 names() { bash "$here/names.sh" "$PWD" 2>&1; }
+conformance() {
+  bash "$here/conformance/check.sh" docs/conformance.md ./program must_not_compile "$cmake" "$PWD/compiler" 2>&1
+}
 
 # refuses TEST WORDS: the test fails on the tree as it is, with these words, which CMake may have wrapped.
 refuses() {
@@ -72,6 +102,7 @@ refuses() {
 right_tree
 arrows > /dev/null || { echo "arrows fails on the right tree" >&2; arrows >&2 || true; exit 1; }
 names > /dev/null || { echo "names fails on the right tree" >&2; names >&2 || true; exit 1; }
+conformance > /dev/null || { echo "conformance fails on the right tree" >&2; conformance >&2 || true; exit 1; }
 
 header base/error.hpp '#include <fanout/memory/view.hpp>' 'class Error {};'
 refuses arrows 'base/error.hpp includes memory/view.hpp: base may not know memory'
@@ -133,6 +164,61 @@ refuses names 'plan/plan.hpp has two rows in docs/names.md'
 
 header fwd.hpp 'class Plan;' 'template <class T>' 'struct leaf_traits;' 'class Gone;'
 refuses names 'fwd.hpp declares Gone, which no header defines'
+
+sed -i '/^| 7 |/d' docs/conformance.md
+refuses conformance 'rule 7 has no row'
+
+sed -n '/^| 7 |/p' docs/conformance.md > again
+cat again >> docs/conformance.md
+refuses conformance 'rule 7 has two rows'
+
+rule 129 'a reason'
+refuses conformance 'rule 129: there is none'
+
+rule 128 ''
+refuses conformance 'rule 128: a row has four cells, none of them empty'
+
+rule 84 'a reason'
+rule 83 'a reason'
+refuses conformance '46 rules have but a reason: 45 may'
+
+rule 83 '`rule 84: one`'
+refuses conformance 'rule 83: the name does not carry its number: rule 84: one'
+
+rule 83 '`must_not_compile/rule_084_two`'
+refuses conformance 'rule 83: the name does not carry its number: must_not_compile/rule_084_two'
+
+rule 83 '`rule 83: another`'
+program "$all" true 'rule 84: one' true 'rule 83: another' true
+refuses conformance 'rule 83: its row lacks this test case: rules 1, 2,'
+
+rule 84 '`rule 84: one` and more'
+refuses conformance 'rule 84: beside its test cases stands: `rule 84: one` and more'
+
+program "$all" true
+refuses conformance 'there is no test case: rule 84: one'
+
+program "$all" true 'rule 84: one' false
+refuses conformance 'a test case failed: rule 84: one'
+
+program "$all" true
+sed -i '$i echo "<TestCase name=\\"rule 84: one\\" skipped=\\"true\\"/>"' program
+refuses conformance 'a test case was not run: rule 84: one'
+
+program "$all" true 'rule 84: one' true 'rule 84: three' true
+refuses conformance 'a test case that no row names: rule 84: three'
+
+sed -i '$d' program
+refuses conformance './program did not come to its end'
+
+rm must_not_compile/rule_084_two.cpp
+refuses conformance 'there is no file must_not_compile/rule_084_two.cpp'
+
+touch must_not_compile/rule_085_three.cpp
+refuses conformance 'a file that no row names: must_not_compile/rule_085_three'
+
+printf '%s\n' '#!/bin/sh' > compiler
+refuses conformance 'it is not refused as it says: must_not_compile/rule_084_two'
 
 ((failures == 0)) || exit 1
 echo "$cases wrong trees refused"

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rules 37 to 52 and 124 of docs/conformance.md: which devices run a model, and how the wrapped model is reached.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+#include "conformance/shards.hpp"
+#include "support/environment.hpp"
+#include "support/message_of.hpp"
+#include "support/toy_device.hpp"
+
+using conformance::count_to;
+using conformance::Tell;
+using conformance::values;
+using fanout::Context;
+using fanout::DeviceId;
+using fanout::host_devices;
+using fanout::HostDevice;
+using fanout::InvalidDeviceId;
+using fanout::Options;
+using fanout::ParallelModel;
+using fanout::Tensor;
+using fanout::View;
+using fanout_test::EnvironmentVariable;
+using fanout_test::message_of;
+using fanout_test::says;
+using fanout_test::ToyDevice;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr DeviceId host(int index) { return {.kind = "host", .index = index}; }
+
+/// State of several kinds, none of which is registered anywhere.
+struct Walker {
+  Tensor<int, 1> step{1};
+  int place = 0;
+  std::vector<int> seen = {};
+
+  int forward(View<const int, 1>) {
+    place += step[0];
+    seen.push_back(place);
+    return place;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rule 37: without devices a model is on all that are visible, in their order") {
+  const EnvironmentVariable three("FANOUT_HOST_DEVICES", "3");
+  const ParallelModel model{Tell{}};
+  CHECK(model.devices().ids() == std::vector{host(0), host(1), host(2)});
+}
+
+TEST_CASE(
+    "rule 38: devices are named by indices, by a type or as themselves, and the host's are devices like all others") {
+  const EnvironmentVariable three("FANOUT_HOST_DEVICES", "3");
+  const std::vector expected{host(0), host(2)};
+  CHECK(host_devices({0, 2}).ids() == expected);
+  CHECK(host_devices(std::vector{0L, 2L}).ids() == expected);
+  CHECK(fanout::Indices<HostDevice, 0, 2>{}.select().ids() == expected);
+  const std::vector<HostDevice> all = HostDevice::visible();
+  CHECK(fanout::DeviceSet<HostDevice>({all[0], all[2]}).ids() == expected);
+  CHECK(to_string(all[2].id()) == "host:2");
+}
+
+TEST_CASE("rule 39: the order of the devices is kept, and the first is the main device") {
+  const EnvironmentVariable two("FANOUT_HOST_DEVICES", "2");
+  const ParallelModel model{Tell{}, host_devices({1, 0})};
+  CHECK(model.devices().main_device() == host(1));
+  CHECK(model(count_to(4)) == Texts{"host:1[0, 2)", "host:0[2, 4)"});
+  CHECK(model() == Texts{"host:1[0, 0)"});
+}
+
+TEST_CASE("rules 40 and 114: results go to the main device's memory, or to another that need not run the model") {
+  const fanout::DeviceSet<ToyDevice> toys(ToyDevice::visible());
+  const auto same = [](View<const int, 1> x) { return x; };
+  const ParallelModel by_default{same, toys};
+  CHECK(by_default(count_to(4)).space() == toys[0].memory().space);
+  const ParallelModel on_host{same, toys, Options{.output = host(0)}};
+  CHECK(on_host(count_to(4)).space() == fanout::host_memory);
+  const auto outputs = fanout::apply(fanout::replicate(same, toys), fanout::scatter(toys, count_to(4)));
+  CHECK(outputs.size() == 2);
+}
+
+TEST_CASE("rules 41 and 42: the host is asked for by its own id, and what is no device of the model is refused") {
+  const ParallelModel model{Tell{}, host_devices(2), Options{.output = host(0)}};
+  CHECK(model(count_to(2)).size() == 2);
+  CHECK(says(message_of<InvalidDeviceId>([] {
+               ParallelModel{Tell{}, host_devices(2), Options{.output = DeviceId{.kind = "cuda", .index = 7}}};
+             }),
+             "Invalid device id", "Options::output", "host:0, host:1", "cuda:7"));
+}
+
+TEST_CASE("rule 43: a device that is not there is an invalid device id before there is a model") {
+  const EnvironmentVariable two("FANOUT_HOST_DEVICES", "2");
+  CHECK(says(message_of<InvalidDeviceId>([] {
+               ParallelModel{Tell{}, host_devices({0, 2})};
+             }),
+             "Invalid device id", "host:0, host:1", "found 2"));
+  CHECK(says(message_of<InvalidDeviceId>([] { ParallelModel<Tell, fanout::Indices<HostDevice, 5>>{Tell{}}; }),
+             "Invalid device id", "found 5"));
+}
+
+TEST_CASE("rule 44: indices count the visible devices") {
+  const EnvironmentVariable two("FANOUT_HOST_DEVICES", "2");
+  CHECK(host_devices().size() == 2);
+  CHECK(says(message_of<InvalidDeviceId>([] {
+               (void)host_devices({1, 2});
+             }),
+             "Invalid device id", "the position of a visible device", "found 2"));
+}
+
+TEST_CASE("rule 45: a device stands in a set once, and there may be more of them than cores") {
+  CHECK(says(message_of<InvalidDeviceId>([] {
+               (void)host_devices({0, 0});
+             }),
+             "Invalid device id", "each device once", "host:0 at positions 0 and 1"));
+  CHECK(host_devices(static_cast<int>(fanout::registry().cores().size()) + 3).size() ==
+        fanout::registry().cores().size() + 3);
+}
+
+TEST_CASE("rule 46: with one device results are gathered as with several") {
+  const auto forward = [](View<const int, 1> x) { return std::pair{static_cast<int>(x.size()), x}; };
+  for (int devices = 1; devices <= 2; ++devices) {
+    const ParallelModel model{forward, host_devices(devices), Options{.output = host(0)}};
+    const auto x = count_to(2);
+    const auto [sizes, rows] = model(x);
+    static_assert(std::is_same_v<decltype(sizes), const Tensor<int, 1>>);
+    CHECK(sizes.size() == static_cast<std::size_t>(devices));
+    CHECK(values(rows) == std::vector{0, 1});
+    CHECK(rows.data() != x.data());
+  }
+}
+
+TEST_CASE("rules 47 and 76: an empty list of devices is refused with what was asked for, so a model has a replica") {
+  CHECK(says(message_of<InvalidDeviceId>([] { fanout::DeviceSet<HostDevice>(std::vector<HostDevice>{}); }),
+             "Invalid device id", "at least one device of fanout::", "HostDevice", "found none"));
+  CHECK(fanout::replicate(Tell{}, host_devices(1)).size() == 1);
+}
+
+TEST_CASE("rule 48: without a GPU a model runs on the host, and has replicas there") {
+  const EnvironmentVariable as_the_machine("FANOUT_HOST_DEVICES", nullptr);
+  const ParallelModel model{Tell{}};
+  const auto told = model(count_to(1));
+  CHECK(told == Texts{"host:0[0, 1)"});
+  CHECK(model.devices().size() == host_devices().size());
+}
+
+TEST_CASE("rule 52: a replica has every member of the model, whatever it is") {
+  ParallelModel model{Walker{}, host_devices(2)};
+  model.update([](Walker& walker) {
+    walker.step[0] = 5;
+    walker.place = 10;
+    walker.seen = {10};
+  });
+  CHECK(values(model(count_to(2))) == std::vector{15, 15});
+  CHECK(model.replica(1).model().seen == std::vector{10, 15});
+}
+
+TEST_CASE("rule 124: the wrapped model is there as itself, and its members have their own names") {
+  ParallelModel model{Walker{.place = 3}, host_devices(2)};
+  static_assert(std::is_same_v<decltype(model.model()), const Walker&>);
+  static_assert(std::is_same_v<decltype(model.replica(1).model()), const Walker&>);
+  CHECK(model.model().place == 3);
+  CHECK(model.update([](Walker& walker) { return ++walker.place; }) == 4);
+}
