@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # bash check.sh TABLE PROGRAM REFUSED [CMAKE COMPILER]: passes if TABLE, docs/conformance.md, has a row for each of the
-# rules 1 to 128, and each row names test cases that show its rule, or a reason why there is none; at most 45 rows have but
-# a reason.
+# rules 1 to 128, and each row names test cases that show its rule, or a reason why there is none; at most 45 rows have
+# but a reason.
 #
 # A test case is one of PROGRAM, which is run once, or REFUSED/rule_NNN_*.cpp, named must_not_compile/rule_NNN_*, which
 # COMPILER must refuse; without one it need only be there. Its name carries the row's number: `rules 3 and 128: ...`

@@ -86,8 +86,7 @@ TEST_CASE("rule 2: ChunkSplit makes the chunks that were seen") {
   for (const Chunks& row : table) CHECK(sizes(ChunkSplit{}(row.rows, row.devices)) == row.sizes);
 }
 
-TEST_CASE(
-    "rules 3 and 128: a batch smaller than the number of devices runs on the first ones, and the others are idle") {
+TEST_CASE("rules 3 and 128: fewer rows than devices run on the first of these, and the others are idle") {
   const ParallelModel model{fanout::per_replica(Tell{}), host_devices(4)};
   CHECK(model(count_to(2)) == Texts{"host:0[0, 1)", "host:1[1, 2)"});
   CHECK_FALSE(model.replica(1).shares_original());

@@ -39,6 +39,14 @@ using Texts = std::vector<std::string>;
 
 constexpr DeviceId host(int index) { return {.kind = "host", .index = index}; }
 
+/// A device with a memory of its own, which is in truth the host's.
+struct FarDevice : ToyDevice {
+  DeviceId id() const { return {.kind = "far", .index = host.id().index}; }
+  fanout::Memory memory() const { return {{id()}, &fanout::host_memory_operations}; }
+  static std::vector<FarDevice> visible() { return {FarDevice{ToyDevice::visible()[0]}}; }
+};
+static_assert(fanout::Device<FarDevice>);
+
 /// State of several kinds, none of which is registered anywhere.
 struct Walker {
   Tensor<int, 1> step{1};
@@ -60,8 +68,7 @@ TEST_CASE("rule 37: without devices a model is on all that are visible, in their
   CHECK(model.devices().ids() == std::vector{host(0), host(1), host(2)});
 }
 
-TEST_CASE(
-    "rule 38: devices are named by indices, by a type or as themselves, and the host's are devices like all others") {
+TEST_CASE("rule 38: devices are named by indices, by a type or as themselves, those of the host too") {
   const EnvironmentVariable three("FANOUT_HOST_DEVICES", "3");
   const std::vector expected{host(0), host(2)};
   CHECK(host_devices({0, 2}).ids() == expected);
@@ -80,15 +87,28 @@ TEST_CASE("rule 39: the order of the devices is kept, and the first is the main 
   CHECK(model() == Texts{"host:1[0, 0)"});
 }
 
+TEST_CASE("rule 10: input in another memory than the device's is an error that names it, and is not moved") {
+  const ParallelModel model{Tell{}, fanout::AllVisible<FarDevice>{}};
+  CHECK(says(message_of<fanout::DeviceMismatch>([&] {
+               model(1, std::pair{2, count_to(4)});
+             }),
+             "wrong memory", "input[1][1]", "expected the memory of far:0", "found host memory",
+             "copy it there first"));
+  const auto far = Tensor<int, 1>::uninitialized({4}, model.devices()[0].memory());
+  CHECK(model(far) == Texts{"far:0[0, 4)"});
+}
+
 TEST_CASE("rules 40 and 114: results go to the main device's memory, or to another that need not run the model") {
+  const auto output = [](Context auto& ctx, int) { return fanout::empty<int>(ctx, 2); };
+  const fanout::DeviceSet<FarDevice> far(FarDevice::visible());
+  const ParallelModel by_default{output, far};
+  CHECK(by_default(1).space() == far[0].memory().space);
+  CHECK(fanout::gather(fanout::apply(fanout::replicate(output, far), fanout::scatter(far, 1))).space() ==
+        far[0].memory().space);
+
   const fanout::DeviceSet<ToyDevice> toys(ToyDevice::visible());
-  const auto same = [](View<const int, 1> x) { return x; };
-  const ParallelModel by_default{same, toys};
-  CHECK(by_default(count_to(4)).space() == toys[0].memory().space);
-  const ParallelModel on_host{same, toys, Options{.output = host(0)}};
-  CHECK(on_host(count_to(4)).space() == fanout::host_memory);
-  const auto outputs = fanout::apply(fanout::replicate(same, toys), fanout::scatter(toys, count_to(4)));
-  CHECK(outputs.size() == 2);
+  const ParallelModel on_host{output, toys, Options{.output = host(7)}};
+  CHECK(on_host(1).space() == fanout::host_memory);
 }
 
 TEST_CASE("rules 41 and 42: the host is asked for by its own id, and what is no device of the model is refused") {
