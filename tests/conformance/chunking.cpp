@@ -125,6 +125,25 @@ TEST_CASE("rule 6: a number beside a batch is handed whole to every replica") {
       count_to(4), number);
 }
 
+TEST_CASE("rule 7: any axis may be that of the rows, also counted from the last one, for all arrays or for one") {
+  Tensor<int, 2> x(2, 5);
+  for (std::size_t i = 0; i < 10; ++i) x.data()[i] = static_cast<int>(i);
+  const auto columns = [](View<const int, 2> part) { return std::pair{part.extent(1), part}; };
+  for (const int axis : {1, -1}) {
+    const ParallelModel model{columns, host_devices(2), fanout::Options{.axis = axis}};
+    const auto [extents, all] = model(x);
+    CHECK(std::vector<std::size_t>(extents.begin(), extents.end()) == Sizes{3, 2});
+    CHECK(all.extents() == x.extents());
+    CHECK(all(1, 4) == 9);
+  }
+  const ParallelModel for_one{[](View<const int, 2> part, View<const int, 1>) { return fanout::concat<1>(part); },
+                              host_devices(2)};
+  CHECK(for_one(fanout::split<-1>(x), count_to(5))(1, 4) == 9);
+  const ParallelModel none{columns, host_devices(2), fanout::Options{.axis = 2}};
+  CHECK(
+      says(message_of<fanout::ShapeMismatch>([&] { none(x); }), "no such axis", "input[0]", "from -2 to 1", "axis 2"));
+}
+
 TEST_CASE("rule 8: explicit chunks are a plan, which must have the rows and the devices that there are") {
   const auto x = count_to(6);
   const auto devices = host_devices(2);
@@ -155,6 +174,16 @@ TEST_CASE("rules 9 and 12: rows on the host are const views of the input, in its
         CHECK(rows.extents() == fanout::Extents<3>{rank == 0 ? 3U : 2U, 2, 3});
       },
       x);
+}
+
+TEST_CASE("rule 9: the rows that forward is to write are given by inout, and are written in place") {
+  auto x = count_to(4);
+  const ParallelModel model{[](View<int, 1> rows) {
+                              for (int& value : rows) value *= 10;
+                            },
+                            host_devices(2)};
+  model(fanout::inout(x));
+  CHECK(values(x) == std::vector{0, 10, 20, 30});
 }
 
 TEST_CASE("rule 13: no devices, and a negative index, are refused when the set is made") {

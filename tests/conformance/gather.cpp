@@ -200,12 +200,17 @@ TEST_CASE("rule 115: results of any depth come back with the types that they had
   CHECK(values(inside.second) == std::vector{2, 2});
 }
 
-TEST_CASE("rule 72: arrays may be joined on another axis than the rows, and lengths that differ are not dropped") {
-  const auto [columns, lengths] = gathered_from(2, [](std::size_t rank) {
-    return std::pair{fanout::concat<1>(Tensor<int, 2>(3, rank + 1)), Tensor<int, 1>(rank + 1)};
-  });
-  CHECK(columns.extents() == fanout::Extents<2>{3, 3});
-  CHECK(lengths.size() == 3);
+TEST_CASE("rule 72: each array has its own axis for the batch, in and out, and extents must fit on the others") {
+  Tensor<int, 2> sequences(3, 4);  // [time, batch]
+  for (std::size_t i = 0; i < 12; ++i) sequences.data()[i] = static_cast<int>(i);
+  const ParallelModel model{[](View<const int, 2> part, View<const int, 1> lengths, std::size_t shorter) {
+                              return std::pair{fanout::concat<1>(part.rows({0, part.extent(0) - shorter})), lengths};
+                            },
+                            host_devices(2)};
+  const auto [packed, lengths] = model(fanout::split<1>(sequences), count_to(4), 1U);
+  CHECK(packed.extents() == fanout::Extents<2>{2, 4});
+  CHECK(packed(1, 3) == 7);
+  CHECK(values(lengths) == std::vector{0, 1, 2, 3});
   CHECK(says(message_of<ShapeMismatch>([] {
                gathered_from(2, [](std::size_t rank) { return fanout::concat<1>(Tensor<int, 2>(3 + rank, 1)); });
              }),

@@ -144,19 +144,21 @@ TEST_CASE("rules 21 and 22: empty containers and structs go to every replica as 
   CHECK(shards == 2);
 }
 
-TEST_CASE("rule 24: a vector of strings is split, one a row, unless it is broadcast") {
+TEST_CASE("rule 24: a vector of strings is split, one a row, unless it is broadcast or a list of its own") {
   const std::vector<std::string> words{"a", "b", "c", "d"};
   look_at_shards(
       2,
-      [&](std::size_t rank, std::span<const std::string> rows, const std::vector<std::string>& whole) {
+      [&](std::size_t rank, std::span<const std::string> rows, const std::vector<std::string>& whole,
+          const std::vector<std::string>& list) {
         CHECK(rows.size() == 2);
         CHECK(rows.data() == &words[2 * rank]);
         CHECK(&whole == &words);
+        CHECK(&list == &words);
       },
-      words, fanout::broadcast(words));
+      words, fanout::broadcast(words), fanout::each(words));
 }
 
-TEST_CASE("rule 25: a vector of tensors is split inside each of them") {
+TEST_CASE("rule 25: a vector of tensors is split inside each of them, or across the vector with rows") {
   const std::vector tensors{count_to(4), count_to(4), count_to(4)};
   look_at_shards(
       2,
@@ -165,6 +167,13 @@ TEST_CASE("rule 25: a vector of tensors is split inside each of them") {
         for (std::size_t i = 0; i < 3; ++i) CHECK(rows[i].data() == &tensors[i][2 * rank]);
       },
       tensors);
+  look_at_shards(
+      2,
+      [&](std::size_t rank, std::span<const Tensor<int, 1>> some) {
+        CHECK(some.size() == (rank == 0 ? 2 : 1));
+        CHECK(some.data() == &tensors[2 * rank]);
+      },
+      fanout::rows(tensors));
 }
 
 TEST_CASE("rule 26: inputs of different lengths are an error that names both, and no rows are dropped") {
@@ -211,9 +220,10 @@ TEST_CASE("rule 32: a call with named arguments alone has as many shards as thei
   CHECK(model(dict("x"_k = count_to(3), "delta"_k = 3)) == Texts{"host:0[0, 1)", "host:1[1, 2)", "host:2[2, 3)"});
 }
 
-TEST_CASE("rule 33: with nothing to split one replica runs, so that no result is there twice") {
+TEST_CASE("rule 33: with nothing to split one replica runs, or all if that is asked for") {
   const ParallelModel model{Tell{}, host_devices(4)};
   CHECK(model(1, "text", std::optional<double>()) == Texts{"host:0[0, 0)"});
+  CHECK(model(fanout::on_all(), 1, "text").size() == 4);
 }
 
 TEST_CASE("rule 34: a call without arguments runs one replica, on the main device") {
@@ -231,15 +241,18 @@ TEST_CASE("rule 35: the four functions take the arguments as a call does, and wr
       std::tuple{x});
 }
 
-TEST_CASE("rule 36: broadcast says of an argument, or of a part of one, that it is not split") {
+TEST_CASE("rule 36: each argument, or a part of one, says itself whether and on which axis it is split") {
   const auto table = count_to(7);
-  look_at_shards(
-      2,
-      [&](std::size_t, View<const int, 1> rows, const Tensor<int, 1>& whole, const auto& mixed) {
-        CHECK(rows.size() == 2);
-        CHECK(&whole == &table);
-        CHECK(mixed["rows"_k].size() == 2);
-        CHECK(&mixed["whole"_k] == &table);
-      },
-      count_to(4), fanout::broadcast(table), dict("rows"_k = count_to(4), "whole"_k = fanout::broadcast(table)));
+  const Tensor<int, 2> series(3, 4);
+  const ParallelModel model{[&](Context auto&, View<const int, 1> rows, const Tensor<int, 1>& whole,
+                                View<const int, 2> columns, const auto& mixed) {
+                              CHECK(rows.size() == 2);
+                              CHECK(&whole == &table);
+                              CHECK(columns.extents() == fanout::Extents<2>{3, 2});
+                              CHECK(mixed["columns"_k].extents() == fanout::Extents<2>{3, 2});
+                              CHECK(&mixed["whole"_k] == &table);
+                            },
+                            host_devices(2)};
+  model(count_to(4), fanout::broadcast(table), fanout::split<1>(series),
+        dict("columns"_k = fanout::split<1>(series), "whole"_k = fanout::broadcast(table)));
 }
