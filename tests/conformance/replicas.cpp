@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <complex>
 #include <cstddef>
 #include <map>
@@ -107,6 +108,34 @@ struct Statistics {
     log->push_back(x[0]);
     return running_mean.value;
   }
+};
+
+/// The mode of a library that has one for each thread.
+thread_local int mode = 0;
+
+/// The mode of the thread that made this, set on another one for as long as something entered lives.
+class CallersMode {
+ public:
+  class Entered {
+   public:
+    explicit Entered(int entered) : before_(std::exchange(mode, entered)) {}
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+    ~Entered() { mode = before_; }
+
+   private:
+    int before_;
+  };
+  Entered enter() const { return Entered(mode_); }
+
+ private:
+  int mode_ = mode;
+};
+
+/// Tells the mode that it runs in, and changes it.
+struct TellMode {
+  static CallersMode caller_state() { return {}; }
+  int forward(View<const int, 1>) const { return std::exchange(mode, -1); }
 };
 
 /// Throws on every shard, on the last one first.
@@ -267,15 +296,14 @@ TEST_CASE("rule 80: each shard runs with its own device entered, and all are lef
   CHECK(ToyDevice::synchronized == 2);
 }
 
-TEST_CASE("rule 81: what forward needs of the caller's thread is an argument, the same with one device and with two") {
-  thread_local bool recording = false;
-  recording = true;
+TEST_CASE("rules 81 and 82: a model runs in its caller's thread state and leaves it, with one device and with two") {
+  mode = 7;
   for (int devices = 1; devices <= 2; ++devices) {
-    const ParallelModel model{[](View<const int, 1>, bool callers) { return callers; }, host_devices(devices)};
-    const auto seen = model(count_to(2), recording);
-    CHECK(seen.size() == static_cast<std::size_t>(devices));
-    for (const bool one : seen) CHECK(one);
+    const ParallelModel model{TellMode{}, host_devices(devices)};
+    CHECK(values(model(count_to(2))) == std::vector<int>(static_cast<std::size_t>(devices), 7));
+    CHECK(mode == 7);
   }
+  mode = 0;
 }
 
 TEST_CASE("rule 83: each shard has the device that its plan names") {
@@ -330,6 +358,29 @@ TEST_CASE("rules 86, 87 and 88: an error has all that was thrown, of any type, t
     CHECK(says(error.what(), "Caught", "in replica 0 on device host:0",
                "Caught std::out_of_range in replica 1 on device host:1", "one",
                "Caught std::invalid_argument in replica 2 on device host:2, rows [4, 6)", "two"));
+  }
+}
+
+TEST_CASE("rule 89: after a deadline replicas are asked to stop, the late ones are named, and the rest is there") {
+  std::vector<std::size_t> late;
+  const ParallelModel model{
+      [](Context auto& ctx, View<const int, 1> x) {
+        while (ctx.rank() == 1 && !ctx.stop_requested()) std::this_thread::yield();
+        return x;
+      },
+      host_devices(2),
+      fanout::Options{.deadline = std::chrono::milliseconds(200),
+                      .late = [&late](const fanout::LateShard& one) { late.push_back(one.shard); }}};
+  try {
+    model(count_to(4));
+    FAIL("nothing was thrown");
+  } catch (const fanout::Timeout& timeout) {
+    CHECK(late == std::vector<std::size_t>{1});
+    REQUIRE(timeout.late().size() == 1);
+    CHECK(timeout.late()[0].device == DeviceId{.kind = "host", .index = 1});
+    const auto* const in_time = timeout.results<Tensor<int, 1>>();
+    REQUIRE(in_time != nullptr);
+    CHECK(values(*in_time) == std::vector{0, 1});
   }
 }
 
