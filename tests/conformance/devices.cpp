@@ -47,6 +47,22 @@ struct FarDevice : ToyDevice {
 };
 static_assert(fanout::Device<FarDevice>);
 
+/// Its weight lies where it was put.
+struct Placed {
+  Tensor<int, 1> weight{1};
+  std::string forward(View<const int, 1>) const { return to_string(weight.space()); }
+};
+
+/// Its copies lie in their devices' memory.
+struct PlacesItself : Placed {
+  std::string forward(View<const int, 1> x) { return std::as_const(*this).Placed::forward(x); }
+  PlacesItself to(const FarDevice& device) const {
+    PlacesItself copy;
+    copy.weight = Tensor<int, 1>::uninitialized({1}, device.memory());
+    return copy;
+  }
+};
+
 /// State of several kinds, none of which is registered anywhere.
 struct Walker {
   Tensor<int, 1> step{1};
@@ -173,6 +189,23 @@ TEST_CASE("rule 48: without a GPU a model runs on the host, and has replicas the
   const auto told = model(count_to(1));
   CHECK(told == Texts{"host:0[0, 1)"});
   CHECK(model.devices().size() == host_devices().size());
+}
+
+TEST_CASE("rules 50 and 51: a call looks where the model's arrays lie, and names the first in the wrong memory") {
+  ParallelModel model{Placed{}, fanout::AllVisible<FarDevice>{}};
+  const fanout::Memory memory = model.devices()[0].memory();
+  const auto x = Tensor<int, 1>::uninitialized({2}, memory);
+  CHECK(says(message_of<fanout::DeviceMismatch>([&] { model(x); }),
+             "must have its parameters and buffers on device far:0", "found one of them on device host:0",
+             "at model.weight"));
+  model.update([&](Placed& original) { original.weight = Tensor<int, 1>::uninitialized({1}, memory); });
+  CHECK(model(x) == Texts{"the memory of far:0"});
+}
+
+TEST_CASE("rule 57: a model on the host is copied to devices with another memory as it says itself") {
+  const ParallelModel model{PlacesItself{}, fanout::AllVisible<FarDevice>{}};
+  CHECK(model(Tensor<int, 1>::uninitialized({2}, model.devices()[0].memory())) == Texts{"the memory of far:0"});
+  CHECK(model.model().weight.space() == fanout::host_memory);
 }
 
 TEST_CASE("rule 52: a replica has every member of the model, whatever it is") {
