@@ -18,6 +18,7 @@
 #include <fanout/parallel/model_memory.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/unforwardable.hpp>
+#include <fanout/parallel/visit_combined.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 #include <fanout/tree/node.hpp>
