@@ -123,6 +123,12 @@ TEST_CASE("shards run in the modes of the thread that calls, and leave it its ow
     CHECK(y.is_inference());
     CHECK(model(y.expand({4, 2}).repeat({1, 2}).narrow(1, 0, 3)).is_inference());
   }
+  {
+    std::optional<torch::NoGradGuard> none(std::in_place);
+    auto pending = model.async(x);
+    none.reset();
+    CHECK(!pending.get().requires_grad());
+  }
   struct Changes {
     static fanout::TorchModes caller_state() { return {}; }
     Tensor forward(const Tensor& rows) const {

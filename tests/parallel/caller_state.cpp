@@ -81,3 +81,14 @@ TEST_CASE("different models, models per replica and those of a factory take it a
   CHECK(values(made(x)) == std::vector{3, 3});
   mode = 0;
 }
+
+TEST_CASE("an asynchronous call runs with what its caller had when it was made, whoever waits for it") {
+  const fanout::ParallelModel model{TellsMode{}, fanout::host_devices(3)};
+  const std::vector x{1, 2, 3};
+  mode = 5;
+  auto pending = model.async(x);
+  mode = 6;
+  CHECK(values(pending.get()) == std::vector{5, 5, 5});
+  CHECK(mode == 6);
+  mode = 0;
+}
