@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -138,6 +139,18 @@ TEST_CASE("matrices stand in trees, and what has fixed rows goes to everyone") {
   const auto out = model(batch);
   CHECK(out["scaled"_k].row(4) == Eigen::RowVector2f(40, 4100));
   CHECK(out["rows"_k][0] == 3);
+}
+
+TEST_CASE("a vector of points is split and put together") {
+  const std::vector<Eigen::Vector2d> points{{1, 2}, {3, 4}, {5, 6}};
+  const ParallelModel model{[](std::span<const Eigen::Vector2d> some) {
+                              return std::tuple{some, std::vector<Eigen::Vector2d>(some.size(), some[0])};
+                            },
+                            host_devices(2)};
+  const auto [same, firsts] = model(points);
+  CHECK(same == points);
+  CHECK(firsts[1] == points[0]);
+  CHECK(firsts[2] == points[2]);
 }
 
 TEST_CASE("psum and its kin combine matrices coefficient by coefficient, and first takes one") {

@@ -3,13 +3,16 @@
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <Eigen/Core>
 
 #include <fanout/base/error.hpp>
 #include <fanout/memory/tensor.hpp>
+#include <fanout/memory/vector_leaf.hpp>
 #include <fanout/memory/view.hpp>
 #include <fanout/parallel/combine.hpp>
 #include <fanout/parallel/concatenate.hpp>
@@ -20,7 +23,8 @@
 
 // Matrices and arrays of Eigen (https://eigen.tuxfamily.org), row-major and column-major. Those whose number of rows is
 // known only at run time are split by rows; those with a fixed one (a Matrix3f, a RowVectorXd) are parameters that go to
-// everyone whole. For both there are psum, pmean and their kin, and first.
+// everyone whole. For both there are psum, pmean and their kin, and first. A std::vector of those with a fixed size, of points
+// say, is an array of them.
 
 namespace fanout::inline v0 {
 
@@ -127,6 +131,34 @@ struct leaf_traits<X> {
     }
     return result;
   }
+};
+
+namespace detail {
+
+template <class X>
+concept EigenElement = EigenDense<X> &&
+                       int(X::SizeAtCompileTime) != Eigen::Dynamic&& std::same_as<X, typename X::PlainObject>;
+
+/// Vectors and spans of matrices of a fixed size, such as points, one a row.
+template <class Range, class T, class Result>
+struct eigen_elements : element_rows<Range, T> {
+  static Result concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+    check_by_rows(place, path);
+    Result result;
+    for (std::size_t i = 0; i < pieces.size(); ++i) result.insert(result.end(), pieces[i].begin(), pieces[i].end());
+    return result;
+  }
+};
+
+}  // namespace detail
+
+template <detail::EigenElement T, class Allocator>
+struct leaf_traits<std::vector<T, Allocator>>
+    : detail::eigen_elements<std::vector<T, Allocator>, T, std::vector<T, Allocator>> {};
+template <class T, std::size_t N>
+  requires detail::EigenElement<std::remove_cv_t<T>>
+struct leaf_traits<std::span<T, N>>
+    : detail::eigen_elements<std::span<T, N>, std::remove_cv_t<T>, std::vector<std::remove_cv_t<T>>> {
 };
 
 namespace detail {
