@@ -30,6 +30,7 @@ static_assert(Extents<2>{}.size() == 0);
 static_assert(Extents<3>{{2, 3, 4}}.with_rows(7) == Extents<3>{{7, 3, 4}});
 static_assert(Extents<2>{{2, 3}}[1] == 3);
 static_assert(Extents<2>{{2, 3}} == Extents<2>{{2, 3}});
+static_assert(!(Extents<2>{{2, 3}} == Extents<2>{{1, 3}}) && !(Extents<2>{{2, 3}} == Extents<2>{{2, 1}}));
 static_assert(Extents<2>{{2, 3}} != Extents<2>{{3, 2}});
 static_assert(Extents<2>{{2, 3}} != Extents<2>{{2, 2}});
 static_assert(std::is_trivially_copyable_v<Extents<4>>, "kernels take them");
