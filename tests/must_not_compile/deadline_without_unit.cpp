@@ -11,5 +11,5 @@ int main() {
 #else
   options.deadline = 50;
 #endif
-  return options.deadline ? 0 : 1;
+  return options.deadline == fanout::Duration::forever() ? 1 : 0;
 }

@@ -74,7 +74,7 @@ TEST_CASE("a model's side of its calls is nothing until there is one, and waits 
   ran.clear();
   {
     const int original = 0;
-    fanout::PendingCalls pending(&original, 1);
+    fanout::PendingCalls<fanout::AsyncCalls> pending(&original, 1);
     pending.help();
     pending.wait_for_earlier(CallOrder::changes);
     CHECK_FALSE(pending.is_in_order(CallOrder::any));

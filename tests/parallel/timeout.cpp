@@ -81,7 +81,7 @@ std::optional<Timeout> timeout_of(const F& f) {
 
 TEST_CASE("without a deadline nothing is late, and with one that is kept nothing either") {
   Told told;
-  for (const auto& deadline : {std::optional<fanout::Duration>(), std::optional<fanout::Duration>(1h)}) {
+  for (const auto& deadline : {fanout::Duration::forever(), fanout::Duration(1h)}) {
     const ParallelModel model{[](Context auto& ctx, Rows rows) {
                                 std::this_thread::sleep_for(1ms);
                                 return std::pair{ctx.stop_requested(), rows.size()};

@@ -25,9 +25,10 @@ class AnyFunction<R(A...)> {
   // No move: a function that was moved from could not be called any more.
   AnyFunction(const AnyFunction& other)
       : operations_(other.operations_), function_(other ? operations_->copy(other.function_) : nullptr) {}
-  AnyFunction& operator=(AnyFunction other) noexcept {
-    std::swap(operations_, other.operations_);
-    std::swap(function_, other.function_);
+  AnyFunction& operator=(const AnyFunction& other) {  // by value, the copy would be made where nothing may throw
+    AnyFunction copy(other);
+    std::swap(operations_, copy.operations_);
+    std::swap(function_, copy.function_);
     return *this;
   }
   ~AnyFunction() {

@@ -29,6 +29,13 @@ class Duration {
     static_assert(DurationLike<Number>, "fanout: a time has a unit; use std::chrono::milliseconds(50) or the like");
   }
 
+  /// Longer than all others.
+  static constexpr Duration forever() noexcept {
+    Duration longest;
+    longest.nanoseconds_ = INT64_MAX;
+    return longest;
+  }
+
   constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
 
   friend constexpr bool operator==(const Duration&, const Duration&) = default;

@@ -17,7 +17,12 @@ class SmallVector {
     for (const T& value : other) push_back(value);
   }
   constexpr SmallVector(SmallVector&& other) noexcept { swap(other); }
-  constexpr SmallVector& operator=(SmallVector other) noexcept {
+  constexpr SmallVector& operator=(const SmallVector& other) {
+    SmallVector copy(other);
+    swap(copy);
+    return *this;
+  }
+  constexpr SmallVector& operator=(SmallVector&& other) noexcept {
     swap(other);
     return *this;
   }

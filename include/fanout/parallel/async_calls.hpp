@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,8 +31,14 @@ class AsyncCall {
     void (*tell_late)(AsyncCall&) noexcept;
   };
 
-  AsyncCall(std::size_t shards, const Operations& operations, Clock::Time deadline)
-      : operations_(operations), deadline_(deadline), tasks_(shards), tickets_(shards), running_(shards) {}
+  // A template, so that it costs nothing to compile where no call is asynchronous.
+  template <std::integral Size>
+  AsyncCall(Size shards, const Operations& operations, Clock::Time deadline)
+      : operations_(operations),
+        deadline_(deadline),
+        tasks_(static_cast<std::size_t>(shards)),
+        tickets_(tasks_.size()),
+        running_(tasks_.size()) {}
   AsyncCall(const AsyncCall&) = delete;
   AsyncCall& operator=(const AsyncCall&) = delete;
 
@@ -80,7 +87,8 @@ class AsyncCall {
 class AsyncCalls {
  public:
   /// For a model with so many replicas. The maker holds it.
-  explicit AsyncCalls(std::size_t replicas) : turns_(replicas) {}
+  template <std::integral Size>
+  explicit AsyncCalls(Size replicas) : turns_(static_cast<std::size_t>(replicas)) {}
   AsyncCalls(const AsyncCalls&) = delete;
   AsyncCalls& operator=(const AsyncCalls&) = delete;
 
@@ -133,8 +141,9 @@ class AsyncCalls {
   }
 
   /// Waits for the calls that were made so far and are kept in order; helps first.
+  template <class Ticket = std::uint32_t>
   void wait_for_ordered() {
-    InlineArray<std::uint32_t> ends(turns_.size());
+    InlineArray<Ticket> ends(turns_.size());
     {
       const HeldRight listing(right_);
       revive();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <string>
 
@@ -10,8 +11,10 @@
 namespace fanout::inline v0 {
 
 /// The position of an axis in an array of `rank` axes: -1 is the last one. Throws ShapeMismatch, which names the path,
-/// if there is no such axis.
-constexpr std::size_t checked_axis(int axis, std::size_t rank, const LeafPath& path) {
+/// if there is no such axis. A template, as others are that only throw: so the message costs nothing to compile unless it
+/// is used.
+template <std::same_as<LeafPath> Path>
+constexpr std::size_t checked_axis(int axis, std::size_t rank, const Path& path) {
   const int axes = static_cast<int>(rank);
   if (axis < -axes || axis >= axes) {
     throw ShapeMismatch(

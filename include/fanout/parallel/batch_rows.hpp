@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -40,7 +41,8 @@ struct RefuseRows {
   const Plan* plan = nullptr;
   std::string first_sharded = {};
 
-  void operator()(std::size_t found, const LeafPath& path) {
+  template <std::same_as<LeafPath> Path>
+  void operator()(std::size_t found, const Path& path) {
     if (!rows) {
       rows = found;
       first = to_string(path);
@@ -52,7 +54,8 @@ struct RefuseRows {
                                    .advice = "pass broadcast(x) for what every replica needs whole"}));
     }
   }
-  void operator()(const Plan& found, const LeafPath& path) {
+  template <std::same_as<LeafPath> Path>
+  void operator()(const Plan& found, const Path& path) {
     (*this)(found.rows(), path);
     if (plan == nullptr) {
       plan = &found;

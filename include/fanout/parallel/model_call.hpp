@@ -31,29 +31,30 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// The chain of calls that an asynchronous call is made from inside of, for as long as that call takes. What the
+/// The chain of calls, of CallLinks, that an asynchronous call is made from inside of, for as long as that call takes. What the
 /// original's links stand for may have ended by then.
+template <class Link>
 class CopiedChain {
  public:
-  explicit CopiedChain(const CallLink* from)
+  explicit CopiedChain(const Link* from)
       : links_(count(from), [this, &from](std::size_t i) {
-          CallLink link = *from;
+          Link link = *from;
           link.caller = link.caller == nullptr ? nullptr : links_.data() + i + 1;
           link.copied = true;
           from = from->caller;
           return link;
         }) {}
 
-  const CallLink* innermost() const noexcept { return links_.size() == 0 ? nullptr : links_.data(); }
+  const Link* innermost() const noexcept { return links_.size() == 0 ? nullptr : links_.data(); }
 
  private:
-  static std::size_t count(const CallLink* link) noexcept {
+  static std::size_t count(const Link* link) noexcept {
     std::size_t links = 0;
     for (; link != nullptr; link = link->caller) ++links;
     return links;
   }
 
-  InlineArray<CallLink, 1> links_;
+  InlineArray<Link, 1> links_;
 };
 
 template <class X>
@@ -168,7 +169,7 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
   Inputs inputs_;
   const Plan one_task_{{.rows = {}, .device = 0}};
   const Plan& tasks_ = Traits::is_one_task ? one_task_ : inputs_.plan;
-  CopiedChain chain_;
+  CopiedChain<CallLink> chain_;
   const typename Traits::States states_{};
   const AnyReplicas& replicas_;  // not once all shards have ended
   Slot<ShardOutputs<R>> outputs_;

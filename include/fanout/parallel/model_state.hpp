@@ -7,10 +7,12 @@
 #include <string>
 #include <utility>
 
+#include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/async_calls.hpp>
 #include <fanout/parallel/batch_rows.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
@@ -79,9 +81,9 @@ struct ModelState {
                           .seed = options.seed,
                           .number = calls.fetch_add(1, MemoryOrder::relaxed),
                           .rethrow_single = options.rethrow_single};
-    if (options.deadline) {
-      settings.deadline = Clock::after(*options.deadline);
-      settings.allowed = *options.deadline;
+    if (!(options.deadline == Duration::forever())) {
+      settings.deadline = Clock::after(options.deadline);
+      settings.allowed = options.deadline;
       if (options.late) settings.late_sink = &options.late;
     }
     return settings;
@@ -90,7 +92,7 @@ struct ModelState {
   /// Before there are replicas, since a factory may take long to make them. Returns where results are gathered.
   Memory check_options(const Devices& devices) const {
     static_cast<void>(plan(0, devices.size()));
-    if (options.deadline && options.deadline->nanoseconds() < 0) {
+    if (options.deadline.nanoseconds() < 0) {
       throw InvalidArgument(
           explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
     }
@@ -123,7 +125,7 @@ struct ModelState {
   Original<M>& original = replicas.original();
   mutable Gate gate;
   mutable Atomic<std::uint32_t> calls{0};
-  mutable PendingCalls pending{&original, replicas.size()};  // last, so that it goes first
+  mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
 };
 
 /// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer

@@ -27,7 +27,7 @@ struct Options {
   bool rethrow_single = false;
   /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. After that ctx.stop_requested() is true; the
   /// call waits for all shards nevertheless, and throws a Timeout if one was late.
-  std::optional<Duration> deadline = {};
+  Duration deadline = Duration::forever();
   /// Called for each shard that is late, once, by the thread that waits for the call: at the deadline, or when that
   /// thread is done with a shard of its own. So from several threads if these call the model. What it throws is dropped.
   AnyFunction<void(const LateShard&)> late = {};

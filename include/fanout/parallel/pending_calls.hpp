@@ -3,15 +3,15 @@
 
 #include <cstddef>
 
-#include <fanout/parallel/async_calls.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_order.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0 {
 
-/// A model's side of its asynchronous calls: nothing until there is one. Waits for all when it is destroyed, which is
+/// A model's side of its asynchronous calls, an AsyncCalls: nothing until there is one. Waits for all when it is destroyed, which is
 /// before anything goes that they use.
+template <class Calls>
 class PendingCalls {
  public:
   /// Of a model with that original and so many replicas.
@@ -19,17 +19,17 @@ class PendingCalls {
   PendingCalls(const PendingCalls&) = delete;
   PendingCalls& operator=(const PendingCalls&) = delete;
   ~PendingCalls() {
-    if (AsyncCalls* calls = list()) {
+    if (Calls* calls = list()) {
       calls->finish();
       calls->drop();
     }
   }
 
   /// The list of calls. Throws std::bad_alloc when it is asked for first.
-  AsyncCalls& calls() {
-    AsyncCalls* known = list();
+  Calls& calls() {
+    Calls* known = list();
     if (known != nullptr) return *known;
-    auto* made = new AsyncCalls(replicas_);
+    auto* made = new Calls(replicas_);
     if (list_.compare_exchange_strong(known, made, MemoryOrder::acq_rel)) return *made;
     made->drop();
     return *known;
@@ -45,22 +45,22 @@ class PendingCalls {
   /// Lets the calls that this thread made go before one that is not asynchronous.
   void wait_for_earlier(CallOrder order) {
     if (order == CallOrder::any) return;
-    AsyncCalls* const calls = list();
+    Calls* const calls = list();
     if (calls == nullptr || !calls->has_ordered()) return;
     if (find_original(current_link(), original_) == nullptr) calls->wait_for_ordered();
   }
 
   /// Runs on this thread what no device has started.
   void help() noexcept {
-    if (AsyncCalls* calls = list()) calls->help();
+    if (Calls* calls = list()) calls->help();
   }
 
  private:
-  AsyncCalls* list() const noexcept { return list_.load(MemoryOrder::acquire); }
+  Calls* list() const noexcept { return list_.load(MemoryOrder::acquire); }
 
   const void* original_;
   std::size_t replicas_;
-  Atomic<AsyncCalls*> list_{nullptr};
+  Atomic<Calls*> list_{nullptr};
 };
 
 }  // namespace fanout::inline v0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,7 +36,8 @@ struct ShardTask : Task {
 /// The shards of one call as tasks, which know in which epoch they were made.
 class ShardTasks {
  public:
-  explicit ShardTasks(std::size_t size) : tasks_(size) {}
+  template <std::integral Size>
+  explicit ShardTasks(Size size) : tasks_(static_cast<std::size_t>(size)) {}
 
   /// Makes the task of the i-th shard: on its device, `body(i)` will be called, which lives until the task is done and
   /// does not throw.

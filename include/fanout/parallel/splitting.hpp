@@ -61,7 +61,8 @@ template <class T, std::size_t R>
 inline constexpr bool is_strided_view<StridedView<T, R>> = true;
 
 /// Arrays without axes that are known, and those that are written in place.
-[[noreturn]] inline void refuse_axis(int axis, const LeafPath& path) {
+template <std::same_as<LeafPath> Path>
+[[noreturn]] void refuse_axis(int axis, const Path& path) {
   throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
                                .where = to_string(path),
                                .expected = "axis 0",
@@ -97,7 +98,8 @@ std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
   }
 }
 
-inline void check_piece_space(const MemorySpace& found, const ShardPlace& place, const LeafPath& path) {
+template <std::same_as<LeafPath> Path>
+void check_piece_space(const MemorySpace& found, const ShardPlace& place, const Path& path) {
   if (found == place.memory.space) return;
   throw DeviceMismatch(explain({.what = "an argument lies in the wrong memory",
                                 .where = to_string(path),
@@ -108,8 +110,8 @@ inline void check_piece_space(const MemorySpace& found, const ShardPlace& place,
 
 /// Such a part of an array as a View: in place if it is one run of memory, else
 /// packed in the shard's scratch.
-template <class T, std::size_t R>
-View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const LeafPath& path) {
+template <class T, std::size_t R, std::same_as<LeafPath> Path>
+View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const Path& path) {
   if (part.is_contiguous()) return {part.data(), part.extents(), part.space()};
   if (place.scratch == nullptr) {
     throw InvalidArgument(explain({.what = "an array that is split on an axis of its own needs memory for its pieces",

@@ -23,53 +23,65 @@ namespace fanout::inline v0 {
 /// that were in time.
 class FANOUT_EXPORT Timeout : public Error {
  public:
-  /// `late` is not empty and in row order; `shards` is how many there were in all.
-  Timeout(SmallVector<LateShard> late, std::size_t shards, Duration deadline)
-      : Error(text(late, shards, deadline)), late_(std::move(late)) {}
-  Timeout(const Timeout& other) : Error(other), late_(other.late_), results_(other.results_) {
-    if (results_ != nullptr) results_->holders.fetch_add(1, MemoryOrder::relaxed);
+  // Templates where that spares those who include this and have no deadline what the lists and texts cost to compile.
+
+  /// `late`, a SmallVector<LateShard>, is not empty and in row order; `shards` is how many there were in all.
+  template <class Late>
+  Timeout(Late late, std::size_t shards, Duration deadline)
+      : Error(text(late, shards, deadline)), kept_(new KeptBy<Late>(std::move(late))) {}
+  Timeout(const Timeout& other) noexcept : Error(other), kept_(other.kept_) {
+    kept_->holders.fetch_add(1, MemoryOrder::relaxed);
   }
   Timeout& operator=(Timeout other) noexcept {
     Error::operator=(other);
-    std::swap(late_, other.late_);
-    std::swap(results_, other.results_);
+    std::swap(kept_, other.kept_);
     return *this;
   }
   ~Timeout() override {
-    if (results_ != nullptr && results_->holders.fetch_sub(1, MemoryOrder::acq_rel) == 1) results_->destroy(results_);
+    if (kept_->holders.fetch_sub(1, MemoryOrder::acq_rel) == 1) kept_->destroy(kept_);
   }
 
   /// The shards that were late, lowest rows first.
-  const SmallVector<LateShard>& late() const noexcept { return late_; }
+  const SmallVector<LateShard>& late() const noexcept { return kept_->late; }
 
   /// What the call would have returned if it had been made with the rows of the other shards only; null if none was in
   /// time, if their results do not fit together, or if the call returns another type than R. Lives as long as this
   /// error.
   template <class R>
   const R* results() const noexcept {
-    if (results_ == nullptr || !holds<R>(*results_)) return nullptr;
-    return &static_cast<const Held<R>*>(results_)->value;
+    return kept_->results == nullptr || !holds<R>(*kept_) ? nullptr : static_cast<const R*>(kept_->results);
   }
 
-  /// Keeps them, as what `make()` returns.
+  /// Keeps them, as what `make()` returns. Once, before this is copied.
   template <class Make>
   void keep_results(const Make& make) {
-    results_ = new Held<std::remove_cvref_t<decltype(make())>>(make);
+    using R = std::remove_cvref_t<decltype(make())>;
+    kept_->results = new R(make());
+    kept_->type = type_of<R>();
+    kept_->destroy_results = [](void* results) noexcept { delete static_cast<R*>(results); };
   }
 
  private:
-  struct Results {
+  /// What all copies share.
+  struct Kept {
     Atomic<std::size_t> holders{1};
+    const SmallVector<LateShard>& late;
+    void (*destroy)(Kept*) noexcept;
+    void* results = nullptr;
     const void* type = nullptr;
-    void (*destroy)(Results*) noexcept = nullptr;
+    void (*destroy_results)(void*) noexcept = nullptr;
   };
-  template <class R>
-  struct Held : Results {
-    template <class Make>
-    explicit Held(const Make& make)
-        : Results{.type = type_of<R>(), .destroy = [](Results* self) noexcept { delete static_cast<Held*>(self); }},
-          value(make()) {}
-    R value;
+  template <class Late>
+  struct KeptBy : Kept {
+    explicit KeptBy(Late&& from)
+        : Kept{.late = list, .destroy = [](Kept* self) noexcept { delete static_cast<KeptBy*>(self); }},
+          list(std::move(from)) {}
+    KeptBy(const KeptBy&) = delete;
+    KeptBy& operator=(const KeptBy&) = delete;
+    ~KeptBy() {
+      if (this->results != nullptr) this->destroy_results(this->results);
+    }
+    Late list;
   };
 
   template <class R>
@@ -83,27 +95,27 @@ class FANOUT_EXPORT Timeout : public Error {
 #endif
   }
   template <class R>
-  static bool holds(const Results& results) noexcept {
+  static bool holds(const Kept& kept) noexcept {
 #if defined(__GXX_RTTI)
-    return *static_cast<const std::type_info*>(results.type) == typeid(R);  // also one of another shared library
+    return *static_cast<const std::type_info*>(kept.type) == typeid(R);  // also one of another shared library
 #else
-    return results.type == type_of<R>();
+    return kept.type == type_of<R>();
 #endif
   }
 
-  static std::string text(const SmallVector<LateShard>& late, std::size_t shards, Duration deadline) {
+  template <class Late>
+  static std::string text(const Late& late, std::size_t shards, Duration deadline) {
     std::string text = std::to_string(late.size()) + " of " + std::to_string(shards) +
                        (shards == 1 ? " shard" : " shards") + " took longer than the deadline of " +
                        std::to_string(deadline.nanoseconds() / 1000) + " us";
-    for (const LateShard& shard : late) {
+    for (const auto& shard : late) {
       text += "\n  shard " + std::to_string(shard.shard) + " on device " + to_string(shard.device) + ", rows " +
               to_string(shard.rows);
     }
     return text;
   }
 
-  SmallVector<LateShard> late_;
-  Results* results_ = nullptr;
+  Kept* kept_;
 };
 
 }  // namespace fanout::inline v0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -57,7 +58,8 @@ void visit_fields_of(X& to, X& result, const LeafPath& path, const F& f, std::in
    ...);
 }
 
-[[noreturn]] inline void refuse_destination(const LeafPath& path, std::string expected, std::string found) {
+template <std::same_as<LeafPath> Path>
+[[noreturn]] void refuse_destination(const Path& path, std::string expected, std::string found) {
   throw StructureMismatch(explain({.what = "a destination has another structure than the result",
                                    .where = to_string(path),
                                    .expected = std::move(expected),
