@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# bash wrong_trees.sh CMAKE: the tests `arrows`, `names` and `conformance` pass on a small right tree, and fail on the same
+# bash wrong_trees.sh CMAKE: the tests `arrows`, `names`, `refusals` and `conformance` pass on a small right tree, and fail on the same
 # tree with one thing wrong, with the words for it.
 set -euo pipefail
 cmake=$1
@@ -54,7 +54,8 @@ right_tree() {
   header tree/leaf.hpp '#include <fanout/base/error.hpp>' '#define FANOUT_LEAF 1' \
     'template <class X, std::size_t N = (2 > 1)>' 'struct leaf_traits;' 'template <class X>' \
     'concept Leaf = requires(X x) { x.rows(); };' 'template <> struct leaf_traits<int> {};' \
-    'namespace detail { struct Hidden {}; }  // struct Commented {};'
+    'namespace detail { struct Hidden {}; }  // struct Commented {};' \
+    'static_assert(true, "fanout: a leaf "' '"has rows");'
   header plan/plan.hpp '#include <fanout/base/error.hpp>' 'class Plan final : Error { void member(); struct Inner {}; };' \
     'template <class T = std::vector<int>> requires std::integral<T> constexpr int check_plan(T t) noexcept(true) {}' \
     'inline std::string to_string(const Plan& plan, int base = 10) { return {}; }' \
@@ -75,10 +76,13 @@ right_tree() {
   echo '// expect: two' > must_not_compile/rule_084_two.cpp
   printf '%s\n' '#!/bin/sh' 'case $* in *FANOUT_CONTROL*) exit 0 ;; esac' 'echo "error: two"; exit 1' > compiler
   chmod +x program compiler
+  mkdir -p tests/must_not_compile
+  echo '// expect: fanout: a leaf has' > tests/must_not_compile/leaf.cpp
 }
 
 arrows() { "$cmake" -D "root=$PWD" -P "$here/arrows.cmake" 2>&1; }
 names() { bash "$here/names.sh" "$PWD" 2>&1; }
+refusals() { bash "$here/refusals.sh" "$PWD" 2>&1; }
 conformance() {
   bash "$here/conformance/check.sh" docs/conformance.md ./program must_not_compile "$cmake" "$PWD/compiler" 2>&1
 }
@@ -102,6 +106,7 @@ refuses() {
 right_tree
 arrows > /dev/null || { echo "arrows fails on the right tree" >&2; arrows >&2 || true; exit 1; }
 names > /dev/null || { echo "names fails on the right tree" >&2; names >&2 || true; exit 1; }
+refusals > /dev/null || { echo "refusals fails on the right tree" >&2; refusals >&2 || true; exit 1; }
 conformance > /dev/null || { echo "conformance fails on the right tree" >&2; conformance >&2 || true; exit 1; }
 
 header base/error.hpp '#include <fanout/memory/view.hpp>' 'class Error {};'
@@ -219,6 +224,12 @@ refuses conformance 'a file that no row names: must_not_compile/rule_085_three'
 
 printf '%s\n' '#!/bin/sh' > compiler
 refuses conformance 'it is not refused as it says: must_not_compile/rule_084_two'
+
+header base/error.hpp 'static_assert(N > 1, "fanout: not one, "' '"and not none");'
+refuses refusals 'error.hpp refuses with a sentence that no test expects: "fanout: not one, and not none"'
+
+rm tests/must_not_compile/leaf.cpp
+refuses refusals 'refuses with a sentence that no test expects: "fanout: a leaf has rows"'
 
 ((failures == 0)) || exit 1
 echo "$cases wrong trees refused"

@@ -16,7 +16,7 @@ class DeviceKind {
   template <std::size_t N>
   consteval DeviceKind(const char (&name)[N]) {  // NOLINT(google-explicit-constructor): DeviceId{"host", 0}
     static_assert(N >= 2 && N <= 9, "fanout: the name of a device kind has one to eight characters");
-    for (std::size_t i = 0; i + 1 < N; ++i) {
+    for (std::size_t i = 0; i + 1 < N && i < 8; ++i) {  // no second error where there are more
       letters_ |= std::uint64_t{static_cast<unsigned char>(name[i])} << (8 * i);
     }
   }
