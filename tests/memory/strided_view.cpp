@@ -77,6 +77,10 @@ TEST_CASE("slices of slices, of axes of one, and of nothing") {
   CHECK(in_order(whole.slice(2, {6, 6})).empty());
   CHECK(in_order(whole.slice(0, {0, 0})).empty());
   CHECK(StridedView<const int, 2>().empty());
+  const Tensor<int, 3> nothing(4, 0, 6);
+  const auto part = StridedView<const int, 3>(nothing.view()).slice(2, {1, 3});
+  CHECK(part.data() == nullptr);  // and no memory is pointed into that is not there
+  CHECK(part.extents() == Extents<3>{4, 0, 2});
 }
 
 TEST_CASE("any strides will do: a matrix by columns") {

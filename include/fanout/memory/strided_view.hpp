@@ -86,8 +86,8 @@ class StridedView {
   FANOUT_HOST_DEVICE constexpr StridedView slice(std::size_t axis, RowRange range) const noexcept {
     assert(axis < R && range.begin <= range.end && range.end <= extents_[axis]);
     StridedView result = *this;
-    if (range.size() != 0) result.data_ += range.begin * strides_[axis];
     result.extents_[axis] = range.size();
+    if (!result.empty()) result.data_ += range.begin * strides_[axis];  // else there may be no memory at all
     return result;
   }
 
