@@ -26,6 +26,7 @@ class AnyFunction<R(A...)> {
   AnyFunction(const AnyFunction& other)
       : operations_(other.operations_), function_(other ? operations_->copy(other.function_) : nullptr) {}
   AnyFunction& operator=(const AnyFunction& other) {  // by value, the copy would be made where nothing may throw
+    if (this == &other) return *this;
     AnyFunction copy(other);
     std::swap(operations_, copy.operations_);
     std::swap(function_, copy.function_);

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -75,7 +74,7 @@ constexpr Extents<R> checked_extents(std::size_t element_size, const Extents<R>&
   // Axes of zero elements do not excuse the others: the product is taken as if they held one.
   std::size_t bytes = element_size;
   for (const std::size_t extent : extents.values) {
-    if (extent > 1 && bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / extent) {
+    if (extent > 1 && bytes > static_cast<std::size_t>(PTRDIFF_MAX) / extent) {
       detail::refuse_uncountable(to_string(extents));
     }
     if (extent > 1) bytes *= extent;

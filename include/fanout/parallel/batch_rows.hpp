@@ -3,11 +3,11 @@
 
 #include <concepts>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/maybe.hpp>
 #include <fanout/parallel/splitting.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -19,7 +19,7 @@ namespace detail {
 /// Takes the rows of the first array, and notes whether all others have as many; and the plan by which an argument is
 /// split already.
 struct CountRows {
-  std::optional<std::size_t> rows = {};
+  Maybe<std::size_t> rows = {};
   const Plan* plan = nullptr;
   bool agree = true;
 
@@ -36,7 +36,7 @@ struct CountRows {
 
 /// Finds the first array that does not fit to the one before all others, and throws with the places of both.
 struct RefuseRows {
-  std::optional<std::size_t> rows = {};
+  Maybe<std::size_t> rows = {};
   std::string first = {};
   const Plan* plan = nullptr;
   std::string first_sharded = {};
@@ -94,7 +94,7 @@ CountRows count_rows(int axis, const Args&... args) {
 /// The rows of one call: what the arrays among the arguments agree on; none if there is no array to split. Throws
 /// ShapeMismatch, naming two that do not agree.
 template <class... Args>
-std::optional<std::size_t> batch_rows(const Args&... args) {
+Maybe<std::size_t> batch_rows(const Args&... args) {
   return detail::count_rows(0, args...).rows;
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
+#include <fanout/base/maybe.hpp>
 #include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/any_split.hpp>
 
@@ -15,7 +15,7 @@ namespace fanout::inline v0 {
 /// How a ParallelModel works; every option has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
 struct Options {
   /// In whose memory results are gathered; the main device's if not set. Any host device stands for the host's memory.
-  std::optional<DeviceId> output = {};
+  Maybe<DeviceId> output = {};
   /// The axis of arrays, in and out, whose indices are the rows; the last one is -1. For one array alone there are
   /// split<Axis>(x) and concat<Axis>(x).
   int axis = 0;

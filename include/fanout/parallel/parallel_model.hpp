@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/maybe.hpp>
 #include <fanout/device/all_visible.hpp>
 #include <fanout/device/device_source.hpp>
 #include <fanout/device/host_device.hpp>
@@ -226,7 +226,7 @@ class ParallelModel {
                   "fanout: an asynchronous call keeps its arguments until its result is there, and a tuple of rvalue "
                   "references shows temporaries, which are gone by then; pass a tuple of values, std::tuple{...}");
     using Inputs = detail::shard_inputs_t<Args...>;
-    std::optional<Call> entered;
+    Maybe<Call> entered;
     std::exception_ptr failure;
     Plan plan;
     CallSettings settings;

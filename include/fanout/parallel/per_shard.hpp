@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <fanout/base/maybe.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/parallel/first.hpp>
 #include <fanout/parallel/gathering.hpp>
@@ -63,7 +63,7 @@ class PerShard {
     return many;
   }
 
-  std::optional<T> one_;
+  Maybe<T> one_;
   Many many_;
 };
 

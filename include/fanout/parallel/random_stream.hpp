@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include <fanout/base/annotate.hpp>
 
@@ -50,7 +49,7 @@ class RandomStream {
       : seed_(seed), row_(row), call_(call) {}
 
   static constexpr result_type min() noexcept { return 0; }
-  static constexpr result_type max() noexcept { return std::numeric_limits<result_type>::max(); }
+  static constexpr result_type max() noexcept { return static_cast<result_type>(-1); }
 
   FANOUT_HOST_DEVICE constexpr result_type operator()() noexcept {
     if (used_ == 4) {

@@ -4,11 +4,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/maybe.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/parallel/aliasing.hpp>
 #include <fanout/parallel/call_chain.hpp>
@@ -173,7 +173,7 @@ class Replica {
   D device_;
   mutable Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
   mutable Right busy_;                        // guards what follows
-  mutable std::optional<model_type> copy_;
+  mutable Maybe<model_type> copy_;
   mutable std::uint64_t version_ = 0;
 };
 

@@ -59,11 +59,11 @@ void visit_fields_of(X& to, X& result, const LeafPath& path, const F& f, std::in
 }
 
 template <std::same_as<LeafPath> Path>
-[[noreturn]] void refuse_destination(const Path& path, std::string expected, std::string found) {
+[[noreturn]] void refuse_destination(const Path& path, const std::string& expected, const std::string& found) {
   throw StructureMismatch(explain({.what = "a destination has another structure than the result",
                                    .where = to_string(path),
-                                   .expected = std::move(expected),
-                                   .found = std::move(found)}));
+                                   .expected = expected,
+                                   .found = found}));
 }
 
 template <class D, class G>

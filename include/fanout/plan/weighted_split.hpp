@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -199,7 +198,7 @@ class WeightedSplit {
 
   /// By long multiplication, digit by digit, where the product itself may not fit into any type.
   constexpr Quota quota_of(std::size_t rows, std::uint64_t share) const {
-    if (rows <= std::numeric_limits<std::uint64_t>::max() / total_) {
+    if (rows <= UINT64_MAX / total_) {
       return {static_cast<std::size_t>(rows * share / total_), rows * share % total_};
     }
     Quota quota;
