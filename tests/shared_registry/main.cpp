@@ -17,6 +17,7 @@
 #ifndef FANOUT_TEST_STRANGER
 #include <fanout/device/host_device.hpp>
 #include <fanout/device/registry.hpp>
+#include <fanout/parallel/call_chain.hpp>
 #endif
 
 namespace {
@@ -85,6 +86,8 @@ int main(int argc, char** argv) {
 #ifndef FANOUT_TEST_STRANGER
   check(left.registry() == &fanout::registry(), "the program has the libraries' registry");
   check(left.worker() == &fanout::host_devices(2)[0].worker(), "host:0 has the libraries' worker in the program");
+  // Code of clang shares the chain of calls only through a program that has it too, as one that calls models has.
+  check(fanout::current_link() == nullptr, "the program is outside of all calls");
 #endif
 
   check(left.call([] { return 1; }) == 2, "a library's model runs");
