@@ -32,45 +32,7 @@ static_assert((check_plan(ChunkSplit{}(39, 20), 39, 20), true));
 
 }  // namespace
 
-TEST_CASE("a chunk split makes the shards that PyTorch makes") {
-  struct Row {
-    std::size_t devices, rows;
-    Sizes expected;
-  };
-  // As observed with torch.chunk and DataParallel.
-  const std::vector<Row> table = {
-      {2, 1, {1}},
-      {2, 3, {2, 1}},
-      {2, 5, {3, 2}},
-      {2, 30, {15, 15}},
-      {2, 10, {5, 5}},
-      {3, 4, {2, 2}},
-      {3, 5, {2, 2, 1}},
-      {3, 7, {3, 3, 1}},
-      {3, 10, {4, 4, 2}},
-      {3, 100, {34, 34, 32}},
-      {4, 5, {2, 2, 1}},
-      {4, 6, {2, 2, 2}},
-      {4, 7, {2, 2, 2, 1}},
-      {4, 9, {3, 3, 3}},
-      {4, 10, {3, 3, 3, 1}},
-      {4, 17, {5, 5, 5, 2}},
-      {4, 30, {8, 8, 8, 6}},
-      {5, 6, {2, 2, 2}},
-      {5, 11, {3, 3, 3, 2}},
-      {5, 12, {3, 3, 3, 3}},
-      {8, 0, {0, 0, 0, 0, 0, 0, 0, 0}},
-      {8, 9, {2, 2, 2, 2, 1}},
-      {8, 17, {3, 3, 3, 3, 3, 2}},
-      {8, 100, {13, 13, 13, 13, 13, 13, 13, 9}},
-  };
-  for (const Row& row : table) {
-    CAPTURE(row.devices);
-    CAPTURE(row.rows);
-    CHECK(sizes(row.rows, row.devices) == row.expected);
-  }
-}
-
+// What PyTorch was seen to make is a table in tests/conformance/chunking.cpp.
 TEST_CASE("a chunk split cuts shards of one size off the rows until none are left") {
   for (std::size_t devices = 1; devices <= 20; ++devices) {
     for (std::size_t rows = 0; rows < 128; ++rows) {
