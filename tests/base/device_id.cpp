@@ -26,6 +26,7 @@ static_assert(DeviceKind("ab") != DeviceKind("ba"), "the order of the letters co
 static_assert(DeviceId{"host", 1} != DeviceId{"cuda", 1});
 static_assert(DeviceId{"cuda", 0} < DeviceId{"cuda", 1});
 static_assert(DeviceId{"cuda", 1} >= DeviceId{"cuda", 1});
+static_assert(DeviceId{"cuda", 1} != DeviceId{"cuda", 1, 1}, "two devices on one card are two devices");
 static_assert((DeviceId{"cuda", 5} < DeviceId{"host", 0}) == (DeviceKind("cuda") < DeviceKind("host")),
               "the kind goes before the index");
 
@@ -43,6 +44,7 @@ TEST_CASE("a device id prints as its kind and its index") {
   CHECK(to_string(DeviceId{"host", 0}) == "host:0");
   CHECK(to_string(DeviceId{"cuda", 12}) == "cuda:12");
   CHECK(to_string(DeviceId{"cuda", -1}) == "cuda:-1");
+  CHECK(to_string(DeviceId{"cuda", 1, 2}) == "cuda:1#2");
 }
 
 TEST_CASE("a device kind keeps its one to eight letters") {

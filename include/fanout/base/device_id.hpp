@@ -39,17 +39,21 @@ inline std::string to_string(DeviceKind kind) {
   return text;
 }
 
-/// Which device: its kind and its index among the devices of that kind.
+/// Which device: its kind, its index among the devices of that kind, and which of those that share one piece of hardware.
 struct DeviceId {
   DeviceKind kind;
   int index = 0;
+  int instance = 0;
 
   friend constexpr bool operator==(const DeviceId&, const DeviceId&) = default;  // nvcc makes none from <=>
   friend constexpr auto operator<=>(const DeviceId&, const DeviceId&) = default;
 };
 
-/// `host:0`, `cuda:1`.
-inline std::string to_string(const DeviceId& id) { return to_string(id.kind) + ":" + std::to_string(id.index); }
+/// `host:0`, `cuda:1`; `cuda:1#2` for a further device on the same card.
+inline std::string to_string(const DeviceId& id) {
+  const std::string name = to_string(id.kind) + ":" + std::to_string(id.index);
+  return id.instance == 0 ? name : name + "#" + std::to_string(id.instance);
+}
 
 template <class Char, class Traits>
 std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, const DeviceId& id) {

@@ -12,19 +12,29 @@
 namespace fanout::inline v0 {
 
 /// What can be done with the memory of one kind of device, as a table of functions, so that a Tensor of one type may
-/// live in any memory. All of them have happened when they return.
+/// live in any memory. They happen in order with the work of the device that owns the memory; in host memory, and
+/// where `wait` is null, they have happened when they return.
 ///
 /// 1. `allocate` returns `bytes` bytes (at least one), aligned to `memory_alignment`, or throws OutOfMemory.
 /// 2. `release` gives back what `allocate` of the same table returned, from any thread; it never throws. `owner` is
 ///    what the storage was made with, null for what was allocated.
 /// 3. `copy` and `clear` stay within one memory space.
 /// 4. `fresh` is the table for new memory of the same space: the table itself unless it stands for adopted memory.
+/// 5. `transfer` copies between two spaces: one is of this kind, the other of this kind or the host's memory. What goes
+///    to the host has got there when it returns, and what comes from there has been read. Null if it cannot.
+/// 6. `wait` returns when all that has been done in the space has happened, and throws what failed of it.
+/// 7. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there are
+///    none; then parts are copied.
 struct MemoryOperations {
   void* (*allocate)(const MemorySpace& space, std::size_t bytes);
   void (*release)(const MemorySpace& space, void* data, std::size_t bytes, void* owner) noexcept;
   void (*copy)(const MemorySpace& space, void* to, const void* from, std::size_t bytes);
   void (*clear)(const MemorySpace& space, void* data, std::size_t bytes);
   const MemoryOperations* fresh;
+  void (*transfer)(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+                   std::size_t bytes) = nullptr;
+  void (*wait)(const MemorySpace& space) = nullptr;
+  const MemoryOperations* windows = nullptr;
 };
 
 /// Bytes to which every array's first element is aligned: a cache line, and the widest vector registers.

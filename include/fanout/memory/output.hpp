@@ -11,19 +11,6 @@
 
 namespace fanout::inline v0 {
 
-namespace detail {
-
-inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) noexcept {
-  static_cast<OutputBuffer*>(owner)->drop();
-}
-
-/// Tables of this form mark a tensor as a window of an output buffer; `fresh` makes copies of it ordinary tensors.
-inline constexpr MemoryOperations host_window_operations{host_memory_operations.allocate, &release_window,
-                                                         host_memory_operations.copy, host_memory_operations.clear,
-                                                         &host_memory_operations};
-
-}  // namespace detail
-
 /// What output() returns: this shard's rows of an array that all shards fill together. Cheap to copy; borrows memory
 /// that the call owns, so it must not outlive `forward` except by being returned. Returned at the same place by every
 /// shard, the gathered array is that memory, and nothing is copied.
@@ -42,11 +29,11 @@ class Output : public View<T, R> {
   /// The same memory as a tensor, so that it can stand where a tensor is needed, as in a struct or a map. It shares the
   /// elements with this output until it is gathered; a tensor that is kept longer stays valid.
   operator Tensor<T, R>() const {  // NOLINT(google-explicit-constructor): stands in for a tensor
-    if (!(this->space() == host_memory)) return Tensor<T, R>(View<const T, R>(*this), *buffer_->memory().operations);
+    const MemoryOperations* const windows = detail::windows_in(buffer_->memory());
+    if (windows == nullptr) return Tensor<T, R>(View<const T, R>(*this), *buffer_->memory().operations);
     buffer_->keep();
-    return Tensor<T, R>(
-        Storage({host_memory, &detail::host_window_operations}, this->data(), this->size() * sizeof(T), buffer_),
-        this->extents());
+    return Tensor<T, R>(Storage({this->space(), windows}, this->data(), this->size() * sizeof(T), buffer_),
+                        this->extents());
   }
 
  private:

@@ -83,6 +83,27 @@ class OutputBuffer {
   OutputBuffer* before_;
 };
 
+namespace detail {
+
+inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) noexcept {
+  static_cast<OutputBuffer*>(owner)->drop();
+}
+
+/// The table for parts of an OutputBuffer in a memory that `base` is for: each lets go of the buffer, which is its owner,
+/// when it is released. Copies of it are ordinary storage.
+constexpr MemoryOperations window_operations(const MemoryOperations& base) noexcept {
+  return {base.allocate, &release_window, base.copy, base.clear, &base, base.transfer, base.wait, nullptr};
+}
+
+inline constexpr MemoryOperations host_window_operations = window_operations(host_memory_operations);
+
+/// The table for parts of a buffer in this memory, or null.
+inline const MemoryOperations* windows_in(const Memory& memory) noexcept {
+  return memory.space == host_memory ? &host_window_operations : memory.operations->fresh->windows;
+}
+
+}  // namespace detail
+
 /// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that
 /// ask in the same order fill the same buffers.
 class OutputBuffers {

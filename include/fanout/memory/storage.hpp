@@ -3,11 +3,30 @@
 
 #include <cstddef>
 
+#include <fanout/base/annotate.hpp>
 #include <fanout/memory/memory_operations.hpp>
 
 namespace fanout::inline v0 {
 
-/// Owns a run of bytes in one memory. Copying copies the bytes, within their memory; moving leaves nothing behind.
+class Storage;
+
+namespace detail {
+
+/// Where copies go that are made on a thread; see CopyInto.
+struct CopyPlace {
+  void (*copy)(CopyPlace& self, Storage& to, const Storage& from);
+};
+
+/// This thread's; null where copies stay in the memory of what is copied.
+FANOUT_EXPORT inline CopyPlace*& copy_place() noexcept {
+  static thread_local CopyPlace* place = nullptr;
+  return place;
+}
+
+}  // namespace detail
+
+/// Owns a run of bytes in one memory. Copying copies the bytes, within their memory but under a CopyInto; moving leaves
+/// nothing behind.
 class Storage {
  public:
   Storage() noexcept = default;
@@ -22,7 +41,7 @@ class Storage {
   Storage(const Memory& memory, void* data, std::size_t bytes, void* owner) noexcept
       : memory_(memory), data_(data), bytes_(bytes), owner_(owner) {}
 
-  Storage(const Storage& other) : Storage(other.memory_, other.bytes_) { copy_bytes(other); }
+  Storage(const Storage& other) { *this = other; }
   Storage(Storage&& other) noexcept
       : memory_(other.memory_), data_(other.data_), bytes_(other.bytes_), owner_(other.owner_) {
     other.let_go();
@@ -31,10 +50,12 @@ class Storage {
   /// Keeps its own memory where the sizes are the same, as they are when a replica is refreshed.
   Storage& operator=(const Storage& other) {
     if (this == &other) return *this;
-    if (bytes_ == other.bytes_ && memory_.space == other.memory_.space) {
-      copy_bytes(other);
+    if (detail::CopyPlace* const place = detail::copy_place()) {
+      place->copy(*place, *this, other);
     } else {
-      *this = Storage(other);
+      if (bytes_ != other.bytes_ || !(memory_.space == other.memory_.space))
+        *this = Storage(other.memory_, other.bytes_);
+      if (bytes_ != 0) memory_.operations->copy(memory_.space, data_, other.data_, bytes_);
     }
     return *this;
   }
@@ -67,7 +88,6 @@ class Storage {
     bytes_ = 0;
     owner_ = nullptr;
   }
-  void copy_bytes(const Storage& other) { memory_.operations->copy(memory_.space, data_, other.data_, bytes_); }
 
   Memory memory_;
   void* data_ = nullptr;

@@ -33,7 +33,7 @@ OutputBuffer* buffer_of(const Output<T, R>& output) {
 }
 template <class T, std::size_t R>
 OutputBuffer* buffer_of(const Tensor<T, R>& tensor) {
-  return tensor.storage().memory().operations == &host_window_operations
+  return tensor.storage().memory().operations->release == &release_window
              ? static_cast<OutputBuffer*>(tensor.storage().owner())
              : nullptr;
 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/storage.hpp>
+#include <fanout/memory/transfer.hpp>
+
+namespace fanout::inline v0 {
+
+/// While this lives, copies of tensors that are made on this thread come to lie in one memory: so the copy constructor
+/// of any class makes a copy of it for a device, and its assignment makes that like the original again, whatever its
+/// fields are. Nothing of the copies is there before finish() has returned.
+///
+/// Small arrays are sent together, in flat buffers of up to 10 MiB as PyTorch's broadcast does, since a transfer costs
+/// more than they do; copies of them are parts of one buffer where the memory has windows.
+class CopyInto : private detail::CopyPlace {
+ public:
+  explicit CopyInto(const Memory& to) noexcept
+      : CopyPlace{&CopyInto::copy_to},
+        to_(to),
+        before_(std::exchange(detail::copy_place(), static_cast<CopyPlace*>(this))) {}
+  CopyInto(const CopyInto&) = delete;
+  CopyInto& operator=(const CopyInto&) = delete;
+  ~CopyInto() {
+    detail::copy_place() = before_;
+    if (buffer_ != nullptr) buffer_->drop();
+    if (run_buffer_ != nullptr) run_buffer_->drop();
+  }
+
+  /// Sends what has not been sent. Throws as transfer().
+  void finish() {
+    if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), std::exchange(run_bytes_, 0));
+  }
+
+ private:
+  static constexpr std::size_t small = std::size_t{1} << 18;
+  static constexpr std::size_t largest_buffer = 10485760;
+  /// Bytes to which parts of a buffer are aligned: what kernels like best.
+  static constexpr std::size_t alignment = 256;
+
+  static std::size_t aligned(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
+
+  static void copy_to(CopyPlace& self, Storage& to, const Storage& from) {
+    static_cast<CopyInto&>(self).copy_storage(to, from);
+  }
+
+  void copy_storage(Storage& to, const Storage& from) {
+    if (to.bytes() != from.bytes() || !(to.space() == to_.space)) to = make(from.bytes());
+    if (from.space() == host_memory && to.memory().operations->release == &detail::release_window) {
+      stage(to, from);
+    } else {
+      transfer(to_, to.data(), from.space(), from.data(), from.bytes());
+    }
+  }
+
+  Storage make(std::size_t bytes) {
+    const MemoryOperations* const windows = detail::windows_in(to_);
+    if (bytes == 0 || bytes >= small || windows == nullptr || to_.space == host_memory) return {to_, bytes};
+    if (buffer_ == nullptr || used_ + bytes > buffer_->rows()) {
+      const std::size_t wanted = buffer_ == nullptr ? small : 2 * buffer_->rows();
+      auto* const larger = new OutputBuffer(to_, wanted < largest_buffer ? wanted : largest_buffer, 1);
+      if (buffer_ != nullptr) buffer_->drop();
+      buffer_ = larger;
+      used_ = 0;
+    }
+    buffer_->keep();
+    Storage part({to_.space, windows}, buffer_->row(used_), bytes, buffer_);
+    used_ += aligned(bytes);
+    return part;
+  }
+
+  /// Goes with what was staged before if it comes to lie right behind that in the same buffer.
+  void stage(const Storage& part, const Storage& from) {
+    auto* const to = static_cast<std::byte*>(part.data());
+    auto* const buffer = static_cast<OutputBuffer*>(part.owner());
+    const bool follows = run_bytes_ != 0 && buffer == run_buffer_ && to == run_ + aligned(run_bytes_) &&
+                         aligned(run_bytes_) + from.bytes() <= largest_buffer;
+    if (!follows) {
+      finish();
+      buffer->keep();  // also if the copy is gone before it is sent
+      if (run_buffer_ != nullptr) run_buffer_->drop();
+      run_buffer_ = buffer;
+      run_ = to;
+    }
+    const std::size_t begin = aligned(run_bytes_);
+    const std::size_t end = begin + from.bytes();
+    if (end > staged_.bytes()) {
+      Storage larger(Memory{}, 2 * end);
+      if (run_bytes_ != 0) std::memcpy(larger.data(), staged_.data(), run_bytes_);
+      staged_ = std::move(larger);
+    }
+    auto* const staged = static_cast<std::byte*>(staged_.data());
+    if (begin != run_bytes_) std::memset(staged + run_bytes_, 0, begin - run_bytes_);
+    std::memcpy(staged + begin, from.data(), from.bytes());
+    run_bytes_ = end;
+  }
+
+  Memory to_;
+  CopyPlace* before_;
+  OutputBuffer* buffer_ = nullptr;      // whose rest is for the next small arrays
+  std::size_t used_ = 0;                // of it
+  OutputBuffer* run_buffer_ = nullptr;  // to which the staged bytes go
+  std::byte* run_ = nullptr;            // where in it
+  std::size_t run_bytes_ = 0;
+  Storage staged_;
+};
+
+}  // namespace fanout::inline v0

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <fanout/base/error.hpp>
+#include <fanout/memory/copy_into.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/memory/view.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// What only borrows an array: a View, or what stands in for one.
+template <class X>
+concept BorrowsArray = requires {
+  X::rank;
+  requires std::is_convertible_v < const X*, const View<typename X::element_type, X::rank>
+  * > ;
+};
+
+}  // namespace detail
+
+/// A copy of any value whose arrays lie in this memory, wherever they lie now: `to(weights, Memory{})` for the host's. Of a
+/// View or an Output a Tensor; views inside of the value go on showing what they show. Waits until the copy is there.
+/// Throws DeviceMismatch where no way between the memories is known, and OutOfMemory.
+template <class X>
+auto to(const X& value, const Memory& memory) {
+  if constexpr (detail::BorrowsArray<X>) {
+    auto copy = Tensor<typename X::value_type, X::rank>::uninitialized(value.extents(), memory);
+    transfer(memory, copy.data(), value.space(), value.data(), copy.storage().bytes());
+    wait_for(memory);
+    return copy;
+  } else {
+    CopyInto into(memory);
+    X copy(value);
+    into.finish();
+    wait_for(memory);
+    return copy;
+  }
+}
+
+/// The same for a device's memory: `to(weights, device)`.
+template <class X, class D>
+  requires requires(const D& device) { Memory(device.memory()); }
+auto to(const X& value, const D& device) { return fanout::to(value, Memory(device.memory())); }
+
+/// The same for the host's memory.
+template <class X>
+auto to_host(const X& value) {
+  return fanout::to(value, Memory{});
+}
+
+/// Copies all elements from one array to another of the same extents, in whatever memories they lie, and waits until they
+/// are there: `copy<float, 2>(result, view)`. Throws ShapeMismatch, and DeviceMismatch where no way is known.
+template <class T, std::size_t R>
+void copy(View<const T, R> from, View<T, R> into) {
+  if (!(from.extents() == into.extents())) {
+    throw ShapeMismatch(explain({.what = "an array was copied to one of other extents",
+                                 .where = "copy",
+                                 .expected = to_string(into.extents()),
+                                 .found = to_string(from.extents())}));
+  }
+  const Memory memory = memory_of(into.space());
+  if (memory.operations == nullptr) detail::refuse_transfer(into.space(), from.space());
+  transfer(memory, into.data(), from.space(), from.data(), from.size() * sizeof(T));
+  wait_for(memory);
+}
+
+}  // namespace fanout::inline v0

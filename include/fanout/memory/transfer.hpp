@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// A kind of memory that was made known.
+struct KnownMemory {
+  DeviceKind kind;
+  const MemoryOperations* operations;
+  const KnownMemory* next;
+};
+
+FANOUT_EXPORT inline Atomic<const KnownMemory*> known_memories{nullptr};
+
+inline const MemoryOperations* find_memory(DeviceKind kind) noexcept {
+  const KnownMemory* known = known_memories.load(MemoryOrder::acquire);
+  while (known != nullptr && known->kind != kind) known = known->next;
+  return known == nullptr ? nullptr : known->operations;
+}
+
+}  // namespace detail
+
+/// Makes known what can be done with the memories of a kind of device, so that arrays there are found by their space
+/// alone. The first to say so for a kind counts; a device does it before anything lies in its memory.
+inline void declare_memory(DeviceKind kind, const MemoryOperations& operations) {
+  if (detail::find_memory(kind) != nullptr) return;
+  auto* declared = new detail::KnownMemory{kind, &operations, detail::known_memories.load(MemoryOrder::acquire)};
+  while (!detail::known_memories.compare_exchange_strong(declared->next, declared, MemoryOrder::acq_rel)) {
+  }
+}
+
+/// A space with what can be done there; without operations where nothing is known about it.
+inline Memory memory_of(const MemorySpace& space) noexcept {
+  if (space.owner.kind == host_memory.owner.kind) return {};
+  return {space, detail::find_memory(space.owner.kind)};
+}
+
+/// Whether transfer() knows the way.
+inline bool can_transfer(const Memory& to, const MemorySpace& from) noexcept {
+  const auto reached_from_host = [](const Memory& memory) {
+    return memory.space == host_memory || (memory.operations != nullptr && memory.operations->transfer != nullptr);
+  };
+  return to.space == from || (reached_from_host(to) && reached_from_host(memory_of(from)));
+}
+
+namespace detail {
+
+template <std::same_as<MemorySpace> Space>
+[[noreturn]] void refuse_transfer(const Space& to, const Space& from) {
+  throw DeviceMismatch(explain({.what = "no way is known from one memory to another",
+                                .expected = to_string(to),
+                                .found = to_string(from),
+                                .advice = "the kind of device that owns it says how, by MemoryOperations::transfer"}));
+}
+
+}  // namespace detail
+
+/// Copies bytes from any memory to any other. What goes to the host has got there when this returns; else it happens in
+/// order with the work of the device that owns the target. What lies on the host has been read by then; what lies
+/// elsewhere is read before anything that is done there afterwards. Throws DeviceMismatch where no way is known, and what the memories' operations throw.
+inline void transfer(const Memory& to, void* to_data, const MemorySpace& from, const void* from_data,
+                     std::size_t bytes) {
+  if (bytes == 0) return;
+  if (to.space == from) return to.operations->copy(from, to_data, from_data, bytes);
+  if (!can_transfer(to, from)) detail::refuse_transfer(to.space, from);
+  if (!(to.space == host_memory) && (from == host_memory || from.owner.kind == to.space.owner.kind)) {
+    return to.operations->transfer(to.space, to_data, from, from_data, bytes);
+  }
+  const Memory source = memory_of(from);
+  if (to.space == host_memory) return source.operations->transfer(to.space, to_data, from, from_data, bytes);
+  struct Stop {
+    void* data;
+    std::size_t bytes;
+    ~Stop() { host_memory_operations.release(host_memory, data, bytes, nullptr); }
+  } const stop{host_memory_operations.allocate(host_memory, bytes), bytes};
+  source.operations->transfer(host_memory, stop.data, from, from_data, bytes);
+  to.operations->transfer(to.space, to_data, host_memory, stop.data, bytes);
+}
+
+/// Returns when what was done in a memory has happened. Throws what failed of it.
+inline void wait_for(const Memory& memory) {
+  if (memory.operations->wait != nullptr) memory.operations->wait(memory.space);
+}
+
+}  // namespace fanout::inline v0
