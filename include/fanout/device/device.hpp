@@ -22,6 +22,11 @@ namespace fanout::inline v0 {
 ///    it failed.
 /// 6. `D::visible()` lists the devices of this kind that the process may use, best kept in a fixed order; it may be
 ///    empty.
+/// 7. A device whose memory is not the host's says `static constexpr bool has_own_memory = true`, and its memory has
+///    `transfer`: then arguments and models on the host are copied there, and results come from there.
+/// 8. A device that gives its work to a stream may have `stream()`; it is what `ctx.stream()` is. And `completion()`: a
+///    Completion of what the calling thread gave the device since enter(). Then the thread that runs a shard goes on to
+///    the next, and whoever takes the result waits.
 ///
 /// Costs: 1 to 4 take no lock and allocate nothing.
 template <class D>
@@ -32,6 +37,12 @@ concept Device = std::copyable<D> && std::equality_comparable<D> && requires(con
   { device.enter() } -> std::destructible;
   device.synchronize();
   { D::visible() } -> std::convertible_to<std::vector<D>>;
+};
+
+/// A device that has a memory of its own.
+template <class D>
+concept HasOwnMemory = Device<D> && requires {
+  requires D::has_own_memory;
 };
 
 }  // namespace fanout::inline v0

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include <fanout/memory/output_buffer.hpp>
 
@@ -14,6 +15,11 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() {
+    while (kept_ != nullptr) {
+      Kept* const last = kept_;
+      kept_ = last->before;
+      last->destroy(last);
+    }
     while (last_ != nullptr) {
       OutputBuffer* buffer = last_;
       last_ = buffer->before();
@@ -30,8 +36,26 @@ class Scratch {
     return *last_;
   }
 
+  /// Keeps a value, which may use memory from here, as long as this lives.
+  template <class X>
+  X& keep(X&& value) {
+    struct Holder : Kept {
+      X value;
+    };
+    auto* const holder =
+        new Holder{{[](Kept* kept) noexcept { delete static_cast<Holder*>(kept); }, kept_}, std::move(value)};
+    kept_ = holder;
+    return holder->value;
+  }
+
  private:
+  struct Kept {
+    void (*destroy)(Kept*) noexcept;
+    Kept* before;
+  };
+
   OutputBuffer* last_ = nullptr;
+  Kept* kept_ = nullptr;
 };
 
 }  // namespace fanout::inline v0

@@ -13,18 +13,6 @@
 
 namespace fanout::inline v0 {
 
-namespace detail {
-
-/// What only borrows an array: a View, or what stands in for one.
-template <class X>
-concept BorrowsArray = requires {
-  X::rank;
-  requires std::is_convertible_v < const X*, const View<typename X::element_type, X::rank>
-  * > ;
-};
-
-}  // namespace detail
-
 /// A copy of any value whose arrays lie in this memory, wherever they lie now: `to(weights, Memory{})` for the host's. Of a
 /// View or an Output a Tensor; views inside of the value go on showing what they show. Waits until the copy is there.
 /// Throws DeviceMismatch where no way between the memories is known, and OutOfMemory.

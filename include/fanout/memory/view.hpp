@@ -133,6 +133,18 @@ class View {
   MemorySpace space_ = host_memory;
 };
 
+namespace detail {
+
+/// What only borrows an array: a View, or what stands in for one.
+template <class X>
+concept BorrowsArray = requires {
+  X::rank;
+  requires std::is_convertible_v < const X*, const View<typename X::element_type, X::rank>
+  * > ;
+};
+
+}  // namespace detail
+
 template <class T, std::size_t R>
 struct leaf_traits<View<T, R>> {
   using piece_type = View<const T, R>;

@@ -53,6 +53,39 @@ struct AliasingFields {
   static constexpr bool is = leads_to_change<std::remove_cv_t<Declared>>;
 };
 
+/// A pointer or a reference, also a counting one, to whatever: the host's memory is not that of a device that has its own.
+template <class X>
+inline constexpr bool leads_to_host = requires(const X& x) {
+  x.use_count();
+  x.get();
+}
+|| RefersToChange<X>;
+template <class T>
+inline constexpr bool leads_to_host<T*> = !std::is_function_v<T>;
+template <class T>
+inline constexpr bool leads_to_host<T&> = true;
+
+/// Fields that a copy of a model in a device's own memory could not use there.
+struct HostPointerFields {
+  static constexpr bool in_const = true;
+  static constexpr bool in_own = true;
+  template <class Declared>
+  static constexpr bool is = leads_to_host<std::remove_cv_t<Declared>>;
+};
+
+template <class Finding>
+inline constexpr bool stays_on_the_host = !std::is_void_v<Finding>;
+
+/// Refuses a model whose copy on a device with a memory of its own would point to the host's.
+template <class M>
+constexpr void refuse_host_pointers() {
+  static_assert(
+      !stays_on_the_host<find_field_t<HostPointerFields, M>>,
+      "fanout: this model goes to a device with a memory of its own, and a pointer or a reference in it (its type and "
+      "place stand in this diagnostic) leads to the host's; hold a Tensor, whose copies lie on the device, or copy the "
+      "model in its own `M to(const Device&) const`, or let a factory make one for each device");
+}
+
 template <class Finding>
 inline constexpr bool copies_are_apart = std::is_void_v<Finding>;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -50,6 +51,26 @@ std::size_t count_models(const Models& models) {
   }
 }
 
+/// If what follows throws, waits for what the device was given before, since it uses memory that goes now.
+template <class D>
+struct SettledIfThrown {
+  const D& device;
+  int thrown = std::uncaught_exceptions();
+
+  ~SettledIfThrown() {
+    if (std::uncaught_exceptions() == thrown) return;
+    try {
+      device.synchronize();
+    } catch (...) {  // what is thrown already comes first
+    }
+  }
+};
+template <class D>
+  requires requires(const D& device) { requires noexcept(device.synchronize()); }
+struct SettledIfThrown<D> {
+  const D& device;
+};
+
 /// Runs one shard on this thread, on the pieces that `Taken` makes for it. `visit(i, f)` calls `f(replica)` for the
 /// replica that runs shard i. `states` are the CallerStates of the models.
 template <class Taken, class R, class Inputs, class Visit, class States>
@@ -61,6 +82,7 @@ void run_shard(const Visit& visit, const Inputs& inputs, const CallLink* caller,
   visit(i, [&](const auto& replica) {
     const auto& device = replica.device();
     [[maybe_unused]] const auto entered = device.enter();
+    [[maybe_unused]] const SettledIfThrown settled{device};
     [[maybe_unused]] const auto state = states.enter();
     ShardContext ctx(device, frame, i, slot.scratch);
     Pieces pieces = Taken::make(inputs, {.shard = i,
@@ -71,6 +93,12 @@ void run_shard(const Visit& visit, const Inputs& inputs, const CallLink* caller,
     if constexpr (requires { replica.check_memory(); }) replica.check_memory();
     slot.failed_in_forward = true;
     slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
+    if constexpr (requires { Completion(device.completion()); }) {
+      if (frame.stop_at == Clock::never) {  // else its end is the shard's, which may be late
+        slot.completion = device.completion();
+        return;
+      }
+    }
     device.synchronize();
   });
 }

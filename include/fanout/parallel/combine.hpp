@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <fanout/base/inline_array.hpp>
 #include <fanout/memory/output.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/vector_leaf.hpp>
@@ -82,8 +83,31 @@ struct CombineArrays {
                        std::string(Rule::name) + " needs arrays of the same extents from every replica");
       }
     }
-    type result = type::uninitialized(extents, {});
-    combine_into<Rule, T>(result.data(), result.size(), pieces, place);
+    type result = combined_on_host(pieces, place);
+    if (place.target.space == host_memory) return result;
+    type moved = type::uninitialized(extents, place.target);
+    put_piece<T>(moved.data(), host_memory, result.data(), result.size(), place);
+    return moved;
+  }
+
+ private:
+  /// Numbers are combined by the host, whichever device computed them, so that the order and the result are the same.
+  static type combined_on_host(const Pieces<X>& pieces, const GatherPlace& place) {
+    type result = type::uninitialized(pieces[0].extents(), {});
+    bool elsewhere = false;
+    for (std::size_t i = 0; i < pieces.size(); ++i) elsewhere = elsewhere || !(pieces[i].space() == host_memory);
+    if (!elsewhere) {
+      combine_into<Rule, T>(result.data(), result.size(), pieces, place);
+      return result;
+    }
+    InlineArray<type> brought(pieces.size());
+    Pieces<type> here(pieces.size(), false);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      brought[i] = type::uninitialized(pieces[i].extents(), {});
+      transfer({}, brought[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size() * sizeof(T));
+      here.set(i, brought[i]);
+    }
+    combine_into<Rule, T>(result.data(), result.size(), here, place);
     return result;
   }
 };

@@ -10,6 +10,8 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/memory/copy_into.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/combine.hpp>
 #include <fanout/parallel/gather_struct.hpp>
@@ -96,16 +98,26 @@ T change_of(const T& now, const T& before, const GatherPlace& place, std::size_t
   }
 }
 
-/// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one.
+/// Makes the field of a model in this memory like another one, wherever that lies.
+template <class T>
+void store_field(const T& field, const T& value, const Memory& memory) {
+  CopyInto into(memory);
+  const_cast<T&>(field) = value;
+  into.finish();
+}
+
+/// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one,
+/// which is that of a model in this memory.
 template <class Rule, class T>
-void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const GatherPlace& place, const LeafPath& path) {
+void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const Memory& memory, const GatherPlace& place,
+                   const LeafPath& path) {
   const std::size_t size = place.plan.size();
   const auto combine_values = [&](const auto& value) {
     Pieces<T> values(size, false);
     for (std::size_t i = 0; i < size; ++i) values.set(i, value(i));
     // Copied, so that arrays stay where they are.
     const T result = GatheringChosen<Rule, T>::gather(values, place, path);
-    const_cast<T&>(fields[0].value) = result;
+    store_field(fields[0].value, result, memory);
   };
   if constexpr (std::is_same_v<Rule, SumOverShards>) {
     // Each replica began with what was there before, which is to count once.
@@ -118,12 +130,11 @@ void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const GatherPla
   }
 }
 
-/// Makes the combined fields of all models like those of the first.
+/// Makes the combined fields of all models, which lie in these memories, like those of the first.
 template <class M>
-void spread_fields(const Pieces<M>& models) {
-  visit_combined(models, LeafPath("model"), [](const auto& fields, const LeafPath&) {
-    using Field = std::remove_cvref_t<decltype(fields[0])>;
-    for (std::size_t i = 1; i < fields.size(); ++i) const_cast<Field&>(fields[i]).value = fields[0].value;
+void spread_fields(const Pieces<M>& models, const InlineArray<Memory>& memories) {
+  visit_combined(models, LeafPath("model"), [&memories](const auto& fields, const LeafPath&) {
+    for (std::size_t i = 1; i < fields.size(); ++i) store_field(fields[i].value, fields[0].value, memories[i]);
   });
 }
 
@@ -166,11 +177,16 @@ class CombiningCall {
     std::size_t idle = 0;
     for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1 : 0;
     Pieces<M> models(count + 1 + idle, false);
-    for (std::size_t i = 0; i < count; ++i) models.set(i, *copy_of(order[i]));
-    models.set(count, replicas_.original().model);
+    InlineArray<Memory> memories(models.size());
+    const auto set_copy = [&](std::size_t at, std::size_t replica) {
+      models.set(at, *copy_of(replica));
+      memories[at] = memory_of_copy(replica);
+    };
+    for (std::size_t i = 0; i < count; ++i) set_copy(i, order[i]);
+    models.set(count, replicas_.original().model);  // on the host, as long as its fields are combined
     std::size_t next = count + 1;
     for (std::size_t i = 0; i < replicas_.size(); ++i) {
-      if (!ran[i] && copy_of(i) != nullptr) models.set(next++, *copy_of(i));
+      if (!ran[i] && copy_of(i) != nullptr) set_copy(next++, i);
     }
 
     if (count > 1) {
@@ -180,10 +196,11 @@ class CombiningCall {
                               .axis = 0,
                               .buffers_held = GatherPlace::by_others,
                               .did = "left"};
-      visit_combined(models, LeafPath("model"),
-                     [&place](const auto& fields, const LeafPath& path) { combine_field(fields, place, path); });
+      visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath& path) {
+        combine_field(fields, memories[0], place, path);
+      });
     }
-    spread_fields(models);  // only now that nothing can be wrong with any field
+    spread_fields(models, memories);  // only now that nothing can be wrong with any field
     combined_ = true;
   }
 
@@ -194,6 +211,12 @@ class CombiningCall {
     return copy;
   }
 
+  Memory memory_of_copy(std::size_t i) const {
+    Memory memory;
+    replicas_.visit(i, [&memory](const auto& replica) { memory = replica.device().memory(); });
+    return memory;
+  }
+
   void put_back(std::size_t i) noexcept {
     M* const copy = copy_of(i);
     if (copy == nullptr) return;
@@ -201,7 +224,9 @@ class CombiningCall {
       Pieces<M> both(2, false);
       both.set(0, replicas_.original().model);
       both.set(1, *copy);
-      spread_fields(both);
+      InlineArray<Memory> memories(2);
+      memories[1] = memory_of_copy(i);
+      spread_fields(both, memories);
     } catch (...) {  // it is made anew then
       replicas_.visit(i, [](const auto& replica) { replica.drop_copy(); });
     }

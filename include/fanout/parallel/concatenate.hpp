@@ -42,22 +42,50 @@ OutputBuffer* buffer_of(const View<T, R>&) {
   return nullptr;
 }
 
-/// The bytes of the one buffer of which every shard returned its own rows; empty if it is not so, if they were moved
-/// out before, or if a tensor that shows them is kept somewhere.
+/// The first of the buffers in the result's memory of which shards returned windows; null if there is none.
+template <class X>
+OutputBuffer* find_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    OutputBuffer* const buffer = buffer_of(pieces[i]);
+    if (buffer != nullptr && buffer->memory().space == place.target.space) return buffer;
+    if (pieces[i].space() == place.target.space) return nullptr;
+  }
+  return nullptr;
+}
+
+/// The bytes of the one buffer of which every shard returned its own rows, but those whose device has another memory:
+/// these are copied there. Empty if it is not so, if they were moved out before, or if a tensor that shows them is kept
+/// somewhere.
 template <class X>
 Storage take_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
-  OutputBuffer* const buffer = buffer_of(pieces[0]);
-  if (buffer == nullptr || !buffer->owns_bytes() || !(buffer->memory().space == place.target.space)) return {};
+  OutputBuffer* const buffer = find_common_buffer(pieces, place);
+  if (buffer == nullptr || !buffer->owns_bytes()) return {};
   std::size_t rows = 0;
   std::size_t holders = place.buffers_held;
+  bool elsewhere = false;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (buffer_of(pieces[i]) != buffer || reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
+    if (!(pieces[i].space() == place.target.space)) {
+      elsewhere = true;
+    } else if (buffer_of(pieces[i]) != buffer ||
+               reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
       return {};
+    } else if constexpr (!std::is_convertible_v<const X*, const View<typename X::element_type, X::rank>*>) {
+      ++holders;
     }
     rows += pieces[i].extent(0);
-    if constexpr (!std::is_convertible_v<const X*, const View<typename X::element_type, X::rank>*>) ++holders;
   }
   if (rows != buffer->rows() || buffer->holders() != holders) return {};
+  if (elsewhere) {
+    if (pieces[0].extents().row_size() * sizeof(typename X::element_type) != buffer->row_bytes()) return {};
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (!(pieces[i].space() == place.target.space)) {
+        put_piece(reinterpret_cast<std::remove_const_t<typename X::element_type>*>(buffer->row(row)), pieces[i].space(),
+                  pieces[i].data(), pieces[i].size(), place);
+      }
+      row += pieces[i].extent(0);
+    }
+  }
   return buffer->take();
 }
 
@@ -87,14 +115,16 @@ struct ConcatenateArrays {
       return type(std::move(whole), extents);
     }
     if constexpr (std::is_same_v<X, type>) {
-      if (pieces.size() == 1 && pieces.owned() && buffer_of(pieces[0]) == nullptr) return pieces.take_only();
+      if (pieces.size() == 1 && pieces.owned() && buffer_of(pieces[0]) == nullptr &&
+          pieces[0].space() == place.target.space) {
+        return pieces.take_only();
+      }
     }
     type result = type::uninitialized(extents, place.target);
     std::size_t row = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const std::size_t end = row + pieces[i].extent(0);
-      place.target.operations->copy(place.target.space, result.rows({row, end}).data(), pieces[i].data(),
-                                    pieces[i].size() * sizeof(T));
+      put_piece<T>(result.rows({row, end}).data(), pieces[i].space(), pieces[i].data(), pieces[i].size(), place);
       row = end;
     }
     return result;
@@ -124,8 +154,9 @@ struct Gathering<Concatenate, StridedView<T, R>> {
     Pieces<type> packed(pieces.size(), true);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       check_space(pieces[i].space(), place, path, i);
-      tensors[i] = type::uninitialized(pieces[i].extents(), place.target);
-      pack(*place.target.operations, tensors[i].data(), pieces[i]);
+      const Memory memory = pieces[i].space() == place.target.space ? place.target : memory_of(pieces[i].space());
+      tensors[i] = type::uninitialized(pieces[i].extents(), memory);
+      pack(*memory.operations, tensors[i].data(), pieces[i]);
       packed.set(i, tensors[i]);
     }
     return Gathering<Concatenate, type>::gather(packed, place, path);

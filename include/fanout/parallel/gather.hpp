@@ -68,15 +68,36 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
 
 namespace detail {
 
+/// What was put together by the target's own device is there when this returns, also if it was not to be used.
+template <class X>
+gathered_t<X> gather_and_wait(Pieces<X>& pieces, const GatherPlace& place) {
+  if (place.target.operations->wait == nullptr) return fanout::gather(pieces, place);
+  struct Waiting {
+    const Memory& memory;
+    bool waited = false;
+    ~Waiting() {
+      if (waited) return;
+      try {
+        wait_for(memory);
+      } catch (...) {  // what is thrown already says more
+      }
+    }
+  } waiting{place.target};
+  gathered_t<X> result = fanout::gather(pieces, place);
+  waiting.waited = true;
+  wait_for(place.target);
+  return result;
+}
+
 template <class X>
 gathered_t<X> gather_sharded(const Sharded<X>& sharded, bool owned) {
   Pieces<X> pieces(sharded.size(), owned);
   for (std::size_t i = 0; i < sharded.size(); ++i) pieces.set(i, sharded[i]);
   // The call is over, so that only the values hold its buffers; of values that stay, none is taken.
-  return fanout::gather(pieces, {.plan = sharded.plan(),
-                                 .devices = sharded.devices().data(),
-                                 .target = sharded.target(),
-                                 .buffers_held = owned ? 0 : GatherPlace::by_others});
+  return gather_and_wait(pieces, {.plan = sharded.plan(),
+                                  .devices = sharded.devices().data(),
+                                  .target = sharded.target(),
+                                  .buffers_held = owned ? 0 : GatherPlace::by_others});
 }
 
 }  // namespace detail

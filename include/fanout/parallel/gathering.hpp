@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/parallel/gather_place.hpp>
 #include <fanout/parallel/pieces.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -52,14 +53,27 @@ concept GatherableChosen = requires {
                                .advice = std::move(advice)}));
 }
 
-/// Arrays are put together where they lie: throws DeviceMismatch for one in another memory than the result.
+/// Throws DeviceMismatch for an array that lies where no way is known from to the memory of the result.
 inline void check_space(const MemorySpace& found, const GatherPlace& place, const LeafPath& path, std::size_t shard) {
-  if (found == place.target.space) return;
+  if (can_transfer(place.target, found)) return;
   throw DeviceMismatch(explain({.what = "a replica returned an array in the wrong memory",
                                 .where = to_string(path),
                                 .expected = to_string(place.target.space),
                                 .found = to_string(found) + " from " + place.describe(shard),
                                 .advice = "copy it there first"}));
+}
+
+/// A space with what can be done there, which is known of the target's; else the target, where it cannot be left.
+inline Memory memory_in(const MemorySpace& space, const Memory& target) noexcept {
+  if (space == target.space) return target;
+  const Memory memory = memory_of(space);
+  return memory.operations == nullptr ? target : memory;
+}
+
+/// Copies a piece into the memory of the result.
+template <class T>
+void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, const GatherPlace& place) {
+  transfer(place.target, to, from, data, size * sizeof(T));
 }
 
 [[noreturn]] inline void refuse_structure(const GatherPlace& place, const LeafPath& path, std::size_t shard,

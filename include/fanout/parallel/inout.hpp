@@ -24,6 +24,9 @@ inline constexpr bool wraps_tree<InOut<X>> = true;
 
 namespace detail {
 
+template <class X>
+inline constexpr bool is_inout<InOut<X>> = true;
+
 /// The elements, to be written: a View for what has axes, a span for the rest.
 template <Contiguous X>
 auto writable_rows(X& x) {

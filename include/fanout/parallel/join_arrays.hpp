@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include <fanout/base/inline_array.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/parallel/gather_place.hpp>
@@ -42,6 +43,14 @@ Tensor<T, R> join_arrays(const Pieces<X>& pieces, std::size_t joined, const Gath
     check_space(pieces[i].space(), place, path, i);
     if (i != 0) extents[joined] += found[joined];
   }
+  // What is elsewhere is moved in one piece, not run by run.
+  InlineArray<Tensor<T, R>> moved(pieces.size());
+  InlineArray<const T*> data(pieces.size(), [&](std::size_t i) -> const T* {
+    if (pieces[i].space() == place.target.space) return pieces[i].data();
+    moved[i] = Tensor<T, R>::uninitialized(pieces[i].extents(), place.target);
+    put_piece<T>(moved[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size(), place);
+    return moved[i].data();
+  });
   auto result = Tensor<T, R>::uninitialized(extents, place.target);
   std::size_t runs = 1;  // how often the arrays take turns
   for (std::size_t axis = 0; axis < joined; ++axis) runs *= extents[axis];
@@ -49,7 +58,7 @@ Tensor<T, R> join_arrays(const Pieces<X>& pieces, std::size_t joined, const Gath
   for (std::size_t run = 0; run < runs; ++run) {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const std::size_t length = pieces[i].size() / runs;
-      place.target.operations->copy(place.target.space, to, pieces[i].data() + run * length, length * sizeof(T));
+      place.target.operations->copy(place.target.space, to, data[i] + run * length, length * sizeof(T));
       to += length;
     }
   }

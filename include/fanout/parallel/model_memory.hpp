@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>
@@ -35,6 +38,34 @@ struct CheckModelMemory {
     }
   }
 };
+
+/// Whether it shows arrays, and all of them lie in this memory.
+struct CountArrays {
+  const MemorySpace& space;
+  std::size_t here = 0;
+  std::size_t elsewhere = 0;
+
+  template <class X>
+  void operator()(const X& array, const LeafPath&) {
+    if constexpr (requires { array.space(); }) ++(array.space() == space ? here : elsewhere);
+  }
+};
+template <class M>
+bool lies_in(const M& model, const MemorySpace& space) {
+  CountArrays arrays{space};
+  visit_arrays(model, LeafPath("model"), arrays);
+  return arrays.here != 0 && arrays.elsewhere == 0;
+}
+
+/// Throws DeviceMismatch for a model that shows arrays which lie where no way is known from to this memory.
+template <class M>
+void check_model_can_move(const M& model, const Memory& memory, const DeviceId& device) {
+  visit_arrays(model, LeafPath("model"), [&](const auto& array, const LeafPath& path) {
+    if constexpr (requires { array.space(); }) {
+      if (!can_transfer(memory, array.space())) CheckModelMemory{memory.space, device}(array, path);
+    }
+  });
+}
 
 /// Throws DeviceMismatch for a model that shows arrays which lie in another memory than this device works in.
 template <class M>

@@ -167,7 +167,12 @@ class ModelUpdate {
       : state_(state),
         link_{.caller = current_link(), .original = &state.original, .updating = true},
         entered_(link_),
-        closed_(state.gate, [&state]() noexcept { state.pending.help(); }) {}
+        closed_(state.gate, [&state]() noexcept { state.pending.help(); }) {
+    // Calls have ended, but what they gave their devices may go on: it still reads what `f` changes.
+    for (std::size_t i = 0; i < state.replicas.size(); ++i) {
+      state.replicas.devices().visit(i, [](const auto& device) { device.synchronize(); });
+    }
+  }
   ModelUpdate(const ModelUpdate&) = delete;
   ModelUpdate& operator=(const ModelUpdate&) = delete;
   ~ModelUpdate() { state_.original.version.fetch_add(1, MemoryOrder::release); }

@@ -10,6 +10,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/maybe.hpp>
 #include <fanout/device/device.hpp>
+#include <fanout/memory/copy_into.hpp>
 #include <fanout/parallel/aliasing.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_order.hpp>
@@ -49,11 +50,12 @@ concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 /// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
 /// memory; for one that is not const, or of a model given as per_replica() or with PerReplica fields, the replica makes
 /// a copy of its own, at the first such call and again whenever the original has changed. What `forward` changes in that
-/// copy stays until then.
+/// copy stays until then. A device with a memory of its own has a copy in any case, unless the arrays of the original lie
+/// there already.
 ///
 /// Copies are made by the model's own `M to(const D&) const` where it has one, else by its copy constructor and its
-/// assignment; models that would then share what they change are refused. With the device entered, on the thread that
-/// runs the shard.
+/// assignment, under a CopyInto for a device with a memory of its own; models that would then share what they change are
+/// refused. With the device entered, on the thread that runs the shard.
 template <class M, Device D>
 class Replica {
  public:
@@ -80,7 +82,11 @@ class Replica {
     if constexpr (HasArrayLeaf<model_type> && !copies_itself) {
       const std::uint64_t version = original_->version.load(MemoryOrder::acquire) + 1;
       if (checked_.load(MemoryOrder::relaxed) == version) return;
-      detail::check_model_memory(original_->model, device_.memory().space, device_.id());
+      if constexpr (HasOwnMemory<D>) {
+        detail::check_model_can_move(original_->model, device_.memory(), device_.id());
+      } else {
+        detail::check_model_memory(original_->model, device_.memory().space, device_.id());
+      }
       checked_.store(version, MemoryOrder::relaxed);
     }
   }
@@ -96,12 +102,20 @@ class Replica {
   /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
   template <class Ctx, class... A>
   auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
-    if constexpr (ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>) {
+    constexpr bool may_share =
+        ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>;
+    if constexpr (may_share && !HasOwnMemory<D>) {
       const CallLink link{.caller = caller, .original = original_};
       const EnteredLink entered(link);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
+    } else if constexpr (may_share && detail::CopyableTo<model_type, D>) {
+      const model_type& here = placed();
+      const CallLink link{.caller = caller, .original = original_};
+      const EnteredLink entered(link);
+      return detail::call_forward(here, ctx, std::forward<A>(args)...);
     } else if constexpr (Forwardable<model_type, Ctx, A...> && detail::CopyableTo<model_type, D>) {
       if constexpr (!detail::CopiesItselfTo<model_type, D>) detail::refuse_aliasing<model_type>();
+      refuse_pointers();
       if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
       const HeldRight busy(busy_);
       const CallLink link{.caller = caller, .original = original_, .busy = true};
@@ -134,6 +148,28 @@ class Replica {
  private:
   static constexpr bool copies_itself = detail::CopiesItselfTo<model_type, D>;
 
+  static void refuse_pointers() {
+    if constexpr (HasOwnMemory<D> && !copies_itself) detail::refuse_host_pointers<model_type>();
+  }
+
+  /// What a const `forward` runs on in a memory of the device's own: the original if it lies there, else a copy, which
+  /// the first call of each version makes while the others wait.
+  const model_type& placed() const {
+    refuse_pointers();
+    const std::uint64_t version = original_->version.load(MemoryOrder::acquire) + 1;
+    if (placed_.load(MemoryOrder::acquire) == version) return model();
+    const HeldRight busy(busy_);
+    if (placed_.load(MemoryOrder::acquire) != version) {
+      if (!copies_itself && detail::lies_in(original_->model, device_.memory().space)) {
+        copy_.reset();
+      } else {
+        refreshed();
+      }
+      placed_.store(version, MemoryOrder::release);
+    }
+    return model();
+  }
+
   /// The copy, made or made like the original again where it is not.
   model_type& refreshed() const {
     const std::uint64_t version = original_->version.load(MemoryOrder::acquire);
@@ -148,6 +184,12 @@ class Replica {
   model_type& take_original() const {
     if constexpr (copies_itself) {
       return take(original_->model.to(device_));
+    } else if constexpr (HasOwnMemory<D>) {
+      CopyInto into(device_.memory());
+      model_type& copy = take(original_->model);
+      into.finish();
+      detail::check_model_memory(copy, device_.memory().space, device_.id());
+      return copy;
     } else {
       return take(original_->model);
     }
@@ -172,6 +214,7 @@ class Replica {
   const Original<M>* original_;
   D device_;
   mutable Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
+  mutable Atomic<std::uint64_t> placed_{0};   // the same, of placed()
   mutable Right busy_;                        // guards what follows
   mutable Maybe<model_type> copy_;
   mutable std::uint64_t version_ = 0;

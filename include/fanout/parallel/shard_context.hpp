@@ -27,6 +27,10 @@ class ShardContext {
   std::size_t size() const noexcept { return call_.plan.size(); }
   RowRange rows() const noexcept { return call_.plan[shard_].rows; }
 
+  /// What the device gives its work to, if it has such.
+  auto stream() const requires requires(const D& device) { device.stream(); }
+  { return device_.stream(); }
+
   RandomStream random(std::size_t row) const noexcept { return {call_.seed, call_.number, rows().begin + row}; }
 
   bool stop_requested() const noexcept { return call_.stop_requested(); }

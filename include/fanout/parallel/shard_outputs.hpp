@@ -79,6 +79,9 @@ class ShardOutputs {
   template <class Finish = detail::NothingMore>
   void check(const Finish& finish = {}) {
     if (frame_.deadline != Clock::never) tell_late();
+    for (ShardSlot<R>& slot : slots_) {
+      if (slot.completion) wait_for_device(slot);
+    }
     throw_failures(frame_.rethrow_single);
     finish();
     if (frame_.deadline != Clock::never) throw_timeout();
@@ -95,7 +98,7 @@ class ShardOutputs {
     if constexpr (!std::is_void_v<R>) {
       Pieces<R> pieces(slots_.size(), true);
       for (std::size_t i = 0; i < slots_.size(); ++i) pieces.set(i, slots_[i].value());
-      return fanout::gather(pieces, {frame_.plan, devices_.data(), frame_.target, frame_.axis});
+      return detail::gather_and_wait(pieces, {frame_.plan, devices_.data(), frame_.target, frame_.axis});
     }
   }
 
@@ -108,6 +111,15 @@ class ShardOutputs {
     void operator()(std::size_t i) const noexcept { outputs.run(i, run); }
     void tell_late() const noexcept { outputs.tell_late(); }
   };
+
+  static void wait_for_device(ShardSlot<R>& slot) noexcept {
+    try {
+      slot.completion.wait();
+    } catch (...) {
+      slot.failure = std::current_exception();
+      slot.failed_in_forward = true;
+    }
+  }
 
   LateShard late_shard(std::size_t i) const noexcept {
     return {.shard = i, .device = devices_[i], .rows = frame_.plan[i].rows};
@@ -140,7 +152,7 @@ class ShardOutputs {
       try {
         if (shards.size() != 0) {
           timeout.keep_results([&] {
-            return fanout::gather(pieces, {in_time, devices.data(), frame_.target, frame_.axis});
+            return detail::gather_and_wait(pieces, {in_time, devices.data(), frame_.target, frame_.axis});
           });
         }
       } catch (...) {  // there are none then: that the call took too long is what its caller has to know

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include <fanout/base/slot.hpp>
+#include <fanout/device/completion.hpp>
 #include <fanout/memory/scratch.hpp>
 #include <fanout/parallel/late_shard.hpp>
 
@@ -23,6 +24,7 @@ class ShardSlot {
   const R& value() const noexcept { return value_.value(); }
 
   Scratch scratch;
+  Completion completion;  // after the memory that the work uses, so that it goes before it
   std::exception_ptr failure;
   bool failed_in_forward = false;
   bool told_late = false;
@@ -41,6 +43,7 @@ class ShardSlot<void> {
   }
 
   Scratch scratch;
+  Completion completion;  // after the memory that the work uses, so that it goes before it
   std::exception_ptr failure;
   bool failed_in_forward = false;
   bool told_late = false;

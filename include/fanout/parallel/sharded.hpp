@@ -95,7 +95,9 @@ template <ArrayLeaf X>
 struct Gathering<LeaveSharded, X> {
   using type = gathered_under_t<Concatenate, X>;
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
-    return Gathering<Concatenate, X>::gather(pieces, place.on_axis(0), path);
+    GatherPlace own = place.on_axis(0);
+    if constexpr (requires { pieces[0].space(); }) own.target = memory_in(pieces[0].space(), place.target);
+    return Gathering<Concatenate, X>::gather(pieces, own, path);
   }
 };
 

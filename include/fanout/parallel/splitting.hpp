@@ -3,13 +3,16 @@
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/strided_view.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/memory/view.hpp>
 #include <fanout/parallel/axis.hpp>
 #include <fanout/parallel/shard_place.hpp>
@@ -99,8 +102,7 @@ std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
 }
 
 template <std::same_as<LeafPath> Path>
-void check_piece_space(const MemorySpace& found, const ShardPlace& place, const Path& path) {
-  if (found == place.memory.space) return;
+[[noreturn]] void refuse_piece(const MemorySpace& found, const ShardPlace& place, const Path& path) {
   throw DeviceMismatch(explain({.what = "an argument lies in the wrong memory",
                                 .where = to_string(path),
                                 .expected = to_string(place.memory.space),
@@ -108,26 +110,70 @@ void check_piece_space(const MemorySpace& found, const ShardPlace& place, const 
                                 .advice = "copy it there first"}));
 }
 
-/// Such a part of an array as a View: in place if it is one run of memory, else
-/// packed in the shard's scratch.
-template <class T, std::size_t R, std::same_as<LeafPath> Path>
-View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const Path& path) {
-  if (part.is_contiguous()) return {part.data(), part.extents(), part.space()};
+template <std::same_as<LeafPath> Path>
+void check_piece_space(const MemorySpace& found, const ShardPlace& place, const Path& path) {
+  if (!(found == place.memory.space)) refuse_piece(found, place, path);
+}
+
+/// Room in a memory that lives as long as the shard's pieces.
+template <class T, std::same_as<LeafPath> Path>
+T* allocate_piece(const Memory& memory, std::size_t size, const ShardPlace& place, const Path& path) {
   if (place.scratch == nullptr) {
-    throw InvalidArgument(explain({.what = "an array that is split on an axis of its own needs memory for its pieces",
+    throw InvalidArgument(explain({.what = "an array that is split on an axis of its own, or moved to another memory, "
+                                           "needs memory for its pieces",
                                    .where = to_string(path),
                                    .advice = "ask for the pieces with a Scratch, which must outlive them"}));
   }
-  T* const to = static_cast<T*>(place.scratch->allocate(place.memory, part.size() * sizeof(T)));
-  pack(*place.memory.operations, to, part);
-  return {to, part.extents(), part.space()};
+  return static_cast<T*>(place.scratch->allocate(memory, size * sizeof(T)));
 }
 
-/// The same in place, on any axis.
+/// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.
+template <class T, std::same_as<LeafPath> Path>
+const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ShardPlace& place,
+                        const Path& path) {
+  if (!can_transfer(place.memory, from)) refuse_piece(from, place, path);
+  if (size == 0) return nullptr;
+  T* const to = allocate_piece<T>(place.memory, size, place, path);
+  transfer(place.memory, to, from, data, size * sizeof(T));
+  return to;
+}
+
+/// A piece where the shard works: as it is, or moved there.
+template <class T, std::size_t R>
+View<const T, R> brought(const View<const T, R>& piece, const ShardPlace& place, const LeafPath& path) {
+  if (piece.space() == place.memory.space) return piece;
+  return {moved_elements(piece.space(), piece.data(), piece.size(), place, path), piece.extents(), place.memory.space};
+}
+template <class T>
+std::span<const T> brought(const std::span<const T>& piece, const ShardPlace& place, const LeafPath& path) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    if (!(place.memory.space == host_memory)) {
+      return {moved_elements(host_memory, piece.data(), piece.size(), place, path), piece.size()};
+    }
+  }
+  return piece;
+}
+
+/// Such a part of an array as a View: in place if it is one run of memory, else packed in the shard's scratch.
+template <class T, std::size_t R>
+View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const LeafPath& path) {
+  if (part.is_contiguous()) return brought(View<const T, R>(part.data(), part.extents(), part.space()), place, path);
+  Memory memory = place.memory;
+  if (!(part.space() == memory.space)) {
+    if (!can_transfer(memory, part.space())) refuse_piece(part.space(), place, path);
+    memory = memory_of(part.space());  // packed before it is moved
+  }
+  T* const to = allocate_piece<T>(memory, part.size(), place, path);
+  pack(*memory.operations, to, part);
+  return brought(View<const T, R>(to, part.extents(), part.space()), place, path);
+}
+
+/// The same in place, on any axis; packed if it has to be moved.
 template <class T, std::size_t R>
 StridedView<const T, R> part_on_axis(const StridedView<const T, R>& x, const ShardPlace& place, const LeafPath& path) {
-  check_piece_space(x.space(), place, path);
-  return x.slice(checked_axis(place.axis, R, path), place.rows);
+  const StridedView<const T, R> part = x.slice(checked_axis(place.axis, R, path), place.rows);
+  if (part.space() == place.memory.space) return part;
+  return StridedView<const T, R>(packed(part, place, path));
 }
 template <Contiguous X>
 StridedView<const typename X::value_type, X::rank> strided_part(const X& x, const ShardPlace& place,
@@ -135,6 +181,10 @@ StridedView<const typename X::value_type, X::rank> strided_part(const X& x, cons
   using T = typename X::value_type;
   return part_on_axis(StridedView<const T, X::rank>(View<const T, X::rank>(x)), place, path);
 }
+
+/// Arrays that are written in place, so that a copy of them would not do.
+template <class X>
+inline constexpr bool is_inout = false;
 
 /// Stands for all rows that an array has, however many.
 inline constexpr RowRange all_rows{0, ~std::size_t{0}};
@@ -156,8 +206,16 @@ struct Splitting<X> {
     } else {
       const std::size_t end = place.rows.end == all_rows.end ? leaf_traits<X>::rows(x) : place.rows.end;
       piece_type piece = leaf_traits<X>::piece(x, place.rows.begin, end);
-      if constexpr (requires { piece.space(); }) check_piece_space(piece.space(), place, path);
-      return piece;
+      if constexpr (!WithoutAxes<X> && requires { brought(piece, place, path); }) {
+        return brought(piece, place, path);
+      } else {
+        if constexpr (requires { piece.space(); }) {
+          check_piece_space(piece.space(), place, path);
+        } else if constexpr (is_inout<X>) {
+          check_piece_space(host_memory, place, path);
+        }
+        return piece;
+      }
     }
   }
 };

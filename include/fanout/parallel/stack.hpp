@@ -53,8 +53,8 @@ struct StackArrays {
     for (std::size_t axis = 0; axis < R; ++axis) stacked[axis + 1] = extents[axis];
     type result = type::uninitialized(stacked, place.target);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      place.target.operations->copy(place.target.space, result.data() + i * extents.size(), pieces[i].data(),
-                                    extents.size() * sizeof(T));
+      const View<const T, R> piece(pieces[i]);
+      put_piece<T>(result.data() + i * extents.size(), piece.space(), piece.data(), piece.size(), place);
     }
     return result;
   }

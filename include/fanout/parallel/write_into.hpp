@@ -161,7 +161,8 @@ struct WriteResults {
                                    .expected = to_string(result.extents()),
                                    .found = to_string(to.extents())}));
     }
-    if (!(to.space() == result.space())) {
+    const Memory memory = to.space() == result.space() ? result.storage().memory() : memory_of(to.space());
+    if (memory.operations == nullptr || !can_transfer(memory, result.space())) {
       throw DeviceMismatch(explain({.what = "a destination lies in another memory than the result",
                                     .where = to_string(path),
                                     .expected = to_string(result.space()),
@@ -169,7 +170,8 @@ struct WriteResults {
                                     .advice = "see Options::output"}));
     }
     if (to.data() == result.data()) return;
-    result.storage().memory().operations->copy(to.space(), to.data(), result.data(), result.size() * sizeof(T));
+    transfer(memory, to.data(), result.space(), result.data(), result.size() * sizeof(T));
+    wait_for(memory);
   }
 };
 
