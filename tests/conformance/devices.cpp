@@ -10,8 +10,10 @@
 #include <vector>
 
 #include <fanout/fanout.hpp>
+#include <fanout/memory/to.hpp>
 
 #include "conformance/shards.hpp"
+#include "device/remote_device.hpp"
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 #include "support/toy_device.hpp"
@@ -103,11 +105,22 @@ TEST_CASE("rule 39: the order of the devices is kept, and the first is the main 
   CHECK(model() == Texts{"host:1[0, 0)"});
 }
 
-TEST_CASE("rule 10: input in another memory than the device's is an error that names it, and is not moved") {
+TEST_CASE("rule 10: input is moved to the device from any memory, and one from where no way is known is named") {
+  const auto sum = [](fanout::View<const int, 1> x) {
+    int sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += fanout_test::RemoteMemory::reach(x.data())[i];
+    return sum;
+  };
+  const ParallelModel remote{sum, fanout_test::remote_devices(2)};
+  const fanout_test::RemoteDevice other(2);
+  CHECK(values(remote(count_to(4))) == std::vector<int>{1, 5});
+  CHECK(values(remote(fanout::to(count_to(4), other))) == std::vector<int>{1, 5});
+
   const ParallelModel model{Tell{}, fanout::AllVisible<FarDevice>{}};
   CHECK(says(message_of<fanout::DeviceMismatch>([&] {
                model(1, std::pair{2, count_to(4)});
              }),
+             "Expected all tensors to be on the same device, but found at least two devices, far:0 and host:0",
              "wrong memory", "input[1][1]", "expected the memory of far:0", "found host memory",
              "copy it there first"));
   const auto far = Tensor<int, 1>::uninitialized({4}, model.devices()[0].memory());
@@ -225,4 +238,40 @@ TEST_CASE("rule 124: the wrapped model is there as itself, and its members have 
   static_assert(std::is_same_v<decltype(model.replica(1).model()), const Walker&>);
   CHECK(model.model().place == 3);
   CHECK(model.update([](Walker& walker) { return ++walker.place; }) == 4);
+}
+
+namespace {
+
+/// 100 small parameters, and one that is not small.
+struct ManyParameters {
+  std::vector<Tensor<float, 1>> small;
+  Tensor<float, 1> large;
+  void forward(fanout::View<const int, 1>) const {}
+};
+
+}  // namespace
+
+TEST_CASE("rule 54: a replica on the device where the model's arrays lie shares them, the others have copies") {
+  const fanout_test::RemoteDevice main(0);
+  const ParallelModel model{fanout::to(ManyParameters{{}, Tensor<float, 1>(3)}, main), fanout_test::remote_devices(2)};
+  model(count_to(2));
+  CHECK(model.replica(0).model().large.data() == model.model().large.data());
+  CHECK(model.replica(1).model().large.space() == fanout_test::RemoteDevice(1).memory().space);
+}
+
+TEST_CASE("rule 58: small parameters go to a device together, also when they are sent again") {
+  ManyParameters parameters{std::vector(100, Tensor<float, 1>(50)), Tensor<float, 1>(1 << 20)};
+  for (std::size_t i = 0; i < 100; ++i) parameters.small[i][49] = static_cast<float>(i);
+  ParallelModel model{std::move(parameters), fanout_test::remote_devices(1)};
+  auto& transferred = fanout_test::RemoteMemory::counts().transferred;
+  int before = transferred;
+  model(count_to(2));
+  CHECK(transferred - before == 3);  // the input, the flat buffer, the large one
+  CHECK(fanout::to_host(model.replica(0).model().small[99])[49] == 99);
+  model.update([](ManyParameters& changed) { changed.small[7][49] = -1; });
+  before = transferred;
+  model(count_to(2));
+  CHECK(transferred - before == 3);
+  CHECK(fanout::to_host(model.replica(0).model().small[7])[49] == -1);
+  CHECK(fanout::to_host(model.replica(0).model().small[99])[49] == 99);
 }

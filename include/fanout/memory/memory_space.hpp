@@ -23,4 +23,14 @@ inline std::string to_string(const MemorySpace& space) {
   return space.owner.kind == host_memory.owner.kind ? "host memory" : "the memory of " + to_string(space.owner);
 }
 
+namespace detail {
+
+/// The words that people search for.
+inline std::string two_devices(const MemorySpace& one, const MemorySpace& other) {
+  return "Expected all tensors to be on the same device, but found at least two devices, " + to_string(one.owner) +
+         " and " + to_string(other.owner);
+}
+
+}  // namespace detail
+
 }  // namespace fanout::inline v0

@@ -159,10 +159,11 @@ class Tensor {
   const Tensor& reach() const {
 #if !defined(NDEBUG)
     if (!(space() == host_memory)) {
-      throw DeviceMismatch(explain({.what = "elements of a tensor used from the host",
-                                    .expected = to_string(host_memory),
-                                    .found = to_string(space()),
-                                    .advice = "copy the tensor to the host first"}));
+      throw DeviceMismatch(
+          explain({.what = detail::two_devices(host_memory, space()) + ": elements of a tensor used from the host",
+                   .expected = to_string(host_memory),
+                   .found = to_string(space()),
+                   .advice = "copy the tensor to the host first: to_host(x)"}));
     }
 #endif
     return *this;

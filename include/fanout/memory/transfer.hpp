@@ -60,7 +60,7 @@ namespace detail {
 
 template <std::same_as<MemorySpace> Space>
 [[noreturn]] void refuse_transfer(const Space& to, const Space& from) {
-  throw DeviceMismatch(explain({.what = "no way is known from one memory to another",
+  throw DeviceMismatch(explain({.what = two_devices(to, from) + ", and no way from one to the other",
                                 .expected = to_string(to),
                                 .found = to_string(from),
                                 .advice = "the kind of device that owns it says how, by MemoryOperations::transfer"}));

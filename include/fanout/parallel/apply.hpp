@@ -82,7 +82,7 @@ void run_shard(const Visit& visit, const Inputs& inputs, const CallLink* caller,
   visit(i, [&](const auto& replica) {
     const auto& device = replica.device();
     [[maybe_unused]] const auto entered = device.enter();
-    [[maybe_unused]] const SettledIfThrown settled{device};
+    [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
     [[maybe_unused]] const auto state = states.enter();
     ShardContext ctx(device, frame, i, slot.scratch);
     Pieces pieces = Taken::make(inputs, {.shard = i,

@@ -56,11 +56,12 @@ concept GatherableChosen = requires {
 /// Throws DeviceMismatch for an array that lies where no way is known from to the memory of the result.
 inline void check_space(const MemorySpace& found, const GatherPlace& place, const LeafPath& path, std::size_t shard) {
   if (can_transfer(place.target, found)) return;
-  throw DeviceMismatch(explain({.what = "a replica returned an array in the wrong memory",
-                                .where = to_string(path),
-                                .expected = to_string(place.target.space),
-                                .found = to_string(found) + " from " + place.describe(shard),
-                                .advice = "copy it there first"}));
+  throw DeviceMismatch(
+      explain({.what = two_devices(place.target.space, found) + ": a replica returned an array in the wrong memory",
+               .where = to_string(path),
+               .expected = to_string(place.target.space),
+               .found = to_string(found) + " from " + place.describe(shard),
+               .advice = "copy it there first"}));
 }
 
 /// A space with what can be done there, which is known of the target's; else the target, where it cannot be left.

@@ -103,11 +103,12 @@ std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
 
 template <std::same_as<LeafPath> Path>
 [[noreturn]] void refuse_piece(const MemorySpace& found, const ShardPlace& place, const Path& path) {
-  throw DeviceMismatch(explain({.what = "an argument lies in the wrong memory",
-                                .where = to_string(path),
-                                .expected = to_string(place.memory.space),
-                                .found = to_string(found),
-                                .advice = "copy it there first"}));
+  throw DeviceMismatch(
+      explain({.what = two_devices(place.memory.space, found) + ": an argument lies in the wrong memory",
+               .where = to_string(path),
+               .expected = to_string(place.memory.space),
+               .found = to_string(found),
+               .advice = "copy it there first"}));
 }
 
 template <std::same_as<LeafPath> Path>

@@ -163,11 +163,12 @@ struct WriteResults {
     }
     const Memory memory = to.space() == result.space() ? result.storage().memory() : memory_of(to.space());
     if (memory.operations == nullptr || !can_transfer(memory, result.space())) {
-      throw DeviceMismatch(explain({.what = "a destination lies in another memory than the result",
-                                    .where = to_string(path),
-                                    .expected = to_string(result.space()),
-                                    .found = to_string(to.space()),
-                                    .advice = "see Options::output"}));
+      throw DeviceMismatch(explain(
+          {.what = two_devices(result.space(), to.space()) + ": a destination lies in another memory than the result",
+           .where = to_string(path),
+           .expected = to_string(result.space()),
+           .found = to_string(to.space()),
+           .advice = "see Options::output"}));
     }
     if (to.data() == result.data()) return;
     transfer(memory, to.data(), result.space(), result.data(), result.size() * sizeof(T));

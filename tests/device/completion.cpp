@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include <fanout/device/completion.hpp>
+
+using fanout::Completion;
+
+namespace {
+
+Completion counting(int& waits) {
+  return {[](void* what) { ++*static_cast<int*>(what); }, &waits};
+}
+
+}  // namespace
+
+TEST_CASE("what is to be waited for is waited for once") {
+  int waits = 0;
+  {
+    Completion completion = counting(waits);
+    CHECK(static_cast<bool>(completion));
+    completion.wait();
+    CHECK(waits == 1);
+    CHECK_FALSE(static_cast<bool>(completion));
+    completion.wait();
+  }
+  CHECK(waits == 1);
+}
+
+TEST_CASE("what nobody waited for is when it goes, whoever has it by then") {
+  int waits = 0;
+  {
+    Completion completion = counting(waits);
+    Completion other(std::move(completion));
+    CHECK_FALSE(static_cast<bool>(completion));
+    completion = std::move(other);
+  }
+  CHECK(waits == 1);
+  { const Completion nothing; }
+}
+
+TEST_CASE("what failed is thrown by wait, and by nothing else") {
+  const auto failing = [] { return Completion([](void*) { throw std::runtime_error("failed"); }, nullptr); };
+  Completion completion = failing();
+  CHECK_THROWS_AS(completion.wait(), std::runtime_error);
+  CHECK_NOTHROW([&] { const Completion dropped = failing(); }());
+}
