@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A model with a pointer, even to const, for a device that cannot reach the host's memory.
+// expect: fanout: this model goes to a device with a memory of its own, and a pointer or a reference in it (its type and
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+struct Card {
+  static constexpr bool has_own_memory = true;
+  fanout::HostDevice host;
+  fanout::DeviceId id() const { return {.kind = "card"}; }
+  fanout::Memory memory() const { return {}; }
+  fanout::Worker& worker() const { return host.worker(); }
+  fanout::HostDevice::Entered enter() const { return host.enter(); }
+  void synchronize() const {}
+  static std::vector<Card> visible() { return {Card{fanout::HostDevice::visible()[0]}}; }
+  friend bool operator==(const Card&, const Card&) = default;
+};
+
+struct Model {
+#ifdef FANOUT_CONTROL
+  fanout::Tensor<float, 1> table;
+#else
+  const float* table;
+#endif
+  int forward(fanout::View<const float, 1> x) const { return static_cast<int>(x.size()); }
+};
+
+int main() {
+  const fanout::ParallelModel model{Model{}, fanout::AllVisible<Card>{}};
+  model(fanout::Tensor<float, 1>(3));
+}
