@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// All of fanout with CUDA devices. Needs the headers of the CUDA toolkit and any C++20 compiler; programs are linked with
-// the CUDA runtime, libcudart. What needs a CUDA compiler or NCCL is included by its own name.
+// All of fanout with CUDA devices. Needs the headers of the CUDA toolkit and any C++20 compiler; programs are linked
+// with the CUDA runtime, libcudart. What needs a CUDA compiler or NCCL is included by its own name.
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
 #include <fanout/cuda/device_guard.hpp>

@@ -15,6 +15,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/transfer.hpp>
 
 namespace fanout::inline v0 {
 
@@ -24,7 +25,9 @@ namespace fanout::inline v0 {
 class CudaDevice {
  public:
   /// The GPU with this index among the visible ones, and which of the devices on it. Throws InvalidDeviceId.
-  explicit CudaDevice(int index, int instance = 0) : lane_(&cuda::detail::lane_of(valid(index, instance), instance)) {}
+  explicit CudaDevice(int index, int instance = 0) : lane_(&cuda::detail::lane_of(valid(index, instance), instance)) {
+    declare_memory("cuda", cuda::cuda_memory_operations);
+  }
 
   const DeviceId& id() const noexcept { return lane_->id(); }
   /// Which GPU, as CUDA numbers those that the process sees.

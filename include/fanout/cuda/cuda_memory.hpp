@@ -15,6 +15,7 @@
 #include <fanout/cuda/transfer.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/output_buffer.hpp>
 
 namespace fanout::inline v0::cuda {
 
@@ -28,8 +29,8 @@ inline void* allocate_on_card(const MemorySpace& space, std::size_t bytes) {
 }
 
 /// Gives memory back in order with the work of the lane that the thread has entered. If that is another one than the
-/// lane that used the memory, as where a caller drops a result, there is nothing to be in order with: a call returns, and
-/// a shard ends, when its lane has done its work, so that whoever got hold of the memory elsewhere got it complete.
+/// lane that used the memory, as where a caller drops a result, there is nothing to be in order with: a call returns,
+/// and a shard ends, when its lane has done its work, so that who got hold of the memory elsewhere got it complete.
 inline void release_on_card(const MemorySpace& space, void* data, std::size_t, void*) noexcept {
   Card* card = cards[space.owner.index].card.load(MemoryOrder::acquire);
   if (data == nullptr || card == nullptr || !card->usable()) return;
@@ -78,13 +79,22 @@ inline void wait_for_card(const MemorySpace& space) {
   for (Lane* lane = card.lanes().load(MemoryOrder::acquire); lane != nullptr; lane = lane->next()) lane->synchronize();
 }
 
+/// The table of a card's memory, and that of parts of an OutputBuffer there; each names the other.
+struct CudaTables {
+  MemoryOperations memory;
+  MemoryOperations windows;
+};
+inline constexpr CudaTables cuda_tables{
+    {&allocate_on_card, &release_on_card, &copy_on_card, &clear_on_card, &cuda_tables.memory, &transfer_with_card,
+     &wait_for_card, &cuda_tables.windows},
+    {&allocate_on_card, &fanout::detail::release_window, &copy_on_card, &clear_on_card, &cuda_tables.memory,
+     &transfer_with_card, &wait_for_card, nullptr}};
+
 }  // namespace detail
 
-/// What can be done with the memory of a card. It comes from a pool of fanout's own. All of it happens in order with the
-/// work of the CudaDevice that the thread has entered, or of the card's first; copies to the host have happened when
+/// What can be done with the memory of a card, which comes from a pool of fanout's own. All of it happens in order with
+/// the work of the CudaDevice that the thread has entered, or of the card's first; copies to the host have happened when
 /// they return.
-inline constexpr MemoryOperations cuda_memory_operations{
-    &detail::allocate_on_card, &detail::release_on_card,    &detail::copy_on_card, &detail::clear_on_card,
-    &cuda_memory_operations,   &detail::transfer_with_card, &detail::wait_for_card};
+inline constexpr const MemoryOperations& cuda_memory_operations = detail::cuda_tables.memory;
 
 }  // namespace fanout::inline v0::cuda

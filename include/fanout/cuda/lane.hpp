@@ -112,8 +112,8 @@ class EnteredLane {
   const EnteredLane* outer_;
 };
 
-/// In order with whose work the thread uses a card's memory: that of the lane of the card that it has entered, or of the
-/// first lane.
+/// In order with whose work the thread uses a card's memory: that of the lane of the card that it has entered, or of
+/// the first lane.
 inline Lane& current_lane(Card& card) {
   for (const EnteredLane* entered = innermost_lane; entered != nullptr; entered = entered->outer()) {
     if (&entered->lane().card() == &card) return entered->lane();

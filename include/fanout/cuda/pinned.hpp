@@ -138,8 +138,9 @@ inline Storage pinned_storage(std::size_t bytes) {
 
 /// A tensor in page-locked host memory, all elements zero: `pinned<float>(rows, columns)`. Cards copy it to and from
 /// their memory on their own, without a stop in between. A copy to a card may go on when the call that asked for it has
-/// returned, so the tensor is changed only after the card was waited for; it may be destroyed at any time. Copies of the
-/// tensor are ordinary tensors. Without a CUDA device it is one itself. Throws ShapeMismatch, OutOfMemory and CudaError.
+/// returned, so the tensor is changed only after the card was waited for; it may be destroyed at any time. Copies of
+/// the tensor are ordinary tensors. Without a CUDA device it is one itself. Throws ShapeMismatch, OutOfMemory and
+/// CudaError.
 template <class T, std::integral... I>
   requires(sizeof...(I) > 0)
 Tensor<T, sizeof...(I)> pinned(I... extents) {

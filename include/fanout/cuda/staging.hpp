@@ -82,9 +82,9 @@ class Staging {
     std::uint32_t epoch_ = fork_epoch();
   };
 
-  /// Room for `bytes` bytes, at most chunk_bytes, that work in a stream of this card or of another will use. Waits while
-  /// all chunks are in use; a thread that has a room takes more by try_take(), since two threads that wait for each
-  /// other's would wait for ever. Throws OutOfMemory and CudaError.
+  /// Room for `bytes` bytes, at most chunk_bytes, that work in a stream of this card or of another will use. Waits
+  /// while all chunks are in use; a thread that has a room takes more by try_take(), since two threads that wait for
+  /// each other's would wait for ever. Throws OutOfMemory and CudaError.
   Room take(StreamRef stream, std::size_t bytes) {
     if (Room room = try_take(stream, bytes)) return room;
     Chunk& chunk = chunks_[next_.fetch_add(1, MemoryOrder::relaxed) % most_chunks];
