@@ -81,20 +81,19 @@ inline void wait_for_card(const MemorySpace& space) {
 
 /// The table of a card's memory, and that of parts of an OutputBuffer there; each names the other.
 struct CudaTables {
-  MemoryOperations memory;
-  MemoryOperations windows;
+  static const MemoryOperations memory;
+  static const MemoryOperations windows;
 };
-inline constexpr CudaTables cuda_tables{
-    {&allocate_on_card, &release_on_card, &copy_on_card, &clear_on_card, &cuda_tables.memory, &transfer_with_card,
-     &wait_for_card, &cuda_tables.windows},
-    {&allocate_on_card, &fanout::detail::release_window, &copy_on_card, &clear_on_card, &cuda_tables.memory,
-     &transfer_with_card, &wait_for_card, nullptr}};
+inline constexpr MemoryOperations CudaTables::memory{&allocate_on_card, &release_on_card, &copy_on_card,
+                                                     &clear_on_card,    &memory,          &transfer_with_card,
+                                                     &wait_for_card,    &windows};
+inline constexpr MemoryOperations CudaTables::windows = fanout::detail::window_operations(memory);
 
 }  // namespace detail
 
 /// What can be done with the memory of a card, which comes from a pool of fanout's own. All of it happens in order with
-/// the work of the CudaDevice that the thread has entered, or of the card's first; copies to the host have happened when
-/// they return.
-inline constexpr const MemoryOperations& cuda_memory_operations = detail::cuda_tables.memory;
+/// the work of the CudaDevice that the thread has entered, or of the card's first; copies to the host have happened
+/// when they return.
+inline constexpr const MemoryOperations& cuda_memory_operations = detail::CudaTables::memory;
 
 }  // namespace fanout::inline v0::cuda
