@@ -12,6 +12,7 @@
 #include <fanout/cuda/lane.hpp>
 #include <fanout/cuda/memory_pool.hpp>
 #include <fanout/cuda/stream.hpp>
+#include <fanout/device/completion.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -24,6 +25,8 @@ namespace fanout::inline v0 {
 /// counts the GPUs; the GPU is used, and a context is made on it, when it is entered first.
 class CudaDevice {
  public:
+  static constexpr bool has_own_memory = true;
+
   /// The GPU with this index among the visible ones, and which of the devices on it. Throws InvalidDeviceId.
   explicit CudaDevice(int index, int instance = 0) : lane_(&cuda::detail::lane_of(valid(index, instance), instance)) {
     declare_memory("cuda", cuda::cuda_memory_operations);
@@ -42,6 +45,9 @@ class CudaDevice {
 
   /// Waits until all work in the device's streams is done. Throws CudaError, or DeviceLost, if any of it failed.
   void synchronize() const { lane_->synchronize(); }
+
+  /// All of the device's work so far, for one to wait for without the device's thread. Throws CudaError.
+  Completion completion() const { return lane_->completion(); }
 
   /// The stream in which the device's work happens in order: kernels go here. It lives until the process ends.
   cuda::StreamRef stream() const { return lane_->compute(); }
@@ -70,6 +76,6 @@ class CudaDevice {
 
   cuda::detail::Lane* lane_;
 };
-static_assert(Device<CudaDevice>);
+static_assert(HasOwnMemory<CudaDevice>);
 
 }  // namespace fanout::inline v0

@@ -70,6 +70,10 @@ inline void transfer_with_card(const MemorySpace& to, void* to_data, const Memor
   }
 }
 
+inline void* bring_to_card(const MemorySpace& to, const void* from_data, std::size_t bytes) {
+  return upload_new(lane_for(to), from_data, bytes);
+}
+
 /// What the thread does next may have been put in any of the card's lanes, unless it has entered one.
 inline void wait_for_card(const MemorySpace& space) {
   Card& card = card_at(space.owner.index);
@@ -86,7 +90,7 @@ struct CudaTables {
 };
 inline constexpr MemoryOperations CudaTables::memory{&allocate_on_card, &release_on_card, &copy_on_card,
                                                      &clear_on_card,    &memory,          &transfer_with_card,
-                                                     &wait_for_card,    &windows};
+                                                     &bring_to_card,    &wait_for_card,   &windows};
 inline constexpr MemoryOperations CudaTables::windows = fanout::detail::window_operations(memory);
 
 }  // namespace detail

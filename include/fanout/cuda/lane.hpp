@@ -6,9 +6,11 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/cuda/card.hpp>
+#include <fanout/cuda/completions.hpp>
 #include <fanout/cuda/device_guard.hpp>
 #include <fanout/cuda/staging.hpp>
 #include <fanout/cuda/stream.hpp>
+#include <fanout/device/completion.hpp>
 #include <fanout/device/registry.hpp>
 #include <fanout/device/worker.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -41,6 +43,9 @@ class Lane {
   /// In which memory is filled from the host while the device computes.
   StreamRef copies() { return made(copies_); }
 
+  /// Of all the device's work so far.
+  Completion completion() { return completions_.of(compute()); }
+
   /// Waits for all that is in the streams. Throws what failed of it.
   void synchronize() {
     card_.require();
@@ -71,6 +76,7 @@ class Lane {
   Atomic<cudaStream_t> copies_{nullptr};
   Right making_;
   Staging staging_;
+  Completions completions_;
   Lane* const next_;
 };
 

@@ -22,8 +22,10 @@ namespace fanout::inline v0 {
 /// 4. `fresh` is the table for new memory of the same space: the table itself unless it stands for adopted memory.
 /// 5. `transfer` copies between two spaces: one is of this kind, the other of this kind or the host's memory. What goes
 ///    to the host has got there when it returns, and what comes from there has been read. Null if it cannot.
-/// 6. `wait` returns when all that has been done in the space has happened, and throws what failed of it.
-/// 7. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there are
+/// 6. `bring` is `allocate` and `transfer` of host memory in one, so that it need not be in order with earlier work of
+///    the device, which does not know this memory. Null where that is no better.
+/// 7. `wait` returns when all that has been done in the space has happened, and throws what failed of it.
+/// 8. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there are
 ///    none; then parts are copied.
 struct MemoryOperations {
   void* (*allocate)(const MemorySpace& space, std::size_t bytes);
@@ -33,6 +35,7 @@ struct MemoryOperations {
   const MemoryOperations* fresh;
   void (*transfer)(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
                    std::size_t bytes) = nullptr;
+  void* (*bring)(const MemorySpace& to, const void* from_data, std::size_t bytes) = nullptr;
   void (*wait)(const MemorySpace& space) = nullptr;
   const MemoryOperations* windows = nullptr;
 };

@@ -45,6 +45,13 @@ class OutputBuffer {
         rows_(rows),
         row_bytes_(row_bytes),
         before_(before) {}
+  /// Of bytes that are there, one row.
+  explicit OutputBuffer(Storage storage, OutputBuffer* before = nullptr) noexcept
+      : storage_(std::move(storage)),
+        base_(static_cast<std::byte*>(storage_.data())),
+        rows_(1),
+        row_bytes_(storage_.bytes()),
+        before_(before) {}
   /// On top of the caller's memory, which stays the caller's.
   explicit OutputBuffer(const OutputTarget& target) noexcept
       : storage_({host_memory, &detail::borrowed_host_operations}, target.data, target.rows * target.row_bytes,
@@ -92,7 +99,7 @@ inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) 
 /// The table for parts of an OutputBuffer in a memory that `base` is for: each lets go of the buffer, which is its owner,
 /// when it is released. Copies of it are ordinary storage.
 constexpr MemoryOperations window_operations(const MemoryOperations& base) noexcept {
-  return {base.allocate, &release_window, base.copy, base.clear, &base, base.transfer, base.wait, nullptr};
+  return {base.allocate, &release_window, base.copy, base.clear, &base, base.transfer, base.bring, base.wait, nullptr};
 }
 
 inline constexpr MemoryOperations host_window_operations = window_operations(host_memory_operations);

@@ -30,6 +30,12 @@ class Scratch {
   /// `bytes` bytes, not set to anything. Throws OutOfMemory.
   void* allocate(const Memory& memory, std::size_t bytes) { return make_buffer(memory, 1, bytes).row(0); }
 
+  /// Takes over memory that is there already.
+  void* keep_bytes(Storage storage) {
+    last_ = new OutputBuffer(std::move(storage), last_);
+    return last_->row(0);
+  }
+
   /// An output buffer that no other shard shares. Throws as its constructor.
   OutputBuffer& make_buffer(const Memory& memory, std::size_t rows, std::size_t row_bytes) {
     last_ = new OutputBuffer(memory, rows, row_bytes, last_);

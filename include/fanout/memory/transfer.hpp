@@ -90,6 +90,21 @@ inline void transfer(const Memory& to, void* to_data, const MemorySpace& from, c
   to.operations->transfer(to.space, to_data, host_memory, stop.data, bytes);
 }
 
+/// New memory with a copy of bytes from any memory: allocate() and transfer(), in a way that overlaps with earlier work of
+/// the device where there is one.
+inline void* bring(const Memory& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
+  const MemoryOperations& operations = *to.operations->fresh;
+  if (from == host_memory && operations.bring != nullptr) return operations.bring(to.space, from_data, bytes);
+  void* const data = operations.allocate(to.space, bytes);
+  try {
+    transfer({to.space, &operations}, data, from, from_data, bytes);
+  } catch (...) {
+    operations.release(to.space, data, bytes, nullptr);
+    throw;
+  }
+  return data;
+}
+
 /// Returns when what was done in a memory has happened. Throws what failed of it.
 inline void wait_for(const Memory& memory) {
   if (memory.operations->wait != nullptr) memory.operations->wait(memory.space);

@@ -116,16 +116,14 @@ void check_piece_space(const MemorySpace& found, const ShardPlace& place, const 
   if (!(found == place.memory.space)) refuse_piece(found, place, path);
 }
 
-/// Room in a memory that lives as long as the shard's pieces.
-template <class T, std::same_as<LeafPath> Path>
-T* allocate_piece(const Memory& memory, std::size_t size, const ShardPlace& place, const Path& path) {
-  if (place.scratch == nullptr) {
-    throw InvalidArgument(explain({.what = "an array that is split on an axis of its own, or moved to another memory, "
-                                           "needs memory for its pieces",
-                                   .where = to_string(path),
-                                   .advice = "ask for the pieces with a Scratch, which must outlive them"}));
-  }
-  return static_cast<T*>(place.scratch->allocate(memory, size * sizeof(T)));
+/// What keeps memory as long as the shard's pieces need it.
+template <std::same_as<LeafPath> Path>
+Scratch& scratch_for(const ShardPlace& place, const Path& path) {
+  if (place.scratch != nullptr) return *place.scratch;
+  throw InvalidArgument(explain({.what = "an array that is split on an axis of its own, or moved to another memory, "
+                                         "needs memory for its pieces",
+                                 .where = to_string(path),
+                                 .advice = "ask for the pieces with a Scratch, which must outlive them"}));
 }
 
 /// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.
@@ -134,9 +132,10 @@ const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size
                         const Path& path) {
   if (!can_transfer(place.memory, from)) refuse_piece(from, place, path);
   if (size == 0) return nullptr;
-  T* const to = allocate_piece<T>(place.memory, size, place, path);
-  transfer(place.memory, to, from, data, size * sizeof(T));
-  return to;
+  Scratch& scratch = scratch_for(place, path);
+  const std::size_t bytes = size * sizeof(T);
+  return static_cast<const T*>(scratch.keep_bytes(Storage({place.memory.space, place.memory.operations->fresh},
+                                                          bring(place.memory, from, data, bytes), bytes, nullptr)));
 }
 
 /// A piece where the shard works: as it is, or moved there.
@@ -164,7 +163,7 @@ View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& p
     if (!can_transfer(memory, part.space())) refuse_piece(part.space(), place, path);
     memory = memory_of(part.space());  // packed before it is moved
   }
-  T* const to = allocate_piece<T>(memory, part.size(), place, path);
+  T* const to = static_cast<T*>(scratch_for(place, path).allocate(memory, part.size() * sizeof(T)));
   pack(*memory.operations, to, part);
   return brought(View<const T, R>(to, part.extents(), part.space()), place, path);
 }
