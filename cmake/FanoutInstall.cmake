@@ -24,6 +24,7 @@ install(TARGETS fanout EXPORT fanout-targets INCLUDES DESTINATION "${CMAKE_INSTA
 install(EXPORT fanout-targets NAMESPACE fanout:: DESTINATION "${package_dir}")
 install(
   FILES "${PROJECT_BINARY_DIR}/fanout-config.cmake" "${PROJECT_BINARY_DIR}/fanout-config-version.cmake"
+    cmake/FanoutComponents.cmake cmake/FindNCCL.cmake
   DESTINATION "${package_dir}")
 
 # ---- pkg-config ------------------------------------------------------------------------------------

@@ -33,17 +33,18 @@ get_other_fanout() {
   sed -i "s/\(#define FANOUT_VERSION_$2\) .*/\1 $3/" "$1/include/fanout/base/version.hpp"
 }
 
-# get_consumer WAY: the program, and the CMakeLists.txt of that way, in the folder `consumer`.
+# get_consumer WAY: the programs, and the CMakeLists.txt of that way, in the folder `consumer`.
 get_consumer() {
   mkdir -p consumer
-  cp "$consumers/main.cpp" "$consumers/$1/CMakeLists.txt" consumer
+  cp "$consumers"/*.cpp "$consumers/$1/CMakeLists.txt" consumer
 }
 
-# build_consumer ARGUMENT...: configures with these arguments, builds, runs.
+# build_consumer ARGUMENT...: configures with these arguments, builds, runs; what needs CUDA too, where the toolkit is.
 build_consumer() {
   cmake -G Ninja -S consumer -B consumer/build "$@"
   cmake --build consumer/build
   consumer/build/consumer
+  [[ ! -e consumer/build/gpus ]] || consumer/build/gpus
 }
 
 # refuses TEXT COMMAND...: passes if the command fails and says so. White space counts once, since CMake breaks lines.

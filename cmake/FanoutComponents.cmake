@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# fanout's components are targets that join its headers with what they need of the machine, so they are made where fanout is
+# used, not where it was installed: both by its installed package and by an add_subdirectory of it.
+#
+# fanout_find_component(NAME): makes the target fanout::NAME, if what it needs is there, and sets fanout_NAME_FOUND; else
+# fanout_NAME_NOT_FOUND_MESSAGE says why not. To be called where find_package() may be: not before project().
+#
+#   cuda  the headers fanout/cuda.hpp and fanout/cuda/: the CUDA toolkit
+#   nccl  the header fanout/cuda/nccl.hpp: NCCL, and the component cuda
+
+set(fanout_components cuda nccl)
+
+# The targets can be seen in the whole project: add_subdirectory may stand anywhere in it.
+macro(fanout_make_component name)
+  if(NOT TARGET fanout::${name})
+    add_library(fanout::${name} INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(fanout::${name} INTERFACE ${ARGN})
+  endif()
+  set(fanout_${name}_FOUND TRUE PARENT_SCOPE)
+  set(fanout_${name}_NOT_FOUND_MESSAGE "" PARENT_SCOPE)
+endmacro()
+
+function(fanout_find_cuda)
+  find_package(CUDAToolkit QUIET)
+  if(NOT CUDAToolkit_FOUND OR NOT TARGET CUDA::cudart)
+    set(fanout_cuda_NOT_FOUND_MESSAGE
+      "the CUDA toolkit was not found; say where it is with CUDAToolkit_ROOT" PARENT_SCOPE)
+    return()
+  endif()
+  if(CUDAToolkit_VERSION VERSION_LESS 12)
+    set(fanout_cuda_NOT_FOUND_MESSAGE
+      "the CUDA toolkit ${CUDAToolkit_VERSION} is older than 12; say where a newer one is with CUDAToolkit_ROOT" PARENT_SCOPE)
+    return()
+  endif()
+
+  # Where CMake links with nvcc, it adds the runtime that CUDA_RUNTIME_LIBRARY says. A second one beside it would know nothing
+  # of what the first one does.
+  fanout_make_component(cuda fanout::fanout CUDA::toolkit "$<$<NOT:$<LINK_LANGUAGE:CUDA>>:CUDA::cudart>")
+
+  # nvcc finds Thrust by itself. Other compilers may find an old one in /usr/include, if nobody tells them.
+  foreach(folder IN LISTS CUDAToolkit_INCLUDE_DIRS)
+    if(EXISTS "${folder}/cccl/thrust/version.h")
+      target_include_directories(fanout::cuda INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${folder}/cccl>")
+    endif()
+  endforeach()
+
+  # That fanout::fanout asks for C++20 tells CMake nothing about CUDA, and CMake 3.25 does not know that nvcc can do it. An option
+  # that is given twice is none too many for nvcc.
+  if(CMAKE_VERSION VERSION_LESS 3.28)
+    target_compile_options(fanout::cuda INTERFACE "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-std=c++20>")
+  else()
+    target_compile_features(fanout::cuda INTERFACE "$<$<BOOL:$<CUDA_COMPILER_ID>>:cuda_std_20>")
+  endif()
+endfunction()
+
+function(fanout_find_nccl)
+  fanout_find_cuda()
+  if(NOT TARGET fanout::cuda)
+    set(fanout_nccl_NOT_FOUND_MESSAGE "it needs the component cuda, and ${fanout_cuda_NOT_FOUND_MESSAGE}" PARENT_SCOPE)
+    return()
+  endif()
+  find_package(CUDAToolkit QUIET)  # its folders are hints
+  # Ours, and no other project's of that name, which may make no target.
+  list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
+  find_package(NCCL QUIET MODULE)
+  if(NOT TARGET NCCL::nccl)
+    set(fanout_nccl_NOT_FOUND_MESSAGE "NCCL was not found; say where it is with NCCL_ROOT" PARENT_SCOPE)
+    return()
+  endif()
+  fanout_make_component(nccl fanout::cuda NCCL::nccl)
+endfunction()
+
+# A macro, since what it calls sets variables in the scope of its caller.
+macro(fanout_find_component name)
+  set(fanout_${name}_FOUND FALSE)
+  if("${name}" STREQUAL "cuda")
+    fanout_find_cuda()
+  elseif("${name}" STREQUAL "nccl")
+    fanout_find_nccl()
+  else()
+    list(JOIN fanout_components "` and `" fanout_${name}_NOT_FOUND_MESSAGE)
+    set(fanout_${name}_NOT_FOUND_MESSAGE "there is no such component: there are `${fanout_${name}_NOT_FOUND_MESSAGE}`")
+  endif()
+endmacro()
