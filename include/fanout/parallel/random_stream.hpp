@@ -48,6 +48,12 @@ class RandomStream {
   FANOUT_HOST_DEVICE constexpr RandomStream(std::uint64_t seed, std::uint32_t call, std::uint64_t row) noexcept
       : seed_(seed), row_(row), call_(call) {}
 
+  /// The stream of the row that is so many rows further on, from its beginning. In a kernel, where there is no context:
+  /// with `first = ctx.random(0)`, row i's numbers are those of `first.after(i)`.
+  FANOUT_HOST_DEVICE constexpr RandomStream after(std::uint64_t rows) const noexcept {
+    return {seed_, call_, row_ + rows};
+  }
+
   static constexpr result_type min() noexcept { return 0; }
   static constexpr result_type max() noexcept { return static_cast<result_type>(-1); }
 
