@@ -4,7 +4,7 @@
 # of FANOUT_ADAPTERS that are there, each with a target fanout_own_NAME; FANOUT_NO_NAME says why another one is not.
 # Users of fanout need none of this: they include the header and link what they link anyway.
 
-set(FANOUT_ADAPTERS "eigen;mdspan;dlpack;torch" CACHE STRING
+set(FANOUT_ADAPTERS "eigen;mdspan;dlpack;thrust;torch" CACHE STRING
   "Adapters to build tests and examples of, where their libraries are found")
 set(FANOUT_ADAPTERS_FOUND)
 
@@ -59,6 +59,19 @@ if("dlpack" IN_LIST FANOUT_ADAPTERS)
   fanout_adapter(dlpack "dlpack/dlpack.h" FANOUT_DLPACK_INCLUDE)
   if(TARGET fanout_own_dlpack)
     target_include_directories(fanout_own_dlpack SYSTEM INTERFACE "${FANOUT_DLPACK_INCLUDE}")
+  endif()
+endif()
+
+# The CUDA toolkit's, else one that the system has.
+if("thrust" IN_LIST FANOUT_ADAPTERS)
+  find_package(CUDAToolkit QUIET)
+  list(TRANSFORM CUDAToolkit_INCLUDE_DIRS APPEND "/cccl" OUTPUT_VARIABLE folders)
+  find_path(FANOUT_THRUST_INCLUDE thrust/version.h HINTS ${folders})
+  mark_as_advanced(FANOUT_THRUST_INCLUDE)
+  fanout_adapter(thrust Thrust FANOUT_THRUST_INCLUDE)
+  if(TARGET fanout_own_thrust)
+    target_include_directories(fanout_own_thrust SYSTEM INTERFACE "${FANOUT_THRUST_INCLUDE}")
+    target_compile_definitions(fanout_own_thrust INTERFACE THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP)
   endif()
 endif()
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Enables the CUDA language where there is an nvcc that can do C++20, and sets FANOUT_HAS_CUDA_LANGUAGE.
-# A file to include, not a function: enable_language may only stand in the scope of a file.
+# Enables the CUDA language for our own tests and examples where there is an nvcc that can do C++20, and sets
+# FANOUT_HAS_CUDA_LANGUAGE. A file to include, not a function: enable_language may only stand in the scope of a file, and has to
+# stand above all folders that use the language. Who uses fanout needs none of this: fanout::cuda brings along what nvcc needs.
 
 set(FANOUT_HAS_CUDA_LANGUAGE OFF)
 find_program(FANOUT_NVCC nvcc PATHS /usr/local/cuda PATH_SUFFIXES bin)  # often not on the PATH
@@ -30,5 +31,7 @@ if(CMAKE_CUDA_COMPILER)
       list(APPEND CMAKE_CUDA20_COMPILE_FEATURES cuda_std_20)
       list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
     endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   endif()
 endif()

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// Thrust on GPUs: thrust_policy(ctx), in a .cu, for contexts of GPUs and of host devices.
+
+#include <cstddef>
+
+#include <thrust/system/cuda/execution_policy.h>
+
+#include <fanout/adapt/thrust.hpp>
+#include <fanout/cuda/cuda_device.hpp>
+#include <fanout/memory/memory_operations.hpp>
+
+namespace fanout::inline v0 {
+
+namespace cuda::detail {
+
+/// What Thrust takes for its temporary memory: the card's pool, in order with the device's work. By itself it would call
+/// cudaMalloc and cudaFree, which wait for the whole card.
+struct TemporaryMemory {
+  using value_type = char;
+
+  Memory memory;
+
+  char* allocate(std::size_t bytes) const {
+    return static_cast<char*>(memory.operations->allocate(memory.space, bytes));
+  }
+  void deallocate(char* data, std::size_t bytes) const noexcept {
+    memory.operations->release(memory.space, data, bytes, nullptr);
+  }
+};
+
+}  // namespace cuda::detail
+
+/// On a GPU Thrust's algorithms run on the device's stream, in order with its other work, and take their temporary memory
+/// from its pool. Those that return a value (reduce, copy_if) wait for it; others return at once.
+template <fanout::detail::ContextOn<CudaDevice> C>
+auto thrust_policy(C& ctx) {
+  const cuda::detail::TemporaryMemory memory{ctx.device().memory()};
+  return ::thrust::cuda::par_nosync(memory).on(ctx.device().stream().get());
+}
+
+}  // namespace fanout::inline v0
