@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/launch.cuh>
 #include <fanout/fanout.hpp>
 
@@ -121,7 +122,7 @@ TEST_CASE_TEMPLATE("a launch works on the rows of each device, in the order of t
 TEST_CASE_TEMPLATE("a launch calls f once for each index, however many there are", D, fanout::HostDevice,
                    fanout::CudaDevice) {
   if (D::visible().empty()) return fanout_test::skip("no CUDA device");
-  const fanout::ParallelModel<Indices, fanout::FirstAvailable<D>> model{Indices{}};
+  const fanout::ParallelModel model{Indices{}, fanout::devices_at<D>(std::array{0})};
   // Around a block, and more than a grid has threads.
   std::vector<std::size_t> sizes{0, 1, 255, 256, 257, 100'000};
   if (!std::is_same_v<D, fanout::HostDevice>) sizes.push_back(65536 * 256 + 300);

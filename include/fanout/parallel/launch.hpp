@@ -14,7 +14,7 @@ namespace detail {
 
 // nvcc puts types of its own in the place of lambdas that are marked for the GPU; they cannot be asked what they hold,
 // nor, those for the GPU alone, how they are called.
-#if defined(__CUDACC__) && defined(__EXTENDED_LAMBDA__)
+#if defined(__CUDACC__) && defined(__CUDACC_EXTENDED_LAMBDA__)
 template <class F>
 inline constexpr bool is_extended_lambda = __nv_is_extended_device_lambda_closure_type(F) ||
                                            __nv_is_extended_host_device_lambda_closure_type(F);
