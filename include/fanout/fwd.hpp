@@ -22,6 +22,7 @@ class DeviceMismatch;
 class ShapeMismatch;
 class StructureMismatch;
 class OutOfMemory;
+class CommunicatorAbandoned;
 class ReplicaError;
 class FactoryError;
 class Timeout;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -48,6 +49,18 @@ class FANOUT_EXPORT StructureMismatch : public Error {
 class FANOUT_EXPORT OutOfMemory : public Error {
  public:
   using Error::Error;
+};
+
+/// A rank that is waited for in a collective has left: its forward has thrown or returned.
+class FANOUT_EXPORT CommunicatorAbandoned : public Error {
+ public:
+  CommunicatorAbandoned(const std::string& text, std::size_t rank) : Error(text), rank_(rank) {}
+
+  /// The rank that left; of several, the one that did so first by an exception of its own.
+  std::size_t rank() const noexcept { return rank_; }
+
+ private:
+  std::size_t rank_;
 };
 
 /// The parts of a message. Every error says what was wrong and where, what was expected and found, and what to do.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <fanout/device/collective.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// How two ranks' calls of one collective, or a send and its recv, fit together.
+enum class Fit : unsigned char { fits, other_structure, other_shape };
+
+inline Fit fit(const Collective& a, const Collective& b) {
+  const bool matched = a.is_between_two() ? b.is_between_two() : a.kind == b.kind && a.root == b.root;
+  if (!matched || a.reduction != b.reduction || a.leaf != b.leaf || a.leaves != b.leaves) return Fit::other_structure;
+  if (a.type != b.type) {  // of one type there may be two in two shared libraries
+    if (a.type == nullptr || b.type == nullptr) return Fit::other_structure;
+    if (a.type->size != b.type->size || a.type->name() != b.type->name()) return Fit::other_structure;
+  }
+  return a.extents == b.extents ? Fit::fits : Fit::other_shape;
+}
+
+inline void copy_elements(void* to, const void* from, std::size_t bytes) noexcept {
+  if (to != from && bytes != 0) std::memcpy(to, from, bytes);
+}
+
+/// The part of a collective in host memory that one rank does. `calls[i]` is the call of rank i; all ranks do theirs at
+/// the same time, and each writes what no other one writes or reads.
+class HostCollective {
+ public:
+  HostCollective(const Collective* const* calls, std::size_t ranks) noexcept : calls_(calls), ranks_(ranks) {}
+
+  void run_part_of(std::size_t rank) const noexcept {
+    const Collective& own = *calls_[rank];
+    switch (own.kind) {
+      case Collective::Kind::broadcast: copy_elements(own.to, calls_[own.root]->from, own.bytes()); break;
+      case Collective::Kind::all_gather:
+        for (std::size_t i = 0; i < ranks_; ++i) {
+          copy_elements(static_cast<std::byte*>(calls_[i]->to) + rank * own.bytes(), own.from, own.bytes());
+        }
+        break;
+      case Collective::Kind::reduce:
+      case Collective::Kind::all_reduce: reduce_share(rank); break;
+      case Collective::Kind::reduce_scatter:
+        for_blocks(own, 0, own.count, [&](void* block, std::size_t begin, std::size_t count) {
+          reduce(block, rank * own.count + begin, count);
+          copy_elements(at(own.to, begin), block, count * own.type->size);
+        });
+        break;
+      case Collective::Kind::send:
+      case Collective::Kind::recv:
+      case Collective::Kind::barrier: break;
+    }
+  }
+
+ private:
+  static constexpr std::size_t block_bytes = 4096;
+
+  /// Reduces this rank's share of the elements and writes it to all who get the result.
+  void reduce_share(std::size_t rank) const noexcept {
+    const Collective& own = *calls_[rank];
+    const std::size_t ranks = own.bytes() <= block_bytes ? 1 : ranks_;  // who share out the work
+    if (rank >= ranks) return;
+    const std::size_t each = own.count / ranks;
+    const std::size_t end = rank + 1 == ranks ? own.count : (rank + 1) * each;
+    for_blocks(own, rank * each, end, [&](void* block, std::size_t begin, std::size_t count) {
+      reduce(block, begin, count);
+      for (std::size_t i = 0; i < ranks_; ++i) {
+        if (own.kind == Collective::Kind::reduce && i != own.root) continue;
+        copy_elements(at(calls_[i]->to, begin), block, count * own.type->size);
+      }
+    });
+  }
+
+  /// Calls `f(block, begin, count)` for one block of elements after the other, with memory for it.
+  template <class F>
+  static void for_blocks(const Collective& call, std::size_t begin, std::size_t end, const F& f) noexcept {
+    alignas(64) std::byte block[block_bytes];
+    const std::size_t most = block_bytes / call.type->size;
+    while (begin < end) {
+      const std::size_t count = end - begin < most ? end - begin : most;
+      f(block, begin, count);
+      begin += count;
+    }
+  }
+
+  /// Writes to `block` what becomes of all ranks' elements from `begin` on.
+  void reduce(void* block, std::size_t begin, std::size_t count) const noexcept {
+    const ElementType& type = *calls_[0]->type;
+    const Reduction by = calls_[0]->reduction;
+    copy_elements(block, at(calls_[0]->from, begin), count * type.size);
+    for (std::size_t i = 1; i < ranks_; ++i) type.combine(by, block, at(calls_[i]->from, begin), count);
+    if (by == Reduction::mean) type.divide(block, ranks_, count);
+  }
+
+  const void* at(const void* data, std::size_t element) const noexcept {
+    return static_cast<const std::byte*>(data) + element * calls_[0]->type->size;
+  }
+  void* at(void* data, std::size_t element) const noexcept {
+    return static_cast<std::byte*>(data) + element * calls_[0]->type->size;
+  }
+
+  const Collective* const* calls_;
+  std::size_t ranks_;
+};
+
+}  // namespace detail
+}  // namespace fanout::inline v0
