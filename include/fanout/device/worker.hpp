@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <csignal>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <pthread.h>
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include <fanout/base/device_id.hpp>
 #include <fanout/device/task.hpp>
 #include <fanout/device/task_queue.hpp>
+#include <fanout/device/thread.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/right.hpp>
@@ -97,39 +90,8 @@ class Worker {
   void start() noexcept {
     const HeldRight starting(start_right_);
     if (started_.load(MemoryOrder::relaxed)) return;
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    // What a thread does to itself is not blocked: the process would end without the handler that is to report it.
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
-    pthread_attr_t attributes;
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_t thread{};
-    int failure = -1;
-#if defined(__linux__)
-    const auto highest = static_cast<std::size_t>(cores_.back());
-    if (cpu_set_t* mask = CPU_ALLOC(highest + 1)) {
-      const std::size_t bytes = CPU_ALLOC_SIZE(highest + 1);
-      CPU_ZERO_S(bytes, mask);
-      for (const int core : cores_) CPU_SET_S(static_cast<std::size_t>(core), bytes, mask);
-      ::pthread_attr_setaffinity_np(&attributes, bytes, mask);
-      failure = ::pthread_create(&thread, &attributes, &Worker::enter, this);
-      CPU_FREE(mask);
-    }
-    ::pthread_attr_destroy(&attributes);
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-#endif
-    // The cores may have been taken from the process meanwhile; then it runs where it may.
-    if (failure != 0) failure = ::pthread_create(&thread, &attributes, &Worker::enter, this);
-    ::pthread_attr_destroy(&attributes);
-#if defined(__linux__)
-    if (failure == 0) ::pthread_setname_np(thread, ("fanout " + to_string(id_)).substr(0, 15).c_str());
-#endif
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    started_.store(failure == 0, MemoryOrder::release);
+    const bool started = detail::start_thread(cores_, &Worker::enter, this, "fanout " + to_string(id_));
+    started_.store(started, MemoryOrder::release);
   }
 
   /// In the child of a fork: what was queued and who ran it stayed in the parent.

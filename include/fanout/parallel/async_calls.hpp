@@ -55,6 +55,9 @@ class AsyncCall {
   AsyncCalls* calls() const noexcept { return calls_; }
   void keep_in(AsyncCalls& calls) noexcept;
 
+  /// See AsyncCalls::take_back_for().
+  ShardTask* take_back() noexcept;
+
  private:
   friend class AsyncCalls;
 
@@ -135,6 +138,19 @@ class AsyncCalls {
     return true;
   }
 
+  /// Takes back a shard that no device has started, of a call or of one that comes before it in order, for who asks to
+  /// run it: for shards of the call that wait for each other. Null if there is none. While the call has not ended.
+  ShardTask* take_back_for(AsyncCall& call) noexcept {
+    const HeldRight listing(right_);
+    if (!call.listed_) return nullptr;
+    if (!call.in_order_) return take_back_from(call);
+    for (AsyncCall* before = first_; before != &call; before = before->next_) {
+      if (!before->in_order_) continue;
+      if (ShardTask* task = take_back_from(*before)) return task;
+    }
+    return take_back_from(call);
+  }
+
   /// Runs on this thread what no device has started of any call, oldest first. Does not wait for the rest.
   void help() noexcept {
     while (ShardTask* task = take_back_any(false)) task->run();
@@ -185,18 +201,6 @@ class AsyncCalls {
     unlist(call);
     ended_.fetch_add(1, MemoryOrder::relaxed);
     unpark_all(ended_);
-  }
-
-  /// A task of this call or of one that it has to wait for, which is the caller's to run; null if there is none.
-  ShardTask* take_back_for(AsyncCall& call) noexcept {
-    const HeldRight listing(right_);
-    if (!call.listed_) return nullptr;
-    if (!call.in_order_) return take_back_from(call);
-    for (AsyncCall* before = first_; before != &call; before = before->next_) {
-      if (!before->in_order_) continue;
-      if (ShardTask* task = take_back_from(*before)) return task;
-    }
-    return take_back_from(call);
   }
 
   ShardTask* take_back_any(bool in_order) noexcept {
@@ -254,6 +258,7 @@ inline void AsyncCall::keep_in(AsyncCalls& calls) noexcept {
   calls.keep();
   calls_ = &calls;
 }
+inline ShardTask* AsyncCall::take_back() noexcept { return calls_->take_back_for(*this); }
 inline void AsyncCall::Body::operator()(std::size_t i) const noexcept { call->calls_->run(*call, i); }
 
 }  // namespace fanout::inline v0

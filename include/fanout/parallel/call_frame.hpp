@@ -9,6 +9,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/call_chain.hpp>
+#include <fanout/parallel/call_meeting.hpp>
 #include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -35,7 +36,7 @@ struct CallSettings {
 struct CallFrame : CallSettings {
   /// For a call that the code makes which runs on this thread.
   explicit CallFrame(const Plan& by, const CallSettings& settings = {})
-      : CallSettings(settings), plan(by), stop_at(earlier(settings.deadline, stop_time(current_link()))) {
+      : CallSettings(settings), plan(by), stop_at(earlier(settings.deadline, stop_time(current_link()))), meeting(by.size()) {
     outputs.write_to(targets, target_count);
   }
 
@@ -51,6 +52,7 @@ struct CallFrame : CallSettings {
   const Plan plan;
   OutputBuffers outputs;
   const Clock::Time stop_at;
+  CallMeeting meeting;
 
  private:
   static Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }

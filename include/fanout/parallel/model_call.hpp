@@ -112,6 +112,9 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
     if (late_sink_) settings_.late_sink = &late_sink_;
     if constexpr (!Traits::is_one_task) {
       outputs_.fill([&] { return ShardOutputs<R>(inputs_.plan, settings_, replicas.devices().ids()); });
+      outputs_.value().tasks_are(
+          {.take_back = [](void* self) noexcept { return static_cast<AsyncCall*>(self)->take_back(); },
+           .from = static_cast<AsyncCall*>(this)});
     }
     this->original = &replicas.original();
     this->take = &take_result;

@@ -19,6 +19,9 @@ namespace fanout::inline v0 {
 /// one, and waits only for those that have been started. It therefore never waits for work that waits for it: nested
 /// calls, on the same or on overlapping sets, end. Which thread runs a shard is unspecified.
 ///
+/// Shards that wait for each other need not wait for the caller: `body.tasks_are(tasks)`, where there is such, is told
+/// before any of them runs where those can be taken back that have not been started.
+///
 /// When the deadline has passed and some have not ended, `tell_late()` is called: when it passes if the caller waits, and
 /// else after each shard that the caller runs from then on. It does not throw.
 ///
@@ -27,6 +30,7 @@ template <Device... Ds, class Body, class TellLate>
 void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, Clock::Time deadline,
                 const TellLate& tell_late) {
   ShardTasks tasks(plan.size());
+  if constexpr (requires { body.tasks_are(tasks); }) body.tasks_are(tasks);
   ShardTask* mine = nullptr;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     ShardTask& task = tasks.place(i, plan[i], devices, body);
@@ -36,6 +40,7 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
       task.post();
     }
   }
+  tasks.all_are_posted();
   if (mine != nullptr) {
     body(mine->shard);
     // What was held before a fork is not held in the child.

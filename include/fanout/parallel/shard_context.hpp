@@ -13,6 +13,8 @@
 
 namespace fanout::inline v0 {
 
+class ShardCommunicator;
+
 /// The context of one run of one shard on a device of kind D.
 template <Device D>
 class ShardContext {
@@ -34,6 +36,15 @@ class ShardContext {
   RandomStream random(std::size_t row) const noexcept { return {call_.seed, call_.number, rows().begin + row}; }
 
   bool stop_requested() const noexcept { return call_.stop_requested(); }
+
+  /// To pass arrays between the shards of the call while they run; see ShardCommunicator, whose header,
+  /// fanout/parallel/collectives.hpp, is included by who calls this.
+  template <class C = ShardCommunicator>
+  C communicator() const {
+    static_assert(
+        requires { sizeof(C); }, "fanout: who calls ctx.communicator() includes <fanout/parallel/collectives.hpp>");
+    return C(call_.meeting, shard_, size());
+  }
 
   struct Claim {
     OutputBuffer& buffer;

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/call_meeting.hpp>
 #include <fanout/parallel/gather.hpp>
 #include <fanout/parallel/pieces.hpp>
 #include <fanout/parallel/replica_error.hpp>
@@ -57,11 +59,18 @@ class ShardOutputs {
   void run(std::size_t i, const Run& run) noexcept {
     try {
       run(i, frame_, slots_[i]);
+    } catch (const CommunicatorAbandoned&) {
+      slots_[i].failure = std::current_exception();
+      slots_[i].released = true;
     } catch (...) {
       slots_[i].failure = std::current_exception();
     }
+    frame_.meeting.end(i, slots_[i].failure);
     if (frame_.deadline != Clock::never) slots_[i].lateness.end(Clock::now() <= frame_.deadline);
   }
+
+  /// Where shards that wait for each other find those that no device has started.
+  void tasks_are(const CallMeeting::Tasks& tasks) noexcept { frame_.meeting.tasks_are(tasks); }
 
   /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
   void tell_late() noexcept {
@@ -110,6 +119,11 @@ class ShardOutputs {
     const Run& run;
     void operator()(std::size_t i) const noexcept { outputs.run(i, run); }
     void tell_late() const noexcept { outputs.tell_late(); }
+    template <class Tasks>
+    void tasks_are(Tasks& tasks) const noexcept {
+      outputs.tasks_are({.take_back = [](void* from) noexcept { return static_cast<Tasks*>(from)->take_back(); },
+                         .from = &tasks});
+    }
   };
 
   static void wait_for_device(ShardSlot<R>& slot) noexcept {
@@ -163,9 +177,11 @@ class ShardOutputs {
 
   void throw_failures(bool rethrow_single) const {
     std::vector<Failure> failures;
+    bool all_released = true;  // none has failed by itself
+    for (const ShardSlot<R>& slot : slots_) all_released = all_released && (slot.failure == nullptr || slot.released);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const ShardSlot<R>& slot = slots_[i];
-      if (slot.failure == nullptr) continue;
+      if (slot.failure == nullptr || (slot.released && !all_released)) continue;
       if (!slot.failed_in_forward) std::rethrow_exception(slot.failure);
       failures.push_back({.shard = i, .device = devices_[i], .rows = frame_.plan[i].rows, .exception = slot.failure});
     }

@@ -27,6 +27,7 @@ class ShardSlot {
   Completion completion;  // after the memory that the work uses, so that it goes before it
   std::exception_ptr failure;
   bool failed_in_forward = false;
+  bool released = false;  // what failed is that it waited for a shard that had left
   bool told_late = false;
   Lateness lateness;
 
@@ -46,6 +47,7 @@ class ShardSlot<void> {
   Completion completion;  // after the memory that the work uses, so that it goes before it
   std::exception_ptr failure;
   bool failed_in_forward = false;
+  bool released = false;  // what failed is that it waited for a shard that had left
   bool told_late = false;
   Lateness lateness;
 };

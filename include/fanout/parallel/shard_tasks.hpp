@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <sched.h>
+
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/task.hpp>
 #include <fanout/device/worker.hpp>
 #include <fanout/plan/shard.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 
@@ -54,6 +57,19 @@ class ShardTasks {
     return task;
   }
 
+  /// Says that all that are to be posted are, so that others than the poster may take some back.
+  void all_are_posted() noexcept { posted_.store(true, MemoryOrder::release); }
+
+  /// Takes back one that no device has started, for who asks to run it: for shards that wait for it. Null if all have
+  /// been started. From any thread, while some have not ended.
+  ShardTask* take_back() noexcept {
+    while (!posted_.load(MemoryOrder::acquire)) ::sched_yield();  // the poster does nothing else
+    for (ShardTask& task : tasks_) {
+      if (task.take_back()) return &task;
+    }
+    return nullptr;
+  }
+
   std::size_t size() const noexcept { return tasks_.size(); }
   ShardTask& operator[](std::size_t i) noexcept { return tasks_[i]; }
   std::uint32_t epoch() const noexcept { return epoch_; }
@@ -78,6 +94,7 @@ class ShardTasks {
 
  private:
   std::uint32_t epoch_ = fork_epoch();
+  Atomic<bool> posted_{false};
   InlineArray<ShardTask> tasks_;
 };
 

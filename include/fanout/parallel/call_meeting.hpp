@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout::inline v0 {
+
+struct ShardTask;
+
+/// Where the shards of one call meet that wait for each other: nothing until one of them asks for it, but a note of
+/// those that have ended, since a shard that will not come must not be waited for.
+class CallMeeting {
+ public:
+  /// What is made when it is asked for.
+  struct Place {
+    void (*leave)(Place&, std::size_t shard, const std::exception_ptr& why) noexcept;
+    void (*destroy)(Place*) noexcept;
+  };
+
+  /// Gives back a shard that no device has started, for who asks to run it, or null.
+  struct Tasks {
+    ShardTask* (*take_back)(void* from) noexcept = nullptr;
+    void* from = nullptr;
+  };
+
+  explicit CallMeeting(std::size_t shards) : ended_(shards, [](std::size_t) { return false; }) {}
+  CallMeeting(const CallMeeting&) = delete;
+  CallMeeting& operator=(const CallMeeting&) = delete;
+  ~CallMeeting() {
+    if (Place* place = place_.load(MemoryOrder::acquire)) place->destroy(place);
+  }
+
+  void tasks_are(const Tasks& tasks) noexcept { tasks_ = tasks; }
+  ShardTask* take_back() const noexcept { return tasks_.take_back == nullptr ? nullptr : tasks_.take_back(tasks_.from); }
+
+  /// A shard has ended, by this exception if there is one.
+  void end(std::size_t shard, const std::exception_ptr& why) noexcept {
+    // First the note and then the look at the place, and place() does it the other way round: one of them notices.
+    ended_[shard].store(true, MemoryOrder::seq_cst);
+    if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(*place, shard, why);
+  }
+
+  /// The place of type P, which the first one makes: `P(*this, shards)`. Throws what that throws.
+  template <class P>
+  P& place() {
+    Place* known = place_.load(MemoryOrder::acquire);
+    if (known != nullptr) return static_cast<P&>(*known);
+    auto* made = new P(*this, ended_.size());
+    if (!place_.compare_exchange_strong(known, made, MemoryOrder::seq_cst)) {
+      delete made;
+      return static_cast<P&>(*known);
+    }
+    for (std::size_t i = 0; i < ended_.size(); ++i) {
+      if (ended_[i].load(MemoryOrder::seq_cst)) made->leave(*made, i, nullptr);
+    }
+    return *made;
+  }
+
+ private:
+  Atomic<Place*> place_{nullptr};
+  Tasks tasks_;
+  InlineArray<Atomic<bool>> ended_;
+};
+
+}  // namespace fanout::inline v0

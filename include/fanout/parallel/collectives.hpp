@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <string>
+
+#include <fanout/device/collective.hpp>
+#include <fanout/device/collective_calls.hpp>
+#include <fanout/device/communicator.hpp>
+#include <fanout/device/host_meeting.hpp>
+#include <fanout/device/staged_communicator.hpp>
+#include <fanout/device/thread.hpp>
+#include <fanout/parallel/call_meeting.hpp>
+#include <fanout/parallel/shard_tasks.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+/// The meeting of the shards of one call. A shard waits only for shards that run: those that no device has started after
+/// a while are given threads of their own.
+class ShardMeeting : public CallMeeting::Place {
+ public:
+  ShardMeeting(CallMeeting& call, std::size_t shards)
+      : Place{.leave = [](Place& self, std::size_t shard,
+                          const std::exception_ptr& why) noexcept { of(self).meeting_.leave(shard, why); },
+              .destroy = [](Place* self) noexcept { delete static_cast<ShardMeeting*>(self); }},
+        call_(call),
+        meeting_(shards) {}
+
+  void meet(std::size_t shard, Collective* calls, std::size_t count) {
+    const bool all_run = all_run_.load(MemoryOrder::relaxed);
+    meeting_.meet(shard, calls, count, all_run ? Clock::never : patience, [this]() noexcept { start_others(); });
+  }
+
+ private:
+  /// In which devices may start their shards, in nanoseconds. Longer than a wake takes, and not much longer.
+  static constexpr Clock::Time patience = 1'000'000;
+
+  static ShardMeeting& of(Place& self) noexcept { return static_cast<ShardMeeting&>(self); }
+
+  void start_others() noexcept {
+    while (ShardTask* task = call_.take_back()) {
+      const auto run = [](void* own) -> void* {
+        static_cast<ShardTask*>(own)->run();
+        return nullptr;
+      };
+      if (start_thread(task->worker->cores(), run, task, "fanout shard")) continue;
+      meeting_.break_off("no thread could be started for a shard that others wait for in a collective");
+      task->run();  // it waits for nobody any more, so this thread can run it now
+    }
+    all_run_.store(true, MemoryOrder::relaxed);
+  }
+
+  CallMeeting& call_;
+  Atomic<bool> all_run_{false};
+  HostMeeting meeting_;
+};
+
+}  // namespace detail
+
+/// What `ctx.communicator()` returns: passes arrays between the shards of a call while they run. The ranks are the
+/// shards: rank() is ctx.rank() and size() is ctx.size().
+///
+///     auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) {
+///       Gradients gradients = backward(x);         // a struct of tensors
+///       ctx.communicator().all_reduce(gradients);  // of the whole batch now, on every shard
+///       ...
+///
+/// Arrays may lie in any memory; see StagedCommunicator. All shards of a call that uses this run at once: one whose device
+/// is busy gets a thread of its own. A shard that ends, by returning or by an exception, releases those that wait for it:
+/// they throw CommunicatorAbandoned, and if nothing else is wrong with them the call's ReplicaError does not list them.
+/// A deadline breaks no collective. Borrows the call: use it in `forward` only.
+class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
+ public:
+  ShardCommunicator(CallMeeting& call, std::size_t rank, std::size_t size)
+      : meeting_(&call.place<detail::ShardMeeting>()), rank_(rank), size_(size) {}
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::size_t size() const noexcept { return size_; }
+
+  /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the memories'
+  /// operations throw.
+  void run(Collective* calls, std::size_t count) {
+    detail::StagedCalls staged(calls, count, rank_, size_);
+    meeting_->meet(rank_, calls, count);
+    staged.finish();
+  }
+
+ private:
+  detail::ShardMeeting* meeting_;
+  std::size_t rank_;
+  std::size_t size_;
+};
+static_assert(Communicator<ShardCommunicator>);
+
+}  // namespace fanout::inline v0
