@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/cuda/card.hpp>
+#include <fanout/cuda/device_guard.hpp>
+#include <fanout/cuda/status.hpp>
+#include <fanout/cuda/stream.hpp>
+
+#include "cuda/stand_in/stand_in.h"
+#include "support/skip.hpp"
+
+namespace fanout_test {
+
+// What the library never destroys: a lane's streams and staging memory, a card's pool.
+inline const bool left_by_design = [] {
+  if (!stand_in_is_here()) return false;
+  for (const char* kind : {"streams", "events", "pools", "pinned memory"}) stand_in_allow_at_exit(kind, -1);
+  return true;
+}();
+
+/// Whether there are so many cards; if not, the test is skipped.
+inline bool has_cards(int count) {
+  const int there = fanout::cuda::detail::count_cards().count;
+  if (there >= count) return true;
+  skip(there == 0 ? "no CUDA device" : "too few CUDA devices");
+  return false;
+}
+
+/// The same for tests that make calls fail, or look at what was called.
+inline bool has_stand_in(int cards) {
+  if (!has_cards(cards)) return false;
+  if (stand_in_is_here()) return true;
+  skip("not the stand-in for the CUDA runtime");
+  return false;
+}
+
+/// At its end, nothing was done that CUDA forbids; and a card that the test lost is there again.
+struct Watched {
+  Watched() {
+    if (stand_in_is_here()) CHECK(std::string(stand_in_misuse()) == "");
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() {
+    if (!stand_in_is_here()) return;
+    CHECK(stand_in_no_failures() == 0);
+    for (int i = 0; i < fanout::cuda::detail::count_cards().count; ++i) {
+      if (fanout::cuda::detail::losses[i].code.exchange(cudaSuccess) != cudaSuccess) stand_in_poison(i, 0);
+    }
+    CHECK(std::string(stand_in_misuse()) == "");
+  }
+};
+
+/// Calls f() in order with the work of a stream, as a kernel is called. f lives until then.
+template <class F>
+void call_in(fanout::cuda::StreamRef stream, F& f) {
+  const fanout::cuda::DeviceGuard entered(stream.device());
+  fanout::cuda::check(::cudaLaunchHostFunc(
+                          stream.get(), [](void* function) { (*static_cast<F*>(function))(); }, &f),
+                      "cudaLaunchHostFunc", stream.device());
+}
+
+/// What f() throws, as text; empty if nothing.
+template <class F>
+std::string message_of(const F& f) {
+  try {
+    f();
+  } catch (const fanout::Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace fanout_test
