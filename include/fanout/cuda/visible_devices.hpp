@@ -11,8 +11,7 @@
 #include <fanout/base/maybe.hpp>
 #include <fanout/cuda/visible_token.hpp>
 
-namespace fanout::inline v0 {
-namespace cuda {
+namespace fanout::inline v0::cuda {
 
 /// A card of the machine, visible or not, as it is described to parse_visible_devices().
 struct PhysicalCard {
@@ -39,12 +38,13 @@ struct VisibleDevices {
 namespace detail {
 
 /// The positions of the cards, in the order in which numbers count them.
-inline std::vector<int> counted_cards(const std::vector<PhysicalCard>& cards, bool by_bus_id) {
+inline std::vector<int> counted_cards(const std::vector<PhysicalCard>& machine, bool by_bus_id) {
   std::vector<int> counted;
-  for (std::size_t i = 0; i < cards.size(); ++i) {
+  for (std::size_t i = 0; i < machine.size(); ++i) {
     counted.push_back(static_cast<int>(i));
     for (std::size_t k = i; k > 0 && !by_bus_id; --k) {
-      if (!(cards[static_cast<std::size_t>(counted[k - 1])].speed < cards[i].speed)) break;  // equal ones stay in order
+      if (!(machine[static_cast<std::size_t>(counted[k - 1])].speed < machine[i].speed))
+        break;  // equal ones stay in order
       std::swap(counted[k - 1], counted[k]);
     }
   }
@@ -75,10 +75,10 @@ inline int leading_number(std::string_view text, VisibleToken::Fate& fate) {
 }
 
 /// The position of the one card whose uuid begins like this, or -1 and why.
-inline int card_with_uuid(std::string_view prefix, const std::vector<PhysicalCard>& cards, VisibleToken::Fate& fate) {
+inline int card_with_uuid(std::string_view prefix, const std::vector<PhysicalCard>& machine, VisibleToken::Fate& fate) {
   int found = -1;
-  for (std::size_t i = 0; i < cards.size(); ++i) {
-    if (!std::string_view(cards[i].uuid).starts_with(prefix)) continue;
+  for (std::size_t i = 0; i < machine.size(); ++i) {
+    if (!std::string_view(machine[i].uuid).starts_with(prefix)) continue;
     if (found >= 0) {
       fate = VisibleToken::Fate::ambiguous;
       return -1;
@@ -110,13 +110,13 @@ void walk_tokens(std::vector<VisibleToken>& tokens, const Look& look, const Same
 
 /// Of a list of numbers: first what is written is looked at, then the cards. So what is written twice makes the list
 /// empty also where the second one stands behind a card that is not there.
-inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* cards, bool by_bus_id) {
+inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool by_bus_id) {
   std::vector<int> numbers(tokens.size());
   walk_tokens(
       tokens, [&](std::size_t i) { numbers[i] = leading_number(tokens[i].text, tokens[i].fate); },
       [&](std::size_t i, std::size_t k) { return numbers[i] == numbers[k]; });
-  if (cards == nullptr) return;
-  const std::vector<int> counted = counted_cards(*cards, by_bus_id);
+  if (machine == nullptr) return;
+  const std::vector<int> counted = counted_cards(*machine, by_bus_id);
   walk_tokens(
       tokens,
       [&](std::size_t i) {
@@ -128,7 +128,7 @@ inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<Ph
 }
 
 /// Of a list of uuids, all of GPUs or all of MIG instances; the same two steps. No spaces are taken away here.
-inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* cards, bool mig) {
+inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool mig) {
   walk_tokens(
       tokens,
       [&](std::size_t i) {
@@ -136,18 +136,18 @@ inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<Phys
         tokens[i].fate = mig ? VisibleToken::Fate::no_mig : VisibleToken::Fate::no_uuid;
       },
       [&](std::size_t i, std::size_t k) { return tokens[i].text == tokens[k].text; });
-  if (cards == nullptr || mig) return;
+  if (machine == nullptr || mig) return;
   walk_tokens(
-      tokens, [&](std::size_t i) { tokens[i].card = card_with_uuid(tokens[i].text, *cards, tokens[i].fate); },
+      tokens, [&](std::size_t i) { tokens[i].card = card_with_uuid(tokens[i].text, *machine, tokens[i].fate); },
       [&](std::size_t i, std::size_t k) { return tokens[i].card == tokens[k].card; });
 }
 
 /// The card of a MIG instance that is named MIG-GPU-<uuid>/<gpu instance>/<compute instance>; -1 for MIG-<uuid>, which
 /// has a uuid of its own.
-inline int card_of_mig(std::string_view text, const std::vector<PhysicalCard>& cards) {
+inline int card_of_mig(std::string_view text, const std::vector<PhysicalCard>& machine) {
   VisibleToken::Fate fate{};
   const std::string_view uuid = text.substr(4, text.find('/') - 4);
-  return uuid.starts_with("GPU-") ? card_with_uuid(uuid, cards, fate) : -1;
+  return uuid.starts_with("GPU-") ? card_with_uuid(uuid, machine, fate) : -1;
 }
 
 inline std::vector<VisibleToken> split_tokens(std::string_view text) {
@@ -162,23 +162,23 @@ inline std::vector<VisibleToken> split_tokens(std::string_view text) {
   return tokens;
 }
 
-inline VisibleDevices parse_visible_devices(const char* variable, const char* order,
-                                            const std::vector<PhysicalCard>* cards) {
+inline VisibleDevices read_visible_devices(const char* variable, const char* order,
+                                           const std::vector<PhysicalCard>* machine) {
   VisibleDevices result;
   if (variable != nullptr) result.variable = std::string(variable);
   if (order != nullptr) result.order = std::string(order);
   result.by_bus_id = order != nullptr && std::string_view(order) == "PCI_BUS_ID";
   if (variable == nullptr) {
-    if (cards != nullptr) result.cards = counted_cards(*cards, result.by_bus_id);
+    if (machine != nullptr) result.cards = counted_cards(*machine, result.by_bus_id);
     return result;
   }
   const std::string_view text = variable;
   const bool mig = text.starts_with("MIG-");
   result.tokens = split_tokens(text);
   if (mig || text.starts_with("GPU-")) {
-    read_uuids(result.tokens, cards, mig);
+    read_uuids(result.tokens, machine, mig);
   } else {
-    read_numbers(result.tokens, cards, result.by_bus_id);
+    read_numbers(result.tokens, machine, result.by_bus_id);
   }
   for (VisibleToken& token : result.tokens) {
     if (token.fate != VisibleToken::Fate::device) {
@@ -186,7 +186,7 @@ inline VisibleDevices parse_visible_devices(const char* variable, const char* or
     } else if (mig && !result.cards.empty()) {
       token.fate = VisibleToken::Fate::second_mig;
     } else {
-      if (mig && cards != nullptr) token.card = card_of_mig(token.text, *cards);
+      if (mig && machine != nullptr) token.card = card_of_mig(token.text, *machine);
       token.device = static_cast<int>(result.cards.size());
       result.cards.push_back(token.card);
     }
@@ -206,14 +206,14 @@ inline VisibleDevices parse_visible_devices(const char* variable, const char* or
 /// 3. Numbers count the cards from the fastest on, equal ones in the order of the bus; with PCI_BUS_ID as the order, as
 ///    they stand on the bus. CUDA does not say how it tells which is faster: this goes by PhysicalCard::speed.
 inline VisibleDevices parse_visible_devices(const char* variable, const char* order,
-                                            const std::vector<PhysicalCard>& cards) {
-  return detail::parse_visible_devices(variable, order, &cards);
+                                            const std::vector<PhysicalCard>& machine) {
+  return detail::read_visible_devices(variable, order, &machine);
 }
 
 /// The same where the cards are not known: what is written is all that counts, each token that may be a device is one,
 /// and VisibleToken::card is -1. If the variable is unset there are no devices to tell of.
 inline VisibleDevices parse_visible_devices(const char* variable, const char* order) {
-  return detail::parse_visible_devices(variable, order, nullptr);
+  return detail::read_visible_devices(variable, order, nullptr);
 }
 
 /// The card of a device, by its position on the bus; -1 if it is not known. Throws InvalidDeviceId, with the variable's
@@ -229,5 +229,4 @@ inline int card_of(const VisibleDevices& devices, int device) {
                                                  : "a number from 0 to " + std::to_string(devices.cards.size() - 1)}));
 }
 
-}  // namespace cuda
-}  // namespace fanout::inline v0
+}  // namespace fanout::inline v0::cuda

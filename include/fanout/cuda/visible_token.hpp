@@ -3,8 +3,7 @@
 
 #include <string>
 
-namespace fanout::inline v0 {
-namespace cuda {
+namespace fanout::inline v0::cuda {
 
 /// One entry of CUDA_VISIBLE_DEVICES, and what became of it.
 struct VisibleToken {
@@ -74,5 +73,4 @@ inline std::string to_string(const VisibleToken& token) {
   return text + (token.device >= 0 ? "is device " + std::to_string(token.device) : detail::why(token.fate));
 }
 
-}  // namespace cuda
-}  // namespace fanout::inline v0
+}  // namespace fanout::inline v0::cuda

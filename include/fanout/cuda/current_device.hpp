@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/cuda/card.hpp>
+#include <fanout/cuda/card_index.hpp>
+#include <fanout/cuda/device_guard.hpp>
+#include <fanout/cuda/driver.hpp>
+#include <fanout/cuda/status.hpp>
+
+namespace fanout::inline v0::cuda {
+
+/// The index of the calling thread's current device: 0 until another one is set. Starts CUDA, but makes no context.
+/// Throws InvalidDeviceId, `No CUDA GPUs are available`, if there is none.
+inline int current_device() { return detail::current_index(); }
+
+/// Makes a card the calling thread's current device until another one is set. Makes the card's context. A DeviceGuard,
+/// which puts back what was there, is better nearly always. Throws InvalidDeviceId; a negative index is one, too.
+inline void set_device(CardIndex device) {
+  detail::Card& card = device.card();
+  card.require();
+  check(::cudaSetDevice(card.index()), "cudaSetDevice", card.index());
+}
+
+/// Waits until all that was given to a card by this process is done, in all streams of all threads; throws what failed
+/// of it. A card that the process has not used is not touched.
+inline void synchronize(CardIndex device = {}) {
+  detail::Card& card = device.card();
+  card.require();
+  const detail::Driver& driver = detail::driver();
+  CUdevice handle = 0;
+  unsigned flags = 0;
+  int active = 0;
+  check(detail::status_of(driver.get_device(&handle, card.index())), "cuDeviceGet", card.index());
+  check(detail::status_of(driver.primary_context_state(handle, &flags, &active)), "cuDevicePrimaryCtxGetState",
+        card.index());
+  if (active == 0) return;
+  const DeviceGuard on_card(card);
+  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", card.index());
+}
+
+}  // namespace fanout::inline v0::cuda

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <compare>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/cuda/card.hpp>
+#include <fanout/cuda/card_index.hpp>
+#include <fanout/cuda/status.hpp>
+
+namespace fanout::inline v0::cuda {
+
+// None of these makes a context. All throw InvalidDeviceId, `Invalid device id`, for a device that is not visible.
+
+/// What a card can do: 9 and 0 are called sm_90.
+struct Capability {
+  int major = 0;
+  int minor = 0;
+
+  friend bool operator==(const Capability&, const Capability&) = default;  // nvcc makes none from <=>
+  friend auto operator<=>(const Capability&, const Capability&) = default;
+};
+
+/// What the runtime knows of a card; asked once, then kept until the process ends.
+inline const cudaDeviceProp& device_properties(CardIndex device = {}) { return device.card().properties(); }
+
+/// `NVIDIA H100 80GB HBM3`.
+inline std::string device_name(CardIndex device = {}) { return device_properties(device).name; }
+
+inline Capability device_capability(CardIndex device = {}) {
+  const cudaDeviceProp& properties = device_properties(device);
+  return {.major = properties.major, .minor = properties.minor};
+}
+
+/// Whether the hardware lets a card read another one's memory; a card is no peer of itself. Whether copies between them
+/// arrive as they were is another question: see peer_trusted(). Throws InvalidDeviceId, `Invalid peer device id` for the
+/// second.
+inline bool can_access_peer(CardIndex device, CardIndex peer) {
+  detail::Card& card = device.card();
+  const int other = peer.get_peer();
+  card.require();
+  int can = 0;
+  check(::cudaDeviceCanAccessPeer(&can, card.index(), other), "cudaDeviceCanAccessPeer", card.index());
+  return can != 0;
+}
+
+}  // namespace fanout::inline v0::cuda
