@@ -25,7 +25,9 @@ inline MemoryInfo memory_info(CardIndex device = {}) { return detail::memory_inf
 inline std::size_t memory_allocated(CardIndex device = {}) { return detail::pool_use(device.card()).allocated; }
 
 /// The most that they ever held, or since reset_peak_memory().
-inline std::size_t max_memory_allocated(CardIndex device = {}) { return detail::pool_use(device.card()).most_allocated; }
+inline std::size_t max_memory_allocated(CardIndex device = {}) {
+  return detail::pool_use(device.card()).most_allocated;
+}
 
 /// What the pool holds of the card's memory: what is allocated, and what it keeps for later.
 inline std::size_t memory_reserved(CardIndex device = {}) { return detail::pool_use(device.card()).reserved; }
