@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Models on all visible cards, from the arguments to the result.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/cuda.hpp>
+#include <fanout/cuda/memory_info.hpp>
+#include <fanout/memory/to.hpp>
+#include <fanout/parallel/launch.hpp>
+
+#include "cuda/cards.hpp"
+#include "cuda/host_launcher.hpp"
+#include "cuda/stand_in/stand_in.h"
+
+using fanout::AllVisible;
+using fanout::Context;
+using fanout::CudaDevice;
+using fanout::Options;
+using fanout::ParallelModel;
+using fanout::Tensor;
+using fanout::to_host;
+using fanout::View;
+using namespace fanout::literals;
+
+namespace {
+
+Tensor<float, 2> numbers(std::size_t rows, std::size_t columns) {
+  Tensor<float, 2> tensor(rows, columns);
+  float next = 1;
+  for (float& value : tensor) value = next++;
+  return tensor;
+}
+
+/// y = x . weight + bias, on the device that the context has.
+struct Linear {
+  Tensor<float, 2> weight;  // [out, in]
+  Tensor<float, 1> bias;    // [out]
+
+  auto forward(Context auto& ctx, View<const float, 2> x) const {
+    auto y = fanout::output<float>(ctx, weight.extent(0));
+    const View<const float, 2> w = weight;
+    const View<const float, 1> b = bias;
+    fanout::launch(ctx, x.extent(0), [x, w, b, to = View<float, 2>(y)](std::size_t i) {
+      for (std::size_t o = 0; o < w.extent(0); ++o) {
+        to(i, o) = b[o];
+        for (std::size_t k = 0; k < w.extent(1); ++k) to(i, o) += w(o, k) * x(i, k);
+      }
+    });
+    return y;
+  }
+};
+
+Linear linear() {
+  Linear model{numbers(2, 3), Tensor<float, 1>(2)};
+  model.bias[0] = 100;
+  model.bias[1] = 200;
+  return model;
+}
+
+Tensor<float, 2> expected(const Linear& model, const Tensor<float, 2>& x) {
+  return ParallelModel{model, fanout::host_devices(1)}(x);
+}
+
+void check_equal(const Tensor<float, 2>& found, const Tensor<float, 2>& wanted) {
+  REQUIRE(found.extents() == wanted.extents());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found.data()[i] == wanted.data()[i]);
+}
+
+bool no_device() { return !fanout_test::has_cards(1); }
+
+}  // namespace
+
+TEST_CASE("a model runs on all cards, and its results lie on the first") {
+  if (no_device()) return;
+  const auto x = numbers(30, 3);
+  const ParallelModel model{linear(), AllVisible<CudaDevice>{}};
+  for (int call = 0; call < 20; ++call) {
+    const auto y = model(x);
+    CHECK(y.space() == CudaDevice(0).memory().space);
+    check_equal(to_host(y), expected(linear(), x));
+  }
+}
+
+TEST_CASE("results go to the host if it is asked for") {
+  if (no_device()) return;
+  const auto x = numbers(17, 3);
+  const ParallelModel model{linear(), AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
+  for (int call = 0; call < 10; ++call) check_equal(model(x), expected(linear(), x));
+}
+
+TEST_CASE("cards and cores share a batch by weights") {
+  if (no_device()) return;
+  const auto x = numbers(40, 3);
+  const auto devices = AllVisible<CudaDevice>{}.select() | fanout::host_devices(1);
+  std::vector<double> weights(devices.size(), 3);
+  weights.back() = 1;
+  const ParallelModel model{linear(), devices, Options{.split = fanout::WeightedSplit(weights)}};
+  check_equal(to_host(model(x)), expected(linear(), x));
+}
+
+TEST_CASE("batches follow each other, and none waits for the one before") {
+  if (no_device()) return;
+  const ParallelModel model{linear(), AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
+  const auto x = numbers(25, 3);
+  const auto wanted = expected(linear(), x);
+  std::vector<fanout::Pending<Tensor<float, 2>>> pending;
+  for (int n = 0; n < 12; ++n) pending.push_back(model.async(x));
+  for (auto& one : pending) check_equal(one.get(), wanted);
+}
+
+TEST_CASE("an update is on all cards at the next call") {
+  if (no_device()) return;
+  const auto x = numbers(9, 3);
+  ParallelModel model{linear(), AllVisible<CudaDevice>{}};
+  auto changed = linear();
+  model(x);
+  for (int n = 0; n < 5; ++n) {
+    const auto change = [](Linear& m) {
+      for (float& w : m.weight) w += 1;
+    };
+    model.update(change);
+    change(changed);
+    check_equal(to_host(model(x)), expected(changed, x));
+  }
+}
+
+TEST_CASE("nested results, numbers and rules come from cards, too") {
+  if (no_device()) return;
+  const auto x = numbers(11, 2);
+  const auto forward = [](Context auto& ctx, View<const float, 2> rows, std::span<const int> labels) {
+    auto sums = fanout::empty<double>(ctx, 2);
+    auto copy = fanout::output<int>(ctx);
+    fanout::launch(ctx, 1, [rows, sums](std::size_t) {
+      for (std::size_t k = 0; k < 2; ++k) {
+        sums[k] = 0;
+        for (std::size_t i = 0; i < rows.extent(0); ++i) sums[k] += rows(i, k);
+      }
+    });
+    fanout::launch(ctx, labels.size(), [labels, to = View<int, 1>(copy)](std::size_t i) { to[i] = 2 * labels[i]; });
+    return std::tuple{fanout::psum(sums), dict("labels"_k = copy, "rows"_k = static_cast<int>(rows.extent(0)))};
+  };
+  std::vector<int> labels(11);
+  for (std::size_t i = 0; i < 11; ++i) labels[i] = static_cast<int>(i);
+  const ParallelModel model{forward, AllVisible<CudaDevice>{}};
+  const auto [sums, rest] = model(x, labels);
+  CHECK(to_host(sums)[0] == 121);
+  CHECK(to_host(sums)[1] == 132);
+  const auto doubled = to_host(rest["labels"_k]);
+  REQUIRE(doubled.size() == 11);
+  for (std::size_t i = 0; i < 11; ++i) CHECK(doubled[i] == 2 * static_cast<int>(i));
+  int rows = 0;
+  for (const int n : rest["rows"_k]) rows += n;
+  CHECK(rows == 11);
+}
+
+TEST_CASE("large arrays come and go in parts") {
+  if (no_device()) return;
+  const std::size_t rows = 700'001;  // 16.8 MB
+  Tensor<double, 2> x(rows, 3);
+  for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<double>(i);
+  const auto forward = [](Context auto& ctx, View<const double, 2> part) {
+    auto y = fanout::output<double>(ctx, 3);
+    fanout::launch(ctx, part.size(), [part, to = y.data()](std::size_t i) { to[i] = part.data()[i] + 1; });
+    return y;
+  };
+  const ParallelModel model{forward, AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
+  const auto y = model(x);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) wrong += y.data()[i] == static_cast<double>(i) + 1 ? 0 : 1;
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a kernel that breaks is the call's error, and the card is lost from then on, the others are not") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  stand_in_allow_at_exit("device memory", 1);  // a lost card keeps what a shard had
+  const auto x = numbers(8, 3);
+  const auto forward = [](Context auto& ctx, View<const float, 2> rows, bool breaks) {
+    fanout::launch(ctx, 1, [breaks, card = ctx.device().index()](std::size_t) {
+      if (breaks && card == 1) stand_in_poison(1, cudaErrorIllegalAddress);
+    });
+    return static_cast<int>(rows.extent(0));
+  };
+  const ParallelModel model{forward, AllVisible<CudaDevice>{}};
+  model(x, false);
+  try {
+    model(x, true);
+    FAIL("nothing was thrown");
+  } catch (const fanout::ReplicaError& error) {
+    REQUIRE(error.failures().size() == 1);
+    CHECK(error.failures()[0].shard == 1);
+    const auto* lost = error.get_if<fanout::cuda::DeviceLost>();
+    REQUIRE(lost != nullptr);
+    CHECK(lost->index() == 1);
+    CHECK(std::string(lost->what()).find("device cuda:1 is lost") != std::string::npos);
+  }
+  CHECK_THROWS_AS(model(x, false), fanout::cuda::DeviceLost);
+  const ParallelModel first{linear(), fanout::devices_at<CudaDevice>({0})};
+  check_equal(to_host(first(x)), expected(linear(), x));
+}
+
+TEST_CASE("the caller's thread is as it was, and all memory is given back") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  stand_in_fresh_thread();
+  const std::size_t before = fanout::cuda::memory_allocated(0);
+  {
+    const ParallelModel model{linear(), AllVisible<CudaDevice>{}};
+    to_host(model(numbers(8, 3)));
+    CHECK(stand_in_depth() == 0);
+  }
+  CHECK(fanout::cuda::memory_allocated(0) == before);
+}
