@@ -10,6 +10,34 @@
 
 using namespace fanout::literals;
 
+// [kernels]
+struct NoisyRow {  // called for each row, on whatever device
+  fanout::View<const float, 2> input, weight;
+  fanout::View<const float, 1> bias;
+  fanout::View<float, 2> output, noise;
+  fanout::RandomStream random;
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t i) const {
+    auto numbers = random.after(i);  // the same for this row on any number of devices
+    for (std::size_t o = 0; o < weight.extent(0); ++o) {
+      noise(i, o) = static_cast<float>(0.1 * numbers.normal());
+      output(i, o) = bias[o] + noise(i, o);
+      for (std::size_t k = 0; k < input.extent(1); ++k) output(i, o) += weight(o, k) * input(i, k);
+    }
+  }
+};
+
+struct Total {
+  fanout::View<const float, 2> values;
+  fanout::View<float, 1> total;
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t) const {
+    total[0] = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) total[0] += values.data()[i];
+  }
+};
+// [/kernels]
+
 // [model]
 struct Model {                      // any functor with a forward; no base class, no macro
   fanout::Tensor<float, 2> weight;  // [out, in]
@@ -18,16 +46,9 @@ struct Model {                      // any functor with a forward; no base class
   auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> input) const {
     auto output = fanout::output<float>(ctx, weight.extent(0));  // this shard's rows of the gathered result
     auto noise = fanout::output<float>(ctx, weight.extent(0));
-    float total = 0;
-    for (std::size_t i = 0; i < input.extent(0); ++i) {
-      auto random = ctx.random(i);  // the same for this row on any number of devices
-      for (std::size_t o = 0; o < weight.extent(0); ++o) {
-        noise(i, o) = static_cast<float>(0.1 * random.normal());
-        output(i, o) = bias[o] + noise(i, o);
-        for (std::size_t k = 0; k < input.extent(1); ++k) output(i, o) += weight(o, k) * input(i, k);
-        total += output(i, o);
-      }
-    }
+    auto total = fanout::empty<float>(ctx, 1);  // one number per shard
+    fanout::launch(ctx, input.extent(0), NoisyRow{input, weight, bias, output, noise, ctx.random(0)});
+    fanout::launch(ctx, 1, Total{output, total});
     return std::tuple{
         output, fanout::dict("image"_k = fanout::dict("output"_k = output, "noise"_k = noise), "scalar"_k = total)};
   }

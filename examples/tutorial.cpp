@@ -10,19 +10,29 @@
 #include <string>
 #include <support/arguments.hpp>
 
+/// What is done for each row, on whatever device.
+struct NoisyRow {
+  fanout::View<const float, 2> input, weight;
+  fanout::View<const float, 1> bias;
+  fanout::View<float, 2> output;
+  fanout::RandomStream random;
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t i) const {
+    auto noise = random.after(i);
+    for (std::size_t o = 0; o < weight.extent(0); ++o) {
+      output(i, o) = bias[o] + static_cast<float>(0.1 * noise.normal());
+      for (std::size_t k = 0; k < input.extent(1); ++k) output(i, o) += weight(o, k) * input(i, k);
+    }
+  }
+};
+
 struct LinearModel {
   fanout::Tensor<float, 2> weight;  // [out, in]
   fanout::Tensor<float, 1> bias;    // [out]
 
   auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> input) const {
     auto output = fanout::output<float>(ctx, weight.extent(0));
-    for (std::size_t i = 0; i < input.extent(0); ++i) {
-      auto random = ctx.random(i);
-      for (std::size_t o = 0; o < weight.extent(0); ++o) {
-        output(i, o) = bias[o] + static_cast<float>(0.1 * random.normal());
-        for (std::size_t k = 0; k < input.extent(1); ++k) output(i, o) += weight(o, k) * input(i, k);
-      }
-    }
+    fanout::launch(ctx, input.extent(0), NoisyRow{input, weight, bias, output, ctx.random(0)});
     // One call prints one whole line, so that the replicas' lines do not break into each other.
     std::printf("\tIn Model: input size %s output size %s\n", to_string(input.extents()).c_str(),
                 to_string(output.extents()).c_str());
