@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -11,6 +12,8 @@
 #include <fanout/cuda/device_guard.hpp>
 #include <fanout/cuda/status.hpp>
 #include <fanout/cuda/stream.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/futex.hpp>
 
 #include "cuda/stand_in/stand_in.h"
 #include "support/skip.hpp"
@@ -55,6 +58,18 @@ struct Watched {
     }
     CHECK(std::string(stand_in_misuse()) == "");
   }
+};
+
+/// Holds up a stream in which it is called, until it is opened.
+class Barrier {
+ public:
+  void open() { word_.store(1); fanout::unpark_all(word_); }
+  void operator()() const {
+    while (word_.load() == 0) fanout::park(word_, 0);
+  }
+
+ private:
+  fanout::Atomic<std::uint32_t> word_{0};
 };
 
 /// Calls f() in order with the work of a stream, as a kernel is called. f lives until then.

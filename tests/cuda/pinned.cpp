@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fanout/cuda/pinned.hpp>
+
+#include "cuda/cards.hpp"
+
+namespace cuda = fanout::cuda;
+
+TEST_CASE("rules 184: a pinned tensor is a tensor in host memory, also without CUDA") {
+  const fanout_test::Watched watched;
+  fanout::Tensor<float, 2> tensor = cuda::pinned<float>(3, 4);
+  CHECK(tensor.space() == fanout::host_memory);
+  CHECK(tensor.extents() == fanout::Extents<2>{3, 4});
+  for (const float value : tensor.values()) CHECK(value == 0.0F);
+  tensor(1, 2) = 5;
+
+  const fanout::Tensor<float, 2> copy = tensor;
+  CHECK(copy(1, 2) == 5.0F);
+  const fanout::Tensor<float, 2> moved = std::move(tensor);
+  CHECK(moved(1, 2) == 5.0F);
+  CHECK(cuda::pinned<int>(0).empty());
+  CHECK(cuda::pinned<int>(0, 5).extent(1) == 5);
+  CHECK_THROWS_AS(cuda::pinned<int>(-1), fanout::ShapeMismatch);
+}
+
+TEST_CASE("what is pinned is a copy") {
+  const fanout_test::Watched watched;
+  fanout::Tensor<int, 1> tensor(5);
+  for (int i = 0; i < 5; ++i) tensor(i) = i;
+  const fanout::Tensor<int, 1> copy = cuda::pin(tensor);
+  const fanout::Tensor<int, 1> part = cuda::pin(tensor.rows({1, 3}));
+  const fanout::Tensor<int, 1> constant = cuda::pin(std::as_const(tensor).view());
+  tensor(1) = 100;
+  CHECK(copy(1) == 1);
+  CHECK(part.extents() == fanout::Extents<1>{2});
+  CHECK(part(0) == 1);
+  CHECK(constant(4) == 4);
+  const fanout::MemorySpace elsewhere{.owner = {.kind = "cuda"}};
+  CHECK_THROWS_AS(cuda::pin(fanout::View<const int, 1>(tensor.data(), {5}, elsewhere)), fanout::DeviceMismatch);
+}
+
+TEST_CASE("only what is asked for is pinned, and it is given back") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const int before = stand_in_alive("pinned memory");
+  {
+    const fanout::Tensor<int, 1> pinned = cuda::pinned<int>(1000);
+    CHECK(stand_in_alive("pinned memory") == before + 1);
+    const fanout::Tensor<int, 1> copy = pinned;
+    CHECK(stand_in_alive("pinned memory") == before + 1);
+    CHECK(cuda::pinned<int>(0).empty());
+  }
+  CHECK(stand_in_alive("pinned memory") == before);
+}
+
+TEST_CASE("parts of pinned tensors are known as pinned, and nothing else is") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  auto& blocks = cuda::detail::pinned_blocks();
+  std::vector<fanout::Tensor<char, 1>> tensors;
+  for (int i = 0; i < 10; ++i) tensors.push_back(cuda::pinned<char>(5000));
+  tensors.erase(tensors.begin() + 4);
+  for (const fanout::Tensor<char, 1>& tensor : tensors) {
+    CHECK(blocks.use(tensor.data(), 5000, stream));
+    CHECK(blocks.use(tensor.data() + 4999, 1, stream));
+    CHECK(blocks.use(tensor.data() + 100, 200, stream));
+    CHECK_FALSE(blocks.use(tensor.data() + 1, 5000, stream));
+    CHECK_FALSE(blocks.use(tensor.data(), SIZE_MAX, stream));
+  }
+  const fanout::Tensor<char, 1> ordinary(5000);
+  CHECK_FALSE(blocks.use(ordinary.data(), 5000, stream));
+  tensors.clear();
+}
+
+TEST_CASE("a pinned tensor ends when the cards that use it are done with it") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  fanout_test::Barrier barrier;
+  bool done = false;
+  auto work = [&done] { done = true; };
+  std::thread opener;
+  {
+    const fanout::Tensor<int, 1> tensor = cuda::pinned<int>(100);
+    CHECK(cuda::detail::pinned_blocks().use(tensor.data(), 4, stream));
+    fanout_test::call_in(stream, barrier);
+    fanout_test::call_in(stream, work);
+    opener = std::thread([&barrier] { barrier.open(); });
+  }
+  CHECK(done);
+  opener.join();
+}
+
+TEST_CASE("a pinned tensor may end after the runtime, and without a context") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  fanout::Tensor<int, 1> tensor = cuda::pinned<int>(100);
+  std::thread([moved = std::move(tensor)]() mutable { moved = {}; }).join();
+  tensor = cuda::pinned<int>(100);
+  stand_in_set_unloading(1);
+  CHECK_NOTHROW(tensor = {});
+  stand_in_set_unloading(0);
+}
+
+TEST_CASE("pinned memory that cannot be had is OutOfMemory") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  stand_in_fail("cudaHostAlloc", 1, 1, cudaErrorMemoryAllocation);
+  CHECK_THROWS_AS(cuda::pinned<int>(100), fanout::OutOfMemory);
+  CHECK(cuda::pinned<int>(100).size() == 100);
+}
