@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include <fanout/cuda/cuda_device.hpp>
+#include <fanout/cuda/cuda_memory.hpp>
+#include <fanout/cuda/pinned.hpp>
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/transfer.hpp>
+
+#include "cuda/cards.hpp"
+
+namespace cuda = fanout::cuda;
+
+namespace {
+
+using Numbers = fanout::Tensor<float, 1>;
+
+Numbers numbers(std::size_t count) {
+  Numbers values(count);
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+Numbers sent(const Numbers& from, const fanout::Memory& to) {
+  Numbers result = Numbers::uninitialized(from.extents(), to);
+  fanout::transfer(to, result.data(), from.space(), from.data(), from.storage().bytes());
+  return result;
+}
+
+bool same(const Numbers& a, const Numbers& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+}  // namespace
+
+TEST_CASE("a tensor lives on a card, and is copied, assigned, cleared and moved there") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::Memory memory = fanout::CudaDevice(0).memory();
+  CHECK(fanout::memory_of(memory.space).operations == memory.operations);
+  const Numbers original = numbers(1000);
+  const Numbers there = sent(original, memory);
+  CHECK(there.space() == memory.space);
+  CHECK(same(sent(there, {}), original));
+
+  Numbers copy = there;
+  CHECK(copy.space() == memory.space);
+  CHECK(copy.data() != there.data());
+  CHECK(same(sent(copy, {}), original));
+
+  const Numbers cleared(fanout::Extents<1>{1000}, memory);
+  CHECK(same(sent(cleared, {}), Numbers(1000)));
+  const float* const kept = copy.data();
+  copy = cleared;
+  CHECK(copy.data() == kept);
+  CHECK(same(sent(copy, {}), Numbers(1000)));
+
+  const float* const moved_data = copy.data();
+  const Numbers moved = std::move(copy);
+  CHECK(moved.data() == moved_data);
+  CHECK(Numbers(fanout::Extents<1>{0}, memory).data() == nullptr);
+}
+
+TEST_CASE("memory goes between the host, cards and devices on one card") {
+  if (!fanout_test::has_cards(2)) return;
+  const fanout_test::Watched watched;
+  const fanout::Memory first = fanout::CudaDevice(0).memory();
+  const fanout::Memory second = fanout::CudaDevice(1).memory();
+  CHECK(first.space == fanout::CudaDevice(0, 1).memory().space);
+  CHECK_FALSE(first.space == second.space);
+  const Numbers original = numbers(100000);
+  CHECK(same(sent(sent(sent(sent(original, first), second), first), {}), original));
+  CHECK(same(sent(sent(cuda::pin(original), second), {}), original));
+}
+
+TEST_CASE("the elements of a card's memory are not the host's") {
+  if (!fanout_test::has_cards(1)) return;
+  const Numbers there(fanout::Extents<1>{3}, fanout::CudaDevice(0).memory());
+#if !defined(NDEBUG)
+  CHECK_THROWS_AS(static_cast<void>(there(0)), fanout::DeviceMismatch);
+#endif
+}
+
+TEST_CASE("what a thread does with a card's memory is in order with the device that it has entered") {
+  if (!fanout_test::has_stand_in(1)) return;  // a card's memory is written on the host
+  const fanout_test::Watched watched;
+  const fanout::CudaDevice first(0);
+  const fanout::CudaDevice second(0, 1);
+  fanout_test::Barrier barrier;
+  fanout_test::call_in(first.stream(), barrier);
+  {
+    // Nothing here waits for the first device's work.
+    const auto entered = second.enter();
+    Numbers there(fanout::Extents<1>{10}, second.memory());
+    float* const data = there.data();
+    auto write = [data] { data[3] = 4; };
+    fanout_test::call_in(second.stream(), write);
+    const Numbers copy = there;
+    CHECK(sent(copy, {})(3) == 4.0F);
+    fanout::wait_for(second.memory());
+    CHECK_FALSE(first.stream().is_idle());
+  }
+  barrier.open();
+  fanout::wait_for(first.memory());
+  CHECK(first.stream().is_idle());
+}
+
+TEST_CASE("memory of a card is given back on any thread, and all of it") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::CudaDevice device(0, 1);
+  const auto allocated = [&device] {
+    fanout::wait_for(device.memory());
+    return cuda::detail::pool_use(cuda::detail::card_at(0)).allocated;
+  };
+  const std::uint64_t before = allocated();
+  {
+    Numbers there = [&device] {
+      const auto entered = device.enter();
+      Numbers made(fanout::Extents<1>{1000}, device.memory());
+      device.synchronize();
+      return made;
+    }();
+    CHECK(allocated() > before);
+    std::thread([moved = std::move(there)]() mutable { moved = {}; }).join();
+  }
+  CHECK(allocated() == before);
+}
+
+TEST_CASE("memory of a lost card, and of a runtime that has ended, goes without a word") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::CudaDevice device(0);
+  Numbers lost(fanout::Extents<1>{10}, device.memory());
+  float* const data = lost.data();
+  auto fail = [] { stand_in_poison(0, cudaErrorIllegalAddress); };
+  fanout_test::call_in(device.stream(), fail);
+  CHECK_THROWS_AS(fanout::wait_for(device.memory()), cuda::DeviceLost);
+  const long calls = stand_in_calls(nullptr);
+  CHECK_THROWS_AS(Numbers(fanout::Extents<1>{10}, device.memory()), cuda::DeviceLost);
+  CHECK_THROWS_AS(static_cast<void>(sent(lost, {})), cuda::DeviceLost);
+  CHECK_NOTHROW(lost = {});
+  CHECK(stand_in_calls(nullptr) == calls);
+  cuda::detail::losses[0].code.store(cudaSuccess);
+  stand_in_poison(0, 0);
+  cuda::detail::release_in(device.stream(), data);
+
+  Numbers late(fanout::Extents<1>{10}, device.memory());
+  float* const late_data = late.data();
+  stand_in_set_unloading(1);
+  CHECK_NOTHROW(late = {});
+  stand_in_set_unloading(0);
+  cuda::detail::release_in(device.stream(), late_data);
+}
+
+TEST_CASE("a card's memory has windows, which let go of their buffer") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::Memory memory = fanout::CudaDevice(0).memory();
+  const fanout::MemoryOperations* const windows = fanout::detail::windows_in(memory);
+  REQUIRE(windows != nullptr);
+  CHECK(windows->fresh == memory.operations);
+  auto* const buffer = new fanout::OutputBuffer(memory, 10, sizeof(float));
+  buffer->keep();
+  Numbers window(fanout::Storage({memory.space, windows}, buffer->row(2), 3 * sizeof(float), buffer),
+                 fanout::Extents<1>{3});
+  buffer->drop();
+  const Numbers original = numbers(3);
+  fanout::transfer(window.storage().memory(), window.data(), fanout::host_memory, original.data(), 12);
+  const Numbers copy = window;
+  CHECK(copy.storage().memory().operations == memory.operations);
+  window = {};
+  CHECK(same(sent(copy, {}), original));
+}
