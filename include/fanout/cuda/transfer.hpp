@@ -12,7 +12,7 @@
 #include <fanout/cuda/event.hpp>
 #include <fanout/cuda/lane.hpp>
 #include <fanout/cuda/memory_pool.hpp>
-#include <fanout/cuda/peer_route.hpp>
+#include <fanout/cuda/peer_access.hpp>
 #include <fanout/cuda/pinned.hpp>
 #include <fanout/cuda/staging.hpp>
 #include <fanout/cuda/status.hpp>
@@ -150,7 +150,7 @@ inline void exchange(Lane& to, void* to_data, Lane& from, const void* from_data,
   Staging::Room room;  // given back when all that uses it has been waited for
   Unfinished reading(source);
   Unfinished writing(target);
-  if (peers_reach_each_other(source.device(), target.device())) {
+  if (peer_trusted(source.device(), target.device())) {
     target.wait(source);
     const DeviceGuard entered(to.card());
     check(::cudaMemcpyPeerAsync(to_data, target.device(), from_data, source.device(), bytes, target.get()),

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/any_function.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/cuda/availability.hpp>
+#include <fanout/cuda/card.hpp>
+#include <fanout/cuda/cuda_device.hpp>
+#include <fanout/cuda/imbalance.hpp>
+#include <fanout/cuda/status.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/device/indices.hpp>
+
+namespace fanout::inline v0 {
+
+/// Which CUDA devices to select.
+struct CudaDeviceOptions {
+  /// GPUs by their indices among the visible ones, in this order: the first is the main device. Empty: all of them.
+  std::vector<int> indices = {};
+  /// How many devices. 0: one for each of the indices. If it is less, the first of them are taken; if it is more, which
+  /// needs `oversubscribe`, they are gone through again and again.
+  int count = 0;
+  /// Whether a GPU may stand several times: as `cuda:0`, `cuda:0#1` and so on, devices with a stream each that share the
+  /// GPU's memory. For tests, and for models that leave most of a GPU idle.
+  bool oversubscribe = false;
+  /// Called once with a warning if one of the GPUs has less than 75% of the memory of another, or else of its
+  /// multiprocessors. Without it nothing is said.
+  AnyFunction<void(std::string_view)> on_imbalance = {};
+};
+
+namespace detail {
+
+inline void warn_of_imbalance(const std::vector<CudaDevice>& devices,
+                              const AnyFunction<void(std::string_view)>& on_imbalance) {
+  if (!on_imbalance) return;
+  std::vector<cuda::CardSize> sizes;
+  for (const CudaDevice& device : devices) {
+    const cudaDeviceProp& properties = cuda::detail::card_at(device.index()).properties();
+    sizes.push_back({device.index(), properties.totalGlobalMem, properties.multiProcessorCount});
+  }
+  const std::string warning = cuda::imbalance_warning(sizes);
+  if (!warning.empty()) on_imbalance(warning);
+}
+
+/// The GPUs that the options name, before `count` is looked at; each one is there.
+inline std::vector<int> named_cards(const CudaDeviceOptions& options) {
+  std::vector<int> named = options.indices;
+  const int visible = cuda::device_count();
+  for (const int index : named) {
+    if (index < 0 || index >= visible) cuda::detail::refuse_index(index);
+  }
+  for (int i = 0; options.indices.empty() && i < visible; ++i) named.push_back(i);
+  if (named.empty()) {
+    throw InvalidDeviceId(
+        explain({.what = "Invalid device id",
+                 .where = "cuda_devices",
+                 .expected = "at least one CUDA device",
+                 .found = "none: " + cuda::unavailable_reason(),
+                 .advice = "FirstAvailable<CudaDevice, HostDevice> takes host cores where no GPU is"}));
+  }
+  return named;
+}
+
+inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options) {
+  const std::vector<int> named = named_cards(options);
+  const std::size_t count = options.count > 0 ? static_cast<std::size_t>(options.count) : named.size();
+  const auto refuse = [](std::string expected, std::string found) {
+    throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                   .where = "cuda_devices",
+                                   .expected = std::move(expected),
+                                   .found = std::move(found),
+                                   .advice = "with .oversubscribe = true a GPU may stand several times"}));
+  };
+  if (options.count < 0) refuse("a count of devices, or 0 for one on each GPU", std::to_string(options.count));
+  if (count > named.size() && !options.oversubscribe) {
+    refuse("at most " + std::to_string(named.size()) + " devices", std::to_string(count));
+  }
+  std::vector<CudaDevice> devices;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int index = named[i % named.size()];
+    int instance = 0;
+    for (const CudaDevice& device : devices) {
+      if (device.index() == index) ++instance;
+    }
+    if (instance > 0 && !options.oversubscribe) {
+      refuse("each GPU once", cuda::detail::name_of_card(index) + " again at position " + std::to_string(i));
+    }
+    devices.push_back(CudaDevice(index, instance));
+  }
+  warn_of_imbalance(devices, options.on_imbalance);
+  return DeviceSet<CudaDevice>(std::move(devices));
+}
+
+}  // namespace detail
+
+/// CUDA devices as the options say: `cuda_devices({.count = 4, .oversubscribe = true})` are four, on as many GPUs as
+/// there are. Makes no context: a GPU is touched when it is used first. Throws InvalidDeviceId for an index that is not
+/// visible, for a GPU that stands twice without being asked for, and if there is none.
+inline DeviceSet<CudaDevice> cuda_devices(const CudaDeviceOptions& options) {
+  return detail::make_cuda_devices(options);
+}
+
+/// All visible GPUs, in CUDA's order.
+inline DeviceSet<CudaDevice> cuda_devices() { return detail::make_cuda_devices({}); }
+
+/// GPUs by their indices among the visible ones, in the order given: `cuda_devices({0, 2, 3})`; also for a vector or an
+/// array of them. The first is the main device. Throws InvalidDeviceId as above, and if no index is given.
+template <IndexRange R = std::initializer_list<int>>
+DeviceSet<CudaDevice> cuda_devices(const R& indices) {
+  CudaDeviceOptions options;
+  for (const auto index : indices) {
+    // What is negative becomes large.
+    const auto number = static_cast<std::size_t>(index);
+    options.indices.push_back(number < std::size_t{1} << 30 ? static_cast<int>(number) : -1);
+  }
+  if (options.indices.empty()) return devices_at<CudaDevice>(options.indices);  // which refuses it
+  return detail::make_cuda_devices(options);
+}
+
+}  // namespace fanout::inline v0

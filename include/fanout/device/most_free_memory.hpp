@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <fanout/device/device.hpp>
+#include <fanout/device/device_set.hpp>
+
+namespace fanout::inline v0 {
+
+namespace detail {
+
+template <class D>
+concept TellsFreeMemory = requires(const D& device) {
+  { device.free_memory() } -> std::convertible_to<std::size_t>;
+};
+
+}  // namespace detail
+
+/// All devices of one kind, D, that the process may use, the one with the most free memory first, which is then the main
+/// device; of equal ones the first stays first. D is a Device with a member `free_memory()`, which returns bytes. It is
+/// asked once for each device whenever devices are selected; on a GPU that makes a context.
+template <class D>
+struct MostFreeMemory {
+  /// Throws InvalidDeviceId if there is none, and what free_memory() throws.
+  DeviceSet<D> select() const {
+    std::vector<D> devices = detail::visible_devices<D>();
+    if constexpr (Device<D>) {
+      static_assert(
+          detail::TellsFreeMemory<D>,
+          "fanout: MostFreeMemory asks each device for its free_memory(), which this kind does not have; take "
+          "AllVisible");
+      if constexpr (detail::TellsFreeMemory<D>) sort(devices);
+    }
+    return DeviceSet<D>(std::move(devices));
+  }
+
+ private:
+  static void sort(std::vector<D>& devices) {
+    std::vector<std::size_t> free;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      free.push_back(devices[i].free_memory());
+      for (std::size_t k = i; k > 0 && free[k - 1] < free[k]; --k) {
+        std::swap(free[k - 1], free[k]);
+        std::swap(devices[k - 1], devices[k]);
+      }
+    }
+  }
+};
+
+}  // namespace fanout::inline v0
