@@ -6,6 +6,7 @@
 #include <concepts>
 #include <string>
 
+#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/device/host_device.hpp>
 
@@ -13,8 +14,8 @@
 #include "support/message_of.hpp"
 
 using fanout::cuda::CardIndex;
-using fanout_test::message_of;
 using fanout_test::has_cards;
+using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
 

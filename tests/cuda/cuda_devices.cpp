@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/current_device.hpp>
 #include <fanout/device/first_available.hpp>
 #include <fanout/device/host_device.hpp>
@@ -25,9 +26,9 @@ using fanout::DeviceSet;
 using fanout::host_devices;
 using fanout::HostDevice;
 using fanout::InvalidDeviceId;
-using fanout_test::message_of;
 using fanout_test::has_cards;
 using fanout_test::has_stand_in;
+using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
 

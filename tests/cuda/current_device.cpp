@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 
 #include "cuda/cards.hpp"
@@ -16,9 +17,9 @@ using fanout::cuda::current_device;
 using fanout::cuda::DeviceGuard;
 using fanout::cuda::set_device;
 using fanout::cuda::synchronize;
-using fanout_test::message_of;
 using fanout_test::has_cards;
 using fanout_test::has_stand_in;
+using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
 

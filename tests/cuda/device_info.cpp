@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 
 #include "cuda/cards.hpp"
@@ -15,9 +16,9 @@ using fanout::cuda::Capability;
 using fanout::cuda::device_capability;
 using fanout::cuda::device_name;
 using fanout::cuda::device_properties;
-using fanout_test::message_of;
 using fanout_test::has_cards;
 using fanout_test::has_stand_in;
+using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
 
@@ -62,7 +63,6 @@ TEST_CASE("rule 157: whether cards are peers, and which of the two is not there"
              "Invalid peer device id"));
   CHECK(!can_access_peer(0, 0));
   if (!has_stand_in(2)) return;
-  const Watched watched;
   stand_in_set_peer(0, 1, 0);
   CHECK(!can_access_peer(0, 1));
   stand_in_set_peer(0, 1, 1);

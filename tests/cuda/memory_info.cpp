@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/memory/storage.hpp>
 
@@ -18,9 +19,9 @@ using fanout::cuda::memory_allocated;
 using fanout::cuda::memory_info;
 using fanout::cuda::memory_reserved;
 using fanout::cuda::reset_peak_memory;
-using fanout_test::message_of;
 using fanout_test::has_cards;
 using fanout_test::has_stand_in;
+using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/device_info.hpp>
 
@@ -15,9 +16,9 @@
 
 using fanout::cuda::peer_link;
 using fanout::cuda::peer_trusted;
-using fanout_test::message_of;
 using fanout_test::has_cards;
 using fanout_test::has_stand_in;
+using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
 

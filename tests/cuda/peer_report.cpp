@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include <fanout/cuda/availability.hpp>
+
 #include "cuda/cards.hpp"
 #include "support/message_of.hpp"
 
