@@ -118,7 +118,9 @@ void nonblocking_and_default() {
 }  // namespace
 
 int main() {
-  const auto value = [](const char* name) { return std::string(std::getenv(name) == nullptr ? "" : std::getenv(name)); };
+  const auto value = [](const char* name) {
+    return std::string(std::getenv(name) == nullptr ? "" : std::getenv(name));
+  };
   ordered = value("FANOUT_STAND_IN_ORDER") != "racing";
   for (const char* kind : {"streams", "events", "device memory", "pinned memory"}) stand_in_allow_at_exit(kind, -1);
   const std::string what = value("FANOUT_STAND_IN_RACE");

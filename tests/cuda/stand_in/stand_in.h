@@ -24,8 +24,8 @@ extern "C" {
 
 /// ---- devices. Numbers are those of cudaSetDevice. To be set before the device is used.
 FANOUT_STAND_IN_CALL void stand_in_set_devices(int count);
-FANOUT_STAND_IN_CALL void stand_in_set_device(int device, const char* name, size_t bytes, int multiprocessors, int major,
-                                              int minor);
+FANOUT_STAND_IN_CALL void stand_in_set_device(int device, const char* name, size_t bytes, int multiprocessors,
+                                              int major, int minor);
 /// Memory that other processes use, so that less is free.
 FANOUT_STAND_IN_CALL void stand_in_set_used_by_others(int device, size_t bytes);
 FANOUT_STAND_IN_CALL void stand_in_set_peer(int one, int other, int able);

@@ -12,11 +12,11 @@ namespace stand_in {
 
 enum Needs : unsigned {
   nothing = 0,
-  devices = 1,        ///< fails where there is no driver or no device
+  devices = 1,            ///< fails where there is no driver or no device
   context = 2 | devices,  ///< makes the thread's device current first
-  releasing = 4,      ///< does its work even where a failure is wanted
-  only_asks = 8,      ///< about errors: never fails, and is not counted as a call that could
-  driver = 16         ///< a function of the driver: leaves the runtime's last error alone
+  releasing = 4,          ///< does its work even where a failure is wanted
+  only_asks = 8,          ///< about errors: never fails, and is not counted as a call that could
+  driver = 16             ///< a function of the driver: leaves the runtime's last error alone
 };
 
 /// Inside one call of the runtime: quiet, the books locked.

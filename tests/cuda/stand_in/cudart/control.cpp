@@ -25,8 +25,8 @@ const char* keep(std::string said) {
 Device& device_at(int device) { return state().devices[static_cast<std::size_t>(device)]; }
 
 int count_blocks(const State& all, Kind kind) {
-  return static_cast<int>(
-      std::count_if(all.blocks.begin(), all.blocks.end(), [&](const auto& entry) { return entry.second->kind == kind; }));
+  return static_cast<int>(std::count_if(all.blocks.begin(), all.blocks.end(),
+                                        [&](const auto& entry) { return entry.second->kind == kind; }));
 }
 
 }  // namespace

@@ -146,8 +146,9 @@ cudaError_t fill(Call& entry, void* pointer, int value, std::size_t bytes, const
     return cudaErrorInvalidValue;
   }
   const auto& able = state().devices[static_cast<std::size_t>(stream->device)].peers;
-  const bool reaches = to.block->device == stream->device || !to.on_device() ||
-                       (to.block->pool ? to.block->pool->access.contains(stream->device) : able.contains(to.block->device));
+  const bool reaches =
+      to.block->device == stream->device || !to.on_device() ||
+      (to.block->pool ? to.block->pool->access.contains(stream->device) : able.contains(to.block->device));
   if (!reaches) {
     entry.wrong(text(pointer) + " is of " + device_text(to.block->device) + ", which " + device_text(stream->device) +
                 " has no access to");
@@ -203,9 +204,8 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, size_t bytes, cudaStream_t
 }
 
 cudaError_t cudaMemset(void* pointer, int value, size_t bytes) {
-  return call(__func__, context, [&](Call& entry) {
-    return fill(entry, pointer, value, bytes, default_stream(current_or_chosen()));
-  });
+  return call(__func__, context,
+              [&](Call& entry) { return fill(entry, pointer, value, bytes, default_stream(current_or_chosen())); });
 }
 
 }  // extern "C"

@@ -150,7 +150,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* out, int length, int number) {
   return call(__func__, devices, [&](Call&) {
     if (out == nullptr || length < 13) return cudaErrorInvalidValue;
     if (!valid(number)) return cudaErrorInvalidDevice;
-    std::snprintf(out, static_cast<std::size_t>(length), "0000:%02X:00.0", static_cast<unsigned>(pci_bus(device_at(number))));
+    std::snprintf(out, static_cast<std::size_t>(length), "0000:%02X:00.0",
+                  static_cast<unsigned>(pci_bus(device_at(number))));
     return cudaSuccess;
   });
 }

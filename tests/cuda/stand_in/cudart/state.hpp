@@ -64,9 +64,10 @@ struct Stream {
   bool busy = false;
   std::uint64_t pushed = 0;
   Clock clock;
-  PointPtr tail;                             ///< the newest point, at position `tail_at`
+  PointPtr tail;  ///< the newest point, at position `tail_at`
   std::uint64_t tail_at = 0;
-  std::map<unsigned, std::uint64_t> waited;  ///< how far this stream has waited for others, for the default stream's rule
+  std::map<unsigned, std::uint64_t>
+      waited;  ///< how far this stream has waited for others, for the default stream's rule
 
   bool blocking() const { return !is_default && (flags & cudaStreamNonBlocking) == 0; }
 };
@@ -116,11 +117,11 @@ struct Device {
   std::size_t allocated = 0;  ///< by cudaMalloc
   int multiprocessors = 16;
   int major = 9, minor = 0;
-  int retained = 0;         ///< of the primary context
+  int retained = 0;  ///< of the primary context
   bool runtime_holds = false;
   bool had_context = false;
   int poison = 0;
-  std::set<int> peers;      ///< that it may access
+  std::set<int> peers;  ///< that it may access
   StreamPtr default_stream;
   std::vector<PointPtr> destroyed_streams;  ///< where those end that were destroyed while busy
   int physical = 0;
@@ -172,9 +173,9 @@ State& state();
 struct ThreadState {
   std::array<signed char, 64> stack;  ///< of contexts, as numbers of devices
   int depth;
-  int chosen;      ///< by cudaSetDevice
+  int chosen;  ///< by cudaSetDevice
   int last_error;
-  int sticky_of;   ///< the device whose sticky error it is, plus one
+  int sticky_of;  ///< the device whose sticky error it is, plus one
   bool in_host_function;
 };
 ThreadState& this_thread();

@@ -361,7 +361,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
                   " is current");
       return cudaErrorInvalidResourceHandle;
     }
-    push(stream, [function, data] { function(data); }, true);
+    push(
+        stream, [function, data] { function(data); }, true);
     return cudaSuccess;
   });
 }
