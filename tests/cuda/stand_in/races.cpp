@@ -20,12 +20,12 @@ void check(cudaError_t status) {
   std::_Exit(1);
 }
 
-constexpr std::size_t bytes = 1000;
+constexpr std::size_t count = 300, bytes = count * sizeof(int);
 
-/// In the order of the stream, add one to each byte.
-void add_one(cudaStream_t stream, unsigned char* data) {
-  const auto kernel = [](void* bytes_of) {
-    for (std::size_t i = 0; i < bytes; ++i) ++static_cast<unsigned char*>(bytes_of)[i];
+/// In the order of the stream, add one to each number.
+void add_one(cudaStream_t stream, int* data) {
+  const auto kernel = [](void* numbers) {
+    for (std::size_t i = 0; i < count; ++i) ++static_cast<int*>(numbers)[i];
   };
   check(cudaLaunchHostFunc(stream, kernel, data));
 }
@@ -45,16 +45,16 @@ void let_wait(cudaStream_t later, cudaStream_t earlier) {
   check(cudaEventDestroy(event));
 }
 
-unsigned char* pinned() {
+int* pinned() {
   void* memory = nullptr;
   check(cudaMallocHost(&memory, bytes));
-  return static_cast<unsigned char*>(memory);
+  return static_cast<int*>(memory);
 }
 
-unsigned char* on_device() {
+int* on_device() {
   void* memory = nullptr;
   check(cudaMalloc(&memory, bytes));
-  return static_cast<unsigned char*>(memory);
+  return static_cast<int*>(memory);
 }
 
 void host_reads_early() {
@@ -102,7 +102,7 @@ void free_in_other_stream() {
   const auto first = stream_on(0), second = stream_on(0);
   void* memory = nullptr;
   check(cudaMallocAsync(&memory, bytes, first));
-  add_one(first, static_cast<unsigned char*>(memory));
+  add_one(first, static_cast<int*>(memory));
   let_wait(second, first);
   check(cudaFreeAsync(memory, second));
 }

@@ -79,7 +79,7 @@ class Order {
   }
 
  private:
-  char address_ = 0;
+  [[maybe_unused]] char address_ = 0;
 };
 
 }  // namespace stand_in
