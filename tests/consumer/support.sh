@@ -36,7 +36,7 @@ get_other_fanout() {
 # get_consumer WAY: the programs, and the CMakeLists.txt of that way, in the folder `consumer`.
 get_consumer() {
   mkdir -p consumer
-  cp "$consumers"/*.cpp "$consumers/$1/CMakeLists.txt" consumer
+  cp "$consumers"/*.c* "$consumers/$1/CMakeLists.txt" consumer
 }
 
 # build_consumer ARGUMENT...: configures with these arguments, builds, runs; what needs CUDA too, where the toolkit is.
@@ -44,7 +44,9 @@ build_consumer() {
   cmake -G Ninja -S consumer -B consumer/build "$@"
   cmake --build consumer/build
   consumer/build/consumer
-  [[ ! -e consumer/build/gpus ]] || consumer/build/gpus
+  for program in gpus square; do
+    [[ ! -e consumer/build/$program ]] || "consumer/build/$program"
+  done
 }
 
 # refuses TEXT COMMAND...: passes if the command fails and says so. White space counts once, since CMake breaks lines.
