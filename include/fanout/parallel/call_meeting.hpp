@@ -4,12 +4,26 @@
 #include <cstddef>
 #include <exception>
 
+#include <fanout/base/annotate.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0 {
 
 struct ShardTask;
+
+namespace detail {
+
+FANOUT_EXPORT inline Atomic<bool> some_shards_meet{false};
+
+/// Notes before main(), or when a library is loaded, that there is code in which shards wait for each other.
+template <class Communicator>
+inline const bool shards_meet_by = (some_shards_meet.store(true, MemoryOrder::relaxed), true);
+
+}  // namespace detail
+
+/// Whether shards of a call may wait for each other anywhere in this program.
+inline bool shards_may_meet() noexcept { return detail::some_shards_meet.load(MemoryOrder::relaxed); }
 
 /// Where the shards of one call meet that wait for each other: nothing until one of them asks for it, but a note of
 /// those that have ended, since a shard that will not come must not be waited for.

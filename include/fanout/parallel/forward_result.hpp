@@ -37,6 +37,12 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   template <class AnyReplica>
   static constexpr CallOrder order = AnyReplica::template order<ShardContext<device_of<AnyReplica>>, P...>;
 
+  template <class AnyReplica>
+  static constexpr bool takes_context() {
+    constexpr ForwardForm form = forward_form<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>();
+    return form == ForwardForm::forward_with_context || form == ForwardForm::call_with_context;
+  }
+
   template <class AnyReplica, class Ctx>
   static auto run(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) {
     return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
@@ -70,6 +76,12 @@ struct ForwardResult {
       latest = order > latest ? order : latest;
     }
     return latest;
+  }
+
+  /// Whether it is handed a context, and so can wait for other shards.
+  static constexpr bool takes_context() {
+    using AllPieces = ForwardPieces<Pieces>;
+    return AllPieces::template takes_context<First>() || (AllPieces::template takes_context<Others>() || ...);
   }
 };
 

@@ -77,6 +77,16 @@ struct ModelCallTraits<Replicas<M, Ds...>, Inputs> {
   /// Where fields are combined after a call, nothing of the next one may run before that: such a call is one task, which
   /// makes the call.
   static constexpr bool is_one_task = has_combined_fields<typename Replicas<M, Ds...>::model_type>;
+
+  /// Whether its shards may wait for each other, each with a replica for itself. If two such calls had them in another
+  /// order on one replica than on another, both would wait for ever; so they are kept in order as asynchronous calls are.
+  static constexpr bool may_need_order() {
+    if constexpr (order() == CallOrder::changes && !is_one_task) {
+      return Forward::takes_context();
+    } else {
+      return false;
+    }
+  }
 };
 
 /// Makes a link, or none, the innermost one of this thread for as long as this lives.

@@ -21,6 +21,7 @@
 #include <fanout/parallel/batch_rows.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/call_meeting.hpp>
 #include <fanout/parallel/into.hpp>
 #include <fanout/parallel/model_call.hpp>
 #include <fanout/parallel/model_state.hpp>
@@ -213,6 +214,9 @@ class ParallelModel {
   template <class... Args>
   auto run(bool on_all, std::span<const OutputTarget> targets, Args&... args) const {
     using Inputs = ShardInputs<const Args&...>;
+    if constexpr (detail::ModelCallTraits<AllReplicas, Inputs>::may_need_order()) {
+      if (shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
+    }
     const Call entered(*state_);
     const detail::CountRows count = detail::count_rows(state_->options.axis, args...);
     const Inputs inputs{state_->plan(count, on_all), {args...}, state_->options.axis};
@@ -225,7 +229,11 @@ class ParallelModel {
     static_assert(!(detail::refers_to_temporary<std::remove_cvref_t<Args>> || ...),
                   "fanout: an asynchronous call keeps its arguments until its result is there, and a tuple of rvalue "
                   "references shows temporaries, which are gone by then; pass a tuple of values, std::tuple{...}");
-    using Inputs = detail::shard_inputs_t<Args...>;
+    return start<detail::shard_inputs_t<Args...>>(on_all, {}, std::forward<Args>(args)...);
+  }
+
+  template <class Inputs, class... Args>
+  auto start(bool on_all, std::span<const OutputTarget> targets, Args&&... args) const {
     Maybe<Call> entered;
     std::exception_ptr failure;
     Plan plan;
@@ -233,7 +241,7 @@ class ParallelModel {
     try {
       entered.emplace(*state_, true);
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
-      settings = state_->settings({});
+      settings = state_->settings(targets);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -43,6 +43,7 @@ class ShardContext {
   C communicator() const {
     static_assert(
         requires { sizeof(C); }, "fanout: who calls ctx.communicator() includes <fanout/parallel/collectives.hpp>");
+    static_cast<void>(detail::shards_meet_by<C>);
     return C(call_.meeting, shard_, size());
   }
 
