@@ -12,8 +12,6 @@
 
 namespace fanout::inline v0::cuda {
 
-class StreamRef;
-
 /// Whether an event notes the time, which costs a little.
 enum class Timing : bool { off, on };
 
