@@ -115,3 +115,49 @@ TEST_CASE("pinned memory that cannot be had is OutOfMemory") {
   CHECK_THROWS_AS(cuda::pinned<int>(100), fanout::OutOfMemory);
   CHECK(cuda::pinned<int>(100).size() == 100);
 }
+
+TEST_CASE("pinned memory that others made is taken over, and copied as that of pinned()") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  float* data = nullptr;
+  {
+    const cuda::DeviceGuard entered(0);
+    REQUIRE(::cudaHostAlloc(reinterpret_cast<void**>(&data), 12 * sizeof(float), cudaHostAllocPortable) == cudaSuccess);
+  }
+  int freed = 0;
+  const auto free = [&freed](float* pointer) {
+    ++freed;
+    const cuda::DeviceGuard entered(0);
+    CHECK(::cudaFreeHost(pointer) == cudaSuccess);
+  };
+  fanout_test::Barrier barrier;
+  bool done = false;
+  auto work = [&done] { done = true; };
+  std::thread opener;
+  {
+    const fanout::Tensor<float, 2> tensor = cuda::adopt_pinned(data, free, 3, 4);
+    CHECK(tensor.data() == data);
+    CHECK(tensor.extents() == fanout::Extents<2>{3, 4});
+    CHECK(cuda::detail::pinned_blocks().use(tensor.data(), 48, stream));
+    fanout_test::call_in(stream, barrier);
+    fanout_test::call_in(stream, work);
+    opener = std::thread([&barrier] { barrier.open(); });
+    CHECK(freed == 0);
+  }
+  CHECK(done);
+  CHECK(freed == 1);
+  opener.join();
+}
+
+TEST_CASE("memory that is not pinned is not taken over as such, but freed") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  int freed = 0;
+  int value = 0;
+  const auto free = [&freed](int*) { ++freed; };
+  CHECK_THROWS_AS(cuda::adopt_pinned(&value, free, 1), fanout::InvalidArgument);
+  CHECK(freed == 1);
+  CHECK_THROWS_AS(cuda::adopt_pinned(&value, free, -1), fanout::ShapeMismatch);
+  CHECK(freed == 2);
+}

@@ -23,6 +23,7 @@ class DeviceGuard {
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard() {
+    if (detail::forked_after_use()) return;  // the child of a fork within the guard
     CUcontext popped = nullptr;
     detail::note(detail::status_of(detail::driver().pop_context(&popped)), card_.index());
   }

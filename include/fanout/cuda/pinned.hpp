@@ -27,12 +27,14 @@ namespace fanout::inline v0::cuda {
 
 namespace detail {
 
-/// The pinned memory of one tensor, and the streams in which cards were told to use it.
+/// The pinned memory of one tensor, what frees it, and the streams in which cards were told to use it.
 struct PinnedBlock {
   std::byte* data;
   std::size_t bytes;
   Card& card;
-  std::vector<StreamRef> used_in;
+  void (*free)(PinnedBlock&) noexcept;
+  void* deleter = nullptr;  // of memory that others made
+  std::vector<StreamRef> used_in = {};
 };
 
 /// All pinned memory of the process, in the order of its addresses, so that a copy from or to a part of it is known.
@@ -46,7 +48,9 @@ class PinnedBlocks {
 
   void remove(const PinnedBlock& block) noexcept {
     const HeldRight changing(right_);
-    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(behind(block.data)) - 1);
+    std::size_t position = behind(block.data);
+    while (blocks_[position - 1] != &block) --position;  // one that was taken over may be empty, and begin there, too
+    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(position) - 1);
     count_.store(blocks_.size(), MemoryOrder::release);
   }
 
@@ -109,7 +113,7 @@ inline void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) 
     const QuietGuard entered(*cards[stream.device()].card.load(MemoryOrder::acquire));
     if (entered.entered()) note(::cudaStreamSynchronize(stream.get()), stream.device());
   }
-  release_page_locked(block->data, block->card);
+  block->free(*block);
   delete block;
 }
 
@@ -118,20 +122,46 @@ inline constexpr MemoryOperations pinned_operations{host_memory_operations.alloc
                                                     host_memory_operations.copy, host_memory_operations.clear,
                                                     &host_memory_operations};
 
-inline Storage pinned_storage(std::size_t bytes) {
-  if (bytes == 0 || count_cards().count == 0) return Storage(Memory{}, bytes);
-  Card& card = any_card();
-  auto* data = static_cast<std::byte*>(allocate_page_locked(bytes, card));
-  PinnedBlock* block = nullptr;
+/// Owns what the block is of from now on. If it throws, the memory has not been freed.
+inline Storage storage_of(const PinnedBlock& made) {
+  auto* block = new PinnedBlock(made);
   try {
-    block = new PinnedBlock{data, bytes, card, {}};
     pinned_blocks().add(*block);
   } catch (...) {
-    release_page_locked(data, card);
     delete block;
     throw;
   }
-  return Storage({host_memory, &pinned_operations}, data, bytes, block);
+  return Storage({host_memory, &pinned_operations}, block->data, block->bytes, block);
+}
+
+inline Storage pinned_storage(std::size_t bytes) {
+  if (bytes == 0 || count_cards().count == 0) return Storage(Memory{}, bytes);
+  Card& card = any_card();
+  PinnedBlock block{static_cast<std::byte*>(allocate_page_locked(bytes, card)), bytes, card,
+                    [](PinnedBlock& own) noexcept { release_page_locked(own.data, own.card); }};
+  try {
+    return storage_of(block);
+  } catch (...) {
+    block.free(block);
+    throw;
+  }
+}
+
+/// Throws InvalidArgument unless cards can read and write what the pointer shows without help.
+inline void refuse_pageable(const void* data, Card& card) {
+  const DeviceGuard entered(card);
+  cudaPointerAttributes attributes{};
+  const cudaError_t status = ::cudaPointerGetAttributes(&attributes, data);
+  if (status == cudaErrorInvalidValue) {
+    note(status, card.index());  // as older runtimes say that they do not know the pointer
+  } else {
+    check(status, "cudaPointerGetAttributes", card.index());
+    if (attributes.type == cudaMemoryTypeHost) return;
+  }
+  throw InvalidArgument(explain({.what = "memory to be taken over as pinned",
+                                 .expected = "page-locked host memory, of cudaHostAlloc or cudaHostRegister",
+                                 .found = "other memory",
+                                 .advice = "take it over by Tensor::adopt, or copy it by fanout::cuda::pin"}));
 }
 
 }  // namespace detail
@@ -139,8 +169,8 @@ inline Storage pinned_storage(std::size_t bytes) {
 /// A tensor in page-locked host memory, all elements zero: `pinned<float>(rows, columns)`. Cards copy it to and from
 /// their memory on their own, without a stop in between. A copy to a card may go on when the call that asked for it has
 /// returned, so the tensor is changed only after the card was waited for; it may be destroyed at any time. Copies of
-/// the tensor are ordinary tensors. Without a CUDA device it is one itself. Throws ShapeMismatch, OutOfMemory and
-/// CudaError.
+/// the tensor are ordinary tensors. Without a CUDA device it is one itself; if no card is in use yet, a context is made
+/// on the first. Throws ShapeMismatch, OutOfMemory and CudaError.
 template <class T, std::integral... I>
   requires(sizeof...(I) > 0)
 Tensor<T, sizeof...(I)> pinned(I... extents) {
@@ -168,6 +198,39 @@ Tensor<std::remove_const_t<T>, R> pin(View<T, R> view) {
 template <class T, std::size_t R>
 Tensor<T, R> pin(const Tensor<T, R>& tensor) {
   return pin(tensor.view());
+}
+
+/// Takes over page-locked host memory that others made, by cudaHostAlloc or cudaHostRegister: cards copy it as that of
+/// pinned(). `deleter(pointer)` is called once, when the tensor has let go of it and no copy uses it any more; if this
+/// throws, it has been called. Throws InvalidArgument for other memory, ShapeMismatch and CudaError.
+template <class T, class Deleter, std::integral... I>
+  requires(sizeof...(I) > 0 && std::invocable<Deleter&, T*>)
+Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) {
+  try {
+    const auto shape = checked_extents(sizeof(T), extents...);
+    detail::Card& card = detail::any_card();
+    detail::refuse_pageable(pointer, card);
+    struct Owned {
+      Deleter deleter;
+    };
+    auto* owned = new Owned{deleter};
+    try {
+      return {detail::storage_of({reinterpret_cast<std::byte*>(pointer), shape.size() * sizeof(T), card,
+                                  [](detail::PinnedBlock& block) noexcept {
+                                    auto* mine = static_cast<Owned*>(block.deleter);
+                                    mine->deleter(reinterpret_cast<T*>(block.data));
+                                    delete mine;
+                                  },
+                                  owned}),
+              shape};
+    } catch (...) {
+      delete owned;
+      throw;
+    }
+  } catch (...) {
+    deleter(pointer);
+    throw;
+  }
 }
 
 }  // namespace fanout::inline v0::cuda
