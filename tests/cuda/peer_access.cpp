@@ -9,7 +9,8 @@
 
 #include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
-#include <fanout/cuda/device_info.hpp>
+#include <fanout/cuda/current_device.hpp>
+#include <fanout/cuda/memory_info.hpp>
 
 #include "cuda/cards.hpp"
 #include "support/message_of.hpp"
@@ -130,14 +131,67 @@ TEST_CASE("access that somebody else had enabled is fine, and stays with them") 
     const fanout::cuda::DeviceGuard guard(0);
     REQUIRE(cudaDeviceEnablePeerAccess(1, 0) == cudaSuccess);
   }
-  SUBCASE("where it is trusted") { CHECK(peer_trusted(0, 1)); }
+  SUBCASE("where it is trusted") {
+    CHECK(peer_trusted(0, 1));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
   SUBCASE("where it is not") {
     stand_in_set_corrupting(0, 1, 1);
     CHECK(!peer_trusted(0, 1));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
     CHECK(!has_access(1, 0));
   }
   CHECK(has_access(0, 1));
-  CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE("whichever call fails while a pair is checked, nothing is left behind, and the pair is not trusted") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  {
+    const NothingChecked unchecked;
+    CHECK(peer_trusted(0, 1));  // what lasts is made now
+  }
+  const auto left = [] {
+    return std::vector<int>{stand_in_alive("streams"), stand_in_alive("events"), stand_in_alive("pinned memory")};
+  };
+  const std::vector<int> before = left();
+  const std::size_t allocated = fanout::cuda::memory_allocated(0) + fanout::cuda::memory_allocated(1);
+  // Not those that enter a card: what cannot enter it can give nothing back.
+  for (const char* call : {"cudaDeviceCanAccessPeer", "cudaDeviceEnablePeerAccess", "cudaMemPoolSetAccess",
+                           "cudaStreamCreateWithPriority", "cudaHostAlloc", "cudaMallocFromPoolAsync",
+                           "cudaMemcpyAsync", "cudaMemsetAsync", "cudaMemcpyPeerAsync", "cudaStreamSynchronize"}) {
+    for (const cudaError_t code : {cudaErrorInvalidValue, cudaErrorMemoryAllocation}) {
+      bool failed = true;
+      for (int nth = 1; failed; ++nth) {
+        const NothingChecked unchecked;
+        CAPTURE(call);
+        CAPTURE(nth);
+        stand_in_fail(call, nth, 1, code);
+        const bool trusted = peer_trusted(0, 1);
+        failed = stand_in_no_failures() == 0;
+        // Memory is asked for twice, and the last wait for a stream comes when all is known.
+        if (!failed) CHECK((trusted && nth > 1));
+        CHECK(trusted == peer_link(1, 0).why.empty());
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+        fanout::cuda::synchronize(0);
+        fanout::cuda::synchronize(1);
+        CHECK(left() == before);
+        CHECK(fanout::cuda::memory_allocated(0) + fanout::cuda::memory_allocated(1) == allocated);
+      }
+    }
+  }
+}
+
+TEST_CASE("a card that is lost while a pair is checked is an error, and the pair is not decided") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  // The first call for memory: what had been in use of a lost card would stay so.
+  stand_in_fail("cudaMallocFromPoolAsync", 1, 1, cudaErrorIllegalAddress);
+  CHECK_THROWS_AS(static_cast<void>(peer_link(0, 1)), fanout::cuda::DeviceLost);
+  CHECK_THROWS_AS(static_cast<void>(peer_link(0, 1)), fanout::cuda::DeviceLost);
+  for (const int card : {0, 1}) fanout::cuda::detail::losses[card].code.store(cudaSuccess);
+  CHECK(peer_trusted(0, 1));
 }
 
 TEST_CASE("a pair that cannot be checked goes through the host") {

@@ -92,7 +92,9 @@ TEST_CASE("rule 180: the report says that late changes do nothing, and sees some
   CHECK(has(full_report("0", {seen(0)}), "CUDA reads these variables at its first use in a process"));
   CHECK(!has(full_report("0", {seen(0)}), differs));
   CHECK(has(full_report("0", {seen(0), seen(1)}), differs));
-  CHECK(has(report("0", Seen{seen(0), seen(1)}), differs));
+  CHECK(says(report("0", Seen{seen(0), seen(1)}), "\"0\" is device 0: A100, GPU-aa", "  device 1: A100, GPU-bb",
+             differs));
+  CHECK(says(report("0,0", Seen{seen(0)}), "\"0\" is named twice", "  device 0: A100, GPU-aa", differs));
   CHECK(has(full_report("0,1", {seen(0)}), differs));
   CHECK(has(full_report(nullptr, {seen(0)}), differs));
   CHECK(!has(report(nullptr, Seen{seen(0)}), differs));

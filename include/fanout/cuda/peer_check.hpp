@@ -97,6 +97,22 @@ class CheckedHostMemory {
   unsigned char* data_;
 };
 
+/// Waits for a stream at its end, so that nothing that work in it uses is given back before, also where a call failed.
+class AwaitedStream {
+ public:
+  AwaitedStream(StreamRef stream, Card& card) noexcept : stream_(stream), card_(card) {}
+  AwaitedStream(const AwaitedStream&) = delete;
+  AwaitedStream& operator=(const AwaitedStream&) = delete;
+  ~AwaitedStream() {
+    const QuietGuard entered(card_);
+    if (entered.entered()) note(::cudaStreamSynchronize(stream_.get()), card_.index());
+  }
+
+ private:
+  StreamRef stream_;
+  Card& card_;
+};
+
 /// What is copied to find out whether copies arrive: some bytes, a page, and two sizes of which no part is a whole page,
 /// one of them beyond the size from which cards copy by other means.
 inline constexpr std::size_t checked_sizes[] = {5, 4096, 100'003, (std::size_t{2} << 20) + 1};
@@ -119,6 +135,8 @@ inline std::string check_copies(Card& from, Card& to) {
   const CheckedHostMemory host(to, most);
   const CheckedMemory source(from_stream, most);
   const CheckedMemory target(to_stream, most);
+  const AwaitedStream filling(from_stream, from);
+  const AwaitedStream copying(to_stream, to);
   for (const std::size_t size : checked_sizes) {
     for (std::size_t i = 0; i < size; ++i) host.data()[i] = checked_byte(i, size, from.index(), to.index());
     {

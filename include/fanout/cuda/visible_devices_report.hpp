@@ -78,12 +78,10 @@ struct VisibleDevicesReport {
 
   std::string device_lines(const VisibleDevices& read) const {
     std::string lines;
-    if (variable == nullptr) {
-      for (std::size_t i = 0; i < seen_count(); ++i) {
-        lines += "  device " + std::to_string(i) + ": " + text_of((*seen)[i]) + '\n';
-      }
-    }
     for (const VisibleToken& token : read.tokens) lines += "  " + token_text(token) + '\n';
+    for (std::size_t i = variable == nullptr ? 0 : read.cards.size(); i < seen_count(); ++i) {
+      lines += "  device " + std::to_string(i) + ": " + text_of((*seen)[i]) + '\n';
+    }
     return lines;
   }
 
@@ -113,6 +111,7 @@ struct VisibleDevicesReport {
   }
 
   std::string hidden_lines(const VisibleDevices& read) const {
+    if (!machine && variable == nullptr) return {};
     if (!machine) return "Which other cards the machine has is not known: CUDA tells of the visible ones alone.\n";
     std::string lines;
     for (std::size_t i = 0; i < machine->size() && !lists_mig(read); ++i) {
@@ -141,7 +140,9 @@ struct VisibleDevicesReport {
     const std::string line =
         "CUDA reads these variables at its first use in a process; changing them later does nothing.\n";
     if (!differs(read)) return line;
-    return line + "What CUDA shows is not what they say now: they were changed too late, or a card cannot be used.\n";
+    return line +
+           "What CUDA shows is not what they say now: they were changed too late, a card cannot be used, or CUDA reads "
+           "them in another way.\n";
   }
 };
 
