@@ -41,7 +41,6 @@ void run(const StreamPtr& stream) {
     {
       const Quiet quiet;
       std::unique_lock lock(all.mutex);
-      stream->busy = false;
       stream->wake.wait(lock, [&] { return !stream->queue.empty() || stream->destroyed; });
       if (stream->queue.empty()) return;
       stream->busy = true;
@@ -66,6 +65,7 @@ void run(const StreamPtr& stream) {
       if (task->reaches) task->reaches->order.release();
       const std::lock_guard lock(all.mutex);
       this_thread().in_host_function = false;
+      stream->busy = false;  // with the point: who has waited for the stream finds it idle
       if (task->reaches) {
         task->reaches->when = std::chrono::steady_clock::now();
         task->reaches->done = true;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "hooks.hpp"
+
+#include "call.hpp"
+
+using namespace stand_in;
+
+namespace {
+
+struct Books {
+  Quiet quiet;
+  std::lock_guard<std::mutex> lock{state().mutex};
+};
+
+StreamPtr stream_of(const char* name, int device, cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return default_stream(device);
+  auto stream = find_stream(name, handle);
+  if (stream && stream->device != device) {
+    misuse(name, "the stream is of " + device_text(stream->device) + ", not of " + device_text(device));
+    return nullptr;
+  }
+  return stream;
+}
+
+}  // namespace
+
+extern "C" {
+
+int stand_in_enter(const char* function) {
+  return call(function, devices | driver, [](Call&) { return cudaSuccess; });
+}
+
+void stand_in_report(const char* name, const char* what) {
+  const Books books;
+  misuse(name, what);
+}
+
+void stand_in_add_alive(const char* kind, int change) {
+  const Books books;
+  state().others_alive[kind] += change;
+}
+
+int stand_in_launch(const char* name, int device, cudaStream_t handle, const stand_in_range* ranges, std::size_t count,
+                    void (*function)(void*), void* data) {
+  const Books books;
+  const auto stream = stream_of(name, device, handle);
+  if (!stream) return cudaErrorInvalidResourceHandle;
+  std::vector<BlockPtr> used;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [pointer, bytes] = ranges[i];
+    if (bytes == 0) continue;
+    const auto block = find_block(pointer);
+    if (!block || block->kind != Kind::device || block->device != device) {
+      misuse(name, text(pointer) + " is not in the memory of " + device_text(device));
+      return cudaErrorInvalidValue;
+    }
+    if (static_cast<std::size_t>(static_cast<const char*>(pointer) - block->data) + bytes > block->bytes) {
+      misuse(name, std::to_string(bytes) + " bytes from " + text(pointer) + " go beyond the end of their allocation");
+      return cudaErrorInvalidValue;
+    }
+    used.push_back(block);
+  }
+  const auto position = push(
+      stream, [function, data, used] { function(data); }, true);
+  for (const auto& block : used) note_use(name, block, *stream, position);
+  return cudaSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Tests of the stand-in for NCCL. Each has three ranks on three devices.
+#include <nccl.h>
+
+#include <functional>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "use.hpp"
+
+using namespace stand_in_test;
+
+namespace {
+
+void done(ncclResult_t result) { CHECK(std::string(ncclGetErrorString(result)) == "no error"); }
+
+constexpr int ranks = 3;
+constexpr std::size_t count = 4;
+constexpr std::size_t bytes = ranks * count * sizeof(float);
+
+/// A communicator, a stream and two buffers for each rank.
+struct World {
+  World() {
+    done(ncclCommInitAll(comms, ranks, nullptr));
+    for (int rank = 0; rank < ranks; ++rank) {
+      ok(cudaSetDevice(rank));
+      streams[rank] = make_stream();
+      for (auto* const buffer : {&sent[rank], &received[rank]}) {
+        void* memory = nullptr;
+        ok(cudaMalloc(&memory, bytes));
+        *buffer = static_cast<float*>(memory);
+      }
+      std::vector<float> numbers(ranks * count);
+      std::iota(numbers.begin(), numbers.end(), static_cast<float>(100 * rank));
+      ok(cudaMemcpy(sent[rank], numbers.data(), bytes, cudaMemcpyHostToDevice));
+      ok(cudaMemset(received[rank], 0, bytes));
+      ok(cudaDeviceSynchronize());
+    }
+  }
+  ~World() {
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (comms[rank] != nullptr) done(ncclCommDestroy(comms[rank]));
+      ok(cudaSetDevice(rank));
+      ok(cudaStreamSynchronize(streams[rank]));
+      ok(cudaStreamDestroy(streams[rank]));
+      ok(cudaFree(sent[rank]));
+      ok(cudaFree(received[rank]));
+    }
+    CHECK(stand_in_alive("communicators") == 0);
+  }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  /// One thread asks for all ranks.
+  void group(const std::function<ncclResult_t(int)>& ask) {
+    done(ncclGroupStart());
+    for (int rank = 0; rank < ranks; ++rank) done(ask(rank));
+    done(ncclGroupEnd());
+  }
+  /// One thread for each rank.
+  void threads(const std::function<void(int)>& ask) {
+    std::vector<std::thread> all;
+    for (int rank = 0; rank < ranks; ++rank) all.emplace_back([&ask, rank] { ask(rank); });
+    for (auto& thread : all) thread.join();
+  }
+  void synchronize() {
+    for (int rank = 0; rank < ranks; ++rank) {
+      ok(cudaSetDevice(rank));
+      ok(cudaStreamSynchronize(streams[rank]));
+    }
+  }
+  std::vector<float> result(int rank) {
+    synchronize();
+    std::vector<float> numbers(ranks * count);
+    ok(cudaMemcpy(numbers.data(), received[rank], bytes, cudaMemcpyDeviceToHost));
+    return numbers;
+  }
+  ncclResult_t error(int rank) {
+    ncclResult_t found{};
+    done(ncclCommGetAsyncError(comms[rank], &found));
+    return found;
+  }
+
+  ncclComm_t comms[ranks] = {};
+  cudaStream_t streams[ranks] = {};
+  float *sent[ranks] = {}, *received[ranks] = {};
+};
+
+std::vector<float> head(std::vector<float> numbers) {
+  numbers.resize(count);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("communicators know who they are") {
+  const Fresh fresh;
+  World world;
+  int number = -1;
+  done(ncclCommCount(world.comms[2], &number));
+  CHECK(number == 3);
+  done(ncclCommUserRank(world.comms[2], &number));
+  CHECK(number == 2);
+  done(ncclCommCuDevice(world.comms[2], &number));
+  CHECK(number == 2);
+}
+
+TEST_CASE("each collective does what NCCL says") {
+  const Fresh fresh;
+  World world;
+  const auto all = ranks * count;
+  world.group([&](int rank) {
+    return ncclAllReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum, world.comms[rank],
+                         world.streams[rank]);
+  });
+  for (int rank = 0; rank < ranks; ++rank) CHECK(head(world.result(rank)) == std::vector<float>{300, 303, 306, 309});
+
+  world.group([&](int rank) {
+    return ncclBroadcast(world.sent[rank], world.received[rank], count, ncclFloat32, 1, world.comms[rank],
+                         world.streams[rank]);
+  });
+  for (int rank = 0; rank < ranks; ++rank) CHECK(head(world.result(rank)) == std::vector<float>{100, 101, 102, 103});
+
+  world.group([&](int rank) {
+    return ncclReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclMax, 2, world.comms[rank],
+                      world.streams[rank]);
+  });
+  CHECK(head(world.result(2)) == std::vector<float>{200, 201, 202, 203});
+  CHECK(head(world.result(0)) == std::vector<float>{100, 101, 102, 103});
+
+  world.group([&](int rank) {
+    return ncclAllGather(world.sent[rank], world.received[rank], count, ncclFloat32, world.comms[rank],
+                         world.streams[rank]);
+  });
+  for (int rank = 0; rank < ranks; ++rank) {
+    CHECK(world.result(rank) == std::vector<float>{0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203});
+  }
+
+  world.group([&](int rank) {
+    return ncclReduceScatter(world.sent[rank], world.received[rank], count, ncclFloat32, ncclAvg, world.comms[rank],
+                             world.streams[rank]);
+  });
+  CHECK(head(world.result(0)) == std::vector<float>{100, 101, 102, 103});
+  CHECK(head(world.result(2)) == std::vector<float>{108, 109, 110, 111});
+  CHECK(all == 12);
+}
+
+TEST_CASE("ranks may be asked by a thread each, and receive where they send") {
+  const Fresh fresh;
+  World world;
+  world.threads([&](int rank) {
+    ok(cudaSetDevice(rank));
+    for (int round = 0; round < 3; ++round) {
+      done(ncclAllReduce(world.sent[rank], world.sent[rank], count, ncclFloat32, ncclSum, world.comms[rank],
+                         world.streams[rank]));
+    }
+    ok(cudaMemcpyAsync(world.received[rank], world.sent[rank], bytes, cudaMemcpyDeviceToDevice, world.streams[rank]));
+  });
+  CHECK(world.result(1)[0] == 2700);
+}
+
+TEST_CASE("a ring of sends and receives passes in a group") {
+  const Fresh fresh;
+  World world;
+  world.threads([&](int rank) {
+    done(ncclGroupStart());
+    done(ncclSend(world.sent[rank], count, ncclFloat32, (rank + 1) % ranks, world.comms[rank], world.streams[rank]));
+    done(
+        ncclRecv(world.received[rank], count, ncclFloat32, (rank + 2) % ranks, world.comms[rank], world.streams[rank]));
+    done(ncclGroupEnd());
+  });
+  CHECK(head(world.result(0)) == std::vector<float>{200, 201, 202, 203});
+  CHECK(head(world.result(1)) == std::vector<float>{0, 1, 2, 3});
+}
+
+TEST_CASE("ranks that come one by one find each other by the id") {
+  const Fresh fresh;
+  World world;
+  ncclUniqueId id;
+  done(ncclGetUniqueId(&id));
+  ncclComm_t comms[ranks] = {};
+  world.threads([&](int rank) {
+    ok(cudaSetDevice(rank));
+    done(ncclCommInitRank(&comms[rank], ranks, id, rank));
+  });
+  done(ncclGetUniqueId(&id));
+  ncclComm_t again[ranks] = {};
+  done(ncclGroupStart());
+  for (int rank = 0; rank < ranks; ++rank) {
+    ok(cudaSetDevice(rank));
+    done(ncclCommInitRank(&again[rank], ranks, id, rank));
+  }
+  done(ncclGroupEnd());
+  for (int rank = 0; rank < ranks; ++rank) {
+    done(ncclCommDestroy(comms[rank]));
+    done(ncclCommDestroy(again[rank]));
+  }
+}
+
+TEST_CASE("ranks that ask for different things are told") {
+  const Fresh fresh;
+  World world;
+  world.threads([&](int rank) {
+    done(ncclAllReduce(world.sent[rank], world.received[rank], rank == 2 ? 3 : count, ncclFloat32, ncclSum,
+                       world.comms[rank], world.streams[rank]));
+  });
+  world.synchronize();
+  const auto said = Fresh::said();
+  CHECK(said.find("ncclAllReduce of 3 float32, sum") != std::string::npos);
+  CHECK(said.find("ncclAllReduce of 4 float32, sum") != std::string::npos);
+  CHECK(world.error(0) == ncclInvalidUsage);
+  CHECK(world.result(0) == std::vector<float>(ranks * count));
+}
+
+TEST_CASE("ranks that wait for one that does not come are told") {
+  const Fresh fresh;
+  World world;
+  for (int rank = 0; rank < 2; ++rank) {
+    done(ncclAllReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum, world.comms[rank],
+                       world.streams[rank]));
+  }
+  world.synchronize();
+  const auto said = Fresh::said();
+  CHECK(said.find("waits for rank 2, which does not come") != std::string::npos);
+  CHECK(world.error(1) == ncclInvalidUsage);
+}
+
+TEST_CASE("who aborts waits no longer") {
+  const Fresh fresh;
+  World world;
+  for (int rank = 0; rank < 2; ++rank) {
+    done(ncclAllReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum, world.comms[rank],
+                       world.streams[rank]));
+  }
+  for (auto& comm : world.comms) {
+    done(ncclCommAbort(comm));
+    comm = nullptr;
+  }
+  world.synchronize();
+}
+
+TEST_CASE("what is wrong at once is refused") {
+  const Fresh fresh;
+  World world;
+  const int same[] = {1, 1};
+  ncclComm_t comms[2] = {};
+  CHECK(ncclCommInitAll(comms, 2, same) == ncclInvalidUsage);
+  CHECK(std::string(ncclGetLastError(nullptr)) == "Duplicate GPU detected");
+  CHECK(ncclAllReduce(world.sent[0], world.received[1], count, ncclFloat32, ncclSum, world.comms[0],
+                      world.streams[0]) == ncclInvalidArgument);
+  CHECK(Fresh::said().find("is not in the memory of device 0") != std::string::npos);
+  CHECK(ncclAllReduce(world.sent[0], world.received[0], count, ncclFloat32, ncclSum, world.comms[0],
+                      world.streams[1]) == ncclInvalidArgument);
+  CHECK(Fresh::said().find("the stream is of device 1, not of device 0") != std::string::npos);
+  stand_in_fail("ncclAllReduce", 1, 1, ncclSystemError);
+  CHECK(ncclAllReduce(world.sent[0], world.received[0], count, ncclFloat32, ncclSum, world.comms[0],
+                      world.streams[0]) == ncclSystemError);
+  done(ncclCommDestroy(world.comms[2]));
+  CHECK(ncclCommDestroy(world.comms[2]) == ncclInvalidArgument);
+  CHECK(Fresh::said().find("no such communicator") != std::string::npos);
+  world.comms[2] = nullptr;
+}

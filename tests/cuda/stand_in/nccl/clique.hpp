@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The ranks that belong together, and where the operations of their streams meet.
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace stand_in_nccl {
+
+/// What one rank asks for.
+struct Operation {
+  const char* name = "";
+  const void* send = nullptr;
+  void* recv = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t reduction = ncclSum;
+  int other = -1;  ///< the root, or the peer of a send or receive
+
+  bool is_point_to_point() const;
+  /// How much there is at each end, in elements.
+  std::size_t send_count(int ranks, int rank) const;
+  std::size_t recv_count(int ranks, int rank) const;
+  std::string text() const;
+};
+
+std::size_t size_of(ncclDataType_t type);
+const char* name_of(ncclDataType_t type);
+bool known(ncclDataType_t type, ncclRedOp_t reduction);
+/// Does the operation for all ranks at once; reductions in the order of the ranks.
+void perform(const std::vector<Operation>& ranks);
+
+/// What one rank does at a place of its own in its stream.
+struct Rank {
+  bool aborted = false;
+  std::atomic<int> error{ncclSuccess};
+};
+
+/// A collective: the ranks come one by one, and the last does it for all.
+struct Meeting {
+  std::vector<Operation> ranks;
+  std::vector<bool> here;
+  int missing = 0;
+  bool over = false;
+};
+
+/// One side of a send and receive that has come before the other.
+struct Post {
+  Operation operation;
+  bool done = false;
+};
+
+/// Its functions are called by threads of streams. Its mutex is the only order between them, and orders just those that
+/// meet.
+class Clique {
+ public:
+  Clique(unsigned number, int ranks);
+
+  void collective(int rank, std::uint64_t number, const Operation& operation);
+  /// All at once, as in a group.
+  void point_to_point(int rank, const std::vector<Operation>& operations);
+  /// Lets what waits for this rank's partners go on without them.
+  void abort(int rank);
+  Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  unsigned number() const { return number_; }
+
+ private:
+  bool wait(std::unique_lock<std::mutex>& lock, int rank, const bool& over);
+  void fail(const char* call, const std::string& what);
+  std::string who_is_missing(const Meeting& meeting) const;
+
+  const unsigned number_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;
+  std::map<std::pair<int, int>, std::vector<std::shared_ptr<Post>>> sends_, receives_;
+};
+
+/// The text of ncclGetLastError.
+void set_last_error(const std::string& what);
+
+}  // namespace stand_in_nccl

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Communicators come and go.
+#include "communicator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <set>
+
+#include "../cudart/hooks.hpp"
+#include "../cudart/order.hpp"
+
+namespace stand_in_nccl {
+namespace {
+
+/// The ranks that have come so far for a unique id.
+struct Gathering {
+  std::shared_ptr<Clique> clique;
+  std::vector<int> devices;
+  int missing = 0;
+  bool refused = false;
+};
+
+struct Everything {
+  std::mutex mutex;
+  std::condition_variable changed;
+  unsigned next = 1;
+  std::map<unsigned, std::shared_ptr<Gathering>> gatherings;
+  std::set<ncclComm_t> alive;
+  std::string last_error;
+};
+
+/// Never destroyed.
+Everything& everything() {
+  static Everything* const made = new Everything;
+  return *made;
+}
+
+/// The books are no order between the threads that make entries.
+struct Books {
+  stand_in::Quiet quiet;
+  Everything& all = everything();
+  std::unique_lock<std::mutex> lock{all.mutex};
+};
+
+ncclComm_t make(const std::shared_ptr<Clique>& clique, int rank, int device) {
+  const Books books;
+  auto* const comm = new ncclComm{clique, rank, device};
+  books.all.alive.insert(comm);
+  return comm;
+}
+
+unsigned number_of(const ncclUniqueId& id) {
+  unsigned number = 0;
+  std::memcpy(&number, id.internal, sizeof number);
+  return number;
+}
+
+bool twice(std::vector<int> devices) {
+  std::sort(devices.begin(), devices.end());
+  return std::adjacent_find(devices.begin(), devices.end()) != devices.end();
+}
+
+std::shared_ptr<Gathering> come(Books& books, const Join& wanted) {
+  auto& place = books.all.gatherings[wanted.number];
+  if (!place) {
+    place = std::make_shared<Gathering>();
+    place->clique = std::make_shared<Clique>(wanted.number, wanted.ranks);
+    place->devices.assign(static_cast<std::size_t>(wanted.ranks), -1);
+    place->missing = wanted.ranks;
+  }
+  auto gathering = place;
+  auto& device = gathering->devices[static_cast<std::size_t>(wanted.rank)];
+  if (gathering->clique->size() != wanted.ranks || device >= 0) {
+    gathering->refused = true;
+  } else {
+    device = wanted.device;
+    --gathering->missing;
+  }
+  if (gathering->missing == 0 && twice(gathering->devices)) gathering->refused = true;
+  if (gathering->missing == 0) books.all.gatherings.erase(wanted.number);
+  books.all.changed.notify_all();
+  return gathering;
+}
+
+/// Real ones look at whose the device is that is current, and make its context.
+ncclResult_t use_device(int& device) {
+  if (cudaGetDevice(&device) != cudaSuccess || cudaFree(nullptr) != cudaSuccess) return ncclUnhandledCudaError;
+  return ncclSuccess;
+}
+
+/// As what releases does, it does its work even where a failure is wanted.
+ncclResult_t end(const char* name, ncclComm_t comm, bool aborting) {
+  const auto code = enter(name);
+  if (comm == nullptr) return code;
+  if (!alive(name, comm)) return ncclInvalidArgument;
+  stand_in_add_alive("communicators", -1);
+  {
+    const Books books;
+    books.all.alive.erase(comm);
+  }
+  const stand_in::Quiet quiet;
+  if (aborting) comm->clique->abort(comm->rank);
+  delete comm;
+  return code;
+}
+
+}  // namespace
+
+ncclResult_t enter(const char* function) {
+  const int code = stand_in_enter(function);
+  if (code == 0) return ncclSuccess;
+  return code < ncclNumResults ? static_cast<ncclResult_t>(code) : ncclUnhandledCudaError;
+}
+
+bool alive(const char* function, ncclComm_t comm) {
+  {
+    const Books books;
+    if (books.all.alive.contains(comm)) return true;
+  }
+  stand_in_report(function, "there is no such communicator: it was destroyed, or is none");
+  return false;
+}
+
+void set_last_error(const std::string& what) {
+  const Books books;
+  books.all.last_error = what;
+}
+
+ncclResult_t refuse(ncclResult_t result, const std::string& why) {
+  set_last_error(why);
+  return result;
+}
+
+ncclResult_t join(const std::vector<Join>& wanted) {
+  std::vector<std::shared_ptr<Gathering>> gatherings;
+  bool all_came = true;
+  bool refused = false;
+  {
+    Books books;
+    for (const auto& one : wanted) gatherings.push_back(come(books, one));
+    for (const auto& gathering : gatherings) {
+      all_came = books.all.changed.wait_for(books.lock, std::chrono::seconds(20), [&] {
+        return gathering->missing == 0 || gathering->refused;
+      }) && all_came;
+      refused = refused || gathering->refused;
+    }
+  }
+  if (!all_came) {
+    stand_in_report("ncclCommInitRank", "a rank does not come");
+    return refuse(ncclSystemError, "a rank does not come");
+  }
+  if (refused) return refuse(ncclInvalidUsage, "Duplicate GPU detected, or a rank came twice");
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    *wanted[i].out = make(gatherings[i]->clique, wanted[i].rank, wanted[i].device);
+    stand_in_add_alive("communicators", 1);
+  }
+  const stand_in::Quiet quiet;
+  gatherings.clear();
+  return ncclSuccess;
+}
+
+}  // namespace stand_in_nccl
+
+using namespace stand_in_nccl;
+
+extern "C" {
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess || id == nullptr) return code != ncclSuccess ? code : ncclInvalidArgument;
+  const Books books;
+  std::memset(id->internal, 0, sizeof id->internal);
+  const unsigned number = books.all.next++;
+  std::memcpy(id->internal, &number, sizeof number);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* out, int ranks, ncclUniqueId id, int rank) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  if (out == nullptr || ranks < 1 || rank < 0 || rank >= ranks) {
+    return refuse(ncclInvalidArgument, "a rank is from 0 to the number of ranks less 1");
+  }
+  Join wanted{out, number_of(id), ranks, rank, 0};
+  if (const auto used = use_device(wanted.device); used != ncclSuccess) return used;
+  *out = nullptr;
+  if (in_group()) {
+    add_to_group(wanted);
+    return ncclSuccess;
+  }
+  return join({wanted});
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  if (config != nullptr && config->blocking == 0) return refuse(ncclInvalidUsage, "the stand-in only blocks");
+  return ncclCommInitRank(out, ranks, id, rank);
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t* out, int count, const int* list) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  int there = 0, before = 0;
+  if (cudaGetDeviceCount(&there) != cudaSuccess || cudaGetDevice(&before) != cudaSuccess) return ncclUnhandledCudaError;
+  if (out == nullptr || count < 1) return refuse(ncclInvalidArgument, "there must be a device");
+  std::vector<int> devices;
+  for (int rank = 0; rank < count; ++rank) {
+    devices.push_back(list == nullptr ? rank : list[rank]);
+    if (devices.back() < 0 || devices.back() >= there) return refuse(ncclUnhandledCudaError, "invalid device ordinal");
+  }
+  if (twice(devices)) return refuse(ncclInvalidUsage, "Duplicate GPU detected");
+  unsigned number = 0;
+  {
+    const Books books;
+    number = books.all.next++;
+  }
+  std::vector<Join> wanted;
+  auto result = ncclSuccess;
+  for (int rank = 0; rank < count; ++rank) {
+    wanted.push_back({out + rank, number, count, rank, devices[static_cast<std::size_t>(rank)]});
+    int device = -1;
+    if (cudaSetDevice(wanted.back().device) != cudaSuccess || use_device(device) != ncclSuccess) {
+      result = ncclUnhandledCudaError;
+    }
+  }
+  (void)cudaSetDevice(before);
+  return result == ncclSuccess ? join(wanted) : result;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  return alive(__func__, comm) ? ncclSuccess : ncclInvalidArgument;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) { return end(__func__, comm, false); }
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) { return end(__func__, comm, true); }
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  if (error == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
+  *error = static_cast<ncclResult_t>(comm->clique->at(comm->rank).error.load(std::memory_order_relaxed));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  if (count == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
+  *count = comm->clique->size();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  if (rank == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
+  *rank = comm->rank;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  if (device == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
+  *device = comm->device;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetVersion(int* version) {
+  if (version == nullptr) return ncclInvalidArgument;
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t code) {
+  constexpr const char* texts[] = {"no error",
+                                   "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+                                   "unhandled system error (run with NCCL_DEBUG=INFO for details)",
+                                   "internal error - please report this issue to the NCCL developers",
+                                   "invalid argument (run with NCCL_DEBUG=WARN for details)",
+                                   "invalid usage (run with NCCL_DEBUG=WARN for details)",
+                                   "remote process exited or there was a network error",
+                                   "NCCL operation in progress"};
+  return code >= 0 && code < ncclNumResults ? texts[code] : "unknown result code";
+}
+
+const char* ncclGetLastError(ncclComm_t) {
+  static thread_local std::string kept;
+  const Books books;
+  kept = books.all.last_error;
+  return kept.c_str();
+}
+
+}  // extern "C"

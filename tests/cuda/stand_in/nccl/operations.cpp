@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What ranks ask for, alone or in groups.
+#include <cstring>
+
+#include "../cudart/hooks.hpp"
+#include "../cudart/order.hpp"
+#include "communicator.hpp"
+
+namespace stand_in_nccl {
+namespace {
+
+struct Asked {
+  ncclComm_t comm;
+  cudaStream_t stream;
+  std::vector<Operation> operations;  ///< one, or all that a rank sends and receives in a group
+};
+
+/// What one thread has asked for since it began its group.
+struct Group {
+  int depth = 0;
+  ncclResult_t result = ncclSuccess;
+  std::vector<Asked> asked;
+  std::vector<Join> joins;
+};
+
+Group& group() {
+  static thread_local Group mine;
+  return mine;
+}
+
+struct Work {
+  std::shared_ptr<Clique> clique;
+  int rank = 0;
+  std::uint64_t number = 0;
+  std::vector<Operation> operations;
+};
+
+/// By the stream's thread. What counts references is no order between threads, hence quiet.
+void work(void* data) {
+  auto* const mine = static_cast<Work*>(data);
+  if (mine->number == 0) {
+    mine->clique->point_to_point(mine->rank, mine->operations);
+  } else {
+    mine->clique->collective(mine->rank, mine->number, mine->operations[0]);
+  }
+  const stand_in::Quiet quiet;
+  delete mine;
+}
+
+ncclResult_t launch(const Asked& asked) {
+  auto* const comm = asked.comm;
+  const auto* const name = asked.operations[0].name;
+  std::vector<stand_in_range> ranges;
+  for (const auto& operation : asked.operations) {
+    const std::size_t size = size_of(operation.type);
+    ranges.push_back({operation.send, operation.send_count(comm->clique->size(), comm->rank) * size});
+    ranges.push_back({operation.recv, operation.recv_count(comm->clique->size(), comm->rank) * size});
+  }
+  Work* made = nullptr;
+  {
+    const stand_in::Quiet quiet;
+    made = new Work{comm->clique, comm->rank, 0, asked.operations};
+    if (!asked.operations[0].is_point_to_point()) made->number = comm->next++;
+  }
+  const bool launched =
+      stand_in_launch(name, comm->device, asked.stream, ranges.data(), ranges.size(), work, made) == 0;
+  if (launched) return ncclSuccess;
+  delete made;
+  return refuse(ncclInvalidArgument, "memory that is not there or is another device's, or such a stream");
+}
+
+ncclResult_t run_group(Group& mine) {
+  auto result = mine.result;
+  if (result == ncclSuccess && !mine.joins.empty()) result = join(mine.joins);
+  for (const auto& asked : mine.asked) {
+    if (result == ncclSuccess) result = launch(asked);
+  }
+  mine = {};
+  return result;
+}
+
+ncclResult_t ask(ncclComm_t comm, cudaStream_t stream, const Operation& operation) {
+  const auto fail = [](ncclResult_t result) {
+    if (in_group()) group().result = result;
+    return result;
+  };
+  const auto code = enter(operation.name);
+  if (code != ncclSuccess) return fail(code);
+  if (!alive(operation.name, comm)) return fail(ncclInvalidArgument);
+  if (!known(operation.type, operation.reduction)) {
+    return fail(refuse(ncclInvalidArgument, "a type or a reduction that is none, or that the stand-in does not know"));
+  }
+  if (operation.other < -1 || operation.other >= comm->clique->size()) {
+    return fail(refuse(ncclInvalidArgument, "there is no such rank"));
+  }
+  start(comm, stream, operation);
+  return in_group() ? ncclSuccess : run_group(group());
+}
+
+}  // namespace
+
+bool in_group() { return group().depth > 0; }
+
+void add_to_group(const Join& wanted) { group().joins.push_back(wanted); }
+
+void start(ncclComm_t comm, cudaStream_t stream, const Operation& operation) {
+  auto& asked = group().asked;
+  if (operation.is_point_to_point()) {
+    for (auto& earlier : asked) {
+      if (earlier.comm != comm || earlier.stream != stream || !earlier.operations[0].is_point_to_point()) continue;
+      earlier.operations.push_back(operation);
+      return;
+    }
+  }
+  asked.push_back({comm, stream, {operation}});
+}
+
+}  // namespace stand_in_nccl
+
+using namespace stand_in_nccl;
+
+extern "C" {
+
+ncclResult_t ncclGroupStart() {
+  const auto code = enter(__func__);
+  if (code == ncclSuccess) ++group().depth;
+  return code;
+}
+
+// Ends the group even where a failure is wanted; what was asked for in it is then not done.
+ncclResult_t ncclGroupEnd() {
+  const auto code = enter(__func__);
+  auto& mine = group();
+  if (mine.depth == 0) {
+    stand_in_report(__func__, "there is no group");
+    return ncclInvalidUsage;
+  }
+  if (code != ncclSuccess) mine.result = code;
+  return --mine.depth > 0 ? code : run_group(mine);
+}
+
+ncclResult_t ncclAllReduce(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return ask(comm, stream, {__func__, send, recv, count, type, reduction, -1});
+}
+
+ncclResult_t ncclReduce(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return ask(comm, stream, {__func__, send, recv, count, type, reduction, root});
+}
+
+ncclResult_t ncclBroadcast(const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return ask(comm, stream, {__func__, send, recv, count, type, ncclSum, root});
+}
+
+ncclResult_t ncclBcast(void* buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                       cudaStream_t stream) {
+  return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+ncclResult_t ncclAllGather(const void* send, void* recv, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return ask(comm, stream, {__func__, send, recv, count, type, ncclSum, -1});
+}
+
+ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
+                               ncclComm_t comm, cudaStream_t stream) {
+  return ask(comm, stream, {__func__, send, recv, count, type, reduction, -1});
+}
+
+ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return ask(comm, stream, {__func__, send, nullptr, count, type, ncclSum, peer});
+}
+
+ncclResult_t ncclRecv(void* recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return ask(comm, stream, {__func__, nullptr, recv, count, type, ncclSum, peer});
+}
+
+}  // extern "C"
