@@ -55,6 +55,17 @@ std::vector<int> visible(int count) {
   return result;
 }
 
+/// The sizes of what is left.
+std::string detail(const State& all, const std::string& kind) {
+  std::string said;
+  for (const auto& [address, block] : all.blocks) {
+    if (kind != (block->kind == Kind::device ? "device memory" : "pinned memory")) continue;
+    said += (said.empty() ? ": " : ", ") + std::to_string(block->bytes) + " bytes of " + device_text(block->device);
+    if (said.size() > 300) return said + ", ...";
+  }
+  return said;
+}
+
 void at_exit() {
   auto& all = state();
   if (all.forked) return;
@@ -70,7 +81,7 @@ void at_exit() {
       const int left = alive(all, kind);
       const auto allowed = all.allowed.find(kind);
       if (left == 0 || (allowed != all.allowed.end() && (allowed->second < 0 || left <= allowed->second))) continue;
-      wrong.push_back("at exit: " + kind + ", " + std::to_string(left) + " left");
+      wrong.push_back("at exit: " + kind + ", " + std::to_string(left) + " left" + detail(all, kind));
     }
   }
   if (wrong.empty()) return;
