@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What docs/cuda.md shows, so that it compiles and does what is said there.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+// [include]
+#include <fanout/cuda.hpp>
+// [/include]
+
+#include "cuda/cards.hpp"
+
+namespace {
+
+// [library]
+struct Copied {
+  auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) const {
+    auto y = fanout::output<float>(ctx, x.extent(1));
+    // Any library that takes a stream: what it does there is in order with the rest of this shard's work.
+    fanout::cuda::check(
+        cudaMemcpyAsync(y.data(), x.data(), x.size() * sizeof(float), cudaMemcpyDeviceToDevice, ctx.stream().get()),
+        "cudaMemcpyAsync");
+    return y;
+  }
+};
+// [/library]
+
+fanout::Tensor<float, 2> numbers(std::size_t rows, std::size_t columns) {
+  fanout::Tensor<float, 2> x(rows, columns);
+  for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(i);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a model on all GPUs") {
+  if (!fanout_test::has_cards(1)) return;
+  const auto input = numbers(30, 5);
+  // [model]
+  fanout::ParallelModel model{Copied{}, fanout::cuda_devices()};
+  fanout::Tensor<float, 2> output = model(input);  // on the host, and complete
+  // [/model]
+  REQUIRE(output.size() == input.size());
+  for (std::size_t i = 0; i < input.size(); ++i) CHECK(output.data()[i] == input.data()[i]);
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: which GPUs") {
+  if (!fanout_test::has_cards(4)) return;
+  // [selection]
+  auto all = fanout::cuda_devices();            // all that the process may use, in CUDA's order
+  auto some = fanout::cuda_devices({0, 2, 3});  // by their numbers among these; the first is the main device
+  auto mixed = some | fanout::host_devices(1);  // with cores
+  auto four = fanout::cuda_devices({.count = 4, .oversubscribe = true});  // four on as many GPUs as there are
+  auto warned = fanout::cuda_devices(
+      {.on_imbalance = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }});
+  // [/selection]
+  CHECK(all.size() >= 4);
+  CHECK(some.size() == 3);
+  CHECK(mixed.size() == 4);
+  CHECK(four.size() == 4);
+  CHECK(warned.size() == all.size());
+
+  // [policies]
+  using Gpu = fanout::CudaDevice;
+  fanout::ParallelModel<Copied, fanout::AllVisible<Gpu>> same{Copied{}};
+  fanout::ParallelModel<Copied, fanout::MostFreeMemory<Gpu>> freest_first{Copied{}};
+  fanout::ParallelModel<Copied, fanout::Indices<Gpu, 0, 2>> two{Copied{}};
+  // [/policies]
+  CHECK(same(numbers(6, 2)).size() == 12);
+  CHECK(freest_first(numbers(6, 2)).size() == 12);
+  CHECK(two(numbers(6, 2)).size() == 12);
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: what is there") {
+  // [ask]
+  if (!fanout::cuda::is_available()) {
+    std::printf("no GPU: %s\n", fanout::cuda::unavailable_reason().c_str());
+  }
+  for (int i = 0; i < fanout::cuda::device_count(); ++i) {
+    const auto [major, minor] = fanout::cuda::device_capability(i);
+    const auto memory = fanout::cuda::memory_info(i);
+    std::printf("cuda:%d is a %s (sm_%d%d), %zu of %zu bytes free\n", i, fanout::cuda::device_name(i).c_str(), major,
+                minor, memory.free, memory.total);
+  }
+  std::printf("%s%s", fanout::cuda::visible_devices_report().c_str(), fanout::cuda::peer_report().c_str());
+  // [/ask]
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: streams and events") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout::CudaDevice device(0);
+  // [streams]
+  const fanout::cuda::Stream own(device);                // made here, destroyed at the end
+  const fanout::cuda::StreamRef work = device.stream();  // where the device's work is done; lives on
+  fanout::cuda::Event ready;
+  own.record(ready);    // all that is in `own` by now
+  work.wait(ready);     // later work of the device waits for that; this thread does not
+  ready.synchronize();  // this thread waits
+  // [/streams]
+  CHECK(ready.is_done());
+
+  // [native]
+  cudaStream_t native = nullptr;
+  {
+    const fanout::cuda::DeviceGuard on_device(device.index());  // afterwards the thread is as it was
+    fanout::cuda::check(cudaStreamCreate(&native), "cudaStreamCreate");
+  }
+  const fanout::cuda::StreamRef borrowed(native, device.index());  // yours
+  borrowed.wait(work);
+  const fanout::cuda::Stream owned = fanout::cuda::Stream::adopt(native, device.index());  // now fanout's to destroy
+  // [/native]
+  owned.synchronize();
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: memory") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout::CudaDevice device(0);
+  // [memory]
+  const fanout::Tensor<float, 2> batch = fanout::cuda::pinned<float>(1024, 64);  // in page-locked host memory
+  const fanout::Tensor<float, 2> there = fanout::to(batch, device);              // a copy on the GPU
+  const fanout::Tensor<float, 2> back = fanout::to_host(there);                  // and back
+
+  std::printf("%zu bytes now, %zu at most, %zu kept\n", fanout::cuda::memory_allocated(0),
+              fanout::cuda::max_memory_allocated(0), fanout::cuda::memory_reserved(0));
+  fanout::cuda::empty_cache();  // what is kept and not used goes back to the GPU
+  // [/memory]
+  CHECK(back.size() == batch.size());
+  CHECK(fanout::cuda::memory_allocated(0) >= there.size() * sizeof(float));
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: what goes wrong") {
+  if (!fanout_test::has_cards(1)) return;
+  std::string said;
+  const auto tell = [&](const char* text) { said += text; };
+  const fanout::CudaDevice device(0);
+  // [errors]
+  try {
+    fanout::to(fanout::Tensor<float, 1>(8), device);
+  } catch (const fanout::OutOfMemory& error) {
+    tell(error.what());  // how much was asked for, and how much was free
+  } catch (const fanout::cuda::DeviceLost& error) {
+    tell(error.what());  // no later call can mend it: end the process
+  } catch (const fanout::cuda::CudaError& error) {
+    tell(error.name());  // cudaErrorInvalidValue, say
+  }
+  // [/errors]
+  CHECK(said.empty());
+  CHECK_THROWS_WITH_AS(fanout::cuda::device_name(4711), doctest::Contains("Invalid device id"),
+                       fanout::InvalidDeviceId);
+}
