@@ -34,9 +34,9 @@ function(fanout_find_cuda)
     return()
   endif()
 
-  # Where CMake links with nvcc, it adds the runtime that CUDA_RUNTIME_LIBRARY says. A second one beside it would know nothing
-  # of what the first one does.
-  fanout_make_component(cuda fanout::fanout CUDA::toolkit "$<$<NOT:$<LINK_LANGUAGE:CUDA>>:CUDA::cudart>")
+  # The shared runtime, so that a program and its libraries have one: a second would know nothing of what the first does. Where
+  # there are CUDA sources, CMake adds the static one behind it, of which nothing is taken then.
+  fanout_make_component(cuda fanout::fanout CUDA::cudart)
 
   # nvcc finds Thrust by itself. Other compilers may find an old one in /usr/include, if nobody tells them.
   foreach(folder IN LISTS CUDAToolkit_INCLUDE_DIRS)
