@@ -141,7 +141,7 @@ class CollectiveCalls {
       describe(call, elements);
       call.from = elements.data;
       call.from_space = call.to_space = elements.space;
-      if constexpr (Writes) call.to = elements.data;
+      if constexpr (Writes && !std::is_const_v<T>) call.to = elements.data;
       calls.push_back(std::move(call));
     });
     for (Collective& call : calls) {
@@ -155,36 +155,40 @@ class CollectiveCalls {
   void call_both(const Collective& like, const From& from, To& to) {
     static_assert(detail::OneArray<const From> && detail::OneArray<To>,
                   "fanout: all_gather and reduce_scatter take two arrays; for those of a tree, call them in a group");
-    std::vector<Collective> calls(1, like);
-    Collective& call = calls[0];
-    const bool gathers = like.kind == Kind::all_gather;
-    std::size_t read = 0;
-    std::size_t written = 0;
-    detail::visit_elements_of(from, LeafPath(""), [&]<class T>(const detail::Elements<T>& elements, const LeafPath&) {
-      if (gathers) describe(call, elements);
-      call.from = elements.data;
-      call.from_space = elements.space;
-      read = elements.count;
-    });
-    detail::visit_elements_of(to, LeafPath(""), [&]<class T>(const detail::Elements<T>& elements, const LeafPath&) {
-      static_assert(!std::is_const_v<T>,
-                    "fanout: this collective writes into what it is given, which is const; pass what can be written");
-      static_assert(sizeof(T) == sizeof(detail::element_of_t<const From>) &&
-                        std::is_same_v<std::remove_const_t<T>, std::remove_const_t<detail::element_of_t<const From>>>,
-                    "fanout: all_gather and reduce_scatter take two arrays of one element type");
-      if (!gathers) describe(call, elements);
-      call.to = elements.data;
-      call.to_space = elements.space;
-      written = elements.count;
-    });
-    if ((gathers ? written : read) != call.count * self().size()) {
-      throw ShapeMismatch(explain({.what = "two arrays that do not fit",
-                                   .where = to_string(call),
-                                   .expected = std::to_string(call.count * self().size()) + " elements, " +
-                                               std::to_string(call.count) + " of each rank",
-                                   .found = std::to_string(gathers ? written : read)}));
+    if constexpr (detail::OneArray<const From> && detail::OneArray<To>) {
+      using Read = std::remove_const_t<detail::element_of_t<const From>>;
+      std::vector<Collective> calls(1, like);
+      Collective& call = calls[0];
+      const bool gathers = like.kind == Kind::all_gather;
+      std::size_t large = 0;
+      detail::visit_elements_of(from, LeafPath(""), [&]<class T>(const detail::Elements<T>& elements, const LeafPath&) {
+        if (gathers) describe(call, elements);
+        call.from = elements.data;
+        call.from_space = elements.space;
+        large = elements.count;
+      });
+      detail::visit_elements_of(to, LeafPath(""), [&]<class T>(const detail::Elements<T>& elements, const LeafPath&) {
+        static_assert(!std::is_const_v<T>,
+                      "fanout: this collective writes into what it is given, which is const; pass what can be written");
+        static_assert(std::is_same_v<std::remove_const_t<T>, Read>,
+                      "fanout: all_gather and reduce_scatter take two arrays of one element type");
+        if (gathers) {
+          large = elements.count;
+        } else {
+          describe(call, elements);
+        }
+        if constexpr (!std::is_const_v<T>) call.to = elements.data;
+        call.to_space = elements.space;
+      });
+      if (large != call.count * self().size()) {
+        throw ShapeMismatch(explain({.what = "two arrays that do not fit",
+                                     .where = to_string(call),
+                                     .expected = std::to_string(call.count * self().size()) + " elements, " +
+                                                 std::to_string(call.count) + " of each rank",
+                                     .found = std::to_string(large)}));
+      }
+      add(calls);
     }
-    add(calls);
   }
 
   template <class T>

@@ -49,6 +49,7 @@ class HostMeeting {
     if (self.inside) refuse_second_thread(rank);
     self.enter(calls, count);
     ++inside_;
+    if (self.next_send() != nullptr) signal();  // who receives it may sleep
     begin_round();
     Clock::Time help_at = Clock::never;
     if (patience != Clock::never) help_at = 0;  // when it first has to wait, this is set
@@ -200,13 +201,9 @@ class HostMeeting {
       self.verdict = {.what = Verdict::broken, .text = broken_};
       return true;
     }
-    for (std::size_t i = 0; i < self.count && gone_ != 0; ++i) {
-      const Collective& call = self.calls[i];
-      if (call.progress != Progress::open) continue;
-      const std::size_t missing = call.is_between_two() ? call.root : first_gone();
-      if (!ranks_[missing].gone) continue;
-      const std::size_t culprit = ranks_[missing].culprit;
-      self.verdict = Verdict::of_rank_that_left(Rank::text_of(rank, call), culprit, ranks_[culprit]);
+    if (const Collective* call = abandoned(self)) {
+      const std::size_t culprit = ranks_[needed_by(*call)].culprit;
+      self.verdict = Verdict::of_rank_that_left(Rank::text_of(rank, *call), culprit, ranks_[culprit]);
       return true;
     }
     if (inside_ + gone_ < size() || !all_wait()) return false;
@@ -215,11 +212,25 @@ class HostMeeting {
     return true;
   }
 
+  /// The call of a rank that waits for one that has left, or null.
+  const Collective* abandoned(const Rank& rank) const noexcept {
+    for (std::size_t i = 0; i < rank.count && gone_ != 0; ++i) {
+      const Collective& call = rank.calls[i];
+      if (call.progress == Progress::open && ranks_[needed_by(call)].gone) return &call;
+    }
+    return nullptr;
+  }
+  /// A rank without which a call cannot run; when some have left, one of these if it needs one.
+  std::size_t needed_by(const Collective& call) const noexcept {
+    return call.is_between_two() ? call.root : first_gone();
+  }
+
+  /// Whether nobody that is inside has anything to do.
   bool all_wait() noexcept {
     for (std::size_t i = 0; i < size(); ++i) {
       const Rank& rank = ranks_[i];
       if (rank.inside && (rank.left == 0 || rank.moving != 0 || rank.verdict.what != Verdict::none)) return false;
-      if (rank.inside && next_to_receive(i) != nullptr) return false;
+      if (rank.inside && (next_to_receive(i) != nullptr || abandoned(rank) != nullptr)) return false;
     }
     return true;
   }

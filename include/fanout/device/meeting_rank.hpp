@@ -77,6 +77,9 @@ struct MeetingRank {
   Collective* next_sent_to(std::size_t rank) const noexcept {
     return find([rank](const Collective& call) { return call.kind == Collective::Kind::send && call.root == rank; });
   }
+  Collective* next_send() const noexcept {
+    return find([](const Collective& call) { return call.kind == Collective::Kind::send; });
+  }
   Collective* first_open() const noexcept {
     return find([](const Collective&) { return true; });
   }

@@ -42,7 +42,7 @@ class StagedCalls {
   };
 
   void stage(Collective& call, std::size_t ranks) {
-    const bool in_place = call.from == call.to;
+    const bool in_place = call.from == call.to && call.from_bytes(ranks) == call.to_bytes(ranks);
     const bool reads = call.reads(rank_) && !(call.from_space == host_memory);
     const bool writes = call.writes(rank_) && !(call.to_space == host_memory);
     if (reads || (in_place && writes)) {

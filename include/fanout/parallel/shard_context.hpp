@@ -40,11 +40,13 @@ class ShardContext {
   /// To pass arrays between the shards of the call while they run; see ShardCommunicator, whose header,
   /// fanout/parallel/collectives.hpp, is included by who calls this.
   template <class C = ShardCommunicator>
-  C communicator() const {
-    static_assert(
-        requires { sizeof(C); }, "fanout: who calls ctx.communicator() includes <fanout/parallel/collectives.hpp>");
-    static_cast<void>(detail::shards_meet_by<C>);
-    return C(call_.meeting, shard_, size());
+  auto communicator() const {
+    constexpr bool known = requires { sizeof(C); };
+    static_assert(known, "fanout: who calls ctx.communicator() includes <fanout/parallel/collectives.hpp>");
+    if constexpr (known) {
+      static_cast<void>(detail::shards_meet_by<C>);
+      return C(call_.meeting, shard_, size());
+    }
   }
 
   struct Claim {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: this collective writes into what it is given, which is const
+#include <vector>
+
+#include <fanout/device/host_communicator.hpp>
+
+int main() {
+  fanout::HostMeeting meeting(1);
+  fanout::HostCommunicator ranks(meeting, 0);
+  std::vector<float> elements(2);
+#ifdef FANOUT_CONTROL
+  const fanout::View<float, 1> view(elements);
+#else
+  const fanout::View<const float, 1> view(elements);
+#endif
+  ranks.all_reduce(view);
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: a collective takes arrays (tensors, views, vectors, spans), numbers, and trees of these
+#include <string>
+#include <tuple>
+
+#include <fanout/device/host_communicator.hpp>
+
+int main() {
+  fanout::HostMeeting meeting(1);
+  fanout::HostCommunicator ranks(meeting, 0);
+#ifdef FANOUT_CONTROL
+  std::tuple<int> tree{1};
+#else
+  std::tuple<int, std::string> tree{1, "one"};
+#endif
+  ranks.broadcast(tree);
+}

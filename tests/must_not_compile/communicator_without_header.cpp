@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: who calls ctx.communicator() includes <fanout/parallel/collectives.hpp>
+#include <fanout/fanout.hpp>
+#ifdef FANOUT_CONTROL
+#include <fanout/parallel/collectives.hpp>
+#endif
+
+int main() {
+  const fanout::ParallelModel model{[](fanout::Context auto& ctx, int) { (void)ctx.communicator(); }};
+  model(1);
+}

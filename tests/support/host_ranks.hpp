@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fanout/device/host_meeting.hpp>
+
+namespace fanout_test {
+
+/// Calls `f(communicator)` on so many threads, one for each rank of one meeting. What they throw is gone.
+template <class C, class F>
+void run_ranks(std::size_t ranks, const F& f) {
+  fanout::HostMeeting meeting(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&meeting, &f, rank] {
+      try {
+        C communicator(meeting, rank);
+        f(communicator);
+      } catch (...) {
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// What each rank throws, as an E; the text of anything else after a mark.
+template <class E, class C, class F>
+std::vector<std::string> texts_of(std::size_t ranks, const F& f) {
+  std::vector<std::string> texts(ranks);
+  run_ranks<C>(ranks, [&](C& communicator) {
+    const std::size_t rank = communicator.rank();
+    try {
+      f(communicator);
+    } catch (const E& error) {
+      texts[rank] = error.what();
+      throw;
+    } catch (const std::exception& other) {
+      texts[rank] = std::string("another: ") + other.what();
+      throw;
+    }
+  });
+  return texts;
+}
+
+}  // namespace fanout_test
