@@ -119,7 +119,7 @@ class HostMeeting {
 
   /// Starts what all ranks have come to call, if they have.
   void begin_round() {
-    if (round_ || inside_ != size()) return;
+    if (round_ || inside_ != size() || broken_ != nullptr) return;
     for (std::size_t i = 0; i < size(); ++i) {
       if (ranks_[i].verdict.what != Verdict::none) return;
       round_calls_[i] = ranks_[i].next_of_all();
@@ -152,7 +152,7 @@ class HostMeeting {
   /// What this rank can copy now: a recv whose send has come.
   Collective* next_to_receive(std::size_t rank) noexcept {
     Rank& self = ranks_[rank];
-    if (self.verdict.what != Verdict::none) return nullptr;
+    if (broken_ != nullptr || self.verdict.what != Verdict::none) return nullptr;
     for (std::size_t i = 0; i < self.count; ++i) {
       Collective& call = self.calls[i];
       if (call.kind == Collective::Kind::recv && call.progress == Progress::open && sent(rank, call) != nullptr) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program in which threads cannot be started after the first few: shards that wait for each other are then an error on
+// all of them and not a wait for ever.
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <fanout/fanout.hpp>
+#include <fanout/parallel/collectives.hpp>
+
+namespace {
+std::atomic<int> left{0};
+}
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*enter)(void*),
+                              void* argument) noexcept {
+  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return left-- > 0 ? create(thread, attributes, enter, argument) : EAGAIN;
+}
+
+int main() {
+  const fanout::ParallelModel model{[](fanout::Context auto& ctx, int) { ctx.communicator().barrier(); },
+                                    fanout::host_devices(5)};
+  for (int threads = 0; threads < 4; ++threads) {
+    for (const bool asynchronous : {false, true}) {
+      left = threads == 3 ? 100 : 1;
+      std::string text;
+      try {
+        asynchronous ? model.async(fanout::on_all(), 1).get() : model(fanout::on_all(), 1);
+      } catch (const fanout::ReplicaError& error) {
+        text = error.what();
+      }
+      const bool said = text.find("failed on 5 of 5") != std::string::npos &&
+          text.find("no thread could be started") != std::string::npos;
+      // The workers' threads stay, so that there are enough by the third time.
+      if (text.empty() ? threads < 1 : !said) {
+        std::printf("with %d threads: %s\n", threads, text.c_str());
+        return 1;
+      }
+    }
+  }
+  return 0;
+}
