@@ -85,6 +85,8 @@ template <class R>
 class ShardOutputs;
 template <class R>
 class Pending;
+struct ShardTask;
+class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>
 class ParallelModel;
 

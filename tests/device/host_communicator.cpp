@@ -4,8 +4,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <complex>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <map>
 #include <optional>
@@ -143,32 +143,50 @@ TEST_CASE("other types, roots, reductions and trees do not fit, nor do other ext
   };
   const StructureMismatch* structure = nullptr;
   const ShapeMismatch* shape = nullptr;
-  called(structure, [](HostCommunicator& c) {
-    std::vector<int> x(2);
-    std::vector<float> y(2);
-    c.rank() == 0 ? c.all_reduce(x) : c.all_reduce(y);
-  }, "int[2]", "float[2]");
-  called(structure, [](HostCommunicator& c) {
-    int x = 0;
-    c.broadcast(x, c.rank());
-  }, "from rank 0", "from rank 1");
-  called(structure, [](HostCommunicator& c) {
-    int x = 0;
-    c.all_reduce(x, c.rank() == 0 ? Reduction::min : Reduction::max);
-  }, "all_reduce(min) of int", "all_reduce(max)");
-  called(structure, [](HostCommunicator& c) {
-    std::vector<Tensor<float, 1>> x(1 + c.rank());
-    c.all_reduce(x);
-  }, "at tree[0]", "(of 2 arrays)");
-  called(shape, [](HostCommunicator& c) {
-    Gradients own = gradients(0);
-    if (c.rank() == 1) own.layers["second"].weight = Tensor<float, 2>(3, 2);
-    c.all_reduce(own);
-  }, "float[2, 3] at tree.layers[\"second\"].weight", "float[3, 2]");
-  called(shape, [](HostCommunicator& c) {
-    std::vector<int> x(1 + c.rank());
-    c.rank() == 0 ? c.send(x, 1) : c.recv(x, 0);
-  }, "rank 0 called send of int[1] to rank 1, rank 1 called recv of int[2] from rank 0");
+  called(
+      structure,
+      [](HostCommunicator& c) {
+        std::vector<int> x(2);
+        std::vector<float> y(2);
+        c.rank() == 0 ? c.all_reduce(x) : c.all_reduce(y);
+      },
+      "int[2]", "float[2]");
+  called(
+      structure,
+      [](HostCommunicator& c) {
+        int x = 0;
+        c.broadcast(x, c.rank());
+      },
+      "from rank 0", "from rank 1");
+  called(
+      structure,
+      [](HostCommunicator& c) {
+        int x = 0;
+        c.all_reduce(x, c.rank() == 0 ? Reduction::min : Reduction::max);
+      },
+      "all_reduce(min) of int", "all_reduce(max)");
+  called(
+      structure,
+      [](HostCommunicator& c) {
+        std::vector<Tensor<float, 1>> x(1 + c.rank());
+        c.all_reduce(x);
+      },
+      "at tree[0]", "(of 2 arrays)");
+  called(
+      shape,
+      [](HostCommunicator& c) {
+        Gradients own = gradients(0);
+        if (c.rank() == 1) own.layers["second"].weight = Tensor<float, 2>(3, 2);
+        c.all_reduce(own);
+      },
+      "float[2, 3] at tree.layers[\"second\"].weight", "float[3, 2]");
+  called(
+      shape,
+      [](HostCommunicator& c) {
+        std::vector<int> x(1 + c.rank());
+        c.rank() == 0 ? c.send(x, 1) : c.recv(x, 0);
+      },
+      "rank 0 called send of int[1] to rank 1, rank 1 called recv of int[2] from rank 0");
 }
 
 TEST_CASE("calls that would wait for each other for ever are named") {
@@ -181,7 +199,8 @@ TEST_CASE("calls that would wait for each other for ever are named") {
     int x = 0;
     ranks.rank() == 1 ? ranks.send(x, 2) : ranks.barrier();
   });
-  for (const std::string& text : mixed) CHECK(says(text, "rank 0 called barrier", "rank 1 called send", "rank 2 called"));
+  for (const std::string& text : mixed)
+    CHECK(says(text, "rank 0 called barrier", "rank 1 called send", "rank 2 called"));
 }
 
 TEST_CASE("the ranks may go on after an error that all of them got") {
@@ -246,7 +265,8 @@ TEST_CASE("what cannot be is refused at once") {
              "all_reduce(mean) of int[2]"));
   std::vector<std::complex<double>> z(1);
   CHECK(says(message_of<fanout::InvalidArgument>([&] { ranks.all_reduce(z, Reduction::max); }), "with an order"));
-  CHECK(says(message_of<ShapeMismatch>([&] { ranks.all_gather(x, y); }), "all_gather of int[2]", "expected 2", "found 3"));
+  CHECK(says(message_of<ShapeMismatch>([&] { ranks.all_gather(x, y); }), "all_gather of int[2]", "expected 2",
+             "found 3"));
   CHECK(says(message_of<fanout::InvalidArgument>([&] { HostCommunicator(meeting, 1); }), "below 1", "found 1"));
   const fanout::View<int, 1> elsewhere(x.data(), {2}, {{.kind = "toy", .index = 0}});
   CHECK(says(message_of<fanout::DeviceMismatch>([&] { ranks.all_reduce(elsewhere); }), "host memory", "toy:0"));

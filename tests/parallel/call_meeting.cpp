@@ -14,15 +14,16 @@ using fanout::CallMeeting;
 
 struct Place : CallMeeting::Place {
   Place(CallMeeting&, std::size_t so_many)
-      : CallMeeting::Place{.leave = [](CallMeeting::Place& self, std::size_t shard,
-                                       const std::exception_ptr& why) noexcept {
-                             auto& counts = static_cast<Place&>(self).left;
-                             counts[shard] += why == nullptr ? 1 : 10;
-                           },
-                           .destroy = [](CallMeeting::Place* self) noexcept {
-                             ++destroyed;
-                             delete static_cast<Place*>(self);
-                           }},
+      : CallMeeting::Place{.leave =
+                               [](CallMeeting::Place& self, std::size_t shard, const std::exception_ptr& why) noexcept {
+                                 auto& counts = static_cast<Place&>(self).left;
+                                 counts[shard] += why == nullptr ? 1 : 10;
+                               },
+                           .destroy =
+                               [](CallMeeting::Place* self) noexcept {
+                                 ++destroyed;
+                                 delete static_cast<Place*>(self);
+                               }},
         left(so_many) {}
   std::vector<int> left;
   static inline int destroyed = 0;

@@ -130,7 +130,8 @@ TEST_CASE("shards of devices without a thread run at once, too") {
 
 TEST_CASE("more shards than devices run at once") {
   const auto devices = host_devices(2);
-  const fanout::Plan plan{{.rows = {0, 30}, .device = 1}, {.rows = {30, 60}, .device = 1}, {.rows = {60, 100}, .device = 0}};
+  const fanout::Plan plan{
+      {.rows = {0, 30}, .device = 1}, {.rows = {30, 60}, .device = 1}, {.rows = {60, 100}, .device = 0}};
   const auto inputs = fanout::scatter(plan, hundred());
   const auto outputs = fanout::apply(fanout::replicate(Adds{}, devices), inputs);
   for (std::size_t i = 0; i < 3; ++i) CHECK(outputs[i] == sum_of_hundred);
@@ -255,7 +256,8 @@ TEST_CASE("different collectives are an error on all shards, and the model can b
   };
   const ParallelModel model{differs, host_devices(3)};
   const std::string text = message_of<ReplicaError>([&] { model(fanout::on_all(), 1); });
-  CHECK(says(text, "3 of 3", "rank 0 called all_reduce(sum) of float, rank 1 called barrier, rank 2 called all_reduce"));
+  CHECK(
+      says(text, "3 of 3", "rank 0 called all_reduce(sum) of float, rank 1 called barrier, rank 2 called all_reduce"));
   wrong = false;
   model(fanout::on_all(), 1);
 }

@@ -38,7 +38,7 @@ int main() {
         text = error.what();
       }
       const bool said = text.find("failed on 5 of 5") != std::string::npos &&
-          text.find("no thread could be started") != std::string::npos;
+                        text.find("no thread could be started") != std::string::npos;
       // The workers' threads stay, so that there are enough by the third time.
       if (text.empty() ? threads < 1 : !said) {
         std::printf("with %d threads: %s\n", threads, text.c_str());

@@ -70,11 +70,15 @@ template <class T>
 struct ElementsOf {
   static bool reduces([[maybe_unused]] Reduction by) noexcept {
     switch (by) {
-      case Reduction::sum: return Summed<T>;
-      case Reduction::prod: return Multiplied<T>;
+      case Reduction::sum:
+        return Summed<T>;
+      case Reduction::prod:
+        return Multiplied<T>;
       case Reduction::min:
-      case Reduction::max: return Compared<T>;
-      case Reduction::mean: return Averaged<T>;
+      case Reduction::max:
+        return Compared<T>;
+      case Reduction::mean:
+        return Averaged<T>;
     }
     return false;
   }
@@ -118,16 +122,15 @@ struct ElementsOf {
 };
 
 template <class T>
-inline constexpr ElementType element_type = {
-    .name = &type_name<T>,
-    .size = sizeof(T),
-    .kind = std::is_floating_point_v<T> ? ElementType::Kind::floating
-            : !std::is_integral_v<T>    ? ElementType::Kind::other
-            : std::is_signed_v<T>       ? ElementType::Kind::signed_integer
-                                        : ElementType::Kind::unsigned_integer,
-    .reduces = &ElementsOf<T>::reduces,
-    .combine = &ElementsOf<T>::combine,
-    .divide = &ElementsOf<T>::divide};
+inline constexpr ElementType element_type = {.name = &type_name<T>,
+                                             .size = sizeof(T),
+                                             .kind = std::is_floating_point_v<T> ? ElementType::Kind::floating
+                                                     : !std::is_integral_v<T>    ? ElementType::Kind::other
+                                                     : std::is_signed_v<T>       ? ElementType::Kind::signed_integer
+                                                                                 : ElementType::Kind::unsigned_integer,
+                                             .reduces = &ElementsOf<T>::reduces,
+                                             .combine = &ElementsOf<T>::combine,
+                                             .divide = &ElementsOf<T>::divide};
 
 }  // namespace detail
 
@@ -144,12 +147,12 @@ struct Collective {
   void* to = nullptr;          ///< where elements are written, if they are; may be where it reads
   MemorySpace from_space = host_memory;
   MemorySpace to_space = host_memory;
-  std::size_t count = 0;                    ///< elements: of the smaller of the two arrays, if there are two
-  std::size_t root = 0;                     ///< the rank that has or gets the result, or that this one sends to or gets from
-  SmallVector<std::size_t, 4> extents = {}; ///< of the array with `count` elements
-  std::string leaf = {};                    ///< where the array stands in the tree that was given, if it is not all of it
-  std::size_t leaves = 1;                   ///< how many arrays that tree has
-  Progress progress = Progress::open;       ///< for who runs it
+  std::size_t count = 0;  ///< elements: of the smaller of the two arrays, if there are two
+  std::size_t root = 0;   ///< the rank that has or gets the result, or that this one sends to or gets from
+  SmallVector<std::size_t, 4> extents = {};  ///< of the array with `count` elements
+  std::string leaf = {};               ///< where the array stands in the tree that was given, if it is not all of it
+  std::size_t leaves = 1;              ///< how many arrays that tree has
+  Progress progress = Progress::open;  ///< for who runs it
 
   bool is_between_two() const noexcept { return kind == Kind::send || kind == Kind::recv; }
   bool is_reduction() const noexcept {
@@ -165,7 +168,9 @@ struct Collective {
   std::size_t from_bytes(std::size_t ranks) const noexcept {
     return kind == Kind::reduce_scatter ? ranks * bytes() : bytes();
   }
-  std::size_t to_bytes(std::size_t ranks) const noexcept { return kind == Kind::all_gather ? ranks * bytes() : bytes(); }
+  std::size_t to_bytes(std::size_t ranks) const noexcept {
+    return kind == Kind::all_gather ? ranks * bytes() : bytes();
+  }
 };
 
 namespace detail {

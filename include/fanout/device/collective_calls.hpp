@@ -133,17 +133,19 @@ class CollectiveCalls {
   template <bool Writes, class X>
   void call(const Collective& like, X& x) {
     std::vector<Collective> calls;
-    detail::visit_elements_of(x, LeafPath("tree"), [&]<class T>(const detail::Elements<T>& elements, const LeafPath& path) {
-      static_assert(!Writes || !std::is_const_v<T>,
-                    "fanout: this collective writes into what it is given, which is const; pass what can be written");
-      Collective call = like;
-      call.leaf = to_string(path);
-      describe(call, elements);
-      call.from = elements.data;
-      call.from_space = call.to_space = elements.space;
-      if constexpr (Writes && !std::is_const_v<T>) call.to = elements.data;
-      calls.push_back(std::move(call));
-    });
+    detail::visit_elements_of(
+        x, LeafPath("tree"), [&]<class T>(const detail::Elements<T>& elements, const LeafPath& path) {
+          static_assert(
+              !Writes || !std::is_const_v<T>,
+              "fanout: this collective writes into what it is given, which is const; pass what can be written");
+          Collective call = like;
+          call.leaf = to_string(path);
+          describe(call, elements);
+          call.from = elements.data;
+          call.from_space = call.to_space = elements.space;
+          if constexpr (Writes && !std::is_const_v<T>) call.to = elements.data;
+          calls.push_back(std::move(call));
+        });
     for (Collective& call : calls) {
       call.leaves = calls.size();
       if (call.leaf == "tree") call.leaf.clear();  // it is all of the tree

@@ -36,14 +36,18 @@ class HostCollective {
   void run_part_of(std::size_t rank) const noexcept {
     const Collective& own = *calls_[rank];
     switch (own.kind) {
-      case Collective::Kind::broadcast: copy_elements(own.to, calls_[own.root]->from, own.bytes()); break;
+      case Collective::Kind::broadcast:
+        copy_elements(own.to, calls_[own.root]->from, own.bytes());
+        break;
       case Collective::Kind::all_gather:
         for (std::size_t i = 0; i < ranks_; ++i) {
           copy_elements(static_cast<std::byte*>(calls_[i]->to) + rank * own.bytes(), own.from, own.bytes());
         }
         break;
       case Collective::Kind::reduce:
-      case Collective::Kind::all_reduce: reduce_share(rank); break;
+      case Collective::Kind::all_reduce:
+        reduce_share(rank);
+        break;
       case Collective::Kind::reduce_scatter:
         for_blocks(own, 0, own.count, [&](void* block, std::size_t begin, std::size_t count) {
           reduce(block, rank * own.count + begin, count);
@@ -52,7 +56,8 @@ class HostCollective {
         break;
       case Collective::Kind::send:
       case Collective::Kind::recv:
-      case Collective::Kind::barrier: break;
+      case Collective::Kind::barrier:
+        break;
     }
   }
 

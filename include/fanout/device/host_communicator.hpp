@@ -40,8 +40,10 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
   HostCommunicator& operator=(const HostCommunicator&) = delete;
   ~HostCommunicator() {
     if (meeting_ == nullptr) return;
-    if (std::uncaught_exceptions() == exceptions_) failure_ = nullptr;  // it was caught
-    else if (failure_ == nullptr) failure_ = std::make_exception_ptr(std::runtime_error("an exception"));
+    if (std::uncaught_exceptions() == exceptions_)
+      failure_ = nullptr;  // it was caught
+    else if (failure_ == nullptr)
+      failure_ = std::make_exception_ptr(std::runtime_error("an exception"));
     meeting_->leave(rank_, failure_);
   }
 

@@ -293,8 +293,8 @@ class HostMeeting {
   std::size_t gone_ = 0;
   const char* broken_ = nullptr;
   InlineArray<Rank> ranks_;
-  bool round_ = false;        // all ranks run a collective
-  std::size_t working_ = 0;   // how many of them still do
+  bool round_ = false;       // all ranks run a collective
+  std::size_t working_ = 0;  // how many of them still do
   InlineArray<Collective*> round_calls_;
 };
 

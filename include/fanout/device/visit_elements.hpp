@@ -35,13 +35,16 @@ concept ShapedArray = ArrayLeaf<std::remove_const_t<X>> && requires(X& x) {
   x.data();
   { x.extents().size() } -> std::convertible_to<std::size_t>;
   { x.space() } -> std::convertible_to<MemorySpace>;
-} && !requires(X& x) { x.strides(); };
+} && !requires(X & x) {
+  x.strides();
+};
 
 template <class X>
-concept ElementRange = ArrayLeaf<std::remove_const_t<X>> && !ShapedArray<X> && requires(X& x) {
+concept ElementRange = ArrayLeaf<std::remove_const_t<X>> && !ShapedArray<X> && requires(X & x) {
   requires std::is_trivially_copyable_v<std::remove_reference_t<decltype(*x.data())>>;
   { x.size() } -> std::convertible_to<std::size_t>;
-} && !requires(X& x) { x.strides(); };
+}
+&&!requires(X & x) { x.strides(); };
 
 /// A tree of one array or one number.
 template <class X>

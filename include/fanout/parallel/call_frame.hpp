@@ -36,7 +36,10 @@ struct CallSettings {
 struct CallFrame : CallSettings {
   /// For a call that the code makes which runs on this thread.
   explicit CallFrame(const Plan& by, const CallSettings& settings = {})
-      : CallSettings(settings), plan(by), stop_at(earlier(settings.deadline, stop_time(current_link()))), meeting(by.size()) {
+      : CallSettings(settings),
+        plan(by),
+        stop_at(earlier(settings.deadline, stop_time(current_link()))),
+        meeting(by.size()) {
     outputs.write_to(targets, target_count);
   }
 

@@ -6,11 +6,10 @@
 
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0 {
-
-struct ShardTask;
 
 namespace detail {
 
@@ -49,7 +48,9 @@ class CallMeeting {
   }
 
   void tasks_are(const Tasks& tasks) noexcept { tasks_ = tasks; }
-  ShardTask* take_back() const noexcept { return tasks_.take_back == nullptr ? nullptr : tasks_.take_back(tasks_.from); }
+  ShardTask* take_back() const noexcept {
+    return tasks_.take_back == nullptr ? nullptr : tasks_.take_back(tasks_.from);
+  }
 
   /// A shard has ended, by this exception if there is one.
   void end(std::size_t shard, const std::exception_ptr& why) noexcept {

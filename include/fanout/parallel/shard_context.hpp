@@ -4,16 +4,16 @@
 #include <cstddef>
 
 #include <fanout/device/host_device.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/scratch.hpp>
 #include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/call_meeting.hpp>
 #include <fanout/parallel/context.hpp>
 #include <fanout/parallel/random_stream.hpp>
 #include <fanout/plan/row_range.hpp>
 
 namespace fanout::inline v0 {
-
-class ShardCommunicator;
 
 /// The context of one run of one shard on a device of kind D.
 template <Device D>

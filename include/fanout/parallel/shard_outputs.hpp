@@ -121,8 +121,8 @@ class ShardOutputs {
     void tell_late() const noexcept { outputs.tell_late(); }
     template <class Tasks>
     void tasks_are(Tasks& tasks) const noexcept {
-      outputs.tasks_are({.take_back = [](void* from) noexcept { return static_cast<Tasks*>(from)->take_back(); },
-                         .from = &tasks});
+      outputs.tasks_are(
+          {.take_back = [](void* from) noexcept { return static_cast<Tasks*>(from)->take_back(); }, .from = &tasks});
     }
   };
 
