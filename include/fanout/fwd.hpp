@@ -86,6 +86,8 @@ class ShardOutputs;
 template <class R>
 class Pending;
 struct ShardTask;
+struct Collective;
+struct CollectiveOperations;
 class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>
 class ParallelModel;

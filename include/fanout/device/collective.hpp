@@ -153,6 +153,7 @@ struct Collective {
   std::string leaf = {};               ///< where the array stands in the tree that was given, if it is not all of it
   std::size_t leaves = 1;              ///< how many arrays that tree has
   Progress progress = Progress::open;  ///< for who runs it
+  bool direct = false;                 ///< run by CollectiveOperations, and not by way of the host's memory
 
   bool is_between_two() const noexcept { return kind == Kind::send || kind == Kind::recv; }
   bool is_reduction() const noexcept {
@@ -201,6 +202,7 @@ inline std::string to_string(const Collective& call) {
   if (call.extents.size() != 0) text += "]";
   if (!call.leaf.empty()) text += " at " + call.leaf;
   if (call.leaves != 1) text += " (of " + std::to_string(call.leaves) + " arrays)";
+  if (call.direct) text += " by the devices";
   if (call.kind == Kind::broadcast || call.kind == Kind::recv) text += " from rank " + std::to_string(call.root);
   if (call.kind == Kind::reduce || call.kind == Kind::send) text += " to rank " + std::to_string(call.root);
   return text;

@@ -15,7 +15,8 @@ enum class Fit : unsigned char { fits, other_structure, other_shape };
 
 inline Fit fit(const Collective& a, const Collective& b) {
   const bool matched = a.is_between_two() ? b.is_between_two() : a.kind == b.kind && a.root == b.root;
-  if (!matched || a.reduction != b.reduction || a.leaf != b.leaf || a.leaves != b.leaves) return Fit::other_structure;
+  if (!matched || a.direct != b.direct || a.reduction != b.reduction || a.leaf != b.leaf || a.leaves != b.leaves)
+    return Fit::other_structure;
   if (a.type != b.type) {  // of one type there may be two in two shared libraries
     if (a.type == nullptr || b.type == nullptr) return Fit::other_structure;
     if (a.type->size != b.type->size || a.type->name() != b.type->name()) return Fit::other_structure;
@@ -35,6 +36,7 @@ class HostCollective {
 
   void run_part_of(std::size_t rank) const noexcept {
     const Collective& own = *calls_[rank];
+    if (own.direct) return;
     switch (own.kind) {
       case Collective::Kind::broadcast:
         copy_elements(own.to, calls_[own.root]->from, own.bytes());

@@ -179,7 +179,7 @@ class HostMeeting {
     ++self.moving;
     ++other.moving;
     held.give();
-    detail::copy_elements(recv.to, send.from, recv.bytes());
+    if (!recv.direct) detail::copy_elements(recv.to, send.from, recv.bytes());
     held.take();
     --self.moving;
     --other.moving;

@@ -18,11 +18,13 @@ namespace fanout::inline v0 {
 namespace detail {
 
 /// Calls whose arrays lie in any memory, with host memory in their place. What they read is copied there by the constructor,
-/// and what they write is copied back by finish(). Arrays in host memory stay where they are.
+/// and what they write is copied back by finish(). Arrays in host memory stay where they are, and direct calls as they are.
 class StagedCalls {
  public:
-  StagedCalls(Collective* calls, std::size_t count, std::size_t rank, std::size_t ranks) : calls_(calls), rank_(rank) {
-    for (std::size_t i = 0; i < count; ++i) stage(calls[i], ranks);
+  StagedCalls(Collective* calls, std::size_t count, std::size_t rank, std::size_t ranks) : rank_(rank) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!calls[i].direct) stage(calls[i], ranks);
+    }
   }
 
   /// Copies results to where they belong. When the calls have run.
@@ -61,7 +63,6 @@ class StagedCalls {
     return staged_.back();
   }
 
-  Collective* calls_;
   std::size_t rank_;
   std::vector<Array> staged_;
 };

@@ -30,6 +30,7 @@ struct CallSettings {
   Clock::Time deadline = Clock::never;                             ///< after which a shard is late
   Duration allowed = {};                                           ///< how long that was in the beginning
   const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what is late; borrowed
+  const CollectiveOperations* collectives = nullptr;               ///< how shards pass arrays; null: by the host
 };
 
 /// What all shards of one call share.

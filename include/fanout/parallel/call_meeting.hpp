@@ -5,6 +5,7 @@
 #include <exception>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -40,12 +41,22 @@ class CallMeeting {
     void* from = nullptr;
   };
 
+  /// How the shards' devices pass arrays to each other, null for by way of the host; and these devices, one for each.
+  struct Way {
+    const CollectiveOperations* operations = nullptr;
+    const DeviceId* devices = nullptr;
+  };
+
   explicit CallMeeting(std::size_t shards) : ended_(shards, [](std::size_t) { return false; }) {}
   CallMeeting(const CallMeeting&) = delete;
   CallMeeting& operator=(const CallMeeting&) = delete;
   ~CallMeeting() {
     if (Place* place = place_.load(MemoryOrder::acquire)) place->destroy(place);
   }
+
+  /// Before any shard runs. Borrows the devices.
+  void way_is(const Way& way) noexcept { way_ = way; }
+  const Way& way() const noexcept { return way_; }
 
   void tasks_are(const Tasks& tasks) noexcept { tasks_ = tasks; }
   ShardTask* take_back() const noexcept {
@@ -78,6 +89,7 @@ class CallMeeting {
  private:
   Atomic<Place*> place_{nullptr};
   Tasks tasks_;
+  Way way_;
   InlineArray<Atomic<bool>> ended_;
 };
 

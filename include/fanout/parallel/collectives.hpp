@@ -7,6 +7,7 @@
 
 #include <fanout/device/collective.hpp>
 #include <fanout/device/collective_calls.hpp>
+#include <fanout/device/collective_operations.hpp>
 #include <fanout/device/communicator.hpp>
 #include <fanout/device/host_meeting.hpp>
 #include <fanout/device/staged_communicator.hpp>
@@ -15,6 +16,7 @@
 #include <fanout/parallel/shard_tasks.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/right.hpp>
 
 namespace fanout::inline v0 {
 
@@ -30,6 +32,38 @@ class ShardMeeting : public CallMeeting::Place {
               .destroy = [](Place* self) noexcept { delete static_cast<ShardMeeting*>(self); }},
         call_(call),
         meeting_(shards) {}
+  ShardMeeting(const ShardMeeting&) = delete;
+  ShardMeeting& operator=(const ShardMeeting&) = delete;
+  ~ShardMeeting() {
+    if (shared_ != nullptr) call_.way().operations->close(shared_);
+  }
+
+  /// Marks the calls that the devices can run themselves; whether there are such. Throws what opening the way throws.
+  bool find_direct(std::size_t shard, Collective* calls, std::size_t count) {
+    const CollectiveOperations* const operations = call_.way().operations;
+    if (operations == nullptr || meeting_.size() == 1) return false;
+    {
+      const HeldRight opening(opening_);
+      if (!opened_) shared_ = operations->open(call_.way().devices, meeting_.size());
+      opened_ = true;
+    }
+    bool any = false;
+    for (std::size_t i = 0; i < count && shared_ != nullptr; ++i) {
+      calls[i].direct = operations->takes(shared_, shard, calls[i]);
+      any = any || calls[i].direct;
+    }
+    return any;
+  }
+
+  /// Lets the devices run what all ranks have come to call.
+  void run_direct(std::size_t shard, const Collective* calls, std::size_t count) {
+    try {
+      call_.way().operations->run(shared_, shard, calls, count);
+    } catch (...) {
+      call_.way().operations->abort(shared_);
+      throw;
+    }
+  }
 
   void meet(std::size_t shard, Collective* calls, std::size_t count) {
     const bool all_run = all_run_.load(MemoryOrder::relaxed);
@@ -58,6 +92,9 @@ class ShardMeeting : public CallMeeting::Place {
   CallMeeting& call_;
   Atomic<bool> all_run_{false};
   HostMeeting meeting_;
+  Right opening_;
+  bool opened_ = false;
+  void* shared_ = nullptr;  // by those who pass arrays without the host
 };
 
 }  // namespace detail
@@ -70,7 +107,8 @@ class ShardMeeting : public CallMeeting::Place {
 ///       ctx.communicator().all_reduce(gradients);  // of the whole batch now, on every shard
 ///       ...
 ///
-/// Arrays may lie in any memory; see StagedCommunicator. All shards of a call that uses this run at once: one whose device
+/// Arrays may lie in any memory, and go from one to another by way of the host's (see StagedCommunicator) or as
+/// Options::collectives says; what goes that way is in order with the device's work, and else has run when a call returns. All shards of a call that uses this run at once: one whose device
 /// is busy gets a thread of its own. A shard that ends, by returning or by an exception, releases those that wait for it:
 /// they throw CommunicatorAbandoned, and if nothing else is wrong with them the call's ReplicaError does not list them.
 /// A deadline breaks no collective. Borrows the call: use it in `forward` only.
@@ -85,9 +123,11 @@ class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
   /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the memories'
   /// operations throw.
   void run(Collective* calls, std::size_t count) {
+    const bool direct = meeting_->find_direct(rank_, calls, count);
     detail::StagedCalls staged(calls, count, rank_, size_);
     meeting_->meet(rank_, calls, count);
     staged.finish();
+    if (direct) meeting_->run_direct(rank_, calls, count);
   }
 
  private:

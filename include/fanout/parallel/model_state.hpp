@@ -80,7 +80,8 @@ struct ModelState {
                           .axis = options.axis,
                           .seed = options.seed,
                           .number = calls.fetch_add(1, MemoryOrder::relaxed),
-                          .rethrow_single = options.rethrow_single};
+                          .rethrow_single = options.rethrow_single,
+                          .collectives = options.collectives};
     if (!(options.deadline == Duration::forever())) {
       settings.deadline = Clock::after(options.deadline);
       settings.allowed = options.deadline;

@@ -7,6 +7,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/maybe.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/any_split.hpp>
 
@@ -31,6 +32,9 @@ struct Options {
   /// Called for each shard that is late, once, by the thread that waits for the call: at the deadline, or when that
   /// thread is done with a shard of its own. So from several threads if these call the model. What it throws is dropped.
   AnyFunction<void(const LateShard&)> late = {};
+  /// How ctx.communicator() passes arrays that lie in devices' own memories, such as nccl_collectives(); by way of the
+  /// host's memory if not set.
+  const CollectiveOperations* collectives = nullptr;
 };
 
 }  // namespace fanout::inline v0

@@ -52,7 +52,9 @@ class ShardOutputs {
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
       : frame_(plan, settings),
         devices_(plan.size(), [&](std::size_t i) { return devices[plan[i].device]; }),
-        slots_(plan.size()) {}
+        slots_(plan.size()) {
+    frame_.meeting.way_is({.operations = settings.collectives, .devices = devices_.data()});
+  }
 
   /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
   template <class Run>
