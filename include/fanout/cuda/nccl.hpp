@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <nccl.h>
+#include <sched.h>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/cuda/card.hpp>
+#include <fanout/cuda/cuda_memory.hpp>
+#include <fanout/cuda/device_guard.hpp>
+#include <fanout/cuda/lane.hpp>
+#include <fanout/cuda/stream.hpp>
+#include <fanout/device/collective.hpp>
+#include <fanout/device/collective_calls.hpp>
+#include <fanout/device/collective_operations.hpp>
+#include <fanout/device/communicator.hpp>
+#include <fanout/memory/storage.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/right.hpp>
+
+// The only header that includes NCCL's. Who includes it links with libnccl.
+
+namespace fanout::inline v0 {
+
+namespace cuda {
+
+/// A call of NCCL that failed, or work of its on a card that did.
+class FANOUT_EXPORT NcclError : public Error {
+ public:
+  NcclError(const std::string& text, ncclResult_t code) : Error(text), code_(code) {}
+
+  ncclResult_t code() const noexcept { return code_; }
+
+ private:
+  ncclResult_t code_;
+};
+
+namespace detail {
+
+inline void check_nccl(ncclResult_t result, const char* call, ncclComm_t communicator = nullptr) {
+  if (result == ncclSuccess || result == ncclInProgress) [[likely]]
+    return;
+  const char* const last = ::ncclGetLastError(communicator);
+  throw NcclError(explain({.what = std::string("NCCL error: ") + ::ncclGetErrorString(result),
+                           .where = call,
+                           .found = last == nullptr ? "" : last,
+                           .advice = "NCCL_DEBUG=WARN in the environment says more"}),
+                  result);
+}
+
+/// How many elements of which of NCCL's types stand for some of ours; none if it does not know the type.
+struct NcclElements {
+  bool known = false;
+  ncclDataType_t type = ncclInt8;
+  std::size_t count = 0;
+};
+
+inline NcclElements nccl_elements(const Collective& call) {
+  using Kind = ElementType::Kind;
+  if (call.type == nullptr) return {};
+  if (!call.is_reduction()) return {true, ncclInt8, call.bytes()};  // bytes are only moved
+  const auto found = [&call](ncclDataType_t type) { return NcclElements{true, type, call.count}; };
+  const std::size_t size = call.type->size;
+  if (call.type->kind == Kind::floating && size == 8) return found(ncclFloat64);
+  if (call.type->kind == Kind::floating && size == 4) return found(ncclFloat32);
+  if (call.type->kind == Kind::signed_integer && size == 8) return found(ncclInt64);
+  if (call.type->kind == Kind::signed_integer && size == 4) return found(ncclInt32);
+  if (call.type->kind == Kind::signed_integer && size == 1) return found(ncclInt8);
+  if (call.type->kind == Kind::unsigned_integer && size == 8) return found(ncclUint64);
+  if (call.type->kind == Kind::unsigned_integer && size == 4) return found(ncclUint32);
+  if (call.type->kind == Kind::unsigned_integer && size == 1) return found(ncclUint8);
+  return {};
+}
+
+inline ncclRedOp_t nccl_reduction(Reduction by) noexcept {
+  switch (by) {
+    case Reduction::prod:
+      return ncclProd;
+    case Reduction::min:
+      return ncclMin;
+    case Reduction::max:
+      return ncclMax;
+    case Reduction::mean:
+      return ncclAvg;
+    case Reduction::sum:
+      break;
+  }
+  return ncclSum;
+}
+
+inline ncclResult_t start_nccl(const Collective& call, ncclComm_t communicator, cudaStream_t stream) {
+  const auto [known, type, count] = nccl_elements(call);
+  const ncclRedOp_t by = nccl_reduction(call.reduction);
+  const int root = static_cast<int>(call.root);
+  if (!known) return ncclInvalidArgument;
+  switch (call.kind) {
+    case Collective::Kind::broadcast:
+      return ::ncclBroadcast(call.from, call.to, count, type, root, communicator, stream);
+    case Collective::Kind::reduce:
+      return ::ncclReduce(call.from, call.to, count, type, by, root, communicator, stream);
+    case Collective::Kind::all_reduce:
+      return ::ncclAllReduce(call.from, call.to, count, type, by, communicator, stream);
+    case Collective::Kind::all_gather:
+      return ::ncclAllGather(call.from, call.to, count, type, communicator, stream);
+    case Collective::Kind::reduce_scatter:
+      return ::ncclReduceScatter(call.from, call.to, count, type, by, communicator, stream);
+    case Collective::Kind::send:
+      return ::ncclSend(call.from, count, type, root, communicator, stream);
+    case Collective::Kind::recv:
+      return ::ncclRecv(call.to, count, type, root, communicator, stream);
+    case Collective::Kind::barrier:
+      break;
+  }
+  return ncclInvalidArgument;
+}
+
+/// Puts calls in a stream, as one group; those of them that `wanted(call)` is true for. The card is the current device.
+template <class Wanted>
+void run_nccl(ncclComm_t communicator, cudaStream_t stream, const Collective* calls, std::size_t count,
+              const Wanted& wanted) {
+  check_nccl(::ncclGroupStart(), "ncclGroupStart", communicator);
+  ncclResult_t failed = ncclSuccess;
+  std::size_t at = 0;
+  for (; at < count && failed == ncclSuccess; ++at) {
+    if (wanted(calls[at])) failed = start_nccl(calls[at], communicator, stream);
+  }
+  const ncclResult_t ended = ::ncclGroupEnd();  // in any case, or the thread's next calls would be part of the group
+  if (failed != ncclSuccess) check_nccl(failed, to_string(calls[at - 1]).c_str(), communicator);
+  check_nccl(ended, "ncclGroupEnd", communicator);
+}
+
+/// One NCCL communicator for each of some cards, for the calls of a model one after another.
+class NcclClique {
+ public:
+  NcclClique(const DeviceId* devices, std::size_t count)
+      : cards_(count, [devices](std::size_t i) { return devices[i].index; }),
+        communicators_(count, [](std::size_t) { return ncclComm_t{}; }) {
+    check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(count), cards_.data()), "ncclCommInitAll");
+  }
+  NcclClique(const NcclClique&) = delete;
+  NcclClique& operator=(const NcclClique&) = delete;
+
+  bool is_for(const DeviceId* devices, std::size_t count) const noexcept {
+    if (count != cards_.size()) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (devices[i].index != cards_[i]) return false;
+    }
+    return true;
+  }
+
+  int card(std::size_t rank) const noexcept { return cards_[rank]; }
+  ncclComm_t communicator(std::size_t rank) const {
+    if (broken_.load(MemoryOrder::acquire)) {
+      throw NcclError(explain({.what = "NCCL was aborted", .where = "another rank failed"}), ncclRemoteError);
+    }
+    return communicators_[rank];
+  }
+
+  /// Releases all ranks' devices. Nobody can use it then.
+  void abort() noexcept {
+    if (broken_.exchange(true, MemoryOrder::acq_rel)) return;
+    for (std::size_t i = 0; i < communicators_.size(); ++i) static_cast<void>(::ncclCommAbort(communicators_[i]));
+  }
+
+  /// False if it, or work of its, has failed.
+  bool is_well() const noexcept {
+    if (broken_.load(MemoryOrder::acquire)) return false;
+    for (std::size_t i = 0; i < communicators_.size(); ++i) {
+      ncclResult_t state = ncclSuccess;
+      if (::ncclCommGetAsyncError(communicators_[i], &state) != ncclSuccess) return false;
+      if (state != ncclSuccess && state != ncclInProgress) return false;
+    }
+    return true;
+  }
+
+  NcclClique* next = nullptr;
+
+ private:
+  InlineArray<int> cards_;
+  InlineArray<ncclComm_t> communicators_;
+  Atomic<bool> broken_{false};
+};
+
+/// Those that no call uses. Never destroyed, since making them takes long and a library may be unloaded at the end.
+struct IdleCliques {
+  Right right;
+  NcclClique* first = nullptr;
+};
+FANOUT_EXPORT inline IdleCliques idle_cliques;
+
+inline void* open_nccl(const DeviceId* devices, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!(devices[i].kind == DeviceKind("cuda"))) return nullptr;
+    for (std::size_t k = 0; k < i; ++k) {
+      if (devices[k].index == devices[i].index) return nullptr;  // NCCL takes a card once
+    }
+  }
+  {
+    const HeldRight looking(idle_cliques.right);
+    for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next) {
+      if ((*link)->is_for(devices, count)) return std::exchange(*link, (*link)->next);
+    }
+  }
+  return new NcclClique(devices, count);
+}
+
+inline bool nccl_takes(void* shared, std::size_t rank, const Collective& call) noexcept {
+  const int card = static_cast<NcclClique*>(shared)->card(rank);
+  const MemorySpace own{.owner = {.kind = "cuda", .index = card}};
+  return call.from_space == own && call.to_space == own && nccl_elements(call).known;
+}
+
+inline void run_calls(void* shared, std::size_t rank, const Collective* calls, std::size_t count) {
+  const auto& clique = *static_cast<const NcclClique*>(shared);
+  const cudaStream_t stream = current_lane(card_at(clique.card(rank))).compute().get();
+  run_nccl(clique.communicator(rank), stream, calls, count, [](const Collective& call) { return call.direct; });
+}
+
+inline void abort_nccl(void* shared) noexcept { static_cast<NcclClique*>(shared)->abort(); }
+
+inline void close_nccl(void* shared) noexcept {
+  auto* const clique = static_cast<NcclClique*>(shared);
+  if (!clique->is_well()) {
+    clique->abort();
+    delete clique;
+    return;
+  }
+  const HeldRight adding(idle_cliques.right);
+  clique->next = std::exchange(idle_cliques.first, clique);
+}
+
+inline constexpr CollectiveOperations nccl_operations{&open_nccl, &nccl_takes, &run_calls, &abort_nccl, &close_nccl};
+
+}  // namespace detail
+}  // namespace cuda
+
+/// For `Options{.collectives = fanout::nccl_collectives()}`: where each shard of a call is on a card of its own, NCCL passes
+/// arrays in the cards' memory from one to another, in the devices' streams. Its communicators are kept for later calls
+/// on the same cards; two calls at once have different ones. Other calls go by way of the host.
+inline const CollectiveOperations* nccl_collectives() noexcept { return &cuda::detail::nccl_operations; }
+
+/// One rank of an NCCL communicator that the user made, with arrays in its card's memory. Calls return when they stand in
+/// the stream; where they do not fit together, NCCL may wait for ever. Borrows the communicator.
+class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
+ public:
+  /// Calls go to that stream, which is of the communicator's card. Throws NcclError.
+  NcclCommunicator(ncclComm_t communicator, cuda::StreamRef stream) : communicator_(communicator), stream_(stream) {
+    cuda::detail::check_nccl(::ncclCommUserRank(communicator, &rank_), "ncclCommUserRank", communicator);
+    cuda::detail::check_nccl(::ncclCommCount(communicator, &size_), "ncclCommCount", communicator);
+  }
+
+  std::size_t rank() const noexcept { return static_cast<std::size_t>(rank_); }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(size_); }
+  ncclComm_t get() const noexcept { return communicator_; }
+  cuda::StreamRef stream() const noexcept { return stream_; }
+
+  /// Puts calls in the stream, which start together; a barrier waits. Throws DeviceMismatch for arrays in another
+  /// memory, InvalidArgument for elements that NCCL cannot reduce, and NcclError.
+  void run(Collective* calls, std::size_t count) {
+    const MemorySpace own{.owner = {.kind = "cuda", .index = stream_.device()}};
+    bool waits = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (calls[i].kind == Collective::Kind::barrier) {
+        waits = true;
+        continue;
+      }
+      if (!(calls[i].from_space == own && calls[i].to_space == own)) {
+        throw DeviceMismatch(
+            explain({.what = "a collective of NCCL's",
+                     .where = to_string(calls[i]),
+                     .expected = to_string(own),
+                     .found = to_string(calls[i].from_space == own ? calls[i].to_space : calls[i].from_space)}));
+      }
+      if (!cuda::detail::nccl_elements(calls[i]).known) {
+        throw InvalidArgument(explain({.what = "elements that NCCL cannot reduce", .where = to_string(calls[i])}));
+      }
+    }
+    const cuda::DeviceGuard entered(stream_.device());
+    cuda::detail::run_nccl(communicator_, stream_.get(), calls, count,
+                           [](const Collective& call) { return call.kind != Collective::Kind::barrier; });
+    if (waits) wait_for_all();
+  }
+
+  /// Waits until all that stands in the stream is done, and throws NcclError when the communicator fails meanwhile:
+  /// where another rank or the way to it is gone.
+  void wait() const {
+    while (!stream_.is_idle()) {
+      ncclResult_t state = ncclSuccess;
+      cuda::detail::check_nccl(::ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError", communicator_);
+      cuda::detail::check_nccl(state, "work of NCCL", communicator_);
+      ::sched_yield();
+    }
+  }
+
+ private:
+  /// One element of each rank comes to every other.
+  void wait_for_all() const {
+    Storage one({{.owner = {.kind = "cuda", .index = stream_.device()}}, &cuda::cuda_memory_operations}, sizeof(int));
+    stream_.wait(cuda::detail::current_lane(cuda::detail::card_at(stream_.device())).compute());
+    cuda::detail::check_nccl(
+        ::ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclMax, communicator_, stream_.get()), "ncclAllReduce",
+        communicator_);
+    wait();
+  }
+
+  ncclComm_t communicator_;
+  cuda::StreamRef stream_;
+  int rank_ = 0;
+  int size_ = 0;
+};
+static_assert(Communicator<NcclCommunicator>);
+
+}  // namespace fanout::inline v0
