@@ -20,3 +20,4 @@
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/memory/to.hpp>
+#include <fanout/memory/to.hpp>

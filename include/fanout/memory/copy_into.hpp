@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -20,8 +21,10 @@ namespace fanout::inline v0 {
 /// more than they do; copies of them are parts of one buffer where the memory has windows.
 class CopyInto : private detail::CopyPlace {
  public:
-  explicit CopyInto(const Memory& to) noexcept
-      : CopyPlace{&CopyInto::copy_to},
+  // Templates, so that nothing of it is compiled where nothing is copied so.
+  template <std::same_as<Memory> To>
+  explicit CopyInto(const To& to) noexcept
+      : CopyPlace{&CopyInto::copy_to<Storage>},
         to_(to),
         before_(std::exchange(detail::copy_place(), static_cast<CopyPlace*>(this))) {}
   CopyInto(const CopyInto&) = delete;
@@ -33,6 +36,7 @@ class CopyInto : private detail::CopyPlace {
   }
 
   /// Sends what has not been sent. Throws as transfer().
+  template <std::same_as<Memory> To = Memory>
   void finish() {
     if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), std::exchange(run_bytes_, 0));
   }
@@ -45,11 +49,13 @@ class CopyInto : private detail::CopyPlace {
 
   static std::size_t aligned(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
 
-  static void copy_to(CopyPlace& self, Storage& to, const Storage& from) {
+  template <std::same_as<Storage> From>
+  static void copy_to(CopyPlace& self, Storage& to, const From& from) {
     static_cast<CopyInto&>(self).copy_storage(to, from);
   }
 
-  void copy_storage(Storage& to, const Storage& from) {
+  template <std::same_as<Storage> From>
+  void copy_storage(Storage& to, const From& from) {
     if (to.bytes() != from.bytes() || !(to.space() == to_.space)) to = make(from.bytes());
     if (from.space() == host_memory && to.memory().operations->release == &detail::release_window) {
       stage(to, from);
@@ -58,7 +64,8 @@ class CopyInto : private detail::CopyPlace {
     }
   }
 
-  Storage make(std::size_t bytes) {
+  template <std::integral Size>
+  Storage make(Size bytes) {
     const MemoryOperations* const windows = detail::windows_in(to_);
     if (bytes == 0 || bytes >= small || windows == nullptr || to_.space == host_memory) return {to_, bytes};
     if (buffer_ == nullptr || used_ + bytes > buffer_->rows()) {
@@ -75,7 +82,8 @@ class CopyInto : private detail::CopyPlace {
   }
 
   /// Goes with what was staged before if it comes to lie right behind that in the same buffer.
-  void stage(const Storage& part, const Storage& from) {
+  template <std::same_as<Storage> From>
+  void stage(const Storage& part, const From& from) {
     auto* const to = static_cast<std::byte*>(part.data());
     auto* const buffer = static_cast<OutputBuffer*>(part.owner());
     const bool follows = run_bytes_ != 0 && buffer == run_buffer_ && to == run_ + aligned(run_bytes_) &&

@@ -35,7 +35,8 @@ inline const MemoryOperations* find_memory(DeviceKind kind) noexcept {
 
 /// Makes known what can be done with the memories of a kind of device, so that arrays there are found by their space
 /// alone. The first to say so for a kind counts; a device does it before anything lies in its memory.
-inline void declare_memory(DeviceKind kind, const MemoryOperations& operations) {
+template <std::same_as<MemoryOperations> Operations>
+void declare_memory(DeviceKind kind, const Operations& operations) {
   if (detail::find_memory(kind) != nullptr) return;
   auto* declared = new detail::KnownMemory{kind, &operations, detail::known_memories.load(MemoryOrder::acquire)};
   while (!detail::known_memories.compare_exchange_strong(declared->next, declared, MemoryOrder::acq_rel)) {
@@ -48,12 +49,17 @@ inline Memory memory_of(const MemorySpace& space) noexcept {
   return {space, detail::find_memory(space.owner.kind)};
 }
 
+namespace detail {
+
+inline bool reached_from_host(const Memory& memory) noexcept {
+  return memory.space == host_memory || (memory.operations != nullptr && memory.operations->transfer != nullptr);
+}
+
+}  // namespace detail
+
 /// Whether transfer() knows the way.
 inline bool can_transfer(const Memory& to, const MemorySpace& from) noexcept {
-  const auto reached_from_host = [](const Memory& memory) {
-    return memory.space == host_memory || (memory.operations != nullptr && memory.operations->transfer != nullptr);
-  };
-  return to.space == from || (reached_from_host(to) && reached_from_host(memory_of(from)));
+  return to.space == from || (detail::reached_from_host(to) && detail::reached_from_host(memory_of(from)));
 }
 
 namespace detail {
@@ -71,8 +77,8 @@ template <std::same_as<MemorySpace> Space>
 /// Copies bytes from any memory to any other. What goes to the host has got there when this returns; else it happens in
 /// order with the work of the device that owns the target. What lies on the host has been read by then; what lies
 /// elsewhere is read before anything that is done there afterwards. Throws DeviceMismatch where no way is known, and what the memories' operations throw.
-inline void transfer(const Memory& to, void* to_data, const MemorySpace& from, const void* from_data,
-                     std::size_t bytes) {
+template <std::same_as<Memory> To = Memory>
+void transfer(const To& to, void* to_data, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   if (bytes == 0) return;
   if (to.space == from) return to.operations->copy(from, to_data, from_data, bytes);
   if (!can_transfer(to, from)) detail::refuse_transfer(to.space, from);
@@ -92,7 +98,8 @@ inline void transfer(const Memory& to, void* to_data, const MemorySpace& from, c
 
 /// New memory with a copy of bytes from any memory: allocate() and transfer(), in a way that overlaps with earlier work of
 /// the device where there is one.
-inline void* bring(const Memory& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
+template <std::same_as<Memory> To = Memory>
+void* bring(const To& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   const MemoryOperations& operations = *to.operations->fresh;
   if (from == host_memory && operations.bring != nullptr) return operations.bring(to.space, from_data, bytes);
   void* const data = operations.allocate(to.space, bytes);

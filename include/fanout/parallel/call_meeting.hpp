@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/inline_array.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
 
@@ -47,11 +47,13 @@ class CallMeeting {
     const DeviceId* devices = nullptr;
   };
 
-  explicit CallMeeting(std::size_t shards) : ended_(shards, [](std::size_t) { return false; }) {}
+  explicit CallMeeting(std::size_t shards)
+      : shards_(shards), more_ended_(shards > 64 ? new Word[(shards + 63) / 64] : nullptr) {}
   CallMeeting(const CallMeeting&) = delete;
   CallMeeting& operator=(const CallMeeting&) = delete;
   ~CallMeeting() {
     if (Place* place = place_.load(MemoryOrder::acquire)) place->destroy(place);
+    delete[] more_ended_;
   }
 
   /// Before any shard runs. Borrows the devices.
@@ -66,7 +68,8 @@ class CallMeeting {
   /// A shard has ended, by this exception if there is one.
   void end(std::size_t shard, const std::exception_ptr& why) noexcept {
     // First the note and then the look at the place, and place() does it the other way round: one of them notices.
-    ended_[shard].store(true, MemoryOrder::seq_cst);
+    Atomic<std::uint64_t>& ended = word(shard);
+    if ((ended.load(MemoryOrder::relaxed) & bit(shard)) == 0) ended.fetch_add(bit(shard), MemoryOrder::seq_cst);
     if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(*place, shard, why);
   }
 
@@ -75,22 +78,34 @@ class CallMeeting {
   P& place() {
     Place* known = place_.load(MemoryOrder::acquire);
     if (known != nullptr) return static_cast<P&>(*known);
-    auto* made = new P(*this, ended_.size());
+    auto* made = new P(*this, shards_);
     if (!place_.compare_exchange_strong(known, made, MemoryOrder::seq_cst)) {
       delete made;
       return static_cast<P&>(*known);
     }
-    for (std::size_t i = 0; i < ended_.size(); ++i) {
-      if (ended_[i].load(MemoryOrder::seq_cst)) made->leave(*made, i, nullptr);
+    for (std::size_t i = 0; i < shards_; ++i) {
+      if ((word(i).load(MemoryOrder::seq_cst) & bit(i)) != 0) made->leave(*made, i, nullptr);
     }
     return *made;
   }
 
  private:
+  struct Word {
+    Atomic<std::uint64_t> bits{0};
+  };
+
+  static std::uint64_t bit(std::size_t shard) noexcept { return std::uint64_t{1} << (shard % 64); }
+  Atomic<std::uint64_t>& word(std::size_t shard) noexcept {
+    return more_ended_ == nullptr ? ended_ : more_ended_[shard / 64].bits;
+  }
+
   Atomic<Place*> place_{nullptr};
   Tasks tasks_;
   Way way_;
-  InlineArray<Atomic<bool>> ended_;
+  std::size_t shards_;
+  // A bit for each shard, so that the usual case is one word and needs no memory.
+  Atomic<std::uint64_t> ended_{0};
+  Word* more_ended_;
 };
 
 }  // namespace fanout::inline v0

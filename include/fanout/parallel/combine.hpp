@@ -104,7 +104,7 @@ struct CombineArrays {
     Pieces<type> here(pieces.size(), false);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       brought[i] = type::uninitialized(pieces[i].extents(), {});
-      transfer({}, brought[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size() * sizeof(T));
+      transfer(Memory{}, brought[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size() * sizeof(T));
       here.set(i, brought[i]);
     }
     combine_into<Rule, T>(result.data(), result.size(), here, place);
