@@ -11,6 +11,7 @@
 #include <fanout/device/host_device.hpp>
 
 #include "cuda/cards.hpp"
+#include "support/environment.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::CardIndex;
@@ -44,6 +45,21 @@ TEST_CASE("rule 156: an index below 0 or past the last card is an invalid device
   const auto host = fanout::HostDevice::visible()[0];
   CHECK(says(message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(CardIndex(host).get()); }),
              "Invalid device id"));
+}
+
+TEST_CASE("rule 181: where CUDA_VISIBLE_DEVICES is set, a device that is not there is said to be not visible") {
+  const int none = fanout::cuda::device_count();
+  const auto refusal = [](int index) {
+    return message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(CardIndex(index).get()); });
+  };
+  const std::string words = "device " + std::to_string(none) + " is not visible (CUDA_VISIBLE_DEVICES=";
+  {
+    const fanout_test::EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", "0,1");
+    CHECK(says(refusal(none), "Invalid device id", words + "0,1)"));
+    CHECK(refusal(-1).find("is not visible") == std::string::npos);
+  }
+  const fanout_test::EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", nullptr);
+  CHECK(refusal(none).find("is not visible") == std::string::npos);
 }
 
 TEST_CASE("rule 170: the current device of a machine without any is an error that says so") {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 
 #include <cuda.h>
@@ -135,7 +136,7 @@ struct CardSlot {
 };
 FANOUT_EXPORT inline CardSlot cards[most_cards]{};
 
-/// `Invalid device id`, and those that there are.
+/// `Invalid device id`, and those that there are; also the variable that may hide it.
 [[noreturn]] inline void refuse_index(int index, const char* what = "Invalid device id") {
   const CardCount known = count_cards();
   std::string visible = "the index of a visible device, of which there is none: " + text_of(known.status);
@@ -144,7 +145,11 @@ FANOUT_EXPORT inline CardSlot cards[most_cards]{};
     for (int i = 1; i < known.count; ++i) visible += ", " + name_of_card(i);
     visible += ')';
   }
-  throw InvalidDeviceId(explain({.what = what, .expected = visible, .found = std::to_string(index)}));
+  std::string hidden;
+  if (const char* variable = std::getenv("CUDA_VISIBLE_DEVICES"); variable != nullptr && index >= 0) {
+    hidden = "device " + std::to_string(index) + " is not visible (CUDA_VISIBLE_DEVICES=" + variable + ')';
+  }
+  throw InvalidDeviceId(explain({.what = what, .expected = visible, .found = std::to_string(index), .advice = hidden}));
 }
 
 /// The card of that index among the visible ones. Throws InvalidDeviceId, and CudaError in a forked child.
