@@ -55,7 +55,9 @@ inline Maybe<std::vector<PhysicalCard>> cards_on_bus(const std::string& folder =
   ::closedir(listing);
   std::vector<PhysicalCard> found;
   for (const std::string& bus_id : bus_ids) {
-    const std::string text = text_of_file(folder + '/' + bus_id + "/information");
+    std::string path = folder;
+    path.append(1, '/').append(bus_id).append("/information");
+    const std::string text = text_of_file(path);
     const std::string uuid = value_in(text, "GPU UUID");
     if (!uuid.starts_with("GPU-") || uuid.find('?') != std::string::npos) return {};  // not known before its first use
     const bool excluded = value_in(text, "GPU Excluded") == "Yes";

@@ -92,7 +92,7 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
     if (instance > 0 && !options.oversubscribe) {
       refuse("each GPU once", cuda::detail::name_of_card(index) + " again at position " + std::to_string(i));
     }
-    devices.push_back(CudaDevice(index, instance));
+    devices.emplace_back(index, instance);
   }
   warn_of_imbalance(devices, options.on_imbalance);
   return DeviceSet<CudaDevice>(std::move(devices));

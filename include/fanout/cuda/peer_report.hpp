@@ -29,7 +29,9 @@ inline std::string peer_report() {
   const std::vector<PeerLink> links = peer_links();
   const int count = device_count();
   if (count == 0) return "No CUDA device is visible: " + unavailable_reason() + ".\n";
-  const auto padded = [](std::string text) { return text + std::string(text.size() < 10 ? 10 - text.size() : 1, ' '); };
+  const auto padded = [](const std::string& text) {
+    return text + std::string(text.size() < 10 ? 10 - text.size() : 1, ' ');
+  };
   std::string matrix = padded("from \\ to");
   for (int to = 0; to < count; ++to) matrix += padded(detail::name_of_card(to));
   std::string reasons;

@@ -89,7 +89,7 @@ struct VisibleDevicesReport {
     if (token.device < 0) return to_string(token);
     const auto device = static_cast<std::size_t>(token.device);
     if (device < seen_count()) return to_string(token) + ": " + text_of((*seen)[device]);
-    const std::string by_text = '"' + token.text + "\" would be device " + std::to_string(token.device);
+    std::string by_text = '"' + token.text + "\" would be device " + std::to_string(token.device);
     if (!seen || machine) return by_text;
     if (device > seen_count()) return '"' + token.text + "\" stands behind that";
     return by_text + ", which CUDA does not show: most likely there is no such card, and the list ends here";
@@ -137,8 +137,7 @@ struct VisibleDevicesReport {
   }
 
   std::string change_lines(const VisibleDevices& read) const {
-    const std::string line =
-        "CUDA reads these variables at its first use in a process; changing them later does nothing.\n";
+    std::string line = "CUDA reads these variables at its first use in a process; changing them later does nothing.\n";
     if (!differs(read)) return line;
     return line +
            "What CUDA shows is not what they say now: they were changed too late, a card cannot be used, or CUDA reads "
