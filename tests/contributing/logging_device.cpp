@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "contributing/logging_device.hpp"
 
+#include <cstddef>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -15,6 +16,11 @@
 // [conformance]
 FANOUT_TEST_DEVICE(contributing::LoggingDevice);
 // [/conformance]
+
+// [launch]
+template <>
+struct fanout::Launcher<contributing::LoggingDevice> : fanout::LoopLauncher {};
+// [/launch]
 
 namespace {
 
@@ -56,6 +62,25 @@ TEST_CASE("shards on logging devices run in the caller's thread and are logged")
   CHECK(in_caller[0]);
   CHECK(in_caller[1]);
   CHECK(logged.text() == "log:0 begins\nlog:0 ends\nlog:1 begins\nlog:1 ends\n");
+}
+
+TEST_CASE("a model launches on logging devices") {
+  struct Twice {
+    fanout::View<int, 1> y;
+    fanout::View<const int, 1> x;
+    void operator()(std::size_t i) const { y[i] = 2 * x[i]; }
+  };
+  const Logged logged;
+  const fanout::ParallelModel model{[](fanout::Context auto& ctx, fanout::View<const int, 1> x) {
+                                      auto y = fanout::output<int>(ctx);
+                                      fanout::launch(ctx, x.size(), Twice{y, x});
+                                      return y;
+                                    },
+                                    fanout::AllVisible<LoggingDevice>{}};
+  const auto y = model(std::vector{1, 2, 3});
+  REQUIRE(y.size() == 3);
+  CHECK(y[0] == 2);
+  CHECK(y[2] == 6);
 }
 
 TEST_CASE("logging devices stand beside host devices") {
