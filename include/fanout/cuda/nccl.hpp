@@ -121,26 +121,27 @@ inline ncclResult_t start_nccl(const Collective& call, ncclComm_t communicator, 
   return ncclInvalidArgument;
 }
 
-/// Puts calls in a stream, as one group; those of them that `wanted(call)` is true for. The card is the current device.
-template <class Wanted>
-void run_nccl(ncclComm_t communicator, cudaStream_t stream, const Collective* calls, std::size_t count,
-              const Wanted& wanted) {
-  check_nccl(::ncclGroupStart(), "ncclGroupStart", communicator);
+/// Held while calls are put in streams: if two calls on the same cards came to one card's stream in another order than to
+/// another's, the cards would wait for each other for ever.
+FANOUT_EXPORT inline Right nccl_starting;
+
+/// Calls `start(i)` for i in [0, count), as one group. Throws what it returns that is no success.
+template <class Start>
+void start_group(std::size_t count, const Start& start) {
+  check_nccl(::ncclGroupStart(), "ncclGroupStart");
   ncclResult_t failed = ncclSuccess;
-  std::size_t at = 0;
-  for (; at < count && failed == ncclSuccess; ++at) {
-    if (wanted(calls[at])) failed = start_nccl(calls[at], communicator, stream);
-  }
+  for (std::size_t i = 0; i < count && failed == ncclSuccess; ++i) failed = start(i);
   const ncclResult_t ended = ::ncclGroupEnd();  // in any case, or the thread's next calls would be part of the group
-  if (failed != ncclSuccess) check_nccl(failed, to_string(calls[at - 1]).c_str(), communicator);
-  check_nccl(ended, "ncclGroupEnd", communicator);
+  check_nccl(failed, "a collective");
+  check_nccl(ended, "ncclGroupEnd");
 }
 
 /// One NCCL communicator for each of some cards, for the calls of a model one after another.
 class NcclClique {
  public:
   NcclClique(const DeviceId* devices, std::size_t count)
-      : cards_(count, [devices](std::size_t i) { return devices[i].index; }),
+      : streams_(count, [](std::size_t) { return cudaStream_t{}; }),
+        cards_(count, [devices](std::size_t i) { return devices[i].index; }),
         communicators_(count, [](std::size_t) { return ncclComm_t{}; }) {
     check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(count), cards_.data()), "ncclCommInitAll");
   }
@@ -155,7 +156,15 @@ class NcclClique {
     return true;
   }
 
+  /// For a call on these devices: where their work is.
+  void use(const DeviceId* devices) {
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      streams_[i] = lane_of(card_at(devices[i].index), devices[i].instance).compute().get();
+    }
+  }
+
   int card(std::size_t rank) const noexcept { return cards_[rank]; }
+  cudaStream_t stream(std::size_t rank) const noexcept { return streams_[rank]; }
   ncclComm_t communicator(std::size_t rank) const {
     if (broken_.load(MemoryOrder::acquire)) {
       throw NcclError(explain({.what = "NCCL was aborted", .where = "another rank failed"}), ncclRemoteError);
@@ -183,6 +192,7 @@ class NcclClique {
   NcclClique* next = nullptr;
 
  private:
+  InlineArray<cudaStream_t> streams_;
   InlineArray<int> cards_;
   InlineArray<ncclComm_t> communicators_;
   Atomic<bool> broken_{false};
@@ -195,6 +205,14 @@ struct IdleCliques {
 };
 FANOUT_EXPORT inline IdleCliques idle_cliques;
 
+inline NcclClique* find_idle(const DeviceId* devices, std::size_t count) noexcept {
+  const HeldRight looking(idle_cliques.right);
+  for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next) {
+    if ((*link)->is_for(devices, count)) return std::exchange(*link, (*link)->next);
+  }
+  return nullptr;
+}
+
 inline void* open_nccl(const DeviceId* devices, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (!(devices[i].kind == DeviceKind("cuda"))) return nullptr;
@@ -202,13 +220,10 @@ inline void* open_nccl(const DeviceId* devices, std::size_t count) {
       if (devices[k].index == devices[i].index) return nullptr;  // NCCL takes a card once
     }
   }
-  {
-    const HeldRight looking(idle_cliques.right);
-    for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next) {
-      if ((*link)->is_for(devices, count)) return std::exchange(*link, (*link)->next);
-    }
-  }
-  return new NcclClique(devices, count);
+  NcclClique* clique = find_idle(devices, count);
+  if (clique == nullptr) clique = new NcclClique(devices, count);
+  clique->use(devices);
+  return clique;
 }
 
 inline bool nccl_takes(void* shared, std::size_t rank, const Collective& call) noexcept {
@@ -217,10 +232,13 @@ inline bool nccl_takes(void* shared, std::size_t rank, const Collective& call) n
   return call.from_space == own && call.to_space == own && nccl_elements(call).known;
 }
 
-inline void run_calls(void* shared, std::size_t rank, const Collective* calls, std::size_t count) {
+inline void run_calls(void* shared, const RankedCall* calls, std::size_t count) {
   const auto& clique = *static_cast<const NcclClique*>(shared);
-  const cudaStream_t stream = current_lane(card_at(clique.card(rank))).compute().get();
-  run_nccl(clique.communicator(rank), stream, calls, count, [](const Collective& call) { return call.direct; });
+  const HeldRight starting(nccl_starting);
+  start_group(count, [&](std::size_t i) {
+    const std::size_t rank = calls[i].rank;
+    return start_nccl(*calls[i].call, clique.communicator(rank), clique.stream(rank));
+  });
 }
 
 inline void abort_nccl(void* shared) noexcept { static_cast<NcclClique*>(shared)->abort(); }
@@ -283,8 +301,10 @@ class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
       }
     }
     const cuda::DeviceGuard entered(stream_.device());
-    cuda::detail::run_nccl(communicator_, stream_.get(), calls, count,
-                           [](const Collective& call) { return call.kind != Collective::Kind::barrier; });
+    cuda::detail::start_group(count, [&](std::size_t i) {
+      if (calls[i].kind == Collective::Kind::barrier) return ncclSuccess;
+      return cuda::detail::start_nccl(calls[i], communicator_, stream_.get());
+    });
     if (waits) wait_for_all();
   }
 

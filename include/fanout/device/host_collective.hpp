@@ -34,7 +34,8 @@ class HostCollective {
  public:
   HostCollective(const Collective* const* calls, std::size_t ranks) noexcept : calls_(calls), ranks_(ranks) {}
 
-  void run_part_of(std::size_t rank) const noexcept {
+  /// `turn` counts them, so that the ranks take turns in doing small ones alone.
+  void run_part_of(std::size_t rank, std::size_t turn) const noexcept {
     const Collective& own = *calls_[rank];
     if (own.direct) return;
     switch (own.kind) {
@@ -48,7 +49,7 @@ class HostCollective {
         break;
       case Collective::Kind::reduce:
       case Collective::Kind::all_reduce:
-        reduce_share(rank);
+        reduce_share(rank, turn);
         break;
       case Collective::Kind::reduce_scatter:
         for_blocks(own, 0, own.count, [&](void* block, std::size_t begin, std::size_t count) {
@@ -67,13 +68,14 @@ class HostCollective {
   static constexpr std::size_t block_bytes = 4096;
 
   /// Reduces this rank's share of the elements and writes it to all who get the result.
-  void reduce_share(std::size_t rank) const noexcept {
+  void reduce_share(std::size_t rank, std::size_t turn) const noexcept {
     const Collective& own = *calls_[rank];
-    const std::size_t ranks = own.bytes() <= block_bytes ? 1 : ranks_;  // who share out the work
-    if (rank >= ranks) return;
-    const std::size_t each = own.count / ranks;
-    const std::size_t end = rank + 1 == ranks ? own.count : (rank + 1) * each;
-    for_blocks(own, rank * each, end, [&](void* block, std::size_t begin, std::size_t count) {
+    const bool small = own.bytes() <= block_bytes;
+    if (small && rank != turn % ranks_) return;
+    const std::size_t each = own.count / ranks_;
+    const std::size_t first = small ? 0 : rank * each;
+    const std::size_t end = small || rank + 1 == ranks_ ? own.count : first + each;
+    for_blocks(own, first, end, [&](void* block, std::size_t begin, std::size_t count) {
       reduce(block, begin, count);
       for (std::size_t i = 0; i < ranks_; ++i) {
         if (own.kind == Collective::Kind::reduce && i != own.root) continue;

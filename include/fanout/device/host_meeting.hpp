@@ -6,10 +6,12 @@
 #include <exception>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/collective.hpp>
+#include <fanout/device/collective_operations.hpp>
 #include <fanout/device/host_collective.hpp>
 #include <fanout/device/meeting_rank.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -30,6 +32,13 @@ class HostMeeting {
   explicit HostMeeting(std::size_t ranks) : ranks_(ranks), round_calls_(ranks) {}
   HostMeeting(const HostMeeting&) = delete;
   HostMeeting& operator=(const HostMeeting&) = delete;
+
+  /// Who runs `direct` calls, with what they share; before the first of them.
+  struct Direct {
+    const CollectiveOperations* operations = nullptr;
+    void* shared = nullptr;
+  };
+  void run_direct_by(const Direct& direct) noexcept { direct_ = direct; }
 
   std::size_t size() const noexcept { return ranks_.size(); }
 
@@ -54,7 +63,7 @@ class HostMeeting {
     Clock::Time help_at = Clock::never;
     if (patience != Clock::never) help_at = 0;  // when it first has to wait, this is set
     for (;;) {
-      if (round_ && !self.worked) {
+      if (round_ != 0 && !self.worked) {
         work(rank, held);
       } else if (Collective* received = next_to_receive(rank)) {
         receive(rank, *received, held);
@@ -117,36 +126,90 @@ class HostMeeting {
     Right& right_;
   };
 
-  /// Starts what all ranks have come to call, if they have.
+  /// Starts what all ranks have come to call, if they have: as many of their calls as fit together.
   void begin_round() {
-    if (round_ || inside_ != size() || broken_ != nullptr) return;
+    if (round_ != 0 || inside_ != size() || broken_ != nullptr) return;
     for (std::size_t i = 0; i < size(); ++i) {
       if (ranks_[i].verdict.what != Verdict::none) return;
       round_calls_[i] = ranks_[i].next_of_all();
-      if (round_calls_[i] == nullptr) return;
     }
-    for (std::size_t i = 1; i < size(); ++i) {
-      const detail::Fit fit = detail::fit(*round_calls_[0], *round_calls_[i]);
-      if (fit == detail::Fit::fits) continue;
-      judge_all(fit, round_calls_.data());
-      return;
+    detail::Fit fit = detail::Fit::fits;
+    std::size_t fitting = 0;
+    while (fit == detail::Fit::fits && all_have_next()) {
+      for (std::size_t i = 1; i < size() && fit == detail::Fit::fits; ++i) {
+        fit = detail::fit(*round_calls_[0], *round_calls_[i]);
+      }
+      if (fit != detail::Fit::fits) break;
+      ++fitting;
+      step(round_calls_.data());
     }
-    round_ = true;
+    if (fitting == 0 && fit != detail::Fit::fits) return judge_all(fit, round_calls_.data());
+    if (fitting == 0) return;
+    round_ = fitting;
     working_ = size();
     for (Rank& rank : ranks_) rank.worked = false;
     signal();
   }
 
+  bool all_have_next() const noexcept {
+    for (const Collective* call : round_calls_) {
+      if (call == nullptr) return false;
+    }
+    return true;
+  }
+  /// From one call of each rank to the next that all make.
+  void step(const Collective** calls) const noexcept {
+    for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all(calls[i]);
+  }
+
   void work(std::size_t rank, Held& held) {
     ranks_[rank].worked = true;
     held.give();
-    detail::HostCollective(round_calls_.data(), size()).run_part_of(rank);
+    InlineArray<const Collective*> calls(size(), [this](std::size_t i) { return ranks_[i].next_of_all(); });
+    std::string failure;
+    for (std::size_t k = 0; k < round_; ++k) {
+      detail::HostCollective(calls.data(), size()).run_part_of(rank, k);
+      step(calls.data());
+    }
+    if (rank == 0) failure = run_direct_round();
     held.take();
-    if (--working_ != 0) return;
-    round_ = false;
-    for (std::size_t i = 0; i < size(); ++i) ranks_[i].finish(*round_calls_[i]);
+    if (!failure.empty()) round_failure_ = std::move(failure);
+    if (--working_ == 0) end_round();
+  }
+
+  void end_round() {
+    for (Rank& rank : ranks_) {
+      for (std::size_t k = 0; k < round_; ++k) rank.finish(*rank.next_of_all());
+      if (!round_failure_.empty()) rank.verdict = {.what = Verdict::broken, .text = round_failure_};
+    }
+    round_failure_.clear();
+    round_ = 0;
     signal();
     begin_round();
+  }
+
+  /// Lets the devices run what they take of this round, for all ranks at once. What they throw.
+  std::string run_direct_round() {
+    std::vector<RankedCall> direct;
+    for (std::size_t i = 0; i < size(); ++i) {
+      const Collective* call = ranks_[i].next_of_all();
+      for (std::size_t k = 0; k < round_; ++k, call = ranks_[i].next_of_all(call)) {
+        if (call->direct) direct.push_back({.rank = i, .call = call});
+      }
+    }
+    return direct.empty() ? std::string() : run_direct(direct.data(), direct.size());
+  }
+  std::string run_direct(const RankedCall* calls, std::size_t count) noexcept {
+    try {
+      direct_.operations->run(direct_.shared, calls, count);
+      return {};
+    } catch (const std::exception& exception) {
+      direct_.operations->abort(direct_.shared);
+      return exception.what();
+    } catch (...) {
+      direct_.operations->abort(direct_.shared);
+      return "an exception that is no std::exception";
+    }
   }
 
   /// What this rank can copy now: a recv whose send has come.
@@ -179,24 +242,31 @@ class HostMeeting {
     ++self.moving;
     ++other.moving;
     held.give();
-    if (!recv.direct) detail::copy_elements(recv.to, send.from, recv.bytes());
+    std::string failure;
+    if (recv.direct) {
+      const RankedCall both[] = {{.rank = recv.root, .call = &send}, {.rank = rank, .call = &recv}};
+      failure = run_direct(both, 2);
+    } else {
+      detail::copy_elements(recv.to, send.from, recv.bytes());
+    }
     held.take();
     --self.moving;
     --other.moving;
     self.finish(recv);
     other.finish(send);
+    if (!failure.empty()) self.verdict = other.verdict = {.what = Verdict::broken, .text = failure};
     signal();
   }
 
   /// Whether its calls have run, or will not; nobody touches its arrays then.
   bool may_go(const Rank& self) const noexcept {
-    return !round_ && self.moving == 0 && (self.left == 0 || self.verdict.what != Verdict::none);
+    return round_ == 0 && self.moving == 0 && (self.left == 0 || self.verdict.what != Verdict::none);
   }
 
   /// Finds out whether this rank would wait for ever. True if somebody need not wait any more.
   bool judge(std::size_t rank) {
     Rank& self = ranks_[rank];
-    if (round_ || self.moving != 0) return false;
+    if (round_ != 0 || self.moving != 0) return false;
     if (broken_ != nullptr) {
       self.verdict = {.what = Verdict::broken, .text = broken_};
       return true;
@@ -295,7 +365,9 @@ class HostMeeting {
   InlineArray<Rank> ranks_;
   bool round_ = false;       // all ranks run a collective
   std::size_t working_ = 0;  // how many of them still do
-  InlineArray<Collective*> round_calls_;
+  std::string round_failure_;
+  InlineArray<const Collective*> round_calls_;
+  Direct direct_;
 };
 
 }  // namespace fanout::inline v0

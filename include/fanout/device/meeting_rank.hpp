@@ -69,9 +69,9 @@ struct MeetingRank {
     --left;
   }
 
-  /// Its next call that all ranks make, or null.
-  Collective* next_of_all() const noexcept {
-    return find([](const Collective& call) { return !call.is_between_two(); });
+  /// Its first call that all ranks make, or the next one after that; null if there is none.
+  Collective* next_of_all(const Collective* after = nullptr) const noexcept {
+    return find([](const Collective& call) { return !call.is_between_two(); }, after);
   }
   /// Its next send to that rank, or null.
   Collective* next_sent_to(std::size_t rank) const noexcept {
@@ -108,9 +108,10 @@ struct MeetingRank {
 
  private:
   template <class Wanted>
-  Collective* find(const Wanted& wanted) const noexcept {
-    for (std::size_t i = 0; i < count && inside; ++i) {
-      if (calls[i].progress == Collective::Progress::open && wanted(calls[i])) return &calls[i];
+  Collective* find(const Wanted& wanted, const Collective* after = nullptr) const noexcept {
+    for (std::size_t i = after == nullptr ? 0 : static_cast<std::size_t>(after - calls) + 1; i < count && inside; ++i) {
+      // In this order: others may write the progress of a call that is not wanted.
+      if (wanted(calls[i]) && calls[i].progress == Collective::Progress::open) return &calls[i];
     }
     return nullptr;
   }

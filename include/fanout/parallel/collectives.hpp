@@ -38,30 +38,20 @@ class ShardMeeting : public CallMeeting::Place {
     if (shared_ != nullptr) call_.way().operations->close(shared_);
   }
 
-  /// Marks the calls that the devices can run themselves; whether there are such. Throws what opening the way throws.
-  bool find_direct(std::size_t shard, Collective* calls, std::size_t count) {
+  /// Marks the calls that the devices can run themselves; throws what opening the way throws.
+  void find_direct(std::size_t shard, Collective* calls, std::size_t count) {
     const CollectiveOperations* const operations = call_.way().operations;
-    if (operations == nullptr || meeting_.size() == 1) return false;
+    if (operations == nullptr || meeting_.size() == 1) return;
     {
       const HeldRight opening(opening_);
-      if (!opened_) shared_ = operations->open(call_.way().devices, meeting_.size());
-      opened_ = true;
+      if (!opened_) {
+        shared_ = operations->open(call_.way().devices, meeting_.size());
+        opened_ = true;
+        meeting_.run_direct_by({.operations = operations, .shared = shared_});
+      }
     }
-    bool any = false;
     for (std::size_t i = 0; i < count && shared_ != nullptr; ++i) {
       calls[i].direct = operations->takes(shared_, shard, calls[i]);
-      any = any || calls[i].direct;
-    }
-    return any;
-  }
-
-  /// Lets the devices run what all ranks have come to call.
-  void run_direct(std::size_t shard, const Collective* calls, std::size_t count) {
-    try {
-      call_.way().operations->run(shared_, shard, calls, count);
-    } catch (...) {
-      call_.way().operations->abort(shared_);
-      throw;
     }
   }
 
@@ -123,11 +113,10 @@ class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
   /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the memories'
   /// operations throw.
   void run(Collective* calls, std::size_t count) {
-    const bool direct = meeting_->find_direct(rank_, calls, count);
+    meeting_->find_direct(rank_, calls, count);
     detail::StagedCalls staged(calls, count, rank_, size_);
     meeting_->meet(rank_, calls, count);
     staged.finish();
-    if (direct) meeting_->run_direct(rank_, calls, count);
   }
 
  private:

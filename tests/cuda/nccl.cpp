@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fanout/cuda.hpp>
+#include <fanout/cuda/nccl.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/parallel/collectives.hpp>
+
+#include "cuda/cards.hpp"
+#include "cuda/stand_in/stand_in.h"
+#include "device/communicator_conformance.hpp"
+
+using fanout::Context;
+using fanout::cuda_devices;
+using fanout::CudaDevice;
+using fanout::NcclCommunicator;
+using fanout::Options;
+using fanout::ParallelModel;
+using fanout::Tensor;
+namespace cuda = fanout::cuda;
+
+namespace {
+
+// What is kept for later calls.
+const bool left_too = [] {
+  if (stand_in_is_here()) stand_in_allow_at_exit("communicators", -1);
+  return true;
+}();
+
+/// So many ranks, each on a card and a thread of its own.
+struct NcclRanks {
+  using communicator = NcclCommunicator;
+  template <class F>
+  static void run(std::size_t ranks, const F& f) {
+    std::vector<ncclComm_t> made(ranks);
+    REQUIRE(::ncclCommInitAll(made.data(), static_cast<int>(ranks), nullptr) == ncclSuccess);
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&made, &f, rank] {
+        const CudaDevice device(static_cast<int>(rank));
+        const auto entered = device.enter();
+        NcclCommunicator communicator(made[rank], device.stream());
+        f(communicator);
+        communicator.wait();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (ncclComm_t communicator : made) ::ncclCommDestroy(communicator);
+  }
+  template <class T>
+  static Tensor<T, 1> array(std::size_t rank, const std::vector<T>& elements) {
+    const fanout::Memory memory = CudaDevice(static_cast<int>(rank)).memory();
+    auto array = Tensor<T, 1>::uninitialized(fanout::Extents<1>{elements.size()}, memory);
+    fanout::transfer(memory, array.data(), fanout::host_memory, elements.data(), elements.size() * sizeof(T));
+    return array;
+  }
+  template <class T>
+  static std::vector<T> elements(const Tensor<T, 1>& array) {
+    std::vector<T> elements(array.size());
+    fanout::transfer({}, elements.data(), array.space(), array.data(), elements.size() * sizeof(T));
+    return elements;
+  }
+};
+
+/// What all shards' cards hold is added up there, and each shard tells what it has then.
+struct Adds {
+  float forward(Context auto& ctx, int) const {
+    const auto own = fanout::empty<float>(ctx, 1000);
+    const std::vector<float> here(1000, static_cast<float>(ctx.rank() + 1));
+    fanout::transfer(ctx.device().memory(), own.data(), fanout::host_memory, here.data(), here.size() * sizeof(float));
+    auto ranks = ctx.communicator();
+    {
+      const auto group = ranks.group();
+      ranks.all_reduce(own.rows({0, 500}));
+      ranks.broadcast(own.rows({500, 1000}), 1);
+    }
+    std::vector<float> there(1000);
+    fanout::transfer({}, there.data(), own.space(), own.data(), there.size() * sizeof(float));
+    return there[0] + there[499] + 100 * there[999];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("NCCL does what a communicator's concept says") {
+  if (!fanout_test::has_cards(4)) return;
+}
+FANOUT_TEST_COMMUNICATOR(NcclRanks);
+
+TEST_CASE("shards on cards pass arrays by NCCL if they are told to, and by way of the host if not") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  for (const bool by_nccl : {true, false}) {
+    const long before = stand_in_calls("ncclAllReduce");
+    const ParallelModel model{Adds{}, cuda_devices({0, 1}),
+                              Options{.collectives = by_nccl ? fanout::nccl_collectives() : nullptr}};
+    for (int i = 0; i < 5; ++i) {
+      const auto sums = model(fanout::on_all(), 1);
+      for (const float sum : fanout::to_host(sums)) CHECK(sum == 206);
+    }
+    CHECK(stand_in_calls("ncclAllReduce") - before == (by_nccl ? 10 : 0));
+  }
+}
+
+TEST_CASE("communicators are kept for later calls, and two calls at once have different ones") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel model{Adds{}, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
+  model(fanout::on_all(), 1);
+  const long made = stand_in_calls("ncclCommInitAll");
+  for (int i = 0; i < 3; ++i) model(fanout::on_all(), 1);
+  CHECK(stand_in_calls("ncclCommInitAll") == made);
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) {
+        for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) right += sum == 206 ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 60);
+  CHECK(stand_in_calls("ncclCommInitAll") <= made + 2);
+}
+
+TEST_CASE("a rank on which NCCL fails releases the others, and the next call has other communicators") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel model{Adds{}, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
+  model(fanout::on_all(), 1);
+  stand_in_fail("ncclAllReduce", 1, 1, ncclInternalError);
+  CHECK_THROWS_AS(model(fanout::on_all(), 1), fanout::ReplicaError);
+  for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
+}
+
+TEST_CASE("a shard that throws releases those that would wait for it in NCCL") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const auto fails = [](Context auto& ctx, int) {
+    const auto own = fanout::empty<float>(ctx, 10);
+    if (ctx.rank() == 1) throw std::runtime_error("boom");
+    ctx.communicator().all_reduce(own);
+  };
+  const ParallelModel model{fails, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
+  try {
+    model(fanout::on_all(), 1);
+    CHECK(false);
+  } catch (const fanout::ReplicaError& error) {
+    CHECK(error.failures().size() == 1);
+    CHECK(error.get_if<std::runtime_error>() != nullptr);
+  }
+}
+
+TEST_CASE("arrays in the host's memory, on two devices of one card, and of types that NCCL does not know go by the host") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const auto adds = [](Context auto& ctx, int) {
+    short here = 1;
+    const auto there = fanout::empty<short>(ctx, 1);
+    fanout::transfer(ctx.device().memory(), there.data(), fanout::host_memory, &here, sizeof here);
+    ctx.communicator().all_reduce(here);
+    ctx.communicator().all_reduce(there);
+    short back = 0;
+    fanout::transfer({}, &back, there.space(), there.data(), sizeof back);
+    return 10 * here + back;
+  };
+  const std::vector<CudaDevice> two{CudaDevice(0), CudaDevice(0, 1)};
+  const ParallelModel model{adds, fanout::DeviceSet<CudaDevice>(two),
+                            Options{.collectives = fanout::nccl_collectives()}};
+  for (const int sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 22);
+}
+
+TEST_CASE("what is not on the communicator's card, or cannot be reduced, is refused") {
+  if (!fanout_test::has_cards(1)) return;
+  NcclRanks::run(1, [](NcclCommunicator& ranks) {
+    std::vector<float> here(2);
+    CHECK_THROWS_AS(ranks.all_reduce(here), fanout::DeviceMismatch);
+    auto there = NcclRanks::array(0, std::vector<short>(2));
+    CHECK_THROWS_AS(ranks.all_reduce(there), fanout::InvalidArgument);
+    CHECK(ranks.rank() == 0);
+    CHECK(ranks.size() == 1);
+  });
+}
