@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/exchange.hpp>
+
 namespace fanout::inline v0 {
 
 template <class Signature>
@@ -28,8 +30,8 @@ class AnyFunction<R(A...)> {
   AnyFunction& operator=(const AnyFunction& other) {  // by value, the copy would be made where nothing may throw
     if (this == &other) return *this;
     AnyFunction copy(other);
-    std::swap(operations_, copy.operations_);
-    std::swap(function_, copy.function_);
+    detail::swap(operations_, copy.operations_);
+    detail::swap(function_, copy.function_);
     return *this;
   }
   ~AnyFunction() {

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/exchange.hpp>
+
 namespace fanout::inline v0 {
 
 /// A T or nothing, as std::optional is: its header costs more to include than much of fanout.
@@ -42,7 +44,7 @@ class Maybe {
     return value_;
   }
   void reset() noexcept {
-    if (std::exchange(has_, false)) value_.~T();
+    if (detail::exchange(has_, false)) value_.~T();
   }
 
   bool has_value() const noexcept { return has_; }

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include <fanout/base/exchange.hpp>
+
 namespace fanout::inline v0 {
 
 /// A vector that grows at its end and needs no allocation up to N elements, for what there is one of per device; T has a
@@ -41,7 +43,7 @@ class SmallVector {
         delete[] more;
         throw;
       }
-      delete[] std::exchange(many_, more);
+      delete[] detail::exchange(many_, more);
       capacity_ *= 2;
     }
     ++size_;
@@ -63,10 +65,10 @@ class SmallVector {
  private:
   constexpr T* data() noexcept { return many_ == nullptr ? few_ : many_; }
   constexpr void swap(SmallVector& other) noexcept {
-    for (std::size_t i = 0; i < N; ++i) std::swap(few_[i], other.few_[i]);
-    std::swap(many_, other.many_);
-    std::swap(size_, other.size_);
-    std::swap(capacity_, other.capacity_);
+    for (std::size_t i = 0; i < N; ++i) detail::swap(few_[i], other.few_[i]);
+    detail::swap(many_, other.many_);
+    detail::swap(size_, other.size_);
+    detail::swap(capacity_, other.capacity_);
   }
 
   T few_[N]{};

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <fanout/base/exchange.hpp>
+
 namespace fanout::inline v0 {
 
 /// Work that a device was given and that may still go on, for one to wait for: an event of a stream, say. Empty for
@@ -15,10 +17,10 @@ class Completion {
   /// `finish(what)` waits, throws what failed of the work, and lets go of `what`; it is called once.
   Completion(void (*finish)(void* what), void* what) noexcept : finish_(finish), what_(what) {}
 
-  Completion(Completion&& other) noexcept : finish_(std::exchange(other.finish_, nullptr)), what_(other.what_) {}
+  Completion(Completion&& other) noexcept : finish_(detail::exchange(other.finish_, nullptr)), what_(other.what_) {}
   Completion& operator=(Completion&& other) noexcept {
-    std::swap(finish_, other.finish_);
-    std::swap(what_, other.what_);
+    detail::swap(finish_, other.finish_);
+    detail::swap(what_, other.what_);
     return *this;
   }
   ~Completion() {
@@ -32,7 +34,7 @@ class Completion {
 
   /// Returns when the work is done; throws what failed of it. Afterwards this is empty.
   void wait() {
-    if (finish_ != nullptr) std::exchange(finish_, nullptr)(what_);
+    if (finish_ != nullptr) detail::exchange(finish_, nullptr)(what_);
   }
 
  private:

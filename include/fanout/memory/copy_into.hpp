@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include <fanout/base/exchange.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/storage.hpp>
@@ -26,7 +27,7 @@ class CopyInto : private detail::CopyPlace {
   explicit CopyInto(const To& to) noexcept
       : CopyPlace{&CopyInto::copy_to<Storage>},
         to_(to),
-        before_(std::exchange(detail::copy_place(), static_cast<CopyPlace*>(this))) {}
+        before_(detail::exchange(detail::copy_place(), static_cast<CopyPlace*>(this))) {}
   CopyInto(const CopyInto&) = delete;
   CopyInto& operator=(const CopyInto&) = delete;
   ~CopyInto() {
@@ -38,7 +39,7 @@ class CopyInto : private detail::CopyPlace {
   /// Sends what has not been sent. Throws as transfer().
   template <std::same_as<Memory> To = Memory>
   void finish() {
-    if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), std::exchange(run_bytes_, 0));
+    if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), detail::exchange(run_bytes_, 0));
   }
 
  private:

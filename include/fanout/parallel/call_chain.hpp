@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout::inline v0 {
@@ -30,7 +31,7 @@ FANOUT_EXPORT inline const CallLink*& current_link() noexcept {
 /// Makes a link the innermost one of this thread for as long as this lives.
 class EnteredLink {
  public:
-  explicit EnteredLink(const CallLink& link) noexcept : before_(std::exchange(current_link(), &link)) {}
+  explicit EnteredLink(const CallLink& link) noexcept : before_(detail::exchange(current_link(), &link)) {}
   EnteredLink(const EnteredLink&) = delete;
   EnteredLink& operator=(const EnteredLink&) = delete;
   ~EnteredLink() { current_link() = before_; }

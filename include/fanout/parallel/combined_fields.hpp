@@ -9,6 +9,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/memory/copy_into.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -162,7 +163,7 @@ class CombiningCall {
     std::size_t count = 0;
     for (const Shard& shard : plan_) {
       if (copy_of(shard.device) == nullptr) continue;  // on devices of its kind, forward is const
-      if (!std::exchange(ran[shard.device], true)) order[count++] = shard.device;
+      if (!detail::exchange(ran[shard.device], true)) order[count++] = shard.device;
       rows[shard.device] += shard.rows.size();
     }
     combined_ = count == 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fanout/base/any_function.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/slot.hpp>
 #include <fanout/parallel/apply.hpp>
@@ -92,7 +93,7 @@ struct ModelCallTraits<Replicas<M, Ds...>, Inputs> {
 /// Makes a link, or none, the innermost one of this thread for as long as this lives.
 class EnteredChain {
  public:
-  explicit EnteredChain(const CallLink* innermost) noexcept : before_(std::exchange(current_link(), innermost)) {}
+  explicit EnteredChain(const CallLink* innermost) noexcept : before_(detail::exchange(current_link(), innermost)) {}
   EnteredChain(const EnteredChain&) = delete;
   EnteredChain& operator=(const EnteredChain&) = delete;
   ~EnteredChain() { current_link() = before_; }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/base/maybe.hpp>
 #include <fanout/device/all_visible.hpp>
 #include <fanout/device/device_source.hpp>
@@ -99,9 +100,9 @@ class ParallelModel {
   explicit ParallelModel(M original, Options options = {}) requires std::default_initializable<Source>
       : ParallelModel(std::move(original), Source{}, std::move(options)) {}
 
-  ParallelModel(ParallelModel&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  ParallelModel(ParallelModel&& other) noexcept : state_(detail::exchange(other.state_, nullptr)) {}
   ParallelModel& operator=(ParallelModel&& other) noexcept {
-    std::swap(state_, other.state_);
+    detail::swap(state_, other.state_);
     return *this;
   }
   ParallelModel(const ParallelModel&) = delete;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/parallel/async_calls.hpp>
 #include <fanout/parallel/call_chain.hpp>
 
@@ -29,11 +30,11 @@ template <class R>
 class [[nodiscard]] Pending {
  public:
   explicit Pending(detail::PendingCall<R>* call) noexcept : call_(call) {}
-  Pending(Pending&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
+  Pending(Pending&& other) noexcept : call_(detail::exchange(other.call_, nullptr)) {}
   Pending& operator=(Pending&& other) noexcept {
     if (this == &other) return *this;
     release();
-    call_ = std::exchange(other.call_, nullptr);
+    call_ = detail::exchange(other.call_, nullptr);
     return *this;
   }
   Pending(const Pending&) = delete;
@@ -82,7 +83,7 @@ class [[nodiscard]] Pending {
   }
 
   void release() noexcept {
-    detail::PendingCall<R>* const call = std::exchange(call_, nullptr);
+    detail::PendingCall<R>* const call = detail::exchange(call_, nullptr);
     if (call == nullptr) return;
     AsyncCalls* const calls = call->calls();
     if (calls != nullptr) calls->wait(*call);

@@ -9,6 +9,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/parallel/call_frame.hpp>
@@ -77,7 +78,7 @@ class ShardOutputs {
   /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
   void tell_late() noexcept {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (!slots_[i].lateness.look() || std::exchange(slots_[i].told_late, true)) continue;
+      if (!slots_[i].lateness.look() || detail::exchange(slots_[i].told_late, true)) continue;
       if (frame_.late_sink == nullptr) continue;
       try {
         (*frame_.late_sink)(late_shard(i));

@@ -13,6 +13,7 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/parallel/late_shard.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -34,7 +35,7 @@ class FANOUT_EXPORT Timeout : public Error {
   }
   Timeout& operator=(Timeout other) noexcept {
     Error::operator=(other);
-    std::swap(kept_, other.kept_);
+    detail::swap(kept_, other.kept_);
     return *this;
   }
   ~Timeout() override {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+
+#include <fanout/base/exchange.hpp>
+
+namespace fanout::inline v0::detail {
+
+// std::exchange and std::swap ask so many traits of each type that together they cost more to compile than all that is
+// exchanged here.
+
+/// What stood there before, which `by` takes the place of.
+template <class T>
+[[nodiscard]] constexpr T exchange(T& x, std::type_identity_t<T> by) noexcept {
+  T before = static_cast<T&&>(x);
+  x = static_cast<T&&>(by);
+  return before;
+}
+
+template <class T>
+constexpr void swap(T& a, T& b) noexcept {
+  T before = static_cast<T&&>(a);
+  a = static_cast<T&&>(b);
+  b = static_cast<T&&>(before);
+}
+
+}  // namespace fanout::inline v0::detail
