@@ -126,13 +126,14 @@ TEST_CASE("pinned memory that others made is taken over, and copied as that of p
     REQUIRE(::cudaHostAlloc(reinterpret_cast<void**>(&data), 12 * sizeof(float), cudaHostAllocPortable) == cudaSuccess);
   }
   int freed = 0;
-  const auto free = [&freed](float* pointer) {
+  bool done = false;
+  const auto free = [&freed, &done](float* pointer) {
     ++freed;
+    CHECK(done);
     const cuda::DeviceGuard entered(0);
     CHECK(::cudaFreeHost(pointer) == cudaSuccess);
   };
   fanout_test::Barrier barrier;
-  bool done = false;
   auto work = [&done] { done = true; };
   std::thread opener;
   {
@@ -145,7 +146,6 @@ TEST_CASE("pinned memory that others made is taken over, and copied as that of p
     opener = std::thread([&barrier] { barrier.open(); });
     CHECK(freed == 0);
   }
-  CHECK(done);
   CHECK(freed == 1);
   opener.join();
 }

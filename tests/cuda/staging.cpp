@@ -14,10 +14,21 @@
 namespace cuda = fanout::cuda;
 using cuda::detail::Staging;
 
+namespace {
+
+/// On the first card. It is never destroyed, as those of lanes are not.
+Staging& made_for_good() {
+  static auto& all = *new std::vector<Staging*>;
+  all.push_back(new Staging(cuda::detail::card_at(0)));
+  return *all.back();
+}
+
+}  // namespace
+
 TEST_CASE("small rooms share a chunk while the card has not read them, and never overlap") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
-  auto& staging = *new Staging(cuda::detail::card_at(0));  // lanes have theirs for good
+  Staging& staging = made_for_good();
   const cuda::Stream stream(0);
   fanout_test::Barrier barrier;
   fanout_test::call_in(stream, barrier);
@@ -36,6 +47,14 @@ TEST_CASE("small rooms share a chunk while the card has not read them, and never
     CHECK((room.data() < rooms[0] || room.data() >= rooms[0] + Staging::chunk_bytes));
     room.done();
   }
+  {
+    // Nor behind work of another stream, for which no event stands.
+    const cuda::Stream other(0);
+    Staging::Room room = staging.take(other, 1000);
+    CHECK((room.data() < rooms[0] || room.data() >= rooms[0] + Staging::chunk_bytes));
+    room.done();
+    other.synchronize();
+  }
   barrier.open();
   stream.synchronize();
   Staging::Room again = staging.take(stream, Staging::chunk_bytes);
@@ -46,7 +65,7 @@ TEST_CASE("small rooms share a chunk while the card has not read them, and never
 TEST_CASE("no more than the most chunks are made, and who finds none waits for one") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  auto& staging = *new Staging(cuda::detail::card_at(0));
+  Staging& staging = made_for_good();
   const cuda::Stream stream(0);
   const int before = stand_in_alive("pinned memory");
   fanout_test::Barrier barrier;
@@ -64,7 +83,7 @@ TEST_CASE("no more than the most chunks are made, and who finds none waits for o
 TEST_CASE("a chunk whose user failed is taken again only when its stream is done") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
-  auto& staging = *new Staging(cuda::detail::card_at(0));
+  Staging& staging = made_for_good();
   const cuda::Stream stream(0);
   bool done = false;
   auto work = [&done] { done = true; };
@@ -81,7 +100,7 @@ TEST_CASE("a chunk whose user failed is taken again only when its stream is done
 TEST_CASE("a chunk goes from a stream of one card to that of another") {
   if (!fanout_test::has_cards(2)) return;
   const fanout_test::Watched watched;
-  auto& staging = *new Staging(cuda::detail::card_at(0));
+  Staging& staging = made_for_good();
   const cuda::Stream first(0);
   const cuda::Stream second(1);
   for (int i = 0; i < 10; ++i) {
@@ -95,7 +114,7 @@ TEST_CASE("a chunk goes from a stream of one card to that of another") {
 TEST_CASE("threads take rooms at once, and each has its own") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
-  auto& staging = *new Staging(cuda::detail::card_at(0));
+  Staging& staging = made_for_good();
   fanout::Atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
@@ -121,7 +140,7 @@ TEST_CASE("threads take rooms at once, and each has its own") {
 TEST_CASE("staging memory that cannot be had is OutOfMemory, and the next time it may be there") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  auto& staging = *new Staging(cuda::detail::card_at(0));
+  Staging& staging = made_for_good();
   const cuda::Stream stream(0);
   stand_in_fail("cudaHostAlloc", 1, 1, cudaErrorMemoryAllocation);
   CHECK_THROWS_AS(staging.take(stream, 1), fanout::OutOfMemory);

@@ -132,7 +132,21 @@ TEST_CASE("rules 11: new memory is filled while the lane still computes, and its
   CHECK_FALSE(lane.compute().is_idle());
   CHECK(std::memcmp(data, sent.data(), sent.size()) == 0);
   barrier.open();
+  lane.compute().synchronize();
+
+  // The other way round: the copies are late, and the work waits for them.
+  fanout_test::Barrier late;
+  fanout_test::call_in(lane.copies(), late);
+  const int value = 5;
+  void* const there = detail::upload_new(lane, &value, sizeof value);
+  int seen = 0;
+  auto look = [there, &seen] { seen = *static_cast<int*>(there); };
+  fanout_test::call_in(lane.compute(), look);
+  late.open();
+  lane.compute().synchronize();
+  CHECK(seen == 5);
   detail::release_in(lane.compute(), data);
+  detail::release_in(lane.compute(), there);
   lane.synchronize();
 }
 
@@ -161,16 +175,19 @@ TEST_CASE("memory goes from card to card") {
     const std::vector<unsigned char> sent = pattern(bytes, 5);
     const OnCard from(first, bytes);
     const OnCard to(second, bytes);
-    detail::upload(first, from.data, sent.data(), bytes);
-    detail::exchange(second, to.data, first, from.data, bytes);
-    // The source may be changed at once, in order with its card's work.
-    const std::vector<unsigned char> other = pattern(bytes, 6);
-    detail::upload(first, from.data, other.data(), bytes);
-    std::vector<unsigned char> back(bytes);
-    detail::download(second, back.data(), to.data, bytes);
-    CHECK(back == sent);
-    detail::download(first, back.data(), from.data, bytes);
-    CHECK(back == other);
+    // As the cards can, and by the host, which does for all.
+    for (const auto exchange : {&detail::exchange, &detail::exchange_by_host}) {
+      detail::upload(first, from.data, sent.data(), bytes);
+      exchange(second, to.data, first, from.data, bytes);
+      // The source may be changed at once, in order with its card's work.
+      const std::vector<unsigned char> other = pattern(bytes, 6);
+      detail::upload(first, from.data, other.data(), bytes);
+      std::vector<unsigned char> back(bytes);
+      detail::download(second, back.data(), to.data, bytes);
+      CHECK(back == sent);
+      detail::download(first, back.data(), from.data, bytes);
+      CHECK(back == other);
+    }
   }
   first.synchronize();
   second.synchronize();
@@ -216,7 +233,8 @@ TEST_CASE("threads that exchange between two cards both ways at once do not wait
       for (int i = 0; i < 3; ++i) {
         detail::upload(from, source.data, sent.data(), bytes);
         detail::exchange(to, target.data, from, source.data, bytes);
-        detail::download(to, back.data(), target.data, bytes);
+        detail::exchange_by_host(from, source.data, to, target.data, bytes);
+        detail::download(from, back.data(), source.data, bytes);
       }
     });
   }
@@ -238,7 +256,8 @@ TEST_CASE("whichever call fails, a copy throws, and what comes next works") {
   const auto go = [&] {
     detail::upload(first, from.data, sent.data(), bytes);
     detail::exchange(second, to.data, first, from.data, bytes);
-    detail::download(second, back.data(), to.data, bytes);
+    detail::exchange_by_host(first, from.data, second, to.data, bytes);
+    detail::download(first, back.data(), from.data, bytes);
   };
   int failures = 0;
   for (int nth = 1; nth < 500; ++nth) {

@@ -142,41 +142,48 @@ inline void download(Lane& lane, void* to, const void* from, std::size_t bytes) 
   copy.finished();
 }
 
-/// Copies from the memory of one card to that of another, in order with the work of both lanes: after what stands in
-/// them, and before what comes. Waits for nothing if the cards reach each other.
-inline void exchange(Lane& to, void* to_data, Lane& from, const void* from_data, std::size_t bytes) {
+/// Copies from the memory of one card to that of another through the host, where the cards do not reach each other. In
+/// order as exchange() says; waits only while all chunks are in use.
+inline void exchange_by_host(Lane& to, void* to_data, Lane& from, const void* from_data, std::size_t bytes) {
   const StreamRef target = to.compute();
   const StreamRef source = from.compute();
   Staging::Room room;  // given back when all that uses it has been waited for
   Unfinished reading(source);
   Unfinished writing(target);
-  if (peer_trusted(source.device(), target.device())) {
+  for (Run run{0, 0}; run.begin < bytes; run.begin += run.bytes) {
+    run = next_run(run.begin, bytes);
+    room = Staging::Room();
+    room = to.staging().take(target, run.bytes);
+    {
+      const DeviceGuard entered(from.card());
+      check(::cudaMemcpyAsync(room.data(), static_cast<const std::byte*>(from_data) + run.begin, run.bytes,
+                              cudaMemcpyDeviceToHost, source.get()),
+            "cudaMemcpyAsync", source.device());
+    }
     target.wait(source);
     const DeviceGuard entered(to.card());
-    check(::cudaMemcpyPeerAsync(to_data, target.device(), from_data, source.device(), bytes, target.get()),
-          "cudaMemcpyPeerAsync", target.device());
-  } else {
-    for (Run run{0, 0}; run.begin < bytes; run.begin += run.bytes) {
-      run = next_run(run.begin, bytes);
-      room = Staging::Room();
-      room = to.staging().take(target, run.bytes);
-      {
-        const DeviceGuard entered(from.card());
-        check(::cudaMemcpyAsync(room.data(), static_cast<const std::byte*>(from_data) + run.begin, run.bytes,
-                                cudaMemcpyDeviceToHost, source.get()),
-              "cudaMemcpyAsync", source.device());
-      }
-      target.wait(source);
-      const DeviceGuard entered(to.card());
-      check(::cudaMemcpyAsync(static_cast<std::byte*>(to_data) + run.begin, room.data(), run.bytes,
-                              cudaMemcpyHostToDevice, target.get()),
-            "cudaMemcpyAsync", target.device());
-      room.done();
-    }
+    check(::cudaMemcpyAsync(static_cast<std::byte*>(to_data) + run.begin, room.data(), run.bytes,
+                            cudaMemcpyHostToDevice, target.get()),
+          "cudaMemcpyAsync", target.device());
+    room.done();
   }
+  reading.finished();
+  writing.finished();
+}
+
+/// Copies from the memory of one card to that of another, in order with the work of both lanes: after what stands in
+/// them, and before what comes. Waits for nothing if the cards reach each other.
+inline void exchange(Lane& to, void* to_data, Lane& from, const void* from_data, std::size_t bytes) {
+  const StreamRef target = to.compute();
+  const StreamRef source = from.compute();
+  if (!peer_trusted(source.device(), target.device())) return exchange_by_host(to, to_data, from, from_data, bytes);
+  Unfinished writing(target);
+  target.wait(source);
+  const DeviceGuard entered(to.card());
+  check(::cudaMemcpyPeerAsync(to_data, target.device(), from_data, source.device(), bytes, target.get()),
+        "cudaMemcpyPeerAsync", target.device());
   // The source's memory is written or given back only when it has been read.
   source.wait(target);
-  reading.finished();
   writing.finished();
 }
 
