@@ -9,6 +9,7 @@
 
 #include "cuda/cards.hpp"
 #include "support/environment.hpp"
+#include "support/fork.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::device_count;
@@ -74,4 +75,13 @@ TEST_CASE("the reason why no device is visible tells of the variable that hides 
   }
   const fanout_test::EnvironmentVariable variable("CUDA_VISIBLE_DEVICES", nullptr);
   CHECK(unavailable_reason().find("CUDA_VISIBLE_DEVICES") == std::string::npos);
+}
+
+TEST_CASE("rule 158: in the child of a process that has used CUDA it is not available, and the reason is said") {
+  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
+  CHECK(fanout_test::in_child([] {
+          if (is_available() || device_count() != 0) return 1;
+          return says(unavailable_reason(), "Cannot re-initialize CUDA in forked subprocess") ? 0 : 2;
+        }) == 0);
 }

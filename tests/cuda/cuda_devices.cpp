@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fanout/cuda/availability.hpp>
@@ -42,6 +43,33 @@ std::vector<std::string> names(const DeviceSet<Ds...>& devices) {
 }
 
 using Names = std::vector<std::string>;
+
+/// A card of another size in place of the one with this index, for as long as it lives.
+class OtherCard {
+ public:
+  OtherCard(int index, std::size_t memory, int multiprocessors)
+      : index_(index),
+        before_(fanout::cuda::detail::card_at(index).properties()),
+        card_(fanout::cuda::detail::cards[index].card.exchange(nullptr)) {
+    stand_in_set_device(index, "other", memory, multiprocessors, 9, 0);
+  }
+  OtherCard(const OtherCard&) = delete;
+  OtherCard& operator=(const OtherCard&) = delete;
+  ~OtherCard() {
+    stand_in_set_device(index_, before_.name, before_.totalGlobalMem, before_.multiProcessorCount, before_.major,
+                        before_.minor);
+    fanout::cuda::detail::Card* other = fanout::cuda::detail::cards[index_].card.exchange(card_);
+    if (other == nullptr) return;
+    delete &other->properties();
+    for (auto* lane = other->lanes().load(); lane != nullptr;) delete std::exchange(lane, lane->next());
+    delete other;
+  }
+
+ private:
+  int index_;
+  cudaDeviceProp before_;
+  fanout::cuda::detail::Card* card_;
+};
 
 template <class F>
 std::string refusal(const F& f) {
@@ -178,6 +206,25 @@ TEST_CASE("rule 49: an imbalance goes to the sink once for each selection, and n
   const std::string expected = fanout::cuda::imbalance_warning(sizes);
   CHECK(warnings.size() == (expected.empty() ? 0 : 1));
   if (!expected.empty()) CHECK(warnings[0] == expected);
+}
+
+TEST_CASE("rule 49: of GPUs of different sizes the sink is told, of those alone that are selected") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const auto told = [](const std::vector<int>& indices) {
+    std::vector<std::string> warnings;
+    static_cast<void>(cuda_devices(
+        {.indices = indices, .on_imbalance = [&](std::string_view text) { warnings.emplace_back(text); }}));
+    return warnings;
+  };
+  const OtherCard small(0, std::size_t{10} << 30, 100);
+  const OtherCard large(1, std::size_t{20} << 30, 100);
+  CHECK(told({0}).empty());
+  CHECK(told({1}).empty());
+  const auto warnings = told({1, 0});
+  REQUIRE(warnings.size() == 1);
+  CHECK(says(warnings[0], "There is an imbalance", "exclude GPU 0", "memory or cores of GPU 1"));
+  CHECK(told({0, 1}) == warnings);
 }
 
 TEST_CASE("FirstAvailable takes GPUs where there are some, and else cores") {
