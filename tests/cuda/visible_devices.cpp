@@ -91,6 +91,9 @@ TEST_CASE("rule 173: the first token that names no card ends the list") {
                                            {"0,+,1", {0}},
                                            {"0,8,1", {0}},
                                            {"NoDevFiles", {}},
+                                           {"4294967296,1", {}},
+                                           {"18446744073709551616,1", {}},
+                                           {"0,1000000001,1000000002", {0}},
                                            {"0,99999999999999999999,1", {0}}}) {
     CAPTURE(variable);
     CHECK(visible(variable) == expected);

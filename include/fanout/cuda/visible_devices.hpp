@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,17 +58,17 @@ inline std::string_view without_spaces_around(std::string_view text) {
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(spaces) - first + 1);
 }
 
-/// The number at the beginning of a token, as strtoul reads it: what follows the digits does not count. Sets `fate`, or
-/// returns the number.
-inline int leading_number(std::string_view text, VisibleToken::Fate& fate) {
-  constexpr int many = 1'000'000;  // cards; larger numbers are out of range as well
+/// The number at the beginning of a token, as strtoul reads it: what follows the digits does not count, and what is too
+/// large is the largest one. Sets `fate` if there is none.
+inline std::uint64_t leading_number(std::string_view text, VisibleToken::Fate& fate) {
   text = without_spaces_around(text);
   const bool minus = text.starts_with('-');
   if (minus || text.starts_with('+')) text.remove_prefix(1);
-  int number = 0;
+  std::uint64_t number = 0;
   std::size_t digits = 0;
   for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
-    number = number >= many ? many : 10 * number + (text[digits] - '0');
+    const auto digit = static_cast<std::uint64_t>(text[digits] - '0');
+    number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * number + digit;
   }
   if (digits == 0) fate = VisibleToken::Fate::no_number;
   if (minus && number > 0) fate = VisibleToken::Fate::negative;
@@ -111,7 +112,7 @@ void walk_tokens(std::vector<VisibleToken>& tokens, const Look& look, const Same
 /// Of a list of numbers: first what is written is looked at, then the cards. So what is written twice makes the list
 /// empty also where the second one stands behind a card that is not there.
 inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool by_bus_id) {
-  std::vector<int> numbers(tokens.size());
+  std::vector<std::uint64_t> numbers(tokens.size());
   walk_tokens(
       tokens, [&](std::size_t i) { numbers[i] = leading_number(tokens[i].text, tokens[i].fate); },
       [&](std::size_t i, std::size_t k) { return numbers[i] == numbers[k]; });
@@ -120,8 +121,7 @@ inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<Ph
   walk_tokens(
       tokens,
       [&](std::size_t i) {
-        const auto number = static_cast<std::size_t>(numbers[i]);
-        tokens[i].card = number < counted.size() ? counted[number] : -1;
+        tokens[i].card = numbers[i] < counted.size() ? counted[numbers[i]] : -1;
         if (tokens[i].card < 0) tokens[i].fate = VisibleToken::Fate::out_of_range;
       },
       [](std::size_t, std::size_t) { return false; });
