@@ -67,6 +67,7 @@ std::vector<int> selected(std::vector<std::size_t> free) {
 
 TEST_CASE("MostFreeMemory puts the device with the most free memory first, and all others behind it in order") {
   CHECK(selected({5}) == std::vector{0});
+  CHECK(MostFreeMemory<Roomy>{}.select()[0] == Roomy(0));
   CHECK(selected({10, 30, 20}) == std::vector{1, 2, 0});
   CHECK(selected({1, 2, 3, 4, 5}) == std::vector{4, 3, 2, 1, 0});
   CHECK(selected({5, 4, 3}) == std::vector{0, 1, 2});
