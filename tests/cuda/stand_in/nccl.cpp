@@ -234,6 +234,7 @@ TEST_CASE("who aborts waits no longer") {
     done(ncclAllReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum, world.comms[rank],
                        world.streams[rank]));
   }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that both are waiting
   for (auto& comm : world.comms) {
     done(ncclCommAbort(comm));
     comm = nullptr;

@@ -97,6 +97,7 @@ TEST_CASE("the default stream waits for the others, and they for it") {
   append(nullptr, &digits, 2);
   append(second, &digits, 3);
   append(nullptr, &digits, 4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));  // enough for who does not wait
   barrier.open();
   ok(cudaStreamSynchronize(nullptr));
   CHECK(digits == 1234);

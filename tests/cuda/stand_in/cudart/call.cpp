@@ -10,7 +10,7 @@
 namespace stand_in {
 namespace {
 
-void after_fork() { state().forked = true; }
+void after_fork() { state().forked = state().touched; }
 
 }  // namespace
 
@@ -50,6 +50,7 @@ Call::Call(const char* called, unsigned needs) : name(called), needs_(needs) {
   }
   lock = std::unique_lock(all.mutex);
   if ((needs & only_asks) != 0) return;
+  if ((needs & devices) != 0) all.touched = true;
   ++all.calls[name];
   if (mine.in_host_function) {
     misuse(name, "called in a function given to cudaLaunchHostFunc");

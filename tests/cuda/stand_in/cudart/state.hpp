@@ -145,7 +145,8 @@ struct State {
   std::condition_variable progress;  ///< a point was reached
 
   bool no_driver = false;
-  bool forked = false;
+  bool touched = false;  ///< by a call that asks about devices
+  bool forked = false;   ///< from a process that had touched CUDA
   bool unloading = false;
   unsigned delays = 0;
   int count = 2;
