@@ -10,6 +10,10 @@
 
 #include "stand_in.h"
 
+#ifdef FANOUT_TEST_NCCL
+#include <nccl.h>
+#endif
+
 namespace {
 
 bool ordered = true;
@@ -115,6 +119,27 @@ void nonblocking_and_default() {
   add_one(nullptr, data);
 }
 
+#ifdef FANOUT_TEST_NCCL
+/// What one rank sends is ready when its own stream gets there, not when the other's does.
+void collective() {
+  const auto before = stream_on(0);
+  auto* const first = on_device();
+  const auto first_stream = stream_on(0), second_stream = stream_on(1);
+  auto* const second = on_device();
+  ncclComm_t comms[2] = {};
+  check(ncclCommInitAll(comms, 2, nullptr) == ncclSuccess ? cudaSuccess : cudaErrorUnknown);
+  check(cudaSetDevice(0));
+  add_one(before, first);
+  let_wait(first_stream, before);
+  (void)ncclGroupStart();
+  (void)ncclAllReduce(first, first, count, ncclInt32, ncclSum, comms[0], first_stream);
+  (void)ncclAllReduce(second, second, count, ncclInt32, ncclSum, comms[1], second_stream);
+  check(ncclGroupEnd() == ncclSuccess ? cudaSuccess : cudaErrorUnknown);
+  add_one(first_stream, first);  // after the collective, in the same stream: ordered
+  for (auto* const comm : comms) (void)ncclCommDestroy(comm);
+}
+#endif
+
 }  // namespace
 
 int main() {
@@ -130,6 +155,9 @@ int main() {
   if (what == "two_devices") two_devices();
   if (what == "free_in_other_stream") free_in_other_stream();
   if (what == "nonblocking_and_default") nonblocking_and_default();
+#ifdef FANOUT_TEST_NCCL
+  if (what == "collective") collective();
+#endif
   for (int device = 0; device < 2; ++device) {
     check(cudaSetDevice(device));
     check(cudaDeviceSynchronize());

@@ -11,6 +11,7 @@
 //   FANOUT_STAND_IN_NO_PEER=0-2,...  pairs of devices that cannot access each other
 //   FANOUT_STAND_IN_CORRUPT=0-1,...  pairs whose direct copies write wrong bytes and report success
 //   FANOUT_STAND_IN_ALLOW=KIND,...   what may be left at exit, see stand_in_allow_at_exit
+//   FANOUT_STAND_IN_PATIENCE_MS=N    how long a rank of NCCL waits for the others before it reports them (20000)
 // CUDA_VISIBLE_DEVICES chooses among the devices as with the real one (numbers only).
 #pragma once
 
