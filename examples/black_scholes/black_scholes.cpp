@@ -26,8 +26,8 @@ int main() {
   const Contracts contracts{spot, strike, rate, volatility, years};
   const fanout::ParallelModel formula{BlackScholes{}, fanout::AllVisible<PricingDevice>{}};
   const fanout::ParallelModel simulation{MonteCarlo{.paths = 100'000}, fanout::AllVisible<PricingDevice>{}};
-  const fanout::Tensor<Price, 1> prices = formula(contracts);
-  const fanout::Tensor<Estimate, 1> estimates = simulation(contracts);
+  const fanout::Tensor<Price, 1> prices = fanout::to_host(formula(contracts));
+  const fanout::Tensor<Estimate, 1> estimates = fanout::to_host(simulation(contracts));
   // [/use]
 
   std::printf("spot  strike  rate  volatility  years       call        put  simulated call\n");

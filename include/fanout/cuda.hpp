@@ -19,5 +19,3 @@
 #include <fanout/cuda/visible_devices_report.hpp>
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/memory/to.hpp>
-#include <fanout/memory/to.hpp>
