@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdlib>
 #include <initializer_list>
@@ -40,7 +41,9 @@ class HostDevice {
   Entered enter() const noexcept { return {}; }
   void synchronize() const noexcept {}
 
-  static std::vector<HostDevice> visible();
+  /// host_devices(), one by one.
+  template <std::same_as<HostDevice> Self = HostDevice>
+  static std::vector<Self> visible();
 
   friend bool operator==(const HostDevice&, const HostDevice&) = default;
 
@@ -90,7 +93,8 @@ inline bool pinning_allowed() {
 /// How many host devices host_devices() makes: one per core that this process may use, by its affinity mask and its
 /// control group's CPU quota, or what FANOUT_HOST_DEVICES says. Throws InvalidArgument if that is not a whole number
 /// from 1 to 4096.
-inline int host_device_count() {
+template <std::integral Count = int>
+Count host_device_count() {
   if (const char* setting = std::getenv("FANOUT_HOST_DEVICES")) {
     if (const int count = detail::device_count_from(setting)) return count;
     throw InvalidArgument(explain({.what = "environment variable FANOUT_HOST_DEVICES",
@@ -99,12 +103,13 @@ inline int host_device_count() {
                                    .advice = "unset it to get one device per core that this process may use"}));
   }
   const std::size_t cores = detail::tighter(registry().cores().size(), quota_cores());
-  return static_cast<int>(detail::tighter(cores, detail::most_host_devices));
+  return static_cast<Count>(detail::tighter(cores, detail::most_host_devices));
 }
 
 namespace detail {
 
-inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool pin) {
+template <std::same_as<HostDevice> D = HostDevice>
+DeviceSet<D> make_host_devices(int count, int cores_each, bool pin) {
   if (count < 1 || count > most_host_devices || cores_each < 0) {
     throw InvalidDeviceId(explain(
         {.what = "Invalid device id",
@@ -120,33 +125,43 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
   const std::size_t quota = quota_cores();
   const bool bound =
       pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());
-  std::vector<HostDevice> devices;
+  std::vector<D> devices;
   for (std::size_t i = 0; i < devices_wanted; ++i) {
     std::vector<int> own;
     for (std::size_t k = 0; bound && k < share; ++k) own.push_back(cores[i * share + k]);
     const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
-    const HostDevice device(registry().worker(id, bound ? own : cores, bound));
+    const D device(registry().worker(id, bound ? own : cores, bound));
     devices.push_back(device);
   }
-  return DeviceSet<HostDevice>(std::move(devices));
+  return DeviceSet<D>(std::move(devices));
 }
 
 }  // namespace detail
 
 /// Host devices `host:0`, `host:1` ... that share out the process's cores. Throws InvalidDeviceId for a count below 1
 /// or above 4096 and InvalidArgument for an environment that makes no sense. Starts no thread.
-inline DeviceSet<HostDevice> host_devices(const HostDeviceOptions& options) {
+template <std::same_as<HostDevice> D = HostDevice>
+DeviceSet<D> host_devices(const HostDeviceOptions& options) {
   return detail::make_host_devices(options.count == 0 ? host_device_count() : options.count, options.cores_each,
                                    options.pin);
 }
 
 /// One host device per core that this process may use; see host_device_count().
-inline DeviceSet<HostDevice> host_devices() { return host_devices(HostDeviceOptions{}); }
+template <std::same_as<HostDevice> D = HostDevice>
+DeviceSet<D> host_devices() {
+  return host_devices(HostDeviceOptions{});
+}
 
 /// `count` host devices; more than there are cores is allowed, and then none is bound to a core.
-inline DeviceSet<HostDevice> host_devices(int count) { return detail::make_host_devices(count, 0, true); }
+template <std::same_as<HostDevice> D = HostDevice>
+DeviceSet<D> host_devices(int count) {
+  return detail::make_host_devices(count, 0, true);
+}
 
-inline std::vector<HostDevice> HostDevice::visible() { return host_devices().of_kind<0>(); }
+template <std::same_as<HostDevice> Self>
+std::vector<Self> HostDevice::visible() {
+  return host_devices<Self>().template of_kind<0>();
+}
 
 /// Those of host_devices() that have these indices, in the order given: `host_devices({0, 2})` are host:0 and host:2, and
 /// `host_devices({2})` is host:2 alone; also for a vector or an array of them. The first is the main device. Throws
