@@ -107,6 +107,21 @@ TEST_CASE("what a thread does with a card's memory is in order with the device t
   CHECK(first.stream().is_idle());
 }
 
+TEST_CASE("rules 11: what is brought to a card does not wait for the work that it still does") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::CudaDevice device(0);
+  const Numbers original = numbers(1000);
+  fanout_test::Barrier barrier;
+  fanout_test::call_in(device.stream(), barrier);
+  void* const data = fanout::bring(device.memory(), fanout::host_memory, original.data(), original.storage().bytes());
+  cuda::detail::lane_of(cuda::detail::card_at(0), 0).copies().synchronize();
+  CHECK_FALSE(device.stream().is_idle());
+  barrier.open();
+  const Numbers there(fanout::Storage(device.memory(), data, original.storage().bytes(), nullptr), original.extents());
+  CHECK(same(sent(there, {}), original));
+}
+
 TEST_CASE("memory of a card is given back on any thread, and all of it") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fanout/cuda/device_guard.hpp>
 
@@ -67,6 +71,24 @@ TEST_CASE("a guard ends with an exception, too") {
   CHECK(stand_in_depth() == depth);
   CHECK_THROWS_AS(cuda::DeviceGuard(-1), fanout::InvalidDeviceId);
   CHECK(stand_in_depth() == depth);
+}
+
+TEST_CASE("a guard that ends in the child of a fork leaves CUDA alone") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  pid_t child = -1;
+  long calls = 0;
+  {
+    const cuda::DeviceGuard entered(0);
+    calls = stand_in_calls(nullptr);
+    child = ::fork();
+    REQUIRE(child >= 0);
+  }
+  if (child == 0) ::_exit(stand_in_calls(nullptr) == calls ? EXIT_SUCCESS : EXIT_FAILURE);
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == EXIT_SUCCESS);
 }
 
 TEST_CASE("a quiet guard does nothing where nothing can be done") {
