@@ -33,7 +33,8 @@ struct TemporaryMemory {
 }  // namespace cuda::detail
 
 /// On a GPU Thrust's algorithms run on the device's stream, in order with its other work, and take their temporary memory
-/// from its pool. Those that return a value (reduce, copy_if) wait for it; others return at once.
+/// from its pool. Those that return a value (reduce, copy_if) wait for it; others return at once. They throw Thrust's own
+/// thrust::system_error.
 template <fanout::detail::ContextOn<CudaDevice> C>
 auto thrust_policy(C& ctx) {
   const cuda::detail::TemporaryMemory memory{ctx.device().memory()};
