@@ -9,6 +9,8 @@
 //     template <class T> static std::vector<T> elements(const fanout::Tensor<T, 1>& array);
 //   };
 //   FANOUT_TEST_COMMUNICATOR(MyRanks);
+//
+// With `static bool available(std::size_t ranks)` it is skipped where there cannot be so many.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -49,6 +51,9 @@ TEST_CASE_TEMPLATE_DEFINE("a communicator does what its concept says", Ranks, co
   using Ints = std::vector<int>;
   using Doubles = std::vector<double>;
   static_assert(fanout::Communicator<C>);
+  if constexpr (requires { Ranks::available(4); }) {
+    if (!Ranks::available(4)) return;
+  }
   const auto own_rank = [](std::size_t rank) { return Ints{static_cast<int>(rank), 10 + static_cast<int>(rank)}; };
 
   SUBCASE("1. ranks are numbered") {
