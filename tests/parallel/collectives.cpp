@@ -11,11 +11,13 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <unistd.h>
 
 #include <fanout/fanout.hpp>
+#include <fanout/memory/to.hpp>
 #include <fanout/parallel/collectives.hpp>
 
 #include "contributing/logging_device.hpp"
@@ -286,6 +288,78 @@ TEST_CASE("arrays in memories of their own, and in the host's, in one collective
   const auto devices = fanout_test::remote_devices(2) | host_devices(1);
   const auto outputs = fanout::apply(fanout::replicate(adds, devices), fanout::scatter(devices, 1));
   for (std::size_t i = 0; i < 3; ++i) CHECK(outputs[i] == 3 + 60 + 300);
+}
+
+namespace {
+
+/// Adds up what lies in remote memories, where it lies.
+struct RemoteWay {
+  static inline std::atomic<int> opened{0}, closed{0}, aborted{0}, groups{0};
+  static inline std::atomic<bool> fails{false};
+
+  static void* open(const fanout::DeviceId* devices, std::size_t ranks) {
+    CHECK(ranks == 2);
+    CHECK(devices[1] == fanout::DeviceId{.kind = "remote", .index = 1});
+    ++opened;
+    return &opened;
+  }
+  static bool takes(void*, std::size_t, const fanout::Collective& call) noexcept {
+    return call.kind == fanout::Collective::Kind::all_reduce && !(call.to_space == fanout::host_memory);
+  }
+  static void run(void*, const fanout::RankedCall* calls, std::size_t count) {
+    ++groups;
+    if (fails) throw fanout::Error("the way is blocked");
+    const std::size_t each = count / 2;  // calls of rank 0, then those of rank 1
+    for (std::size_t i = 0; i < each; ++i) {
+      CHECK(calls[i].rank == 0);
+      CHECK(calls[each + i].rank == 1);
+      auto* const a = fanout_test::RemoteMemory::reach(static_cast<float*>(calls[i].call->to));
+      auto* const b = fanout_test::RemoteMemory::reach(static_cast<float*>(calls[each + i].call->to));
+      for (std::size_t k = 0; k < calls[i].call->count; ++k) a[k] = b[k] = a[k] + b[k];
+    }
+  }
+  static void abort(void*) noexcept { ++aborted; }
+  static void close(void*) noexcept { ++closed; }
+  static constexpr fanout::CollectiveOperations operations{&open, &takes, &run, &abort, &close};
+};
+
+/// Adds up two arrays of its own memory and one of the host's at once.
+struct AddsThree {
+  float forward(Context auto& ctx, int) const {
+    const std::array<float, 2> here{1, 2};
+    std::array<View<float, 1>, 2> there{fanout::empty<float>(ctx, 2), fanout::empty<float>(ctx, 2)};
+    for (const auto& view : there) {
+      fanout::transfer(ctx.device().memory(), view.data(), fanout::host_memory, here.data(), sizeof here);
+    }
+    auto tree = std::tuple{there, static_cast<float>(ctx.rank())};
+    ctx.communicator().all_reduce(tree);
+    std::array<float, 2> back{};
+    fanout::transfer({}, back.data(), there[1].space(), there[1].data(), sizeof back);
+    return back[0] + 10 * back[1] + 100 * std::get<1>(tree);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("devices pass arrays by themselves where Options say how; what is left goes by way of the host") {
+  const auto model = [] {
+    return ParallelModel{AddsThree{}, fanout_test::remote_devices(2),
+                         fanout::Options{.collectives = &RemoteWay::operations}};
+  }();
+  for (int i = 1; i <= 3; ++i) {
+    const auto results = fanout::to_host(model(fanout::on_all(), 1));
+    CHECK(results[0] == 2 + 40 + 100);
+    CHECK(results[1] == 2 + 40 + 100);
+    CHECK(RemoteWay::opened == i);
+    CHECK(RemoteWay::closed == i);
+    CHECK(RemoteWay::groups == i);
+  }
+  RemoteWay::fails = true;
+  const std::string text = message_of<ReplicaError>([&] { model(fanout::on_all(), 1); });
+  RemoteWay::fails = false;
+  CHECK(says(text, "2 of 2", "the way is blocked", "the way is blocked"));
+  CHECK(RemoteWay::aborted == 1);
+  CHECK(RemoteWay::closed == 4);
 }
 
 TEST_CASE("a collective in the child of a fork is an error there") {
