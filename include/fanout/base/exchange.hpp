@@ -3,8 +3,6 @@
 
 #include <type_traits>
 
-#include <fanout/base/exchange.hpp>
-
 namespace fanout::inline v0::detail {
 
 // std::exchange and std::swap ask so many traits of each type that together they cost more to compile than all that is
