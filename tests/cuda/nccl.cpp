@@ -157,7 +157,8 @@ TEST_CASE("a shard that throws releases those that would wait for it in NCCL") {
   }
 }
 
-TEST_CASE("arrays in the host's memory, on two devices of one card, and of types that NCCL does not know go by the host") {
+TEST_CASE(
+    "arrays in the host's memory, on two devices of one card, and of types that NCCL does not know go by the host") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const auto adds = [](Context auto& ctx, int) {

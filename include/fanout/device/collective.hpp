@@ -95,9 +95,11 @@ struct ElementsOf {
         for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<T>(to[i] * from[i]);
       }
     } else if constexpr (Compared<T>) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const bool better = by == Reduction::min ? from[i] < to[i] : to[i] < from[i];
-        if (better || is_no_number(from[i])) to[i] = from[i];
+      // A loop for each, since in one for both the compiler would ask which in every turn.
+      if (by == Reduction::min) {
+        for (std::size_t i = 0; i < count; ++i) to[i] = from[i] < to[i] || is_no_number(from[i]) ? from[i] : to[i];
+      } else {
+        for (std::size_t i = 0; i < count; ++i) to[i] = to[i] < from[i] || is_no_number(from[i]) ? from[i] : to[i];
       }
     }
   }
