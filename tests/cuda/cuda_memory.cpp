@@ -102,9 +102,35 @@ TEST_CASE("what a thread does with a card's memory is in order with the device t
     fanout::wait_for(second.memory());
     CHECK_FALSE(first.stream().is_idle());
   }
-  barrier.open();
+  // Nor does what a thread does that has entered none, and it has happened when it returns.
+  const Numbers zeros(fanout::Extents<1>{10}, first.memory());
+  const Numbers copy = zeros;
+  CHECK(sent(copy, {})(3) == 0.0F);
+  CHECK(fanout::cuda::detail::current_lane(fanout::cuda::detail::card_at(0)).compute().is_idle());
   fanout::wait_for(first.memory());
+  CHECK_FALSE(first.stream().is_idle());
+  barrier.open();
+  first.synchronize();
   CHECK(first.stream().is_idle());
+}
+
+TEST_CASE("memory that one device allocates may be used by the others on its card") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::CudaDevice first(0);
+  const fanout::CudaDevice second(0, 1);
+  fanout_test::Barrier barrier;
+  fanout_test::call_in(first.stream(), barrier);
+  void* data = nullptr;
+  {
+    const auto entered = first.enter();
+    data = first.memory().operations->allocate(first.memory().space, 100);
+  }
+  CHECK_FALSE(second.stream().is_idle());  // it waits for the memory to be there
+  barrier.open();
+  second.synchronize();
+  CHECK(second.stream().is_idle());
+  first.memory().operations->release(first.memory().space, data, 100, nullptr);
 }
 
 TEST_CASE("rules 11: what is brought to a card does not wait for the work that it still does") {
@@ -114,7 +140,11 @@ TEST_CASE("rules 11: what is brought to a card does not wait for the work that i
   const Numbers original = numbers(1000);
   fanout_test::Barrier barrier;
   fanout_test::call_in(device.stream(), barrier);
-  void* const data = fanout::bring(device.memory(), fanout::host_memory, original.data(), original.storage().bytes());
+  void* data = nullptr;
+  {
+    const auto entered = device.enter();
+    data = fanout::bring(device.memory(), fanout::host_memory, original.data(), original.storage().bytes());
+  }
   cuda::detail::lane_of(cuda::detail::card_at(0), 0).copies().synchronize();
   CHECK_FALSE(device.stream().is_idle());
   barrier.open();
@@ -152,7 +182,7 @@ TEST_CASE("memory of a lost card, and of a runtime that has ended, goes without 
   float* const data = lost.data();
   auto fail = [] { stand_in_poison(0, cudaErrorIllegalAddress); };
   fanout_test::call_in(device.stream(), fail);
-  CHECK_THROWS_AS(fanout::wait_for(device.memory()), cuda::DeviceLost);
+  CHECK_THROWS_AS(device.synchronize(), cuda::DeviceLost);
   const long calls = stand_in_calls(nullptr);
   CHECK_THROWS_AS(Numbers(fanout::Extents<1>{10}, device.memory()), cuda::DeviceLost);
   CHECK_THROWS_AS(static_cast<void>(sent(lost, {})), cuda::DeviceLost);

@@ -51,14 +51,15 @@ TEST_CASE("naming a lane calls nothing of CUDA, and its streams are made once, w
   CHECK(lane.compute().get() != lane.copies().get());
 }
 
-TEST_CASE("a thread's lane of a card is the one it entered last, else the first") {
+TEST_CASE("a thread's lane of a card is the one it entered last, else that of all who are outside") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   detail::Card& card = detail::card_at(0);
   detail::Card& other = detail::card_at(detail::count_cards().count - 1);
   detail::Lane& zero = detail::lane_of(card, 0);
   detail::Lane& one = detail::lane_of(card, 1);
-  CHECK(&detail::current_lane(card) == &zero);
+  detail::Lane& outside = detail::lane_of(card, detail::Lane::outside);
+  CHECK(&detail::current_lane(card) == &outside);
   {
     const detail::EnteredLane entered(one);
     CHECK(&detail::current_lane(card) == &one);
@@ -67,14 +68,14 @@ TEST_CASE("a thread's lane of a card is the one it entered last, else the first"
       CHECK(&detail::current_lane(card) == &one);
       CHECK(&detail::current_lane(other) == &detail::lane_of(other, 2));
     }
-    std::thread([&] { CHECK(&detail::current_lane(card) == &zero); }).join();
+    std::thread([&] { CHECK(&detail::current_lane(card) == &outside); }).join();
     {
       const detail::EnteredLane inner(zero);
       CHECK(&detail::current_lane(card) == &zero);
     }
     CHECK(&detail::current_lane(card) == &one);
   }
-  CHECK(&detail::current_lane(card) == &zero);
+  CHECK(&detail::current_lane(card) == &outside);
 }
 
 TEST_CASE("a lane that cannot be entered is not entered") {
@@ -85,6 +86,6 @@ TEST_CASE("a lane that cannot be entered is not entered") {
   const int depth = stand_in_depth();
   stand_in_fail("cuCtxPushCurrent", 1, 1, cudaErrorInvalidValue);
   CHECK_THROWS_AS(detail::EnteredLane(detail::lane_of(card, 1)), fanout::cuda::CudaError);
-  CHECK(&detail::current_lane(card) == &detail::lane_of(card, 0));
+  CHECK(&detail::current_lane(card) == &detail::lane_of(card, detail::Lane::outside));
   CHECK(stand_in_depth() == depth);
 }

@@ -219,3 +219,23 @@ TEST_CASE("the caller's thread is as it was, and all memory is given back") {
   }
   CHECK(fanout::cuda::memory_allocated(0) == before);
 }
+
+TEST_CASE("a call from inside a forward sees what the forward's device is still computing") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const ParallelModel inner{linear(), AllVisible<CudaDevice>{}};
+  const ParallelModel on_host{linear(), fanout::host_devices(2)};
+  const auto outer = [&](Context auto& ctx, View<const float, 2> x) {
+    auto doubled = fanout::empty<float>(ctx, x.extent(0), 3);
+    fanout::launch(ctx, x.size(), [x, to = doubled](std::size_t i) { to.data()[i] = 2 * x.data()[i]; });
+    auto pending = inner.async(doubled);
+    return std::tuple{inner(doubled), on_host(doubled), pending.get()};
+  };
+  auto x = numbers(12, 3);
+  const ParallelModel model{outer, AllVisible<CudaDevice>{}};
+  const auto [cards, cores, later] = model(x);
+  for (float& value : x) value *= 2;
+  check_equal(to_host(cards), expected(linear(), x));
+  check_equal(to_host(cores), expected(linear(), x));
+  check_equal(to_host(later), expected(linear(), x));
+}

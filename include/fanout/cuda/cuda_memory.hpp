@@ -24,8 +24,30 @@ namespace detail {
 /// The lane in order with whose work the thread uses this memory.
 inline Lane& lane_for(const MemorySpace& space) { return current_lane(card_at(space.owner.index)); }
 
+/// What a thread does that has entered no device of the card has happened when it returns, since nothing else is in
+/// order with it.
+inline void settle(Lane& lane) {
+  if (lane.is_outside()) lane.compute().synchronize();
+}
+
+/// Other devices on the card may use the memory, too, as they do a result that they fill together: their work waits for
+/// the memory to be there.
 inline void* allocate_on_card(const MemorySpace& space, std::size_t bytes) {
-  return allocate_in(lane_for(space).compute(), bytes);
+  Lane& lane = lane_for(space);
+  void* const data = allocate_in(lane.compute(), bytes);
+  try {
+    if (lane.is_outside()) {
+      settle(lane);
+    } else {
+      for (Lane* other = lane.card().lanes().load(MemoryOrder::acquire); other != nullptr; other = other->next()) {
+        if (other != &lane && !other->is_outside()) other->compute().wait(lane.compute());
+      }
+    }
+  } catch (...) {
+    release_in(lane.compute(), data);
+    throw;
+  }
+  return data;
 }
 
 /// Gives memory back in order with the work of the lane that the thread has entered. If that is another one than the
@@ -43,17 +65,25 @@ inline void release_on_card(const MemorySpace& space, void* data, std::size_t, v
 
 inline void copy_on_card(const MemorySpace& space, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
-  const StreamRef compute = lane_for(space).compute();
-  const DeviceGuard entered(compute.device());
-  check(::cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, compute.get()), "cudaMemcpyAsync",
-        compute.device());
+  Lane& lane = lane_for(space);
+  const StreamRef compute = lane.compute();
+  {
+    const DeviceGuard entered(compute.device());
+    check(::cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, compute.get()), "cudaMemcpyAsync",
+          compute.device());
+  }
+  settle(lane);
 }
 
 inline void clear_on_card(const MemorySpace& space, void* data, std::size_t bytes) {
   if (bytes == 0) return;
-  const StreamRef compute = lane_for(space).compute();
-  const DeviceGuard entered(compute.device());
-  check(::cudaMemsetAsync(data, 0, bytes, compute.get()), "cudaMemsetAsync", compute.device());
+  Lane& lane = lane_for(space);
+  const StreamRef compute = lane.compute();
+  {
+    const DeviceGuard entered(compute.device());
+    check(::cudaMemsetAsync(data, 0, bytes, compute.get()), "cudaMemsetAsync", compute.device());
+  }
+  settle(lane);
 }
 
 inline void transfer_with_card(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
@@ -64,24 +94,30 @@ inline void transfer_with_card(const MemorySpace& to, void* to_data, const Memor
   } else if (to == host_memory) {
     download(lane_for(from), to_data, from_data, bytes);
   } else if (from == host_memory) {
-    upload(lane_for(to), to_data, from_data, bytes);
+    Lane& lane = lane_for(to);
+    upload(lane, to_data, from_data, bytes);
+    settle(lane);
   } else {
-    exchange(lane_for(to), to_data, lane_for(from), from_data, bytes);
+    Lane& lane = lane_for(to);
+    exchange(lane, to_data, lane_for(from), from_data, bytes);
+    settle(lane);
   }
 }
 
 inline void* bring_to_card(const MemorySpace& to, const void* from_data, std::size_t bytes) {
-  return upload_new(lane_for(to), from_data, bytes);
+  Lane& lane = lane_for(to);
+  void* const data = upload_new(lane, from_data, bytes);
+  try {
+    settle(lane);
+  } catch (...) {
+    release_in(lane.compute(), data);
+    throw;
+  }
+  return data;
 }
 
-/// What the thread does next may have been put in any of the card's lanes, unless it has entered one.
-inline void wait_for_card(const MemorySpace& space) {
-  Card& card = card_at(space.owner.index);
-  for (const EnteredLane* entered = innermost_lane; entered != nullptr; entered = entered->outer()) {
-    if (&entered->lane().card() == &card) return entered->lane().synchronize();
-  }
-  for (Lane* lane = card.lanes().load(MemoryOrder::acquire); lane != nullptr; lane = lane->next()) lane->synchronize();
-}
+/// Of what the thread has done; other threads' is theirs to wait for.
+inline void wait_for_card(const MemorySpace& space) { lane_for(space).synchronize(); }
 
 /// The table of a card's memory, and that of parts of an OutputBuffer there; each names the other.
 struct CudaTables {
@@ -96,8 +132,8 @@ inline constexpr MemoryOperations CudaTables::windows = fanout::detail::window_o
 }  // namespace detail
 
 /// What can be done with the memory of a card, which comes from a pool of fanout's own. All of it happens in order with
-/// the work of the CudaDevice that the thread has entered, or of the card's first; copies to the host have happened
-/// when they return.
+/// the work of the CudaDevice that the thread has entered. Of a thread that has entered none on the card, and where it
+/// copies to the host, it has happened when it returns.
 inline constexpr const MemoryOperations& cuda_memory_operations = detail::CudaTables::memory;
 
 }  // namespace fanout::inline v0::cuda

@@ -19,7 +19,7 @@
 namespace fanout::inline v0::cuda::detail {
 
 /// What is one CudaDevice's own: two streams on its card, staging memory, and the thread that drives it. Several lanes
-/// on a card are several devices that share its memory. Made when first named, which calls nothing of CUDA, and never
+/// on a card are several devices that share its memory; one more is for threads that have entered none of them. Made when first named, which calls nothing of CUDA, and never
 /// destroyed.
 class Lane {
  public:
@@ -31,6 +31,10 @@ class Lane {
         next_(next) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
+
+  /// In place of a device's number: the lane of those who have entered no device on the card.
+  static constexpr int outside = -1;
+  bool is_outside() const noexcept { return id_.instance == outside; }
 
   Card& card() const noexcept { return card_; }
   const DeviceId& id() const noexcept { return id_; }
@@ -118,13 +122,14 @@ class EnteredLane {
   const EnteredLane* outer_;
 };
 
-/// In order with whose work the thread uses a card's memory: that of the lane of the card that it has entered, or of
-/// the first lane.
+/// In order with whose work the thread uses a card's memory: that of the lane of the card that it has entered. A thread
+/// that has entered none, as one that takes results, has a lane of its own with all others like it, so that it does not
+/// wait for what the devices were given in the meantime.
 inline Lane& current_lane(Card& card) {
   for (const EnteredLane* entered = innermost_lane; entered != nullptr; entered = entered->outer()) {
     if (&entered->lane().card() == &card) return entered->lane();
   }
-  return lane_of(card, 0);
+  return lane_of(card, Lane::outside);
 }
 
 }  // namespace fanout::inline v0::cuda::detail

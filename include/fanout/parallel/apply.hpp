@@ -18,6 +18,7 @@
 #include <fanout/parallel/placed_model.hpp>
 #include <fanout/parallel/replicate.hpp>
 #include <fanout/parallel/run_shards.hpp>
+#include <fanout/parallel/settled_inputs.hpp>
 #include <fanout/parallel/shard_context.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/parallel/shard_outputs.hpp>
@@ -108,6 +109,7 @@ template <class R, class Taken, class States, Device... Ds, class Inputs, class 
 ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, const Inputs& inputs,
                          const CallSettings& settings, const Finish& finish) {
   check_plan(inputs.plan, inputs.plan.rows(), devices.size());
+  settle_inputs(inputs.arguments);
   const CallLink* const caller = current_link();
   const States states;
   const auto run_all = [&](const Plan& plan, const auto& shards) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -30,6 +31,7 @@
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/pending.hpp>
 #include <fanout/parallel/replicate.hpp>
+#include <fanout/parallel/settled_inputs.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/gate.hpp>
@@ -242,6 +244,7 @@ class ParallelModel {
     try {
       entered.emplace(*state_, true);
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
+      detail::settle_inputs(std::tie(args...));
       settings = state_->settings(targets);
     } catch (...) {
       failure = std::current_exception();
