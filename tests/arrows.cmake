@@ -2,7 +2,8 @@
 #
 # cmake -D root=<repository> -P arrows.cmake
 #
-# Passes if the includes inside the library point downwards only, from folder to folder, and in no circle.
+# Passes if the includes inside the library point downwards only, from folder to folder, and in no circle, and if kernels and
+# other libraries' headers stand where they have their place.
 
 cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
 
@@ -63,6 +64,22 @@ foreach(file IN LISTS files)
     list(APPEND includes_${file} "${included}")
   endforeach()
 endforeach()
+
+# What has one home, or one folder, each of them a regular expression: kernels, and the headers of others.
+set(homes
+  "__global__|<<<" "cuda/launch[.]cuh"
+  "include <nccl" "cuda/nccl[.]hpp"
+  "include <thrust/" "cuda/thrust[.]cuh|adapt/thrust[.]hpp"
+  "include <cu(da)?[._]" "cuda/.*")
+while(homes)
+  list(POP_FRONT homes what home)
+  foreach(file IN LISTS files)
+    file(STRINGS "${root}/include/fanout/${file}" lines REGEX "^[^/]*(${what})")
+    if(lines AND NOT file MATCHES "^(${home})$")
+      string(APPEND errors "${file} has what matches `${what}`, whose place is `${home}`\n")
+    endif()
+  endforeach()
+endwhile()
 
 # Circles: take away files that include nothing that is left, until nothing changes. What stays is a
 # circle, or above one.

@@ -112,6 +112,12 @@ conformance > /dev/null || { echo "conformance fails on the right tree" >&2; con
 header base/error.hpp '#include <fanout/memory/view.hpp>' 'class Error {};'
 refuses arrows 'base/error.hpp includes memory/view.hpp: base may not know memory'
 
+header memory/view.hpp '__global__ void kernel() {}'
+refuses arrows 'memory/view.hpp has what matches `__global__|<<<`'
+
+header memory/view.hpp '#include <cuda_runtime_api.h>'
+refuses arrows 'memory/view.hpp has what matches `include <cu(da)?[._]`'
+
 header tree/leaf.hpp '#include <fanout/plan/plan.hpp>'
 refuses arrows 'tree/leaf.hpp includes plan/plan.hpp: tree may not know plan'
 
