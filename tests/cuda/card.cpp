@@ -74,7 +74,7 @@ TEST_CASE("a card that is lost is not asked any more") {
   CHECK(stand_in_calls(nullptr) == calls);
 }
 
-TEST_CASE("rules 158: a child of a process that used CUDA cannot, and says so") {
+TEST_CASE("rule 158: a child of a process that used CUDA cannot, and says so") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   detail::Card& card = detail::card_at(0);

@@ -37,7 +37,7 @@ TEST_CASE("devices on one card are told apart, have a stream and a worker each, 
   CHECK(first.free_memory() > 0);
 }
 
-TEST_CASE("rules 43: a device that is not visible is an Invalid device id") {
+TEST_CASE("rule 43: a device that is not visible is an Invalid device id") {
   CHECK_THROWS_AS(fanout::CudaDevice(-1), fanout::InvalidDeviceId);
   CHECK_THROWS_AS(fanout::CudaDevice(cuda::detail::count_cards().count), fanout::InvalidDeviceId);
   if (!fanout_test::has_cards(1)) return;

@@ -133,7 +133,7 @@ TEST_CASE("memory that one device allocates may be used by the others on its car
   first.memory().operations->release(first.memory().space, data, 100, nullptr);
 }
 
-TEST_CASE("rules 11: what is brought to a card does not wait for the work that it still does") {
+TEST_CASE("rule 11: what is brought to a card does not wait for the work that it still does") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice device(0);

@@ -42,7 +42,7 @@ TEST_CASE("a card is the current device within a guard, and the one before is af
   }).join();
 }
 
-TEST_CASE("rules 155: a guard leaves a thread without a context as it was, and makes none on other cards") {
+TEST_CASE("rule 155: a guard leaves a thread without a context as it was, and makes none on other cards") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   cuda::detail::card_at(1).context();

@@ -10,7 +10,7 @@
 
 namespace cuda = fanout::cuda;
 
-TEST_CASE("rules 167: an event is made when it is first recorded, and is done before that") {
+TEST_CASE("rule 167: an event is made when it is first recorded, and is done before that") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
@@ -33,7 +33,7 @@ TEST_CASE("rules 167: an event is made when it is first recorded, and is done be
   CHECK(event.is_done());
 }
 
-TEST_CASE("rules 167: an event is recorded on one card only, and waited for on any") {
+TEST_CASE("rule 167: an event is recorded on one card only, and waited for on any") {
   if (!fanout_test::has_cards(2)) return;
   const fanout_test::Watched watched;
   const cuda::Stream first(0);
@@ -60,7 +60,7 @@ TEST_CASE("rules 167: an event is recorded on one card only, and waited for on a
   CHECK_NOTHROW(first.record(event));
 }
 
-TEST_CASE("rules 167: the time between two events takes events with timing") {
+TEST_CASE("rule 167: the time between two events takes events with timing") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);

@@ -11,7 +11,7 @@
 
 namespace cuda = fanout::cuda;
 
-TEST_CASE("rules 184: a pinned tensor is a tensor in host memory, also without CUDA") {
+TEST_CASE("rule 184: a pinned tensor is a tensor in host memory, also without CUDA") {
   const fanout_test::Watched watched;
   fanout::Tensor<float, 2> tensor = cuda::pinned<float>(3, 4);
   CHECK(tensor.space() == fanout::host_memory);

@@ -35,7 +35,7 @@ TEST_CASE("a stream does its work in order, while the thread goes on") {
   CHECK(stream.is_idle());
 }
 
-TEST_CASE("rules 166: a stream waits for another, also of another card") {
+TEST_CASE("rule 166: a stream waits for another, also of another card") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream first(0);
@@ -56,7 +56,7 @@ TEST_CASE("rules 166: a stream waits for another, also of another card") {
   first.synchronize();
 }
 
-TEST_CASE("rules 166: streams of two priorities") {
+TEST_CASE("rule 166: streams of two priorities") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream normal(0);
@@ -89,7 +89,7 @@ TEST_CASE("streams bridge to native handles both ways") {
   CHECK(last.is_idle());
 }
 
-TEST_CASE("the card's default stream can be borrowed, and what was made there is ready in others") {
+TEST_CASE("rule 168: the card's default stream can be borrowed, and what was made there is ready in others") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::StreamRef byDefault(nullptr, 0);

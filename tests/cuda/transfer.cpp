@@ -75,7 +75,7 @@ TEST_CASE("nothing goes to or from a card but through pinned memory") {
   CHECK(stand_in_copied_bytes("d2h pinned") == sent.size());
 }
 
-TEST_CASE("rules 182: pinned tensors are copied without a stop, in one piece") {
+TEST_CASE("rule 182: pinned tensors are copied without a stop, in one piece") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   detail::Lane& lane = lane_at(0);
@@ -119,7 +119,7 @@ TEST_CASE("an upload is in order with the lane's work, before and after it") {
   CHECK(after == 2);
 }
 
-TEST_CASE("rules 11: new memory is filled while the lane still computes, and its work then waits for it") {
+TEST_CASE("rule 11: new memory is filled while the lane still computes, and its work then waits for it") {
   if (!fanout_test::has_stand_in(1)) return;  // a card's memory is read on the host
   const fanout_test::Watched watched;
   detail::Lane& lane = lane_at(0);
