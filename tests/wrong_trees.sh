@@ -35,15 +35,17 @@ rule() {
   echo "| $1 | what it does | what we do | $2 |" >> docs/conformance.md
 }
 
-# program [NAME SUCCESS]...: a program of test cases, which prints what doctest prints of them.
+# program [--cuda] [NAME SUCCESS]...: a program of test cases (of cards), which prints what doctest prints of them.
 program() {
-  printf '%s\n' '#!/bin/sh' 'echo "<doctest>"' > program
+  local to=program
+  [[ $1 != --cuda ]] || { to=cuda && shift; }
+  printf '%s\n' '#!/bin/sh' 'echo "<doctest>"' > "$to"
   while (($# > 0)); do
-    printf "echo '<TestCase name=\"%s\" line=\"1\">'\n" "$1" >> program
-    printf "echo '<OverallResultsAsserts successes=\"1\" test_case_success=\"%s\"/>'\n" "$2" >> program
+    printf "echo '<TestCase name=\"%s\" line=\"1\">'\n" "$1" >> "$to"
+    printf "echo '<OverallResultsAsserts successes=\"1\" test_case_success=\"%s\"/>'\n" "$2" >> "$to"
     shift 2
   done
-  echo 'echo "</doctest>"' >> program
+  echo 'echo "</doctest>"' >> "$to"
 }
 
 right_tree() {
@@ -71,11 +73,14 @@ right_tree() {
   for i in {1..83}; do echo "| $i | does | do | \`$name <&>\` |"; done > docs/conformance.md
   for i in {84..128}; do echo "| $i | does | do | no reason |"; done >> docs/conformance.md
   rule 84 '`rule 84: one`, `must_not_compile/rule_084_two`'
+  cards="rules $(seq -s ', ' 151 184) and 185: cards"
+  for i in {151..185}; do echo "| $i | does | do | \`cuda/$cards\` |"; done >> docs/conformance.md
   program "$all" true 'rule 84: one' true
+  program --cuda "$cards" true
   mkdir must_not_compile
   echo '// expect: two' > must_not_compile/rule_084_two.cpp
   printf '%s\n' '#!/bin/sh' 'case $* in *FANOUT_CONTROL*) exit 0 ;; esac' 'echo "error: two"; exit 1' > compiler
-  chmod +x program compiler
+  chmod +x program cuda compiler
   mkdir -p tests/must_not_compile
   echo '// expect: fanout: a leaf has' > tests/must_not_compile/leaf.cpp
 }
@@ -84,8 +89,10 @@ arrows() { "$cmake" -D "root=$PWD" -P "$here/arrows.cmake" 2>&1; }
 names() { bash "$here/names.sh" "$PWD" 2>&1; }
 refusals() { bash "$here/refusals.sh" "$PWD" 2>&1; }
 conformance() {
-  bash "$here/conformance/check.sh" docs/conformance.md ./program must_not_compile "$cmake" "$PWD/compiler" 2>&1
+  bash "$here/conformance/check.sh" docs/conformance.md ./program ./cuda must_not_compile "$cmake" "$PWD/compiler" 2>&1
 }
+
+without_cuda() { bash "$here/conformance/check.sh" docs/conformance.md ./program none must_not_compile 2>&1; }
 
 # refuses TEST WORDS: the test fails on the tree as it is, with these words, which CMake may have wrapped.
 refuses() {
@@ -108,6 +115,9 @@ arrows > /dev/null || { echo "arrows fails on the right tree" >&2; arrows >&2 ||
 names > /dev/null || { echo "names fails on the right tree" >&2; names >&2 || true; exit 1; }
 refusals > /dev/null || { echo "refusals fails on the right tree" >&2; refusals >&2 || true; exit 1; }
 conformance > /dev/null || { echo "conformance fails on the right tree" >&2; conformance >&2 || true; exit 1; }
+
+grep -qF 'no CUDA toolkit: 1 test cases of cards were not looked for' <<< "$(without_cuda)" ||
+  { echo "conformance does not say what it did not look for" >&2; exit 1; }
 
 header base/error.hpp '#include <fanout/memory/view.hpp>' 'class Error {};'
 refuses arrows 'base/error.hpp includes memory/view.hpp: base may not know memory'
@@ -221,6 +231,18 @@ refuses conformance 'a test case that no row names: rule 84: three'
 
 sed -i '$d' program
 refuses conformance './program did not come to its end'
+
+program --cuda 'rule 151: another' true
+refuses conformance 'there is no test case: cuda/rules 151, 152,'
+
+program --cuda "$cards" true 'rule 151: another' true
+refuses conformance 'a test case that no row names: cuda/rule 151: another'
+
+program --cuda "$cards" false
+refuses conformance 'a test case failed: cuda/rules 151, 152,'
+
+rule 151 '`cuda/rule 152: another`'
+refuses without_cuda 'rule 151: the name does not carry its number: cuda/rule 152: another'
 
 rm must_not_compile/rule_084_two.cpp
 refuses conformance 'there is no file must_not_compile/rule_084_two.cpp'

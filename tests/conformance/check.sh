@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# bash check.sh TABLE PROGRAM REFUSED [CMAKE COMPILER]: passes if TABLE, docs/conformance.md, has a row for each of the
-# rules 1 to 128, and each row names test cases that show its rule, or a reason why there is none; at most 45 rows have
-# but a reason.
+# bash check.sh TABLE PROGRAM CUDA REFUSED [CMAKE COMPILER]: passes if TABLE, docs/conformance.md, has a row for each of
+# the rules 1 to 128 and 151 to 185, and each row names test cases that show its rule, or a reason why there is none; at
+# most 45 rows have but a reason.
 #
-# A test case is one of PROGRAM, which is run once, or REFUSED/rule_NNN_*.cpp, named must_not_compile/rule_NNN_*, which
-# COMPILER must refuse; without one it need only be there. Its name carries the row's number: `rules 3 and 128: ...`
-# stands in both rows. All cases and files that there are stand in the table.
+# A test case is one of
+# - PROGRAM, which is run once;
+# - CUDA, the tests of cards, named cuda/..., of which those that are named after rules are run once. Where CUDA is
+#   `none`, since there is no CUDA toolkit, rows that name some are checked for their form only;
+# - REFUSED/rule_NNN_*.cpp, named must_not_compile/rule_NNN_*, which COMPILER must refuse; without one it need only be
+#   there.
+# Its name carries the row's number: `rules 3 and 128: ...` stands in both rows. All cases and files that there are stand
+# in the table.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-table=$1 program=$2 refused=$3 cmake=${4-} compiler=${5-}
-last_rule=128 most_reasons=45
+table=$1 program=$2 cuda=$3 refused=$4 cmake=${5-} compiler=${6-}
+all_rules=" $(echo {1..128} {151..185}) " most_reasons=45
 errors=0
 complain() {
   printf '%s\n' "$*" >&2
@@ -23,7 +28,7 @@ rules_of() {
   rules=
   if [[ $1 =~ ^must_not_compile/rule_([0-9]{3})_ ]]; then
     rules=$((10#${BASH_REMATCH[1]}))
-  elif [[ $1 =~ ^rules?\ ([0-9]+((,\ [0-9]+)*\ and\ [0-9]+)?):\  ]]; then
+  elif [[ ${1#cuda/} =~ ^rules?\ ([0-9]+((,\ [0-9]+)*\ and\ [0-9]+)?):\  ]]; then
     rules=${BASH_REMATCH[1]//,/}
     rules=${rules/ and / }
   fi
@@ -38,7 +43,7 @@ while IFS= read -r line; do
   rule=${BASH_REMATCH[1]}
   [[ ! -v row[$rule] ]] || complain "rule $rule has two rows"
   row[$rule]=1
-  ((rule >= 1 && rule <= last_rule)) || complain "rule $rule: there is none"
+  [[ $all_rules == *" $rule "* ]] || complain "rule $rule: there is none"
   IFS='|' read -ra cells <<< "$line"
   if ((${#cells[@]} != 5)) || [[ -z ${cells[2]// /} || -z ${cells[3]// /} || -z ${cells[4]// /} ]]; then
     complain "rule $rule: a row has four cells, none of them empty"
@@ -58,7 +63,7 @@ while IFS= read -r line; do
   done
   [[ -z $shown ]] || complain "rule $rule: beside its test cases stands: $shown"
 done < "$table"
-for ((rule = 1; rule <= last_rule; ++rule)); do
+for rule in $all_rules; do
   [[ -v row[$rule] ]] || complain "rule $rule has no row"
 done
 ((reasons <= most_reasons)) || complain "$reasons rules have but a reason: $most_reasons may"
@@ -71,25 +76,39 @@ for name in "${!named[@]}"; do
 done
 
 # ---- the test cases --------------------------------------------------------------------------------
-# doctest's XML: a line for each case, with its name, and one with its success.
 declare -A passed
-report=$("$program" --reporters=xml) || true
-name=
-while IFS= read -r line; do
-  if [[ $line =~ '<TestCase name="'([^\"]*)'"' ]]; then
-    name=${BASH_REMATCH[1]}
-    name=${name//'&quot;'/\"} name=${name//'&lt;'/<} name=${name//'&gt;'/>} name=${name//'&amp;'/'&'}
-    [[ $line != *'skipped="true"'* ]] || passed[$name]=skipped
-  elif [[ $line =~ test_case_success=\"([a-z]+)\" ]]; then
-    passed[$name]=${BASH_REMATCH[1]}
-  fi
-done <<< "$report"
-[[ $report == *'</doctest>'* ]] || complain "$program did not come to its end"
+reports=
+# run_cases PREFIX PROGRAM ARGUMENT...: notes in `passed` what became of each of the program's cases, by doctest's XML: a
+# line for each case, with its name, and one with its success.
+run_cases() {
+  local prefix=$1 report line name=
+  shift
+  report=$("$@" --reporters=xml) || true
+  while IFS= read -r line; do
+    if [[ $line =~ '<TestCase name="'([^\"]*)'"' ]]; then
+      name=${BASH_REMATCH[1]}
+      name=${name//'&quot;'/\"} name=${name//'&lt;'/<} name=${name//'&gt;'/>} name=$prefix${name//'&amp;'/'&'}
+      # Of the tests of cards, those that are named after no rule were not asked for.
+      [[ $line != *'skipped="true"'* || ($name == cuda/* && $name != cuda/rule*) ]] || passed[$name]=skipped
+    elif [[ $line =~ test_case_success=\"([a-z]+)\" ]]; then
+      passed[$name]=${BASH_REMATCH[1]}
+    fi
+  done <<< "$report"
+  [[ $report == *'</doctest>'* ]] || complain "$1 did not come to its end"
+  reports+=$report$'\n'
+}
+run_cases '' "$program"
+[[ $cuda == none ]] || run_cases cuda/ "$cuda" --test-case='rule*'
+on_cards=0
 
 for name in "${!passed[@]}"; do
   [[ -n ${named[$name]+x} ]] || complain "a test case that no row names: $name"
 done
 for name in "${!named[@]}"; do
+  if [[ $name == cuda/* ]]; then
+    on_cards=$((on_cards + 1))
+    [[ $cuda != none ]] || continue
+  fi
   if [[ $name == must_not_compile/* ]]; then
     file=$refused/${name#must_not_compile/}.cpp
     if [[ ! -e $file ]]; then
@@ -116,7 +135,8 @@ for file in "$refused"/rule_*.cpp; do
 done
 
 if ((errors > 0)); then
-  [[ -z ${failed-} ]] || grep -v ' skipped="true"' <<< "$report" >&2
+  [[ -z ${failed-} ]] || grep -v ' skipped="true"' <<< "$reports" >&2
   exit 1
 fi
-echo "$last_rule rules: ${#named[@]} test cases, $reasons reasons"
+echo "$(wc -w <<< "$all_rules") rules: ${#named[@]} test cases, $reasons reasons"
+[[ $cuda != none ]] || echo "no CUDA toolkit: $on_cards test cases of cards were not looked for"
