@@ -44,7 +44,7 @@ TEST_CASE("rule 156: an index below 0 or past the last card is an invalid device
   }
   const auto host = fanout::HostDevice::visible()[0];
   CHECK(says(message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(CardIndex(host).get()); }),
-             "Invalid device id"));
+             "Invalid device id", "expected a CUDA device", "found host:0"));
 }
 
 TEST_CASE("rule 181: where CUDA_VISIBLE_DEVICES is set, a device that is not there is said to be not visible") {

@@ -33,28 +33,33 @@ inline int current_index() {
 class CardIndex {
  public:
   CardIndex() noexcept = default;
-  CardIndex(int index) noexcept : given_(true), index_(index) {}  // NOLINT(google-explicit-constructor): is an index
+  CardIndex(int index) noexcept  // NOLINT(google-explicit-constructor): is an index
+      : given_(true), id_{.kind = "cuda", .index = index} {}
   template <class D>
     requires requires(const D& device) {
       { device.id() } -> std::convertible_to<DeviceId>;
     }
-  CardIndex(const D& device) noexcept : CardIndex(index_of(device.id())) {}  // NOLINT(google-explicit-constructor)
+  CardIndex(const D& device) noexcept : given_(true), id_(device.id()) {}  // NOLINT(google-explicit-constructor)
 
   /// Throws InvalidDeviceId, `Invalid device id`, if there is no such card.
   int get() const { return card().index(); }
-  detail::Card& card() const { return detail::card_at(given_ ? index_ : detail::current_index()); }
+  detail::Card& card() const { return detail::card_at(index("Invalid device id")); }
   /// The same, with the words `Invalid peer device id`.
   int get_peer() const {
-    const int index = given_ ? index_ : detail::current_index();
-    if (index < 0 || index >= detail::count_cards().count) detail::refuse_index(index, "Invalid peer device id");
-    return index;
+    const int peer = index("Invalid peer device id");
+    if (peer < 0 || peer >= detail::count_cards().count) detail::refuse_index(peer, "Invalid peer device id");
+    return peer;
   }
 
  private:
-  static int index_of(const DeviceId& id) noexcept { return id.kind == DeviceKind("cuda") ? id.index : -1; }
+  int index(const char* what) const {
+    if (!given_) return detail::current_index();
+    if (id_.kind == DeviceKind("cuda")) return id_.index;
+    throw InvalidDeviceId(explain({.what = what, .expected = "a CUDA device", .found = to_string(id_)}));
+  }
 
   bool given_ = false;
-  int index_ = -1;
+  DeviceId id_{.kind = "cuda"};
 };
 
 }  // namespace fanout::inline v0::cuda
