@@ -13,7 +13,22 @@
 #include "cuda/cards.hpp"
 #include "device/device_conformance.hpp"
 
-FANOUT_TEST_DEVICE(fanout::CudaDevice);
+namespace {
+
+/// All cards, as three devices each.
+struct LaneOfCard : fanout::CudaDevice {
+  using fanout::CudaDevice::CudaDevice;
+  static std::vector<LaneOfCard> visible() {
+    std::vector<LaneOfCard> devices;
+    const int cards = fanout::cuda::detail::count_cards().count;
+    for (int i = 0; i < 3 * cards; ++i) devices.emplace_back(i % cards, i / cards);
+    return devices;
+  }
+};
+
+}  // namespace
+
+FANOUT_TEST_DEVICE(fanout::CudaDevice, LaneOfCard);
 
 namespace cuda = fanout::cuda;
 

@@ -32,6 +32,27 @@ struct Copied {
 };
 // [/library]
 
+// [own_stream]
+struct Overlapped {
+  auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) const {
+    auto y = fanout::output<float>(ctx, x.extent(1));
+    const std::size_t bytes = x.size() * sizeof(float), half = bytes / 2;
+    const auto copy = [&](std::size_t begin, std::size_t count, fanout::cuda::StreamRef stream) {
+      fanout::cuda::check(
+          cudaMemcpyAsync(reinterpret_cast<char*>(y.data()) + begin, reinterpret_cast<const char*>(x.data()) + begin,
+                          count, cudaMemcpyDeviceToDevice, stream.get()),
+          "cudaMemcpyAsync");
+    };
+    const fanout::cuda::Stream own(ctx.device());
+    own.wait(ctx.stream());  // x and y are ready there first
+    copy(0, half, own);
+    copy(half, bytes - half, ctx.stream());  // at the same time
+    ctx.stream().wait(own);                  // what the shard does next, and the call's end, come after both
+    return y;
+  }
+};
+// [/own_stream]
+
 fanout::Tensor<float, 2> numbers(std::size_t rows, std::size_t columns) {
   fanout::Tensor<float, 2> x(rows, columns);
   for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(i);
@@ -50,6 +71,21 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a model on all GPUs") {
   // [/model]
   REQUIRE(copy.size() == input.size());
   for (std::size_t i = 0; i < input.size(); ++i) CHECK(copy.data()[i] == input.data()[i]);
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a forward with a stream of its own") {
+  if (!fanout_test::has_cards(1)) return;
+  const auto input = numbers(301, 70);
+  const fanout::ParallelModel model{Overlapped{}, fanout::cuda_devices(),
+                                    fanout::Options{.output = fanout::DeviceId{"host"}}};
+  for (unsigned seed = 1; seed < 30; ++seed) {
+    if (stand_in_is_here()) stand_in_set_delays(seed);
+    const auto output = model(input);
+    REQUIRE(output.size() == input.size());
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < input.size(); ++i) wrong += output.data()[i] == input.data()[i] ? 0 : 1;
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: which GPUs") {
