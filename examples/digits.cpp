@@ -2,7 +2,7 @@
 //
 // Trains a small network on handwritten digits, data-parallel: every device computes the gradients on its rows of the
 // batch, pmean() makes them those of the whole batch, update() applies them. The result is the same on any number of
-// devices, up to rounding.
+// devices, up to rounding, and of any kind: what forward() does is done by launch(), on cores in loops, on GPUs in kernels.
 
 #include <algorithm>
 #include <cmath>
@@ -24,9 +24,38 @@
 #include "support/work_table.hpp"
 
 using namespace fanout::literals;
-using examples::add_scaled, examples::dot, examples::Digits;
+using examples::Digits, examples::dot, examples::sum_of_rows, examples::SumOfProducts;
 using Vector = fanout::Tensor<double, 1>;
 using Matrix = fanout::Tensor<double, 2>;
+
+/// One row through the network and back: its loss, and the loss's gradient before each layer's function.
+struct OneRow {
+  fanout::View<const double, 2> x;  // [rows, pixels], and what each row is
+  const int* labels;
+  fanout::View<const double, 2> w1, w2;
+  fanout::View<const double, 1> b1, b2;
+  fanout::View<double, 2> h, dh, dz;  // [rows, hidden], [rows, hidden], [rows, digits]
+  fanout::View<double, 2> loss;       // [rows, 1]
+  fanout::View<int, 2> correct;       // [rows, 1]
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t row) const {
+    const auto z = dz.row(row);  // the same memory: each becomes its gradient
+    const auto label = static_cast<std::size_t>(labels[row]);
+    for (std::size_t j = 0; j < b1.size(); ++j) h(row, j) = std::tanh(b1[j] + dot(w1.row(j), x.row(row)));
+    for (std::size_t k = 0; k < z.size(); ++k) z[k] = b2[k] + dot(w2.row(k), h.row(row));
+    const double log_sum = examples::log_sum_exp(z);
+    const auto rows = static_cast<double>(x.extent(0));
+    loss(row, 0) = (log_sum - z[label]) / rows;
+    correct(row, 0) = examples::index_of_largest(z) == label ? 1 : 0;
+
+    for (std::size_t k = 0; k < z.size(); ++k) z[k] = (std::exp(z[k] - log_sum) - (k == label ? 1 : 0)) / rows;
+    for (std::size_t j = 0; j < b1.size(); ++j) {
+      double behind_tanh = 0;
+      for (std::size_t k = 0; k < z.size(); ++k) behind_tanh += z[k] * w2(k, j);
+      dh(row, j) = behind_tanh * (1 - h(row, j) * h(row, j));
+    }
+  }
+};
 
 /// Two layers with tanh between them, trained on the cross-entropy of the second's softmax.
 struct Network {
@@ -43,36 +72,21 @@ struct Network {
   auto forward(fanout::Context auto& ctx, fanout::View<const double, 2> pixels, std::span<const int> labels) const {
     const examples::Stopwatch watch;
     const std::size_t rows = pixels.extent(0), hidden = b1.size();
-    auto h = fanout::empty<double>(ctx, hidden), dh = fanout::empty<double>(ctx, hidden);
-    auto z = fanout::empty<double>(ctx, Digits::kinds);
-    Network g = zeros(hidden);
-    double loss = 0;
-    int correct = 0;
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto x = pixels.row(row);
-      const auto label = static_cast<std::size_t>(labels[row]);
-      for (std::size_t j = 0; j < hidden; ++j) h[j] = std::tanh(b1[j] + dot(w1.row(j), x));
-      for (std::size_t k = 0; k < z.size(); ++k) z[k] = b2[k] + dot(w2.row(k), h);
-      const double log_sum = examples::log_sum_exp(z);
-      loss += (log_sum - z[label]) / static_cast<double>(rows);
-      correct += std::max_element(z.begin(), z.end()) == &z[label] ? 1 : 0;
+    auto h = fanout::empty<double>(ctx, rows, hidden), dh = fanout::empty<double>(ctx, rows, hidden);
+    auto dz = fanout::empty<double>(ctx, rows, Digits::kinds), losses = fanout::empty<double>(ctx, rows, 1);
+    auto hits = fanout::empty<int>(ctx, rows, 1);
+    fanout::launch(ctx, rows, OneRow{pixels, labels.data(), w1, w2, b1, b2, h, dh, dz, losses, hits});
 
-      std::fill(dh.begin(), dh.end(), 0.0);
-      for (std::size_t k = 0; k < z.size(); ++k) {
-        const double dz = (std::exp(z[k] - log_sum) - (k == label ? 1 : 0)) / static_cast<double>(rows);
-        g.b2[k] += dz;
-        add_scaled(g.w2.row(k), dz, h);
-        add_scaled(dh, dz, w2.row(k));
-      }
-      for (std::size_t j = 0; j < hidden; ++j) {
-        const double before_tanh = dh[j] * (1 - h[j] * h[j]);
-        g.b1[j] += before_tanh;
-        add_scaled(g.w1.row(j), before_tanh, x);
-      }
-    }
-    std::tuple gradients{std::move(g.w1), std::move(g.b1), std::move(g.w2), std::move(g.b2)};
+    auto g1 = fanout::empty<double>(ctx, hidden, Digits::pixel_count);
+    auto g2 = fanout::empty<double>(ctx, Digits::kinds, hidden);
+    fanout::launch(ctx, g1.size(), SumOfProducts{dh, pixels, g1});
+    fanout::launch(ctx, g2.size(), SumOfProducts{dz, h, g2});
+    std::tuple gradients{g1, sum_of_rows(ctx, dh), g2, sum_of_rows(ctx, dz)};
+    auto loss = sum_of_rows(ctx, losses);
+    auto correct = sum_of_rows(ctx, hits);
+    ctx.device().synchronize();  // else the watch tells only how long it took to ask for all this
     return fanout::dict("loss"_k = fanout::pmean(loss), "correct"_k = fanout::psum(correct),
-                        "gradients"_k = fanout::pmean(std::move(gradients)),
+                        "gradients"_k = fanout::pmean(gradients),
                         // What is not reduced comes back as one value for each device that had work.
                         "device"_k = to_string(ctx.device().id()), "rows"_k = rows, "seconds"_k = watch.seconds());
   }
@@ -121,7 +135,8 @@ int main(int argc, char** argv) try {
   network.w1 = examples::sine_weights(hidden, Digits::pixel_count, salt);
   network.w2 = examples::sine_weights(Digits::kinds, hidden, salt + 1);
   Descent descent{rate, momentum, Network::zeros(hidden)};
-  fanout::ParallelModel model{std::move(network), fanout::host_devices(devices)};
+  fanout::ParallelModel model{std::move(network), fanout::host_devices(devices),
+                              fanout::Options{.output = fanout::DeviceId{"host"}}};
   const auto run = [&](std::size_t begin, std::size_t end) {
     return model(digits.pixels.rows({begin, end}), std::span(digits.labels).subspan(begin, end - begin));
   };
@@ -134,8 +149,8 @@ int main(int argc, char** argv) try {
       rows = std::min(batch, digits.train_rows() - begin);
       const auto result = run(begin, begin + rows);
       model.update([&](Network& original) { descent.step(original, result["gradients"_k]); });
-      log.add(epoch, rows, result["loss"_k]);
-      loss += result["loss"_k] * static_cast<double>(rows) / static_cast<double>(digits.train_rows());
+      log.add(epoch, rows, result["loss"_k][0]);
+      loss += result["loss"_k][0] * static_cast<double>(rows) / static_cast<double>(digits.train_rows());
       work.add(result["device"_k], result["rows"_k], result["seconds"_k]);
     }
     std::printf("epoch %2zu: loss %.6f\n", epoch, loss);
@@ -144,7 +159,7 @@ int main(int argc, char** argv) try {
   log.close();
 
   const auto& [w1, b1, w2, b2] = model.model();
-  std::printf("accuracy %d of %zu\n", run(digits.train_rows(), digits.rows())["correct"_k], Digits::test_rows);
+  std::printf("accuracy %d of %zu\n", run(digits.train_rows(), digits.rows())["correct"_k][0], Digits::test_rows);
   std::printf("sum of W1 %.12f, norm of W2 %.12f\n", std::accumulate(w1.begin(), w1.end(), 0.0),
               examples::norm(w2.values()));
   work.print(seconds);

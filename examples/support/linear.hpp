@@ -1,37 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <span>
 
+#include <fanout/base/annotate.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/view.hpp>
+#include <fanout/parallel/context.hpp>
+#include <fanout/parallel/launch.hpp>
 
 namespace examples {
 
-// Plain loops over rows, which lie contiguously. The sizes of what is combined agree.
+// Plain loops over rows, which lie contiguously, for whatever device. The sizes of what is combined agree.
 
-inline double dot(fanout::View<const double, 1> a, fanout::View<const double, 1> b) {
+FANOUT_HOST_DEVICE inline double dot(fanout::View<const double, 1> a, fanout::View<const double, 1> b) {
   assert(a.size() == b.size());
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
 }
 
-/// to += factor * from
-inline void add_scaled(fanout::View<double, 1> to, double factor, fanout::View<const double, 1> from) {
-  assert(to.size() == from.size());
-  for (double* t = to.begin(); const double x : from) *t++ += factor * x;
+/// The first of the largest elements. x is not empty.
+FANOUT_HOST_DEVICE inline std::size_t index_of_largest(fanout::View<const double, 1> x) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < x.size(); ++i) best = x[best] < x[i] ? i : best;
+  return best;
 }
 
 /// log(exp(x[0]) + exp(x[1]) + ...), without overflow: the largest is taken out of the sum. x is not empty.
-inline double log_sum_exp(fanout::View<const double, 1> x) {
-  const double largest = *std::max_element(x.begin(), x.end());
+FANOUT_HOST_DEVICE inline double log_sum_exp(fanout::View<const double, 1> x) {
+  const double largest = x[index_of_largest(x)];
   double sum = 0;
-  for (const double value : x) sum += std::exp(value - largest);
+  for (std::size_t i = 0; i < x.size(); ++i) sum += std::exp(x[i] - largest);
   return largest + std::log(sum);
+}
+
+/// What launch() does for each element of the sum, over all rows, of left[row, i] * right[row, k].
+struct SumOfProducts {
+  fanout::View<const double, 2> left, right;  // [rows, m], [rows, n]
+  fanout::View<double, 2> sum;                // [m, n]
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t element) const {
+    const std::size_t i = element / sum.extent(1), k = element % sum.extent(1);
+    double total = 0;
+    for (std::size_t row = 0; row < left.extent(0); ++row) total += left(row, i) * right(row, k);
+    sum(i, k) = total;
+  }
+};
+
+/// The same for the sum of all rows.
+template <class T>
+struct SumOfRows {
+  fanout::View<const T, 2> rows;
+  fanout::View<T, 1> sum;
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t k) const {
+    T total = 0;
+    for (std::size_t row = 0; row < rows.extent(0); ++row) total += rows(row, k);
+    sum[k] = total;
+  }
+};
+
+/// The sum of all rows, in memory of the device that lives until the results are gathered.
+template <class T>
+fanout::View<T, 1> sum_of_rows(fanout::Context auto& ctx, fanout::View<T, 2> rows) {
+  const auto sum = fanout::empty<T>(ctx, rows.extent(1));
+  fanout::launch(ctx, sum.size(), SumOfRows<T>{rows, sum});
+  return sum;
 }
 
 /// The square root of the sum of the squares.

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# bash digits.sh PROGRAM DATA [fewer]
+# bash digits.sh PROGRAM DATA [COUNT...]
 #
 # Checks the example `digits` against reference runs on one device: digits_mlp.csv is PyTorch's, digits_momentum.csv is
-# of a few lines of NumPy that know nothing of fanout. With `fewer`, for slow builds, on fewer numbers of devices.
+# of a few lines of NumPy that know nothing of fanout. On COUNT... devices; for slow builds these are fewer.
 set -euo pipefail
-program=$1 data=$2 fewer=${3:-}
+program=$1 data=$2
+shift 2
+counts=("$@")
+((${#counts[@]})) || counts=(1 2 3 4 7)
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
@@ -57,11 +60,7 @@ refuses() {
   says "$wanted" "$scratch/err"
 }
 
-counts=(1 2 3 4 7)
-if [[ -n $fewer ]]; then
-  counts=(1 3)
-  echo "Fewer: on ${counts[*]} devices instead of 1 2 3 4 7."
-fi
+echo "on ${counts[*]} devices"
 for count in "${counts[@]}"; do
   trains digits_mlp.csv 267 "sum of W1 -0.195496050272, norm of W2 8.489158522206" --devices "$count"
 done
