@@ -148,6 +148,7 @@ TEST_CASE("rule 11: what is brought to a card does not wait for the work that it
   cuda::detail::lane_of(cuda::detail::card_at(0), 0).copies().synchronize();
   CHECK_FALSE(device.stream().is_idle());
   barrier.open();
+  device.synchronize();
   const Numbers there(fanout::Storage(device.memory(), data, original.storage().bytes(), nullptr), original.extents());
   CHECK(same(sent(there, {}), original));
 }
