@@ -56,10 +56,13 @@ inline void* allocate_on_card(const MemorySpace& space, std::size_t bytes) {
 inline void release_on_card(const MemorySpace& space, void* data, std::size_t, void*) noexcept {
   Card* card = cards[space.owner.index].card.load(MemoryOrder::acquire);
   if (data == nullptr || card == nullptr || !card->usable()) return;
-  try {
-    release_in(current_lane(*card).compute(), data);
-  } catch (...) {
-    // The first use of a lane, and it failed. Nothing can be given back in an order that does not exist.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      return release_in(current_lane(*card).compute(), data);
+    } catch (...) {
+      // The first use of a lane, and it failed: nothing can be given back in an order that does not exist. Nobody comes
+      // to do it later, so it is tried again.
+    }
   }
 }
 

@@ -41,9 +41,12 @@ class QuietGuard {
   explicit QuietGuard(Card& card) noexcept : card_(card) {
     CUcontext context = card.known_context();
     if (context == nullptr || !card.usable()) return;
-    const CUresult result = only_driver.load(MemoryOrder::acquire)->push_context(context);
-    note(status_of(result), card.index());
-    entered_ = result == CUDA_SUCCESS;
+    // What is not entered is not given back, and nobody comes to do it later: so it is tried again.
+    for (int attempt = 0; attempt < 2 && !entered_ && card.usable(); ++attempt) {
+      const CUresult result = only_driver.load(MemoryOrder::acquire)->push_context(context);
+      note(status_of(result), card.index());
+      entered_ = result == CUDA_SUCCESS;
+    }
   }
   QuietGuard(const QuietGuard&) = delete;
   QuietGuard& operator=(const QuietGuard&) = delete;

@@ -74,8 +74,14 @@ class Event {
   /// Waits for all work before its last record. Throws CudaError for work that failed.
   void synchronize() const {
     if (handle_ == nullptr) return;
-    const DeviceGuard entered(*card_);
-    check(::cudaEventSynchronize(handle_), "cudaEventSynchronize", card_->index());
+    try {
+      const DeviceGuard entered(*card_);
+      check(::cudaEventSynchronize(handle_), "cudaEventSynchronize", card_->index());
+    } catch (...) {  // as where a stream is waited for
+      const detail::QuietGuard entered(*card_);
+      if (entered.entered()) detail::note(::cudaEventSynchronize(handle_), card_->index());
+      throw;
+    }
   }
 
   /// Milliseconds from `start` to this, both recorded with Timing::on on one card; waits for both. Throws

@@ -27,8 +27,15 @@ class StreamRef {
 
   /// Waits until all work in it is done. Throws CudaError for work that failed.
   void synchronize() const {
-    const DeviceGuard entered(index_);
-    check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize", index_);
+    try {
+      const DeviceGuard entered(index_);
+      check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize", index_);
+    } catch (...) {
+      // The work may go on, and its memory is given back next: so it is waited for all the same, if that can be.
+      const detail::QuietGuard entered(detail::card_at(index_));
+      if (entered.entered()) detail::note(::cudaStreamSynchronize(handle_), index_);
+      throw;
+    }
   }
 
   /// Whether all work in it is done. Does not wait. Throws CudaError for work that failed.

@@ -107,8 +107,7 @@ inline void download(Lane& lane, void* to, const void* from, std::size_t bytes) 
   const DeviceGuard entered(lane.card());
   if (pinned_blocks().use(to, bytes, compute)) {
     check(::cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, compute.get()), "cudaMemcpyAsync", card);
-    compute.synchronize();
-    return;
+    return compute.synchronize();
   }
   struct Flight {
     Staging::Room room;

@@ -51,6 +51,8 @@ FANOUT_STAND_IN_CALL int stand_in_no_failures(void);
 /// From now on the device answers with `code`, a sticky error, and runs nothing more. 0: it is well again. May be called
 /// in a function given to cudaLaunchHostFunc, and so in order with a stream.
 FANOUT_STAND_IN_CALL void stand_in_poison(int device, int code);
+/// The same from the `nth` call of any function on.
+FANOUT_STAND_IN_CALL void stand_in_poison_at(int nth, int device, int code);
 /// All calls return cudaErrorCudartUnloading, as when the program is ending.
 FANOUT_STAND_IN_CALL void stand_in_set_unloading(int unloading);
 

@@ -66,6 +66,11 @@ Call::Call(const char* called, unsigned needs) : name(called), needs_(needs) {
   for (auto failure = all.failures.begin(); failure != all.failures.end(); ++failure) {
     if (!failure->function.empty() && failure->function != name) continue;
     if (failure->after-- > 0) continue;
+    if (failure->poisons >= 0) {
+      all.devices[static_cast<std::size_t>(failure->poisons)].poison = failure->code;
+      all.failures.erase(failure);
+      break;  // what the call says of it depends on whether it is for that device
+    }
     wanted_ = failure->code;
     if (--failure->times <= 0) {
       all.failures.erase(failure);

@@ -112,7 +112,7 @@ int stand_in_alive(const char* kind) {
 
 void stand_in_fail(const char* function, int nth, int times, int code) {
   const Ask ask;
-  ask.all.failures.push_back({function == nullptr ? "" : function, nth - 1, times, code});
+  ask.all.failures.push_back({function == nullptr ? "" : function, nth - 1, times, code, -1});
 }
 
 int stand_in_no_failures() {
@@ -125,6 +125,11 @@ int stand_in_no_failures() {
 void stand_in_poison(int device, int code) {
   const Ask ask;
   device_at(device).poison = code;
+}
+
+void stand_in_poison_at(int nth, int device, int code) {
+  const Ask ask;
+  ask.all.failures.push_back({"", nth - 1, 1, code, device});
 }
 
 void stand_in_set_unloading(int unloading) {

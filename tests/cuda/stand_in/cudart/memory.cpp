@@ -69,8 +69,12 @@ void note_use(const char* call, const BlockPtr& block, const Stream& stream, std
   block->uses[stream.id] = position;
 }
 
+bool poisoned(const Stream& stream) { return state().devices[static_cast<std::size_t>(stream.device)].poison != 0; }
+
 void check_unused(const char* call, const Block& block, const Clock& clock) {
   for (const auto& [stream, position] : block.uses) {
+    const auto found = state().streams.find(stream);
+    if (found != state().streams.end() && poisoned(*found->second)) continue;  // it runs nothing more
     if (!clock.covers(stream, position)) {
       misuse(call, text(block.data) + " is freed, and nothing orders that after its last use in another stream");
       return;

@@ -133,6 +133,7 @@ struct Failure {
   int after = 0;         ///< so many calls go well first
   int times = 1;
   int code = 0;
+  int poisons = -1;  ///< the device that answers with the code from then on, -1: none
 };
 
 struct Copied {
