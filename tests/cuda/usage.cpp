@@ -53,6 +53,22 @@ struct Overlapped {
 };
 // [/own_stream]
 
+// [anywhere]
+struct CopiedAnywhere {
+  auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) const {
+    auto y = fanout::output<float>(ctx, x.extent(1));
+    if constexpr (requires { ctx.stream(); }) {  // on a GPU
+      fanout::cuda::check(
+          cudaMemcpyAsync(y.data(), x.data(), x.size() * sizeof(float), cudaMemcpyDeviceToDevice, ctx.stream().get()),
+          "cudaMemcpyAsync");
+    } else {
+      for (std::size_t i = 0; i < x.size(); ++i) y.data()[i] = x.data()[i];
+    }
+    return y;
+  }
+};
+// [/anywhere]
+
 fanout::Tensor<float, 2> numbers(std::size_t rows, std::size_t columns) {
   fanout::Tensor<float, 2> x(rows, columns);
   for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(i);
@@ -86,6 +102,41 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a forward with a stream 
     for (std::size_t i = 0; i < input.size(); ++i) wrong += output.data()[i] == input.data()[i] ? 0 : 1;
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: where results lie, and the next batch") {
+  if (!fanout_test::has_cards(1)) return;
+  const auto input = numbers(30, 5);
+  const auto equal = [&](const fanout::Tensor<float, 2>& x) {
+    REQUIRE(x.space() == fanout::host_memory);
+    REQUIRE(x.extents() == input.extents());
+    for (std::size_t i = 0; i < input.size(); ++i) CHECK(x.data()[i] == input.data()[i]);
+  };
+  // [output]
+  fanout::ParallelModel model{Copied{}, fanout::cuda_devices(), fanout::Options{.output = fanout::DeviceId{"host"}}};
+  fanout::Tensor<float, 2> output = model(input);  // complete, and the host's
+  // [/output]
+  equal(output);
+  const std::vector batches{input, input};
+  // [async]
+  auto first = model.async(batches[0]);   // does not wait
+  auto second = model.async(batches[1]);  // its rows are copied while the first batch is computed
+  equal(first.get());                     // waits for the first batch alone
+  equal(second.get());
+  // [/async]
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: GPUs and cores") {
+  if (!fanout_test::has_cards(1)) return;
+  const auto input = numbers(30, 5);
+  // [mixed]
+  const auto devices = fanout::cuda_devices({0}) | fanout::host_devices(1);
+  fanout::ParallelModel model{CopiedAnywhere{}, devices,
+                              fanout::Options{.split = fanout::WeightedSplit{9, 1}}};  // of 30 rows 27 and 3
+  // [/mixed]
+  const auto copy = fanout::to_host(model(input));
+  REQUIRE(copy.size() == input.size());
+  for (std::size_t i = 0; i < input.size(); ++i) CHECK(copy.data()[i] == input.data()[i]);
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: which GPUs") {
@@ -188,6 +239,18 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: what goes wrong") {
     tell(error.name());  // cudaErrorInvalidValue, say
   }
   // [/errors]
+  CHECK(said.empty());
+
+  const fanout::ParallelModel model{Copied{}, fanout::cuda_devices()};
+  const auto input = numbers(30, 5);
+  // [failures]
+  try {
+    model(input);
+  } catch (const fanout::ReplicaError& error) {
+    for (const fanout::Failure& failure : error.failures()) tell(to_string(failure.device).c_str());
+    if (error.get_if<fanout::cuda::DeviceLost>() != nullptr) tell("and that one is lost");
+  }
+  // [/failures]
   CHECK(said.empty());
   CHECK_THROWS_WITH_AS(fanout::cuda::device_name(4711), doctest::Contains("Invalid device id"),
                        fanout::InvalidDeviceId);
