@@ -111,12 +111,14 @@ class ParallelModel {
   ParallelModel& operator=(const ParallelModel&) = delete;
   ~ParallelModel() { delete state_; }
 
-  /// Runs `forward` on the rows of the arguments and returns the gathered result; waits for all replicas. See scatter()
-  /// for what forward is handed, and gather() for what comes back.
+  /// Runs `forward` on the rows of the arguments and returns the gathered result, in the main device's memory or where
+  /// Options::output says; waits for all replicas, and for the work that they gave their devices. See scatter() for what
+  /// forward is handed, and gather() for what comes back.
   ///
   /// Throws ShapeMismatch for arguments whose rows disagree or results whose extents do, StructureMismatch for results
-  /// of different structure, DeviceMismatch for arguments in another memory, ReplicaError if forward threw, and Timeout
-  /// if it took longer than Options::deadline. All replicas have ended then, and the model can be called again.
+  /// of different structure, DeviceMismatch for arguments in a memory that no way is known from, ReplicaError if forward
+  /// threw or its work on a device failed, and Timeout if it took longer than Options::deadline. All replicas have ended
+  /// then, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
     return run(false, {}, args...);

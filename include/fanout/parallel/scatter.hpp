@@ -35,8 +35,9 @@ std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unu
 
 /// What one shard is handed of the arguments of a call, as a tuple: rows of the arrays, in place, and references to the
 /// rest; see each of broadcast(), split(), inout(), rows(), each(), Range and sharded() for what chooses otherwise. The
-/// pieces borrow from the arguments, and from `place.scratch` where they had to be packed. Throws DeviceMismatch for an
-/// array outside of the place's memory, and ShapeMismatch for one without the place's axis.
+/// pieces borrow from the arguments, and from `place.scratch` where they had to be packed, or brought to the place's
+/// memory from another one. Throws DeviceMismatch for an array in a memory that no way is known from, or to be written
+/// in another one; ShapeMismatch for one without the place's axis; OutOfMemory.
 template <class... Args>
 std::tuple<detail::piece_t<Args>...> scatter(const ShardPlace& place, const Args&... args) {
   using Pieces = std::tuple<detail::piece_t<Args>...>;

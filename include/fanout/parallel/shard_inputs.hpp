@@ -34,8 +34,9 @@ struct ShardInputs {
   using pieces_type = std::tuple<detail::piece_t<Args>...>;
 
   /// What shard i < size() is handed on a device with this memory: rows of the arrays, in place, and references to the
-  /// rest. Borrows from this, and from the scratch, if one is given, what had to be packed; without one InvalidArgument
-  /// is thrown for that. Throws DeviceMismatch for an array in another memory.
+  /// rest. Borrows from this, and from the scratch, if one is given, what had to be packed or brought to the memory;
+  /// without one InvalidArgument is thrown for that. Throws DeviceMismatch for an array in a memory that no way is known
+  /// from.
   pieces_type pieces(std::size_t i, const Memory& memory, Scratch* scratch = nullptr) const {
     const ShardPlace place{.shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
     return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);
