@@ -5,7 +5,9 @@
 
 #include <string>
 
+#include <fanout/base/error.hpp>
 #include <fanout/cuda/card.hpp>
+#include <fanout/cuda/current_device.hpp>
 
 #include "cuda/cards.hpp"
 #include "support/environment.hpp"
@@ -16,6 +18,7 @@ using fanout::cuda::device_count;
 using fanout::cuda::is_available;
 using fanout::cuda::unavailable_reason;
 using fanout_test::has_stand_in;
+using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
 
@@ -58,6 +61,11 @@ TEST_CASE("rules 151 and 152: without a driver or a card there are 0 devices, an
     CHECK(!is_available());
     CHECK(device_count() == 0);
     CHECK(says(unavailable_reason(), cudaGetErrorName(status)));
+    if (status == cudaErrorInsufficientDriver) {
+      CHECK(says(unavailable_reason(), "the driver is too old, or there is none"));
+      CHECK(says(message_of<fanout::InvalidDeviceId>([] { fanout::cuda::current_device(); }),
+                 "No CUDA GPUs are available", "the driver is too old, or there is none"));
+    }
     stand_in_no_failures();
     CHECK(device_count() == count);
     CHECK(unavailable_reason().empty());

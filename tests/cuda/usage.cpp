@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a forward with a stream 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: where results lie, and the next batch") {
   if (!fanout_test::has_cards(1)) return;
   const auto input = numbers(30, 5);
-  const auto equal = [&](const fanout::Tensor<float, 2>& x) {
+  const auto use = [&](const fanout::Tensor<float, 2>& x) {
     REQUIRE(x.space() == fanout::host_memory);
     REQUIRE(x.extents() == input.extents());
     for (std::size_t i = 0; i < input.size(); ++i) CHECK(x.data()[i] == input.data()[i]);
@@ -116,13 +116,13 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: where results lie, and t
   fanout::ParallelModel model{Copied{}, fanout::cuda_devices(), fanout::Options{.output = fanout::DeviceId{"host"}}};
   fanout::Tensor<float, 2> output = model(input);  // complete, and the host's
   // [/output]
-  equal(output);
+  use(output);
   const std::vector batches{input, input};
   // [async]
   auto first = model.async(batches[0]);   // does not wait
   auto second = model.async(batches[1]);  // its rows are copied while the first batch is computed
-  equal(first.get());                     // waits for the first batch alone
-  equal(second.get());
+  use(first.get());                       // waits for the first batch alone
+  use(second.get());
   // [/async]
 }
 

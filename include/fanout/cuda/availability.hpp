@@ -26,8 +26,7 @@ inline std::string unavailable_reason() {
   if (detail::forked_after_use()) return "Cannot re-initialize CUDA in forked subprocess: the parent had used it";
   const detail::CardCount cards = detail::count_cards();
   if (cards.count > 0) return {};
-  std::string reason = detail::text_of(cards.status);
-  if (cards.status == cudaErrorInsufficientDriver) reason += "; the driver is too old, or there is none";
+  std::string reason = detail::text_of_absence(cards.status);
   if (cards.status != cudaErrorNoDevice) return reason;
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
     reason += std::string("; CUDA_VISIBLE_DEVICES is \"") + visible + '"';

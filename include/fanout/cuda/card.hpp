@@ -136,10 +136,15 @@ struct CardSlot {
 };
 FANOUT_EXPORT inline CardSlot cards[most_cards]{};
 
+/// Why there is no card, as the runtime says it; its text for a missing driver speaks of versions alone.
+inline std::string text_of_absence(cudaError_t status) {
+  return text_of(status) + (status == cudaErrorInsufficientDriver ? "; the driver is too old, or there is none" : "");
+}
+
 /// `Invalid device id`, and those that there are; also the variable that may hide it.
 [[noreturn]] inline void refuse_index(int index, const char* what = "Invalid device id") {
   const CardCount known = count_cards();
-  std::string visible = "the index of a visible device, of which there is none: " + text_of(known.status);
+  std::string visible = "the index of a visible device, of which there is none: " + text_of_absence(known.status);
   if (known.count > 0) {
     visible = "the index of a visible device (cuda:0";
     for (int i = 1; i < known.count; ++i) visible += ", " + name_of_card(i);

@@ -19,7 +19,7 @@ inline int current_index() {
   refuse_fork();
   const CardCount known = count_cards();
   if (known.count == 0) {
-    throw InvalidDeviceId(explain({.what = "No CUDA GPUs are available", .found = text_of(known.status)}));
+    throw InvalidDeviceId(explain({.what = "No CUDA GPUs are available", .found = text_of_absence(known.status)}));
   }
   int index = 0;
   check(::cudaGetDevice(&index), "cudaGetDevice");
