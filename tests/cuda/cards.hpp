@@ -81,7 +81,10 @@ struct Watched {
 /// Holds up a stream in which it is called, until it is opened.
 class Barrier {
  public:
-  void open() { word_.store(1); fanout::unpark_all(word_); }
+  void open() {
+    word_.store(1);
+    fanout::unpark_all(word_);
+  }
   void operator()() const {
     while (word_.load() == 0) fanout::park(word_, 0);
   }

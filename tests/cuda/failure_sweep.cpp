@@ -27,7 +27,6 @@
 #include "cuda/host_launcher.hpp"
 #include "cuda/stand_in/stand_in.h"
 
-using fanout::AllVisible;
 using fanout::Context;
 using fanout::CudaDevice;
 using fanout::DeviceId;
@@ -101,6 +100,9 @@ class Watchdog {
 
 int cards_there() { return fanout::cuda::detail::count_cards().count; }
 
+/// Two cards, or the one that is there: with more, the same calls only come more often.
+auto two_cards() { return fanout::cuda_devices({.count = cards_there() < 2 ? cards_there() : 2}); }
+
 /// Until all work of all cards is done, so that what is counted stands still.
 void settle() {
   for (int i = 0; i < cards_there(); ++i) fanout::cuda::synchronize(i);
@@ -153,7 +155,8 @@ void forget_cards() {
         fanout::cuda::check(::cudaStreamDestroy(lane->compute().get()), "cudaStreamDestroy");
         fanout::cuda::check(::cudaStreamDestroy(lane->copies().get()), "cudaStreamDestroy");
       }
-      if (cudaMemPool_t pool = card->pool().load()) fanout::cuda::check(::cudaMemPoolDestroy(pool), "cudaMemPoolDestroy");
+      if (cudaMemPool_t pool = card->pool().load())
+        fanout::cuda::check(::cudaMemPoolDestroy(pool), "cudaMemPoolDestroy");
     }
     forgotten.push_back(card);
     cards[i].card.store(nullptr);
@@ -281,7 +284,7 @@ auto on_main = [](auto& model) {
 TEST_CASE("failure sweep: results on the main card") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), AllVisible<CudaDevice>{}};
+  const ParallelModel model{shifted_by(5), two_cards()};
   stand_in_fresh_thread();
   sweep(model, on_main);
   sweep(model, on_main, cudaErrorMemoryAllocation);
@@ -290,7 +293,7 @@ TEST_CASE("failure sweep: results on the main card") {
 TEST_CASE("failure sweep: a thread that has a current device") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), AllVisible<CudaDevice>{}};
+  const ParallelModel model{shifted_by(5), two_cards()};
   stand_in_fresh_thread();
   const fanout::cuda::DeviceGuard entered(1);
   sweep(model, on_main);
@@ -299,7 +302,7 @@ TEST_CASE("failure sweep: a thread that has a current device") {
 TEST_CASE("failure sweep: results on the host") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), AllVisible<CudaDevice>{}, Options{.output = DeviceId{"host"}}};
+  const ParallelModel model{shifted_by(5), two_cards(), Options{.output = DeviceId{"host"}}};
   sweep(model, [](auto& m) {
     const auto x = numbers(11, 3);
     check_shifted(m(x), x, 5);
@@ -309,7 +312,7 @@ TEST_CASE("failure sweep: results on the host") {
 TEST_CASE("failure sweep: asynchronous calls") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), AllVisible<CudaDevice>{}, Options{.output = DeviceId{"host"}}};
+  const ParallelModel model{shifted_by(5), two_cards(), Options{.output = DeviceId{"host"}}};
   sweep(model, [](auto& m) {
     const auto x = numbers(9, 3);
     auto first = m.async(x);
@@ -322,7 +325,7 @@ TEST_CASE("failure sweep: asynchronous calls") {
 TEST_CASE("failure sweep: an update and the next call") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  ParallelModel model{shifted_by(5), AllVisible<CudaDevice>{}};
+  ParallelModel model{shifted_by(5), two_cards()};
   float shift = 5;
   sweep(model, [&](auto& m) {
     shift += 1;
@@ -337,7 +340,7 @@ TEST_CASE("failure sweep: a model, made and used") {
   const fanout_test::Watched watched;
   int none = 0;
   sweep(none, [](int) {
-    const ParallelModel model{shifted_by(5), AllVisible<CudaDevice>{}};
+    const ParallelModel model{shifted_by(5), two_cards()};
     on_main(model);
   });
 }
@@ -355,8 +358,7 @@ TEST_CASE("failure sweep: large inputs, and one for all") {
     });
     return y;
   };
-  const int cards = cards_there() < 2 ? cards_there() : 2;
-  const ParallelModel model{forward, fanout::cuda_devices({.count = cards}), Options{.output = DeviceId{"host"}}};
+  const ParallelModel model{forward, two_cards(), Options{.output = DeviceId{"host"}}};
   const auto x = numbers(2, columns);
   const auto all = numbers(1, 700);
   sweep(model, [&](auto& m) {
@@ -421,11 +423,15 @@ TEST_CASE("failure sweep: the first use of a card") {
 TEST_CASE("failure sweep: the first use of two cards, and of what is between them") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  sweep_first_use([] { return ParallelModel{shifted_by(5), fanout::cuda_devices({0, 1})}; },
-                  [](auto& model) {
-                    const auto host = numbers(10, 3);
-                    check_shifted(to_host(model(fanout::to(host, CudaDevice(0)))), host, 5);
-                  }, cudaErrorUnknown, 9);
+  sweep_first_use(
+      [] {
+        return ParallelModel{shifted_by(5), fanout::cuda_devices({0, 1})};
+      },
+      [](auto& model) {
+        const auto host = numbers(10, 3);
+        check_shifted(to_host(model(fanout::to(host, CudaDevice(0)))), host, 5);
+      },
+      cudaErrorUnknown, 9);
 }
 
 TEST_CASE("failure sweep: a card is lost in a call") {
@@ -439,10 +445,13 @@ TEST_CASE("failure sweep: a card is lost in a call") {
 TEST_CASE("failure sweep: a card is lost between copies from card to card") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  sweep_loss([] { return ParallelModel{shifted_by(5), fanout::cuda_devices({0, 1})}; },
-             [](auto& model) {
-               const auto host = numbers(10, 3);
-               check_shifted(to_host(model(fanout::to(host, CudaDevice(0)))), host, 5);
-             },
-             1);
+  sweep_loss(
+      [] {
+        return ParallelModel{shifted_by(5), fanout::cuda_devices({0, 1})};
+      },
+      [](auto& model) {
+        const auto host = numbers(10, 3);
+        check_shifted(to_host(model(fanout::to(host, CudaDevice(0)))), host, 5);
+      },
+      1);
 }

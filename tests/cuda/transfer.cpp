@@ -166,6 +166,29 @@ TEST_CASE("a download is in order with the lane's work") {
   opener.join();
 }
 
+TEST_CASE("a card does not change what another one still copies from it") {
+  if (!fanout_test::has_stand_in(2)) return;  // a card's memory is written on the host
+  const fanout_test::Watched watched;
+  detail::Lane& first = lane_at(0);
+  detail::Lane& second = lane_at(1);
+  const OnCard from(first, sizeof(int));
+  const OnCard to(second, sizeof(int));
+  auto write = [&from] { *static_cast<int*>(from.data) = 1; };
+  auto change = [&from] { *static_cast<int*>(from.data) = 2; };
+  const bool direct = fanout::cuda::peer_trusted(0, 1);
+  fanout_test::Barrier barrier;
+  fanout_test::call_in(first.compute(), write);
+  fanout_test::call_in(second.compute(), barrier);
+  detail::exchange(second, to.data, first, from.data, sizeof(int));
+  fanout_test::call_in(first.compute(), change);
+  if (direct) CHECK_FALSE(first.compute().is_idle());
+  barrier.open();
+  int back = 0;
+  detail::download(second, &back, to.data, sizeof back);
+  CHECK(back == 1);
+  first.synchronize();
+}
+
 TEST_CASE("memory goes from card to card") {
   if (!fanout_test::has_cards(2)) return;
   const fanout_test::Watched watched;

@@ -52,6 +52,20 @@ TEST_CASE("a sticky error stays, and only its device has it") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
+TEST_CASE("a device is lost at the call that is wanted") {
+  const Fresh fresh;
+  ok(cudaSetDevice(1));
+  stand_in_poison_at(2, 1, cudaErrorIllegalAddress);
+  ok(cudaDeviceSynchronize());
+  CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+  CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+  CHECK(stand_in_no_failures() == 0);
+  ok(cudaSetDevice(0));
+  ok(cudaDeviceSynchronize());
+  stand_in_poison(1, 0);
+  (void)cudaGetLastError();
+}
+
 TEST_CASE("when the program ends, every call says so") {
   const Fresh fresh;
   stand_in_set_unloading(1);
