@@ -17,7 +17,10 @@ TEST_CASE("lanes of a card are told apart by their number, and made once") {
   std::vector<detail::Lane*> found(8);
   std::vector<std::thread> threads;
   for (detail::Lane*& lane : found) {
-    threads.emplace_back([&lane, &card] { lane = &detail::lane_of(card, 3); });
+    threads.emplace_back([&lane, &card] {
+      lane = &detail::lane_of(card, 3);
+      if (lane->id().instance != 3) lane = nullptr;  // it is whole for who did not make it, too
+    });
   }
   for (std::thread& thread : threads) thread.join();
   for (detail::Lane* lane : found) CHECK(lane == found[0]);
