@@ -21,7 +21,7 @@ using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::to_host;
 using fanout::View;
-using fanout_test::has_cards;
+using fanout_test::has_stand_in;
 using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::Watched;
@@ -56,7 +56,7 @@ auto made_on_cards(int cards, const Size& size, const Value& value, const Rule& 
 }  // namespace
 
 TEST_CASE_FIXTURE(Watched, "rule 80: in a forward its own card is the current device, and the caller's is as it was") {
-  if (!has_cards(2)) return;
+  if (!has_stand_in(2)) return;
   fanout::cuda::set_device(1);
   const ParallelModel model{[](Context auto& ctx, fanout::RowRange) {
                               CHECK(fanout::cuda::current_device() == ctx.device().index());
@@ -72,7 +72,7 @@ TEST_CASE_FIXTURE(Watched, "rule 80: in a forward its own card is the current de
 
 TEST_CASE_FIXTURE(Watched,
                   "rules 98 and 99: results are gathered on the first card, on whichever card or host they stand") {
-  if (!has_cards(2)) return;
+  if (!has_stand_in(2)) return;
   const auto on_host = numbers(2);
   const auto on_second = fanout::to(on_host, CudaDevice(1));
   const auto gathered = [](const Tensor<double, 1>& part) {
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(Watched,
 
 TEST_CASE_FIXTURE(Watched,
                   "rules 101 and 102: a result on a card is nobody else's, also that of one replica on its own input") {
-  if (!has_cards(1)) return;
+  if (!has_stand_in(1)) return;
   const auto x = fanout::to(numbers(3), CudaDevice(0));
   const ParallelModel model{[](View<const double, 1> rows) { return rows; }, fanout::cuda_devices({0})};
   const auto result = model(x);
@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(Watched,
 
 TEST_CASE_FIXTURE(Watched,
                   "rule 117: sums over cards are made in the order of the rows, bit by bit the same in every run") {
-  if (!has_cards(2)) return;
+  if (!has_stand_in(2)) return;
   const int cards = fanout::cuda::device_count();
   const auto value = [](std::size_t rank) { return (rank % 2 == 0 ? 1e17 : 1e-3) / static_cast<double>(3 + rank); };
   double in_order = value(0);
@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(Watched,
 
 TEST_CASE_FIXTURE(Watched,
                   "rule 118: sums of different extents on cards are an error, and that of one is what it returned") {
-  if (!has_cards(2)) return;
+  if (!has_stand_in(2)) return;
   const auto sum_of = [](int cards) {
     return made_on_cards(
         cards, [](std::size_t rank) { return 3 + rank; }, [](std::size_t) { return 0.5; },
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(Watched,
 
 TEST_CASE_FIXTURE(
     Watched, "rules 159 and 160: a seed is a model's, and its random numbers are each row's on any number of cards") {
-  if (!has_cards(2)) return;
+  if (!has_stand_in(2)) return;
   const auto drawn = [](int cards, std::uint64_t seed) {
     const auto forward = [](Context auto& ctx, fanout::RowRange rows) {
       auto y = fanout::output<double>(ctx);
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(
 
 TEST_CASE_FIXTURE(
     Watched, "rule 169: what has to lie on a card and does not is a mismatch of devices, and copy and to move it") {
-  if (!has_cards(2)) return;
+  if (!has_stand_in(2)) return;
   auto on_first = fanout::to(numbers(4), CudaDevice(0));
   const ParallelModel model{[](View<double, 1>) {}, fanout::cuda_devices({0, 1})};
   const std::string said = message_of<fanout::DeviceMismatch>([&] { model(fanout::inout(on_first)); });
