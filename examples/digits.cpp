@@ -2,7 +2,8 @@
 //
 // Trains a small network on handwritten digits, data-parallel: every device computes the gradients on its rows of the
 // batch, pmean() makes them those of the whole batch, update() applies them. The result is the same on any number of
-// devices, up to rounding, and of any kind: what forward() does is done by launch(), on cores in loops, on GPUs in kernels.
+// devices, up to rounding, and of any kind: what forward() does is done by launch(), on cores in loops, on GPUs in
+// kernels.
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a model's call costs on GPUs, as ratios to the same written by hand with streams, events and page-locked memory
-// that were made before: one call with an empty kernel, copies to and from the GPUs, and how much of the copies is hidden
-// behind kernels. Without a GPU it says so and ends with 77.
+// that were made before: one call with an empty kernel, copies to and from the GPUs, and how much of the copies is
+// hidden behind kernels. Without a GPU it says so and ends with 77.
 
 #include <cstddef>
 #include <cstdint>

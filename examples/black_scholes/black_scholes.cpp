@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Prices options with Thrust and with a simulation, on all devices: cores if any C++20 compiler makes it, GPUs if nvcc does.
+// Prices options with Thrust and with a simulation, on all devices: cores if any C++20 compiler makes it, GPUs if nvcc
+// does.
 //
 //     g++  -std=c++20 -I include -I path/to/cuda/include/cccl examples/black_scholes/black_scholes.cpp -pthread
 //     nvcc -std=c++20 -I include -x cu examples/black_scholes/black_scholes.cpp

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Prices of European options on stocks without dividends, by the formula of Black and Scholes (1973) and by simulation. The
-// same source for cores and for GPUs: any C++20 compiler makes the one, nvcc the other.
+// Prices of European options on stocks without dividends, by the formula of Black and Scholes (1973) and by simulation.
+// The same source for cores and for GPUs: any C++20 compiler makes the one, nvcc the other.
 
 #include <cmath>
 #include <cstddef>

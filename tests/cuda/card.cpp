@@ -84,8 +84,7 @@ TEST_CASE("rule 158: a child of a process that used CUDA cannot, and says so") {
   if (child == 0) {
     bool right = detail::count_cards().count == 0 && !card.usable();
     for (const auto& use : {+[] { detail::card_at(0).context(); }, +[] { detail::card_at(0).require(); }}) {
-      right = right &&
-              message_of(use).find("Cannot re-initialize CUDA in forked subprocess") == 0;
+      right = right && message_of(use).find("Cannot re-initialize CUDA in forked subprocess") == 0;
     }
     ::_exit(right ? EXIT_SUCCESS : EXIT_FAILURE);
   }

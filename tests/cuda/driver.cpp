@@ -21,8 +21,7 @@ TEST_CASE("the driver's functions are found through the runtime, once") {
 TEST_CASE("a function that the driver does not have is named") {
   if (!fanout_test::has_cards(1)) return;
   CUresult (*function)() = nullptr;
-  const std::string message =
-      fanout_test::message_of([&] { detail::find_in_driver("cuNobodyHasThis", function); });
+  const std::string message = fanout_test::message_of([&] { detail::find_in_driver("cuNobodyHasThis", function); });
   CHECK(message.find("cuNobodyHasThis") != std::string::npos);
   CHECK((function == nullptr));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every call of CUDA that a use of the library makes fails once, each in its turn: the first, the second, and so on until
-// nothing is left that could fail. What failed throws an error of the library's, nothing hangs or is left, the thread is
-// as it was, and the same model works at the next call. Then the same with a card that is lost at that point.
+// Every call of CUDA that a use of the library makes fails once, each in its turn: the first, the second, and so on
+// until nothing is left that could fail. What failed throws an error of the library's, nothing hangs or is left, the
+// thread is as it was, and the same model works at the next call. Then the same with a card that is lost at that point.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -77,7 +77,8 @@ void check_shifted(const Tensor<float, 2>& y, const Tensor<float, 2>& x, float s
 
 // ---- the sweep -------------------------------------------------------------------------------------
 
-/// Ends the program if a test does not. Streams take no breaks meanwhile: what is not ordered, the stand-in knows without.
+/// Ends the program if a test does not. Streams take no breaks meanwhile: what is not ordered, the stand-in knows
+/// without.
 class Watchdog {
  public:
   Watchdog() {
@@ -141,7 +142,8 @@ std::string refused_with(const F& f) {
   return {};
 }
 
-/// What a process knows of its cards, forgotten, so that the next use is the first. The old is kept, and nobody uses it.
+/// What a process knows of its cards, forgotten, so that the next use is the first. The old is kept, and nobody uses
+/// it.
 void forget_cards() {
   using namespace fanout::cuda::detail;
   static std::vector<const void*> forgotten;
@@ -201,8 +203,8 @@ void sweep(Model& model, const Use& use, int code = cudaErrorUnknown) {
   MESSAGE((nth - 1), " calls, ", refused, " refused");
 }
 
-/// The same with a card that is lost at each of the calls: the error says so, the next use does so too, and a new process
-/// is well again.
+/// The same with a card that is lost at each of the calls: the error says so, the next use does so too, and a new
+/// process is well again.
 template <class Model, class Use>
 void sweep_loss(const Model& make, const Use& use, int card, int step = 1) {
   const Watchdog watchdog;

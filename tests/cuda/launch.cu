@@ -78,7 +78,8 @@ struct Indices {
   };
 };
 
-/// A lambda that nvcc takes for GPUs, too. Its result is spelt out: nvcc takes none in a function whose result is `auto`.
+/// A lambda that nvcc takes for GPUs, too. Its result is spelt out: nvcc takes none in a function whose result is
+/// `auto`.
 struct Squares {
   template <fanout::Context C>
   fanout::Output<double, 1> forward(C& ctx, fanout::View<const double, 1> x) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What happens at the same time in a model's calls, and what is not done at all: shown by kernels that do not end before
-// the other thing has been seen. What is not there after a time limit is reported as missing.
+// What happens at the same time in a model's calls, and what is not done at all: shown by kernels that do not end
+// before the other thing has been seen. What is not there after a time limit is reported as missing.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -29,8 +29,7 @@ TEST_CASE("page-locked memory that cannot be had is OutOfMemory") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   stand_in_fail("cudaHostAlloc", 1, 1, cudaErrorMemoryAllocation);
-  const std::string message =
-      fanout_test::message_of([] { detail::allocate_page_locked(12345, detail::any_card()); });
+  const std::string message = fanout_test::message_of([] { detail::allocate_page_locked(12345, detail::any_card()); });
   CHECK(message.find("out of page-locked host memory: expected 12345 bytes") == 0);
   CHECK(::cudaPeekAtLastError() == cudaSuccess);
 }

@@ -34,8 +34,9 @@ TEST_CASE("what was thrown is not returned by a later call") {
 
 TEST_CASE("memory that could not be had is OutOfMemory") {
   CHECK_THROWS_AS(cuda::check(cudaErrorMemoryAllocation, "cudaSomething", 1), fanout::OutOfMemory);
-  CHECK(message_of([] { cuda::check(cudaErrorMemoryAllocation, "cudaSomething", 1); })
-            .starts_with("out of memory of cuda:1 at cudaSomething"));
+  CHECK(message_of([] {
+          cuda::check(cudaErrorMemoryAllocation, "cudaSomething", 1);
+        }).starts_with("out of memory of cuda:1 at cudaSomething"));
 }
 
 TEST_CASE("a card on which work failed for good is lost from then on") {

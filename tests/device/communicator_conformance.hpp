@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What fanout/device/communicator.hpp asks of a communicator, requirement by requirement. `Ranks` says how to make them:
+// What fanout/device/communicator.hpp asks of a communicator, requirement by requirement. `Ranks` says how to make
+// them:
 //
-//   struct MyRanks {
+// struct MyRanks {
 //     using communicator = MyCommunicator;
 //     template <class F> static void run(std::size_t ranks, const F& f);  // f(communicator) on each rank, then joins
 //     template <class T> static fanout::Tensor<T, 1> array(std::size_t rank, std::vector<T> elements);
 //     template <class T> static std::vector<T> elements(const fanout::Tensor<T, 1>& array);
-//   };
-//   FANOUT_TEST_COMMUNICATOR(MyRanks);
+// }; FANOUT_TEST_COMMUNICATOR(MyRanks);
 //
 // With `static bool available(std::size_t ranks)` it is skipped where there cannot be so many.
 #pragma once
@@ -28,8 +28,8 @@
 
 namespace fanout_test {
 
-/// Runs `f(communicator, array)` on so many ranks, where `array` is what `make(rank)` returns at first, and returns what
-/// all arrays hold at the end.
+/// Runs `f(communicator, array)` on so many ranks, where `array` is what `make(rank)` returns at first, and returns
+/// what all arrays hold at the end.
 template <class Ranks, class Make, class F>
 auto after(std::size_t ranks, const Make& make, const F& f) {
   std::vector<decltype(make(ranks))> all(ranks);

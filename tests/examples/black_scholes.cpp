@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The models of examples/black_scholes, on cores: the formula against prices that others computed, the simulation against
-// the formula.
+// The models of examples/black_scholes, on cores: the formula against prices that others computed, the simulation
+// against the formula.
 #include "black_scholes/pricer.hpp"
 
 #include <doctest/doctest.h>
@@ -30,8 +30,8 @@ struct Batch {
 }  // namespace
 
 TEST_CASE("the formula gives the prices of the textbooks") {
-  // J. C. Hull, "Options, Futures, and Other Derivatives", example of the formula: 4.76 and 0.81; the others are quoted all over
-  // the literature. All to 1e-6, computed apart from this in Python.
+  // J. C. Hull, "Options, Futures, and Other Derivatives", example of the formula: 4.76 and 0.81; the others are quoted
+  // all over the literature. All to 1e-6, computed apart from this in Python.
   const std::vector<double> spot{100, 42, 60}, strike{100, 40, 65}, rate{0.05, 0.1, 0.08}, volatility{0.2, 0.2, 0.3},
       years{1, 0.5, 0.25};
   const std::vector<double> call{10.450584, 4.759422, 2.133368}, put{5.573526, 0.808599, 5.846282};

@@ -128,8 +128,8 @@ class RemoteMemory {
   static const fanout::MemoryOperations operations;
   static const fanout::MemoryOperations windows;
 };
-inline constexpr fanout::MemoryOperations RemoteMemory::operations{&allocate,   &release,  &copy, &clear,
-                                                                   &operations, &transfer, nullptr, &wait, &windows};
+inline constexpr fanout::MemoryOperations RemoteMemory::operations{&allocate, &release, &copy, &clear,  &operations,
+                                                                   &transfer, nullptr,  &wait, &windows};
 inline constexpr fanout::MemoryOperations RemoteMemory::windows = fanout::detail::window_operations(operations);
 
 }  // namespace fanout_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Models on devices with a memory of their own, which the host cannot touch: what is moved, when, and where results are.
+// Models on devices with a memory of their own, which the host cannot touch: what is moved, when, and where results
+// are.
 #include <doctest/doctest.h>
 
 #include <cstddef>

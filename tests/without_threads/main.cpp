@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program in which threads cannot be started after the first few: shards that wait for each other are then an error on
-// all of them and not a wait for ever.
+// A program in which threads cannot be started after the first few: shards that wait for each other are then an error
+// on all of them and not a wait for ever.
 
 #include <atomic>
 #include <cerrno>

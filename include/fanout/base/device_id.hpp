@@ -39,7 +39,8 @@ inline std::string to_string(DeviceKind kind) {
   return text;
 }
 
-/// Which device: its kind, its index among the devices of that kind, and which of those that share one piece of hardware.
+/// Which device: its kind, its index among the devices of that kind, and which of those that share one piece of
+/// hardware.
 struct DeviceId {
   DeviceKind kind;
   int index = 0;

@@ -8,8 +8,8 @@
 
 namespace fanout::inline v0 {
 
-/// A vector that grows at its end and needs no allocation up to N elements, for what there is one of per device; T has a
-/// default value. Works while compiling, and may be a constant as long as it holds no more than N. One that was moved
+/// A vector that grows at its end and needs no allocation up to N elements, for what there is one of per device; T has
+/// a default value. Works while compiling, and may be a constant as long as it holds no more than N. One that was moved
 /// from is empty. Not made of a std::vector, since each kind of that costs all who include it as much as ten of these.
 template <class T, std::size_t N = 8>
 class SmallVector {

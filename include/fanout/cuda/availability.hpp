@@ -13,12 +13,13 @@ namespace fanout::inline v0::cuda {
 
 // These ask the runtime, which starts CUDA in the process, but make no context on any card.
 
-/// Whether there is a CUDA device that the process may use. Never throws. False without a driver, without a card, and in
-/// the child of a process that had used CUDA before it forked.
+/// Whether there is a CUDA device that the process may use. Never throws. False without a driver, without a card, and
+/// in the child of a process that had used CUDA before it forked.
 inline bool is_available() noexcept { return detail::count_cards().count > 0; }
 
-/// How many CUDA devices the process may use: those that CUDA_VISIBLE_DEVICES leaves, which are numbered from 0. 0 where
-/// is_available() is false. Never throws. Once it is above 0 it does not change; before that it is asked anew each time.
+/// How many CUDA devices the process may use: those that CUDA_VISIBLE_DEVICES leaves, which are numbered from 0. 0
+/// where is_available() is false. Never throws. Once it is above 0 it does not change; before that it is asked anew
+/// each time.
 inline int device_count() noexcept { return detail::count_cards().count; }
 
 /// Why is_available() is false, in words; empty if it is true.

@@ -27,8 +27,8 @@ struct CudaDeviceOptions {
   /// How many devices. 0: one for each of the indices. If it is less, the first of them are taken; if it is more, which
   /// needs `oversubscribe`, they are gone through again and again.
   int count = 0;
-  /// Whether a GPU may stand several times: as `cuda:0`, `cuda:0#1` and so on, devices with a stream each that share the
-  /// GPU's memory. For tests, and for models that leave most of a GPU idle.
+  /// Whether a GPU may stand several times: as `cuda:0`, `cuda:0#1` and so on, devices with a stream each that share
+  /// the GPU's memory. For tests, and for models that leave most of a GPU idle.
   bool oversubscribe = false;
   /// Called once with a warning if one of the GPUs has less than 75% of the memory of another, or else of its
   /// multiprocessors. Without it nothing is said.

@@ -35,8 +35,8 @@ inline Capability device_capability(CardIndex device = {}) {
 }
 
 /// Whether the hardware lets a card read another one's memory; a card is no peer of itself. Whether copies between them
-/// arrive as they were is another question: see peer_trusted(). Throws InvalidDeviceId, `Invalid peer device id` for the
-/// second.
+/// arrive as they were is another question: see peer_trusted(). Throws InvalidDeviceId, `Invalid peer device id` for
+/// the second.
 inline bool can_access_peer(CardIndex device, CardIndex peer) {
   detail::Card& card = device.card();
   const int other = peer.get_peer();

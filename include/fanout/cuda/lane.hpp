@@ -19,8 +19,8 @@
 namespace fanout::inline v0::cuda::detail {
 
 /// What is one CudaDevice's own: two streams on its card, staging memory, and the thread that drives it. Several lanes
-/// on a card are several devices that share its memory; one more is for threads that have entered none of them. Made when first named, which calls nothing of CUDA, and never
-/// destroyed.
+/// on a card are several devices that share its memory; one more is for threads that have entered none of them. Made
+/// when first named, which calls nothing of CUDA, and never destroyed.
 class Lane {
  public:
   Lane(Card& card, int instance, Lane* next)

@@ -16,12 +16,12 @@ namespace fanout::inline v0 {
 
 namespace cuda::detail {
 
-/// Threads of a block. Every card of compute capability 7.5 or newer can hold a whole number of such blocks (1024, 1536 or
-/// 2048 threads on a multiprocessor), and each thread may have the 255 registers that are the most there are.
+/// Threads of a block. Every card of compute capability 7.5 or newer can hold a whole number of such blocks (1024, 1536
+/// or 2048 threads on a multiprocessor), and each thread may have the 255 registers that are the most there are.
 inline constexpr unsigned threads_of_block = 256;
 
-/// More blocks than any card runs at once, by far, so that all of it is busy to the end; each thread takes several indices
-/// where there are more. Far below the most that a grid may have.
+/// More blocks than any card runs at once, by far, so that all of it is busy to the end; each thread takes several
+/// indices where there are more. Far below the most that a grid may have.
 inline constexpr std::size_t most_blocks = 65536;
 
 template <class F>
@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(threads_of_block) call_for_each(std::size_t n,
 
 }  // namespace cuda::detail
 
-/// A kernel on the device's stream: the calls are made at the same time, after the device's earlier work. Returns at once.
-/// Throws CudaError if the launch is refused, DeviceLost if the device is lost.
+/// A kernel on the device's stream: the calls are made at the same time, after the device's earlier work. Returns at
+/// once. Throws CudaError if the launch is refused, DeviceLost if the device is lost.
 template <>
 struct Launcher<CudaDevice> {
   template <class F>

@@ -18,8 +18,9 @@ using MemoryInfo = detail::MemoryInfo;
 /// the card: CUDA does not tell otherwise.
 inline MemoryInfo memory_info(CardIndex device = {}) { return detail::memory_info_of(device.card()); }
 
-// These tell of fanout's own pool of the card's memory in this process. They make no context: on a card that was not used
-// all are 0, and nothing is done. What was released counts as allocated until the work that stood before it is done.
+// These tell of fanout's own pool of the card's memory in this process. They make no context: on a card that was not
+// used all are 0, and nothing is done. What was released counts as allocated until the work that stood before it is
+// done.
 
 /// What tensors, buffers and the like hold now.
 inline std::size_t memory_allocated(CardIndex device = {}) { return detail::pool_use(device.card()).allocated; }
@@ -35,8 +36,9 @@ inline std::size_t memory_reserved(CardIndex device = {}) { return detail::pool_
 /// From now on max_memory_allocated() is the most that is held from now on.
 inline void reset_peak_memory(CardIndex device = {}) { detail::reset_peaks(device.card()); }
 
-/// Gives what the pool keeps for later back to the card, so that others can have it; what is allocated stays. fanout has
-/// no more memory by it. Does not wait: what is released in work that is not done yet stays as well, see synchronize().
+/// Gives what the pool keeps for later back to the card, so that others can have it; what is allocated stays. fanout
+/// has no more memory by it. Does not wait: what is released in work that is not done yet stays as well, see
+/// synchronize().
 inline void empty_cache(CardIndex device) { detail::trim_pool(device.card()); }
 
 /// The same on all cards that the process has used.

@@ -121,8 +121,8 @@ inline ncclResult_t start_nccl(const Collective& call, ncclComm_t communicator, 
   return ncclInvalidArgument;
 }
 
-/// Held while calls are put in streams: if two calls on the same cards came to one card's stream in another order than to
-/// another's, the cards would wait for each other for ever.
+/// Held while calls are put in streams: if two calls on the same cards came to one card's stream in another order than
+/// to another's, the cards would wait for each other for ever.
 FANOUT_EXPORT inline Right nccl_starting;
 
 /// Calls `start(i)` for i in [0, count), as one group. Throws what it returns that is no success.
@@ -259,13 +259,13 @@ inline constexpr CollectiveOperations nccl_operations{&open_nccl, &nccl_takes, &
 }  // namespace detail
 }  // namespace cuda
 
-/// For `Options{.collectives = fanout::nccl_collectives()}`: where each shard of a call is on a card of its own, NCCL passes
-/// arrays in the cards' memory from one to another, in the devices' streams. Its communicators are kept for later calls
-/// on the same cards; two calls at once have different ones. Other calls go by way of the host.
+/// For `Options{.collectives = fanout::nccl_collectives()}`: where each shard of a call is on a card of its own, NCCL
+/// passes arrays in the cards' memory from one to another, in the devices' streams. Its communicators are kept for
+/// later calls on the same cards; two calls at once have different ones. Other calls go by way of the host.
 inline const CollectiveOperations* nccl_collectives() noexcept { return &cuda::detail::nccl_operations; }
 
-/// One rank of an NCCL communicator that the user made, with arrays in its card's memory. Calls return when they stand in
-/// the stream; where they do not fit together, NCCL may wait for ever. Borrows the communicator.
+/// One rank of an NCCL communicator that the user made, with arrays in its card's memory. Calls return when they stand
+/// in the stream; where they do not fit together, NCCL may wait for ever. Borrows the communicator.
 class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
  public:
   /// Calls go to that stream, which is of the communicator's card. Throws NcclError.

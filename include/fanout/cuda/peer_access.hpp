@@ -74,9 +74,9 @@ inline const PeerLink& peer_link_of(Card& from, Card& to) {
 /// 2. Patterns of several sizes are copied both ways, and compared on the host, since there are machines where direct
 ///    copies write something else and report success. If one arrives wrong, the access is disabled again.
 ///
-/// Makes the contexts of both cards and takes some milliseconds; the first to ask does it, others wait meanwhile. A card
-/// and itself are linked directly. Throws InvalidDeviceId (`Invalid peer device id` for the second), DeviceLost and
-/// CudaError.
+/// Makes the contexts of both cards and takes some milliseconds; the first to ask does it, others wait meanwhile. A
+/// card and itself are linked directly. Throws InvalidDeviceId (`Invalid peer device id` for the second), DeviceLost
+/// and CudaError.
 inline const PeerLink& peer_link(CardIndex from, CardIndex to) {
   detail::Card& card = from.card();
   return detail::peer_link_of(card, detail::card_at(to.get_peer()));

@@ -113,8 +113,8 @@ class AwaitedStream {
   Card& card_;
 };
 
-/// What is copied to find out whether copies arrive: some bytes, a page, and two sizes of which no part is a whole page,
-/// one of them beyond the size from which cards copy by other means.
+/// What is copied to find out whether copies arrive: some bytes, a page, and two sizes of which no part is a whole
+/// page, one of them beyond the size from which cards copy by other means.
 inline constexpr std::size_t checked_sizes[] = {5, 4096, 100'003, (std::size_t{2} << 20) + 1};
 
 /// Differs from position to position, from size to size and from pair to pair, so that nothing of an earlier copy is
@@ -127,7 +127,8 @@ inline unsigned char checked_byte(std::size_t position, std::size_t size, int fr
   return static_cast<unsigned char>(mixed >> 56U);
 }
 
-/// Copies from a card to another, and looks at what arrived. Empty, or what was wrong. Throws OutOfMemory and CudaError.
+/// Copies from a card to another, and looks at what arrived. Empty, or what was wrong. Throws OutOfMemory and
+/// CudaError.
 inline std::string check_copies(Card& from, Card& to) {
   constexpr std::size_t most = checked_sizes[sizeof checked_sizes / sizeof checked_sizes[0] - 1];
   const Stream from_stream(from.index());
@@ -165,8 +166,8 @@ inline std::string check_copies(Card& from, Card& to) {
   return {};
 }
 
-/// Makes two cards able to copy between themselves, if they can be trusted with it both ways. Empty if so; else why not,
-/// and then it is as it was. Throws DeviceLost.
+/// Makes two cards able to copy between themselves, if they can be trusted with it both ways. Empty if so; else why
+/// not, and then it is as it was. Throws DeviceLost.
 inline std::string connect_peers(Card& one, Card& other) {
   PeerAccess there(one, other);
   PeerAccess back(other, one);

@@ -12,8 +12,8 @@
 namespace fanout::inline v0::cuda {
 
 /// The links between all visible cards, row by row: from cuda:0 to each, from cuda:1 to each, and so on; also from each
-/// to itself. Checks those that were not asked for yet, and so makes the contexts of all cards if there are two or more.
-/// Empty without a card.
+/// to itself. Checks those that were not asked for yet, and so makes the contexts of all cards if there are two or
+/// more. Empty without a card.
 inline std::vector<PeerLink> peer_links() {
   std::vector<PeerLink> links;
   const int count = device_count();

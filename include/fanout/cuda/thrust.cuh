@@ -15,8 +15,8 @@ namespace fanout::inline v0 {
 
 namespace cuda::detail {
 
-/// What Thrust takes for its temporary memory: the card's pool, in order with the device's work. By itself it would call
-/// cudaMalloc and cudaFree, which wait for the whole card.
+/// What Thrust takes for its temporary memory: the card's pool, in order with the device's work. By itself it would
+/// call cudaMalloc and cudaFree, which wait for the whole card.
 struct TemporaryMemory {
   using value_type = char;
 
@@ -32,9 +32,9 @@ struct TemporaryMemory {
 
 }  // namespace cuda::detail
 
-/// On a GPU Thrust's algorithms run on the device's stream, in order with its other work, and take their temporary memory
-/// from its pool. Those that return a value (reduce, copy_if) wait for it; others return at once. They throw Thrust's own
-/// thrust::system_error.
+/// On a GPU Thrust's algorithms run on the device's stream, in order with its other work, and take their temporary
+/// memory from its pool. Those that return a value (reduce, copy_if) wait for it; others return at once. They throw
+/// Thrust's own thrust::system_error.
 template <fanout::detail::ContextOn<CudaDevice> C>
 auto thrust_policy(C& ctx) {
   const cuda::detail::TemporaryMemory memory{ctx.device().memory()};

@@ -82,15 +82,15 @@ class CollectiveCalls {
     call<true>({.kind = Kind::all_reduce, .reduction = by}, x);
   }
 
-  /// `to`, an array, becomes the elements of all ranks' `from`, in their order. Throws ShapeMismatch unless it has size()
-  /// times as many.
+  /// `to`, an array, becomes the elements of all ranks' `from`, in their order. Throws ShapeMismatch unless it has
+  /// size() times as many.
   template <class From, class To>
   void all_gather(const From& from, To&& to) {
     call_both({.kind = Kind::all_gather}, from, to);
   }
 
-  /// `to`, an array, becomes what the reduction makes of this rank's part of all ranks' `from`. Throws ShapeMismatch unless
-  /// that has size() times as many elements.
+  /// `to`, an array, becomes what the reduction makes of this rank's part of all ranks' `from`. Throws ShapeMismatch
+  /// unless that has size() times as many elements.
   template <class From, class To>
   void reduce_scatter(const From& from, To&& to, Reduction by = Reduction::sum) {
     call_both({.kind = Kind::reduce_scatter, .reduction = by}, from, to);

@@ -21,8 +21,8 @@ struct RankedCall {
 /// 1. `open(devices, ranks)` makes what the ranks of one call share, rank i of which is on `devices[i]`; null if these
 ///    devices cannot: then all goes by way of the host. Once a call, when it is first needed. Two calls at once share
 ///    nothing. May throw.
-/// 2. `takes(shared, rank, call)` says whether it can run such a call for a rank: by kind, element type and memory. What
-///    some ranks' arrays could be passed by and others' not is an error on all.
+/// 2. `takes(shared, rank, call)` says whether it can run such a call for a rank: by kind, element type and memory.
+///    What some ranks' arrays could be passed by and others' not is an error on all.
 /// 3. `run(shared, calls, count)` runs calls of which it takes each, of all ranks that make them, in the order of each
 ///    rank's and in order with the work of its device. On a thread that has entered one of the devices. Does not wait
 ///    for these. May throw; `abort` is called then.

@@ -9,13 +9,13 @@
 
 namespace fanout::inline v0 {
 
-/// One rank's side of a row of ranks that pass arrays to each other: threads of a process, devices. Each rank has its own
-/// and uses it from one thread at a time.
+/// One rank's side of a row of ranks that pass arrays to each other: threads of a process, devices. Each rank has its
+/// own and uses it from one thread at a time.
 ///
 /// 1. `rank()` is this one's position and `size()` the number of ranks: 0 <= rank < size. Neither changes.
-/// 2. Collectives are called by all ranks, in the same order, with arrays of the same extents and element type, the same
-///    root and the same reduction. Whether a call has ended when it returns, or is in order with the rank's device, is
-///    the communicator's to say; a rank may read what it got, by work on its device, after the call.
+/// 2. Collectives are called by all ranks, in the same order, with arrays of the same extents and element type, the
+///    same root and the same reduction. Whether a call has ended when it returns, or is in order with the rank's
+///    device, is the communicator's to say; a rank may read what it got, by work on its device, after the call.
 /// 3. `broadcast(x, root)`: the root's elements become everyone's. `reduce(x, root, by)`: the root's become what the
 ///    reduction makes of everyone's; those of the others stay. `all_reduce(x, by)`: everyone's become that.
 /// 4. `all_gather(from, to)`: `to` becomes everyone's `from`, one after the other in the order of the ranks.

@@ -72,8 +72,8 @@ inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 || (b !
 
 /// How many cores the process's control group lets it keep busy: the tightest CPU quota from its own group up to the
 /// root, of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` stands before all paths, for
-/// tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst. A template, so that it
-/// is compiled only where it is used.
+/// tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst. A template, so that
+/// it is compiled only where it is used.
 template <std::same_as<std::string> Path = std::string>
 std::size_t quota_cores(const std::type_identity_t<Path>& root = "") {
   std::size_t cores = 0;

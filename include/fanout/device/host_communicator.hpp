@@ -22,8 +22,8 @@ namespace fanout::inline v0 {
 ///     fanout::HostCommunicator ranks(meeting, rank);
 ///     ranks.all_reduce(x);
 ///
-/// A call returns when it has run. One that cannot is an error: see HostMeeting. The rank leaves the meeting when this is
-/// destroyed, and then others that wait for it are released.
+/// A call returns when it has run. One that cannot is an error: see HostMeeting. The rank leaves the meeting when this
+/// is destroyed, and then others that wait for it are released.
 class HostCommunicator : public CollectiveCalls<HostCommunicator> {
  public:
   /// Borrows the meeting. Throws InvalidArgument for a rank that it does not have. One for each rank.

@@ -163,8 +163,8 @@ std::vector<Self> HostDevice::visible() {
   return host_devices<Self>().template of_kind<0>();
 }
 
-/// Those of host_devices() that have these indices, in the order given: `host_devices({0, 2})` are host:0 and host:2, and
-/// `host_devices({2})` is host:2 alone; also for a vector or an array of them. The first is the main device. Throws
+/// Those of host_devices() that have these indices, in the order given: `host_devices({0, 2})` are host:0 and host:2,
+/// and `host_devices({2})` is host:2 alone; also for a vector or an array of them. The first is the main device. Throws
 /// InvalidDeviceId for an index that is not visible, and names those that are; also for one that is given twice, and if
 /// there is none.
 template <IndexRange R = std::initializer_list<int>>

@@ -20,8 +20,8 @@
 
 namespace fanout::inline v0 {
 
-/// Where threads meet that are the ranks of one row: each brings its collectives and waits until they have run. What all
-/// ranks have called they run together, each rank a part of it; what was sent is copied by who receives it.
+/// Where threads meet that are the ranks of one row: each brings its collectives and waits until they have run. What
+/// all ranks have called they run together, each rank a part of it; what was sent is copied by who receives it.
 ///
 /// Calls that can never run are errors and not a wait for ever: calls that do not fit together (StructureMismatch,
 /// ShapeMismatch: on all ranks that made them), and calls that need a rank that has left (CommunicatorAbandoned).

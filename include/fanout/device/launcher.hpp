@@ -8,15 +8,15 @@
 
 namespace fanout::inline v0 {
 
-/// How a kind of device makes `n` calls `f(0)` ... `f(n - 1)`; what launch() uses. A kind of device whose work is done in
-/// other threads than the host's specialises it, as fanout/cuda/launch.cuh does for CudaDevice; one whose work is done by
-/// the thread that entered it takes over LoopLauncher:
+/// How a kind of device makes `n` calls `f(0)` ... `f(n - 1)`; what launch() uses. A kind of device whose work is done
+/// in other threads than the host's specialises it, as fanout/cuda/launch.cuh does for CudaDevice; one whose work is
+/// done by the thread that entered it takes over LoopLauncher:
 ///
 ///     template <>
 ///     struct fanout::Launcher<MyDevice> : fanout::LoopLauncher {};
 ///
-/// `launch(device, n, f)` is called by a thread that has entered the device. It may return before the calls are made, with
-/// a copy of `f`; then they are made in order with what the device was given before and is given afterwards.
+/// `launch(device, n, f)` is called by a thread that has entered the device. It may return before the calls are made,
+/// with a copy of `f`; then they are made in order with what the device was given before and is given afterwards.
 template <Device D>
 struct Launcher {
   template <class F>

@@ -19,7 +19,8 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// The ranks of a HostMeeting: who is inside with which calls, who has left, and whether any of them would wait for ever.
+/// The ranks of a HostMeeting: who is inside with which calls, who has left, and whether any of them would wait for
+/// ever.
 class MeetingRanks {
  public:
   explicit MeetingRanks(std::size_t ranks) : ranks_(ranks), round_calls_(ranks) {}
@@ -28,8 +29,8 @@ class MeetingRanks {
 
   std::size_t size() const noexcept { return ranks_.size(); }
 
-  /// A rank will not come any more: its thread ends, by this exception if there is one. Others that need it are released.
-  /// More than once does no harm.
+  /// A rank will not come any more: its thread ends, by this exception if there is one. Others that need it are
+  /// released. More than once does no harm.
   void leave(std::size_t rank, const std::exception_ptr& why) noexcept {
     const Held held(right_);
     Rank& self = ranks_[rank];

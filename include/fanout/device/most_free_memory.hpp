@@ -20,9 +20,9 @@ concept TellsFreeMemory = requires(const D& device) {
 
 }  // namespace detail
 
-/// All devices of one kind, D, that the process may use, the one with the most free memory first, which is then the main
-/// device; of equal ones the first stays first. D is a Device with a member `free_memory()`, which returns bytes. It is
-/// asked once for each device whenever devices are selected; on a GPU that makes a context.
+/// All devices of one kind, D, that the process may use, the one with the most free memory first, which is then the
+/// main device; of equal ones the first stays first. D is a Device with a member `free_memory()`, which returns bytes.
+/// It is asked once for each device whenever devices are selected; on a GPU that makes a context.
 template <class D>
 struct MostFreeMemory {
   /// Throws InvalidDeviceId if there is none, and what free_memory() throws.

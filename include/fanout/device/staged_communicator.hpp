@@ -17,8 +17,9 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// Calls whose arrays lie in any memory, with host memory in their place. What they read is copied there by the constructor,
-/// and what they write is copied back by finish(). Arrays in host memory stay where they are, and direct calls as they are.
+/// Calls whose arrays lie in any memory, with host memory in their place. What they read is copied there by the
+/// constructor, and what they write is copied back by finish(). Arrays in host memory stay where they are, and direct
+/// calls as they are.
 class StagedCalls {
  public:
   StagedCalls(Collective* calls, std::size_t count, std::size_t rank, std::size_t ranks) : rank_(rank) {
@@ -70,8 +71,8 @@ class StagedCalls {
 }  // namespace detail
 
 /// A rank that is a thread of this process, with arrays in any memories: those that are not in host memory are copied
-/// there, passed on as a HostCommunicator does, and copied back, by MemoryOperations::transfer, in order with the work of
-/// the devices that own them. For mixes of devices, and for kinds that have nothing better.
+/// there, passed on as a HostCommunicator does, and copied back, by MemoryOperations::transfer, in order with the work
+/// of the devices that own them. For mixes of devices, and for kinds that have nothing better.
 class StagedCommunicator : public CollectiveCalls<StagedCommunicator> {
  public:
   /// As HostCommunicator. All ranks of one meeting may be of either kind.

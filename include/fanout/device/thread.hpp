@@ -15,9 +15,9 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// Starts a thread that calls `enter(argument)`, is never joined, and blocks all signals but those of its own faults. It
-/// runs on these cores; if there are none or they were taken from the process meanwhile, where the calling thread may.
-/// False if none can be started: the system's limit.
+/// Starts a thread that calls `enter(argument)`, is never joined, and blocks all signals but those of its own faults.
+/// It runs on these cores; if there are none or they were taken from the process meanwhile, where the calling thread
+/// may. False if none can be started: the system's limit.
 inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument,
                          [[maybe_unused]] const std::string& name) noexcept {
   sigset_t all;

@@ -19,9 +19,9 @@ namespace fanout::inline v0 {
 
 /// Drives one device: its execution right, its queue, and the thread that runs what is queued. The thread is started by
 /// the first task, blocks all signals but those of its own faults, runs on the device's cores and is never joined; a
-/// child of fork starts its own. A worker that is made without cores never has one: what is queued runs where it is taken
-/// back, so that its device runs in the callers' threads. If a task that the thread runs forks and returns in the child, the child ends there
-/// with EXIT_FAILURE.
+/// child of fork starts its own. A worker that is made without cores never has one: what is queued runs where it is
+/// taken back, so that its device runs in the callers' threads. If a task that the thread runs forks and returns in the
+/// child, the child ends there with EXIT_FAILURE.
 class Worker {
  public:
   /// `bound` workers own their cores, so they spin a little before they sleep; others share theirs and do not.

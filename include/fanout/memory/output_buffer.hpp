@@ -96,8 +96,8 @@ inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) 
   static_cast<OutputBuffer*>(owner)->drop();
 }
 
-/// The table for parts of an OutputBuffer in a memory that `base` is for: each lets go of the buffer, which is its owner,
-/// when it is released. Copies of it are ordinary storage.
+/// The table for parts of an OutputBuffer in a memory that `base` is for: each lets go of the buffer, which is its
+/// owner, when it is released. Copies of it are ordinary storage.
 constexpr MemoryOperations window_operations(const MemoryOperations& base) noexcept {
   return {base.allocate, &release_window, base.copy, base.clear, &base, base.transfer, base.bring, base.wait, nullptr};
 }

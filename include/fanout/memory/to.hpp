@@ -13,9 +13,9 @@
 
 namespace fanout::inline v0 {
 
-/// A copy of any value whose arrays lie in this memory, wherever they lie now: `to(weights, Memory{})` for the host's. Of a
-/// View or an Output a Tensor; views inside of the value go on showing what they show. Waits until the copy is there.
-/// Throws DeviceMismatch where no way between the memories is known, and OutOfMemory.
+/// A copy of any value whose arrays lie in this memory, wherever they lie now: `to(weights, Memory{})` for the host's.
+/// Of a View or an Output a Tensor; views inside of the value go on showing what they show. Waits until the copy is
+/// there. Throws DeviceMismatch where no way between the memories is known, and OutOfMemory.
 template <class X>
 auto to(const X& value, const Memory& memory) {
   if constexpr (detail::BorrowsArray<X>) {
@@ -43,8 +43,8 @@ auto to_host(const X& value) {
   return fanout::to(value, Memory{});
 }
 
-/// Copies all elements from one array to another of the same extents, in whatever memories they lie, and waits until they
-/// are there: `copy<float, 2>(result, view)`. Throws ShapeMismatch, and DeviceMismatch where no way is known.
+/// Copies all elements from one array to another of the same extents, in whatever memories they lie, and waits until
+/// they are there: `copy<float, 2>(result, view)`. Throws ShapeMismatch, and DeviceMismatch where no way is known.
 template <class T, std::size_t R>
 void copy(View<const T, R> from, View<T, R> into) {
   if (!(from.extents() == into.extents())) {

@@ -76,7 +76,8 @@ template <std::same_as<MemorySpace> Space>
 
 /// Copies bytes from any memory to any other. What goes to the host has got there when this returns; else it happens in
 /// order with the work of the device that owns the target. What lies on the host has been read by then; what lies
-/// elsewhere is read before anything that is done there afterwards. Throws DeviceMismatch where no way is known, and what the memories' operations throw.
+/// elsewhere is read before anything that is done there afterwards. Throws DeviceMismatch where no way is known, and
+/// what the memories' operations throw.
 template <std::same_as<Memory> To = Memory>
 void transfer(const To& to, void* to_data, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   if (bytes == 0) return;
@@ -96,8 +97,8 @@ void transfer(const To& to, void* to_data, const MemorySpace& from, const void* 
   to.operations->transfer(to.space, to_data, host_memory, stop.data, bytes);
 }
 
-/// New memory with a copy of bytes from any memory: allocate() and transfer(), in a way that overlaps with earlier work of
-/// the device where there is one.
+/// New memory with a copy of bytes from any memory: allocate() and transfer(), in a way that overlaps with earlier work
+/// of the device where there is one.
 template <std::same_as<Memory> To = Memory>
 void* bring(const To& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   const MemoryOperations& operations = *to.operations->fresh;

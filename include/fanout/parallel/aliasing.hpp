@@ -53,7 +53,8 @@ struct AliasingFields {
   static constexpr bool is = leads_to_change<std::remove_cv_t<Declared>>;
 };
 
-/// A pointer or a reference, also a counting one, to whatever: the host's memory is not that of a device that has its own.
+/// A pointer or a reference, also a counting one, to whatever: the host's memory is not that of a device that has its
+/// own.
 template <class X>
 inline constexpr bool leads_to_host = requires(const X& x) {
   x.use_count();

@@ -148,9 +148,9 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 
 /// Runs the replicas at the same time, one for each shard, on the device that the inputs' plan names, and waits for all
 /// of them. Results stand in the order of the shards; gather() puts them together. Throws InvalidArgument for a plan
-/// that names other devices; after all shards have ended, DeviceMismatch for inputs that cannot be brought to a device's
-/// memory, ReplicaError for what `forward` threw and its work failed with, and Timeout if `settings` have a deadline and a
-/// shard ended after it.
+/// that names other devices; after all shards have ended, DeviceMismatch for inputs that cannot be brought to a
+/// device's memory, ReplicaError for what `forward` threw and its work failed with, and Timeout if `settings` have a
+/// deadline and a shard ended after it.
 template <class M, Device... Ds, class... Args>
 auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
   using Taken = detail::PiecesTaken<ShardInputs<Args...>, Replica<M, Ds>...>;

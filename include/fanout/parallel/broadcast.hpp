@@ -27,9 +27,9 @@ template <class X>
 inline constexpr bool splits_itself<Broadcast<X>> = true;
 
 /// `model(x, broadcast(table))`: `forward` is handed a const reference to the whole of `table`, which is not split and
-/// not copied, except inside of a vector, a map, an optional or a variant, and for a device with a memory of its own: then
-/// the arrays of a copy lie there. At every call, so what stays the same is better held by the model. Borrows an lvalue until the call has
-/// returned; takes over an rvalue.
+/// not copied, except inside of a vector, a map, an optional or a variant, and for a device with a memory of its own:
+/// then the arrays of a copy lie there. At every call, so what stays the same is better held by the model. Borrows an
+/// lvalue until the call has returned; takes over an rvalue.
 template <class X>
 Broadcast<detail::kept_t<X>> broadcast(X&& value) {
   return {std::forward<X>(value)};
@@ -37,8 +37,8 @@ Broadcast<detail::kept_t<X>> broadcast(X&& value) {
 
 namespace detail {
 
-/// Looks whether all arrays of a tree lie in a memory, and where the first does that does not. Those that do not say so,
-/// as a std::vector, are for the host wherever they are used.
+/// Looks whether all arrays of a tree lie in a memory, and where the first does that does not. Those that do not say
+/// so, as a std::vector, are for the host wherever they are used.
 struct FindElsewhere {
   const MemorySpace& space;
   bool found = false;

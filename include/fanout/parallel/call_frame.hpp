@@ -44,7 +44,8 @@ struct CallFrame : CallSettings {
     outputs.write_to(targets, target_count);
   }
 
-  /// True from the deadline on, of this call or of one that it is made from inside of. Reads the clock where there is one.
+  /// True from the deadline on, of this call or of one that it is made from inside of. Reads the clock where there is
+  /// one.
   bool stop_requested() const noexcept {
     if (stop_at == Clock::never) return false;
     if (stopped_.load(MemoryOrder::relaxed)) return true;

@@ -22,8 +22,8 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// The meeting of the shards of one call. A shard waits only for shards that run: those that no device has started after
-/// a while are given threads of their own.
+/// The meeting of the shards of one call. A shard waits only for shards that run: those that no device has started
+/// after a while are given threads of their own.
 class ShardMeeting : public CallMeeting::Place {
  public:
   ShardMeeting(CallMeeting& call, std::size_t shards)
@@ -98,10 +98,11 @@ class ShardMeeting : public CallMeeting::Place {
 ///       ...
 ///
 /// Arrays may lie in any memory, and go from one to another by way of the host's (see StagedCommunicator) or as
-/// Options::collectives says; what goes that way is in order with the device's work, and else has run when a call returns. All shards of a call that uses this run at once: one whose device
-/// is busy gets a thread of its own. A shard that ends, by returning or by an exception, releases those that wait for it:
-/// they throw CommunicatorAbandoned, and if nothing else is wrong with them the call's ReplicaError does not list them.
-/// A deadline breaks no collective. Borrows the call: use it in `forward` only.
+/// Options::collectives says; what goes that way is in order with the device's work, and else has run when a call
+/// returns. All shards of a call that uses this run at once: one whose device is busy gets a thread of its own. A shard
+/// that ends, by returning or by an exception, releases those that wait for it: they throw CommunicatorAbandoned, and
+/// if nothing else is wrong with them the call's ReplicaError does not list them. A deadline breaks no collective.
+/// Borrows the call: use it in `forward` only.
 class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
  public:
   ShardCommunicator(CallMeeting& call, std::size_t rank, std::size_t size)
@@ -110,8 +111,8 @@ class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return size_; }
 
-  /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the memories'
-  /// operations throw.
+  /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the
+  /// memories' operations throw.
   void run(Collective* calls, std::size_t count) {
     meeting_->find_direct(rank_, calls, count);
     detail::StagedCalls staged(calls, count, rank_, size_);

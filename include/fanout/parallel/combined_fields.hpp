@@ -239,7 +239,8 @@ class CombiningCall {
   bool combined_ = false;
 };
 
-/// Keeps those out who change combined fields. A call from inside the model's own `forward` is covered by the outer one.
+/// Keeps those out who change combined fields. A call from inside the model's own `forward` is covered by the outer
+/// one.
 class CombinedReader {
  public:
   CombinedReader(Gate& gate, const void* original) noexcept

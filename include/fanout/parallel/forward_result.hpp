@@ -52,8 +52,8 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
 
 // The sentences stand in functions: of a class with one, clang takes it that it has no types, and finds more errors.
 
-/// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices; void where
-/// they do not agree, which takes every result, so that the sentence here is the only error.
+/// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices; void
+/// where they do not agree, which takes every result, so that the sentence here is the only error.
 template <class Pieces, class First, class... Others>
 struct ForwardResult {
   template <class AnyReplica>

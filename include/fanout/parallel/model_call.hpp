@@ -32,8 +32,8 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// The chain of calls, of CallLinks, that an asynchronous call is made from inside of, for as long as that call takes. What the
-/// original's links stand for may have ended by then.
+/// The chain of calls, of CallLinks, that an asynchronous call is made from inside of, for as long as that call takes.
+/// What the original's links stand for may have ended by then.
 template <class Link>
 class CopiedChain {
  public:
@@ -75,12 +75,13 @@ struct ModelCallTraits<Replicas<M, Ds...>, Inputs> {
   using States = CallerStates<typename Replica<M, Ds>::model_type...>;
   static constexpr CallOrder order() { return Forward::order(); }
 
-  /// Where fields are combined after a call, nothing of the next one may run before that: such a call is one task, which
-  /// makes the call.
+  /// Where fields are combined after a call, nothing of the next one may run before that: such a call is one task,
+  /// which makes the call.
   static constexpr bool is_one_task = has_combined_fields<typename Replicas<M, Ds...>::model_type>;
 
   /// Whether its shards may wait for each other, each with a replica for itself. If two such calls had them in another
-  /// order on one replica than on another, both would wait for ever; so they are kept in order as asynchronous calls are.
+  /// order on one replica than on another, both would wait for ever; so they are kept in order as asynchronous calls
+  /// are.
   static constexpr bool may_need_order() {
     if constexpr (order() == CallOrder::changes && !is_one_task) {
       return Forward::takes_context();

@@ -26,11 +26,12 @@ struct Options {
   std::uint64_t seed = 0;
   /// If exactly one replica throws in a call, throw what it threw and not a ReplicaError.
   bool rethrow_single = false;
-  /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. After that ctx.stop_requested() is true; the
-  /// call waits for all shards nevertheless, and throws a Timeout if one was late.
+  /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. After that ctx.stop_requested() is true;
+  /// the call waits for all shards nevertheless, and throws a Timeout if one was late.
   Duration deadline = Duration::forever();
   /// Called for each shard that is late, once, by the thread that waits for the call: at the deadline, or when that
-  /// thread is done with a shard of its own. So from several threads if these call the model. What it throws is dropped.
+  /// thread is done with a shard of its own. So from several threads if these call the model. What it throws is
+  /// dropped.
   AnyFunction<void(const LateShard&)> late = {};
   /// How ctx.communicator() passes arrays that lie in devices' own memories, such as nccl_collectives(); by way of the
   /// host's memory if not set.

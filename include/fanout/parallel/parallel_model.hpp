@@ -83,8 +83,8 @@ decltype(auto) select_from(const Source& source) {
 /// per_replica(m) it is copied for each device in any case, and factory(f) makes one on each. Fields of M may say whose
 /// they are: a Mean<T>, Sum<T> and their kin are combined after each call, a PerReplica<T> is each replica's own, a
 /// Shared<T> is one for all. Calls are const and may come from many threads at once. The model is owned; moving a
-/// ParallelModel moves the ownership and is not safe while calls run. Source is a DeviceSource; fwd.hpp has its default,
-/// AllVisible<HostDevice>.
+/// ParallelModel moves the ownership and is not safe while calls run. Source is a DeviceSource; fwd.hpp has its
+/// default, AllVisible<HostDevice>.
 template <class M, class Source>
 class ParallelModel {
  public:
@@ -112,13 +112,13 @@ class ParallelModel {
   ~ParallelModel() { delete state_; }
 
   /// Runs `forward` on the rows of the arguments and returns the gathered result, in the main device's memory or where
-  /// Options::output says; waits for all replicas, and for the work that they gave their devices. See scatter() for what
-  /// forward is handed, and gather() for what comes back.
+  /// Options::output says; waits for all replicas, and for the work that they gave their devices. See scatter() for
+  /// what forward is handed, and gather() for what comes back.
   ///
   /// Throws ShapeMismatch for arguments whose rows disagree or results whose extents do, StructureMismatch for results
-  /// of different structure, DeviceMismatch for arguments in a memory that no way is known from, ReplicaError if forward
-  /// threw or its work on a device failed, and Timeout if it took longer than Options::deadline. All replicas have ended
-  /// then, and the model can be called again.
+  /// of different structure, DeviceMismatch for arguments in a memory that no way is known from, ReplicaError if
+  /// forward threw or its work on a device failed, and Timeout if it took longer than Options::deadline. All replicas
+  /// have ended then, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
     return run(false, {}, args...);
@@ -138,10 +138,11 @@ class ParallelModel {
   ///
   /// Takes over arguments that are rvalues. Borrows those that are lvalues, which must stay alive and unchanged until
   /// the call has ended, at latest when its Pending is destroyed; what a view or a span shows must in any case. No
-  /// thread is started for the call. It takes part in the model's order of calls now: its random numbers have its number,
-  /// and where forward is not const, each replica sees the calls of a thread in the order in which they were made, in
-  /// whatever order their results are taken. An update() that runs is waited for; one that comes later, and the model's
-  /// destructor, run what is left of all pending calls and wait for them. The results may be taken after that.
+  /// thread is started for the call. It takes part in the model's order of calls now: its random numbers have its
+  /// number, and where forward is not const, each replica sees the calls of a thread in the order in which they were
+  /// made, in whatever order their results are taken. An update() that runs is waited for; one that comes later, and
+  /// the model's destructor, run what is left of all pending calls and wait for them. The results may be taken after
+  /// that.
   ///
   /// What the call throws, get() throws. This throws only what moving the arguments throws, and std::bad_alloc.
   template <class... Args>

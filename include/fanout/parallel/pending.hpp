@@ -24,8 +24,8 @@ struct PendingCall : AsyncCall {
 
 }  // namespace detail
 
-/// The result of `model.async(...)`, when it is there. Moved, not copied; may be passed from thread to thread, and is one
-/// thread's at a time. Outlives the model. When it is destroyed it waits, since the call may use what it borrowed.
+/// The result of `model.async(...)`, when it is there. Moved, not copied; may be passed from thread to thread, and is
+/// one thread's at a time. Outlives the model. When it is destroyed it waits, since the call may use what it borrowed.
 template <class R>
 class [[nodiscard]] Pending {
  public:

@@ -49,13 +49,13 @@ concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 
 /// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
 /// memory; for one that is not const, or of a model given as per_replica() or with PerReplica fields, the replica makes
-/// a copy of its own, at the first such call and again whenever the original has changed. What `forward` changes in that
-/// copy stays until then. A device with a memory of its own has a copy in any case, unless the arrays of the original lie
-/// there already.
+/// a copy of its own, at the first such call and again whenever the original has changed. What `forward` changes in
+/// that copy stays until then. A device with a memory of its own has a copy in any case, unless the arrays of the
+/// original lie there already.
 ///
 /// Copies are made by the model's own `M to(const D&) const` where it has one, else by its copy constructor and its
-/// assignment, under a CopyInto for a device with a memory of its own; models that would then share what they change are
-/// refused. With the device entered, on the thread that runs the shard.
+/// assignment, under a CopyInto for a device with a memory of its own; models that would then share what they change
+/// are refused. With the device entered, on the thread that runs the shard.
 template <class M, Device D>
 class Replica {
  public:

@@ -22,8 +22,8 @@ namespace fanout::inline v0 {
 /// Shards that wait for each other need not wait for the caller: `body.tasks_are(tasks)`, where there is such, is told
 /// before any of them runs where those can be taken back that have not been started.
 ///
-/// When the deadline has passed and some have not ended, `tell_late()` is called: when it passes if the caller waits, and
-/// else after each shard that the caller runs from then on. It does not throw.
+/// When the deadline has passed and some have not ended, `tell_late()` is called: when it passes if the caller waits,
+/// and else after each shard that the caller runs from then on. It does not throw.
 ///
 /// Throws Error in a process that was forked while `body` ran: the shards on other threads stayed in the parent.
 template <Device... Ds, class Body, class TellLate>

@@ -35,8 +35,8 @@ struct ShardInputs {
 
   /// What shard i < size() is handed on a device with this memory: rows of the arrays, in place, and references to the
   /// rest. Borrows from this, and from the scratch, if one is given, what had to be packed or brought to the memory;
-  /// without one InvalidArgument is thrown for that. Throws DeviceMismatch for an array in a memory that no way is known
-  /// from.
+  /// without one InvalidArgument is thrown for that. Throws DeviceMismatch for an array in a memory that no way is
+  /// known from.
   pieces_type pieces(std::size_t i, const Memory& memory, Scratch* scratch = nullptr) const {
     const ShardPlace place{.shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
     return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);

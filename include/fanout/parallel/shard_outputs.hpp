@@ -40,7 +40,8 @@ class ShardOutputs {
   /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, which calls `body(i)` for
   /// each shard and returns when all have ended. The plan's devices are positions in `devices`. Throws what a shard
   /// threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if it is one
-  /// and `rethrow_single`; else calls `finish()`. Then, if some were late, throws Timeout with the results of the others.
+  /// and `rethrow_single`; else calls `finish()`. Then, if some were late, throws Timeout with the results of the
+  /// others.
   template <class RunAll, class Run, class Finish = detail::NothingMore>
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
                const RunAll& run_all, const Run& run, const Finish& finish = {})

@@ -30,8 +30,8 @@ inline void need_cards(int count) {
 
 inline bool is_mode(int argc, char** argv, const char* mode) { return argc > 1 && std::strcmp(argv[1], mode) == 0; }
 
-/// Twice the input, of any device: y = x + x by copies and no kernel, so that it needs no nvcc. The weights are there to
-/// be copied and changed.
+/// Twice the input, of any device: y = x + x by copies and no kernel, so that it needs no nvcc. The weights are there
+/// to be copied and changed.
 struct Copied {
   fanout::Tensor<float, 1> weights;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A process that has used its cards forks: in the child whatever uses CUDA says so at once, models on cores work, and it
-// ends as any process, with results of the parent's in its statics. The parent goes on.
+// A process that has used its cards forks: in the child whatever uses CUDA says so at once, models on cores work, and
+// it ends as any process, with results of the parent's in its statics. The parent goes on.
 #include <chrono>
 #include <cstdlib>
 #include <string>

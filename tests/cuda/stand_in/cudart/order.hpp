@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What ThreadSanitizer is to see. The stand-in keeps its books under one mutex, which would order everything before
-// everything and so hide the races that it is here to show. Therefore all bookkeeping is Quiet, and where CUDA orders two
-// things, an Order says so.
+// everything and so hide the races that it is here to show. Therefore all bookkeeping is Quiet, and where CUDA orders
+// two things, an Order says so.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pools, and memory that is allocated and freed in the order of a stream. What a pool counts changes when a call is made,
-// not when the stream gets there, so that it is the same in every run; the bytes live as long as the stream needs them.
+// Pools, and memory that is allocated and freed in the order of a stream. What a pool counts changes when a call is
+// made, not when the stream gets there, so that it is the same in every run; the bytes live as long as the stream needs
+// them.
 #include <algorithm>
 
 #include "call.hpp"

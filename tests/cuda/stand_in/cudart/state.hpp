@@ -91,8 +91,8 @@ using PoolPtr = std::shared_ptr<Pool>;
 
 enum class Kind { device, pinned, pageable };
 
-/// One allocation. Its bytes go when nobody holds it any more, so that an operation that is still pending when its memory
-/// is freed is reported and nothing worse.
+/// One allocation. Its bytes go when nobody holds it any more, so that an operation that is still pending when its
+/// memory is freed is reported and nothing worse.
 struct Block {
   Block(Kind kind, int device, std::size_t bytes);
   ~Block();
