@@ -49,7 +49,8 @@ class CudaDevice {
   /// All of the device's work so far, for one to wait for without the device's thread. Throws CudaError.
   Completion completion() const { return lane_->completion(); }
 
-  /// The stream in which the device's work happens in order: kernels go here. It lives until the process ends.
+  /// The stream in which the device's work happens in order: kernels go here. It lives until the process ends. A thread
+  /// that has not entered the device waits for what it puts there before others use it.
   cuda::StreamRef stream() const { return lane_->compute(); }
 
   /// Bytes that are free on the GPU. Makes a context there. Throws CudaError.
