@@ -99,6 +99,7 @@ TEST_CASE("cuda_devices of indices are these, in the order given") {
   CHECK(names(cuda_devices(std::array<std::size_t, 2>{3, 2})) == Names{"cuda:3", "cuda:2"});
   CHECK(names(cuda_devices({.indices = {2, 1}})) == Names{"cuda:2", "cuda:1"});
   CHECK(names(cuda_devices({.indices = {2, 1, 0}, .count = 2})) == Names{"cuda:2", "cuda:1"});
+  CHECK(names(cuda_devices(2)) == Names{"cuda:0", "cuda:1"});
   CHECK(names(fanout::Indices<CudaDevice, 3, 0>{}.select()) == Names{"cuda:3", "cuda:0"});
 }
 
@@ -115,6 +116,7 @@ TEST_CASE("no devices, and less than none, are an invalid device id") {
   CHECK(says(refusal([] { return cuda_devices(std::vector<int>{}); }), "Invalid device id"));
   CHECK(says(refusal([] { return cuda_devices({}); }), "Invalid device id"));
   CHECK(says(refusal([] { return cuda_devices({.count = -1}); }), "Invalid device id"));
+  CHECK(says(refusal([] { return cuda_devices(0); }), "Invalid device id"));
 }
 
 TEST_CASE("without a GPU cuda_devices says why, and what to take instead") {

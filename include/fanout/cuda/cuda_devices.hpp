@@ -110,6 +110,11 @@ inline DeviceSet<CudaDevice> cuda_devices(const CudaDeviceOptions& options) {
 /// All visible GPUs, in CUDA's order.
 inline DeviceSet<CudaDevice> cuda_devices() { return detail::make_cuda_devices({}); }
 
+/// The first `count` of the visible GPUs. Throws InvalidDeviceId for a count below 1, and if there are fewer.
+inline DeviceSet<CudaDevice> cuda_devices(int count) {
+  return detail::make_cuda_devices({.count = count == 0 ? -1 : count});
+}
+
 /// GPUs by their indices among the visible ones, in the order given: `cuda_devices({0, 2, 3})`; also for a vector or an
 /// array of them. The first is the main device. Throws InvalidDeviceId as above, and if no index is given.
 template <IndexRange R = std::initializer_list<int>>

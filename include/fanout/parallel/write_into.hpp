@@ -13,6 +13,7 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/tensor.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/memory/vector_leaf.hpp>
 #include <fanout/memory/view.hpp>
 #include <fanout/tree/dict.hpp>
