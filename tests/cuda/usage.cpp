@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: which GPUs") {
   // [selection]
   auto all = fanout::cuda_devices();            // all that the process may use, in CUDA's order
   auto some = fanout::cuda_devices({0, 2, 3});  // by their numbers among these; the first is the main device
-  auto two = fanout::cuda_devices(2);           // the first two
+  auto pair = fanout::cuda_devices(2);          // the first two
   auto mixed = some | fanout::host_devices(1);  // with cores
   auto four = fanout::cuda_devices({.count = 4, .oversubscribe = true});  // four on as many GPUs as there are
   auto warned = fanout::cuda_devices(
@@ -152,7 +152,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: which GPUs") {
   // [/selection]
   CHECK(all.size() >= 4);
   CHECK(some.size() == 3);
-  CHECK(two.size() == 2);
+  CHECK(pair.size() == 2);
   CHECK(mixed.size() == 4);
   CHECK(four.size() == 4);
   CHECK(warned.size() == all.size());
