@@ -106,12 +106,12 @@ TEST_CASE("rule 39: the order of the devices is kept, and the first is the main 
 }
 
 TEST_CASE("rule 10: input is moved to the device from any memory, and one from where no way is known is named") {
-  const auto sum = [](fanout::View<const int, 1> x) {
+  const auto add_up = [](fanout::View<const int, 1> x) {
     int sum = 0;
     for (std::size_t i = 0; i < x.size(); ++i) sum += fanout_test::RemoteMemory::reach(x.data())[i];
     return sum;
   };
-  const ParallelModel remote{sum, fanout_test::remote_devices(2)};
+  const ParallelModel remote{add_up, fanout_test::remote_devices(2)};
   const fanout_test::RemoteDevice other(2);
   CHECK(values(remote(count_to(4))) == std::vector<int>{1, 5});
   CHECK(values(remote(fanout::to(count_to(4), other))) == std::vector<int>{1, 5});
