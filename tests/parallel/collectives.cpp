@@ -341,7 +341,7 @@ struct AddsThree {
 
 }  // namespace
 
-TEST_CASE("devices pass arrays by themselves where Options say how; what is left goes by way of the host") {
+TEST_CASE("devices pass arrays by themselves where Options say how, and what is left goes by way of the host") {
   const auto model = [] {
     return ParallelModel{AddsThree{}, fanout_test::remote_devices(2),
                          fanout::Options{.collectives = &RemoteWay::operations}};
