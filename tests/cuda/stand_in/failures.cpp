@@ -36,8 +36,10 @@ TEST_CASE("a sticky error stays, and only its device has it") {
   int ran = 0;
   ok(cudaLaunchHostFunc(
       stream, [](void*) { stand_in_poison(1, cudaErrorIllegalAddress); }, nullptr));
-  ok(cudaLaunchHostFunc(
-      stream, [](void* done) { *static_cast<int*>(done) = 1; }, &ran));
+  // The stream may have run the first before the second is given.
+  const cudaError_t given = cudaLaunchHostFunc(
+      stream, [](void* done) { *static_cast<int*>(done) = 1; }, &ran);
+  CHECK((given == cudaSuccess || given == cudaErrorIllegalAddress));
   CHECK(cudaStreamSynchronize(stream) == cudaErrorIllegalAddress);
   CHECK(ran == 0);
   CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
