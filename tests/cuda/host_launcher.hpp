@@ -5,6 +5,12 @@
 
 #include <cuda_runtime_api.h>
 
+#if defined(__has_include)
+#if __has_include(<sanitizer/lsan_interface.h>)
+#include <sanitizer/lsan_interface.h>
+#endif
+#endif
+
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/status.hpp>
 #include <fanout/device/launcher.hpp>
@@ -25,6 +31,11 @@ struct fanout::Launcher<fanout::CudaDevice> {
       }
     };
     auto* call = new Call{n, f};
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    __lsan_ignore_object(call);  // a card that is lost never makes it
+#endif
+#endif
     const cudaError_t status = ::cudaLaunchHostFunc(device.stream().get(), &Call::run, call);
     if (status != cudaSuccess) delete call;
     cuda::check(status, "cudaLaunchHostFunc", device.index());
