@@ -130,3 +130,15 @@ TEST_CASE("tensors without elements, and what is there already") {
   CHECK(back.data() != there.data());
   CHECK(fanout::to_host(back)[3] == 3);
 }
+
+TEST_CASE("a copy that fails half way gives back what it had") {
+  const std::size_t alive = RemoteMemory::alive();
+  const auto original = numbers(1 << 18);  // large: memory first, then a transfer
+  for (int nth = 1; nth <= 2; ++nth) {
+    CopyInto into(remote(0));
+    RemoteMemory::failing() = nth;
+    CHECK_THROWS_AS(Tensor<int, 1>{original}, fanout::OutOfMemory);
+    CHECK(RemoteMemory::failing() == 0);
+  }
+  CHECK(RemoteMemory::alive() == alive);
+}

@@ -41,7 +41,7 @@ class Storage {
   Storage(const Memory& memory, void* data, std::size_t bytes, void* owner) noexcept
       : memory_(memory), data_(data), bytes_(bytes), owner_(owner) {}
 
-  Storage(const Storage& other) { *this = other; }
+  Storage(const Storage& other) : Storage() { *this = other; }  // so that what fails half way is given back
   Storage(Storage&& other) noexcept
       : memory_(other.memory_), data_(other.data_), bytes_(other.bytes_), owner_(other.owner_) {
     other.let_go();
