@@ -44,7 +44,7 @@ class Scratch {
 
   /// Keeps a value, which may use memory from here, as long as this lives.
   template <class X>
-  X& keep(X&& value) {
+  X& keep(X value) {
     struct Holder : Kept {
       X value;
     };
