@@ -10,6 +10,7 @@
 #include <fanout/base/type_name.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/tree/leaf.hpp>
+#include <fanout/tree/number.hpp>
 
 namespace fanout::inline v0 {
 
@@ -43,26 +44,12 @@ concept Multiplied = Summed<T> && requires(const T& x) {
   static_cast<T>(x * x);
 };
 template <class T>
-concept Compared = Summed<T> && requires(const T& x) {
-  { x < x } -> std::convertible_to<bool>;
-};
-
-template <class T>
-struct part_of {
-  using type = T;
-};
-template <class T>
-  requires requires(const T& x) {
-    { x.imag() } -> std::same_as<typename T::value_type>;
-  }
-struct part_of<T> {
-  using type = typename T::value_type;
-};
+concept Compared = Summed<T> && Ordered<T>;
 
 /// A mean of whole numbers is none.
 template <class T>
 concept Averaged = Summed<T> && !std::is_integral_v<T> && requires(const T& x) {
-  static_cast<T>(x / static_cast<typename part_of<T>::type>(2.0F));
+  static_cast<T>(x / static_cast<typename real_of<T>::type>(2.0F));
 };
 
 /// What can be done with the elements of type T.
@@ -97,9 +84,9 @@ struct ElementsOf {
     } else if constexpr (Compared<T>) {
       // A loop for each, since in one for both the compiler would ask which in every turn.
       if (by == Reduction::min) {
-        for (std::size_t i = 0; i < count; ++i) to[i] = from[i] < to[i] || is_no_number(from[i]) ? from[i] : to[i];
+        for (std::size_t i = 0; i < count; ++i) to[i] = from[i] < to[i] || is_nan(from[i]) ? from[i] : to[i];
       } else {
-        for (std::size_t i = 0; i < count; ++i) to[i] = to[i] < from[i] || is_no_number(from[i]) ? from[i] : to[i];
+        for (std::size_t i = 0; i < count; ++i) to[i] = to[i] < from[i] || is_nan(from[i]) ? from[i] : to[i];
       }
     }
   }
@@ -107,18 +94,8 @@ struct ElementsOf {
   static void divide(void* sums, std::size_t ranks, std::size_t count) {
     if constexpr (Averaged<T>) {
       auto* const to = static_cast<T*>(sums);
-      const auto by = static_cast<typename part_of<T>::type>(static_cast<float>(ranks));
+      const auto by = static_cast<typename real_of<T>::type>(static_cast<float>(ranks));
       for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<T>(to[i] / by);
-    }
-  }
-
- private:
-  /// A NaN is less and greater than all, so that it is not lost.
-  static bool is_no_number(const T& x) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return !(x == x);
-    } else {
-      return false;
     }
   }
 };

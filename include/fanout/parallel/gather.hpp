@@ -68,23 +68,10 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
 
 namespace detail {
 
-/// What was put together by the target's own device is there when this returns, also if it was not to be used.
+/// What the target's own device puts together is there when this returns.
 template <class X>
 gathered_t<X> gather_and_wait(Pieces<X>& pieces, const GatherPlace& place) {
-  if (place.target.operations->wait == nullptr) return fanout::gather(pieces, place);
-  struct Waiting {
-    const Memory& memory;
-    bool waited = false;
-    ~Waiting() {
-      if (waited) return;
-      try {
-        wait_for(memory);
-      } catch (...) {  // what is thrown already says more
-      }
-    }
-  } waiting{place.target};
   gathered_t<X> result = fanout::gather(pieces, place);
-  waiting.waited = true;
   wait_for(place.target);
   return result;
 }

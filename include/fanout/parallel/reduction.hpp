@@ -7,22 +7,11 @@
 
 #include <fanout/parallel/under_rule.hpp>
 #include <fanout/tree/leaf.hpp>
+#include <fanout/tree/number.hpp>
 
 namespace fanout::inline v0 {
 
 namespace detail {
-
-template <class T>
-struct real_of {
-  using type = T;
-};
-template <class T>
-  requires requires(const T& x) {
-    { x.imag() } -> std::same_as<typename T::value_type>;
-  }
-struct real_of<T> {
-  using type = typename T::value_type;
-};
 
 /// A function without state, so that all shards have the same one and none need be kept.
 template <class F>
@@ -42,22 +31,6 @@ struct Add {
   constexpr auto operator()(const T& a, const T& b) const -> decltype(a + b) {
     return a + b;
   }
-};
-
-/// Never under -ffast-math, by which there are none.
-template <class T>
-constexpr bool is_nan(const T& x) {
-  if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
-    return false;
-  } else {
-    return !(x == x);
-  }
-}
-
-template <class T>
-concept Ordered = requires(const T& x) {
-  { x < x } -> std::convertible_to<bool>;
-  { x == x } -> std::convertible_to<bool>;
 };
 
 struct Greater {
