@@ -23,10 +23,25 @@
 
 #include <fanout/device/communicator.hpp>
 #include <fanout/memory/tensor.hpp>
+#include <fanout/memory/transfer.hpp>
 
 #define FANOUT_TEST_COMMUNICATOR(...) TEST_CASE_TEMPLATE_INVOKE(communicator_conformance, __VA_ARGS__)
 
 namespace fanout_test {
+
+/// An array with these elements in any memory, and the elements of one.
+template <class T>
+fanout::Tensor<T, 1> array_in(const fanout::Memory& memory, const std::vector<T>& elements) {
+  auto array = fanout::Tensor<T, 1>::uninitialized(fanout::Extents<1>{elements.size()}, memory);
+  fanout::transfer(memory, array.data(), fanout::host_memory, elements.data(), elements.size() * sizeof(T));
+  return array;
+}
+template <class T>
+std::vector<T> elements_of(const fanout::Tensor<T, 1>& array) {
+  std::vector<T> elements(array.size());
+  fanout::transfer(fanout::Memory{}, elements.data(), array.space(), array.data(), elements.size() * sizeof(T));
+  return elements;
+}
 
 /// Runs `f(communicator, array)` on so many ranks, where `array` is what `make(rank)` returns at first, and returns
 /// what all arrays hold at the end.

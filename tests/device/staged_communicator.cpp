@@ -28,15 +28,11 @@ struct MixedRanks {
   template <class T>
   static Tensor<T, 1> array(std::size_t rank, const std::vector<T>& elements) {
     const fanout::Memory memory = rank % 2 == 0 ? RemoteMemory::memory(static_cast<int>(rank)) : fanout::Memory{};
-    auto array = Tensor<T, 1>::uninitialized(fanout::Extents<1>{elements.size()}, memory);
-    fanout::transfer(memory, array.data(), fanout::host_memory, elements.data(), elements.size() * sizeof(T));
-    return array;
+    return fanout_test::array_in(memory, elements);
   }
   template <class T>
   static std::vector<T> elements(const Tensor<T, 1>& array) {
-    std::vector<T> elements(array.size());
-    fanout::transfer({}, elements.data(), array.space(), array.data(), elements.size() * sizeof(T));
-    return elements;
+    return fanout_test::elements_of(array);
   }
 };
 
