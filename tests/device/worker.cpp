@@ -56,8 +56,10 @@ TEST_CASE("a worker says what it was made with, and spins only if it owns its co
   CHECK(bound.id() == fanout::DeviceId{.kind = "test", .index = 1});
   CHECK(bound.cores() == std::vector<int>{0});
   CHECK(bound.bound());
-  CHECK(bound.spins() > 0);
-  CHECK(new_worker(2).spins() == 0);
+  CHECK(bound.spin_ticks(fanout::Spin::rules) == fanout::Ticks::forever);
+  CHECK(bound.spin_ticks(fanout::Adaptive::rules) > 0);
+  CHECK(bound.spin_ticks(fanout::Park::rules) == 0);
+  CHECK(new_worker(2).spin_ticks(fanout::Spin::rules) == 0);
 }
 
 TEST_CASE("a worker runs the tasks that are posted to it in order, on one thread of its own") {
@@ -103,7 +105,7 @@ TEST_CASE("tasks from many threads are all run, one at a time") {
         Calling task([&counter] { ++counter; });
         worker.post(task);
         if (i % 4 == 0 && worker.take_back(task)) {
-          const fanout::HeldRight held(worker.right());
+          const fanout::HeldDevice held(worker.right());
           task.run();
         }
         if (!wait_for(task)) ++in_vain;
@@ -259,7 +261,7 @@ TEST_CASE("in the child of a fork a device that another thread had is free") {
   std::atomic<bool> taken{false};
   std::atomic<bool> end{false};
   std::thread holder([&] {
-    const fanout::HeldRight held(worker.right());
+    const fanout::HeldDevice held(worker.right());
     taken = true;
     fanout_test::until(end);
   });

@@ -16,6 +16,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/indices.hpp>
 #include <fanout/device/registry.hpp>
+#include <fanout/device/wait_policy.hpp>
 #include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
 
@@ -24,7 +25,7 @@ namespace fanout::inline v0 {
 /// One or more cores of the host. Host devices share one memory. Made by host_devices().
 class HostDevice {
  public:
-  explicit HostDevice(Worker& worker) noexcept : worker_(&worker) {}
+  explicit HostDevice(Worker& worker, Waiting wait = Adaptive()) noexcept : worker_(&worker), wait_(wait) {}
 
   const DeviceId& id() const noexcept { return worker_->id(); }
   Memory memory() const noexcept { return {}; }
@@ -34,6 +35,9 @@ class HostDevice {
   /// that the process has. A team of threads that `forward` starts inherits them.
   const std::vector<int>& cores() const noexcept { return worker_->cores(); }
   bool bound() const noexcept { return worker_->bound(); }
+
+  /// How its thread waits between calls that are made with this value of the device, and these for the device.
+  const WaitRules& wait_rules() const noexcept { return wait_.rules(); }
 
   struct Entered {
     ~Entered() {}  // NOLINT(modernize-use-equals-default): not trivial, so that an unused one is no warning
@@ -45,10 +49,11 @@ class HostDevice {
   template <std::same_as<HostDevice> Self = HostDevice>
   static std::vector<Self> visible();
 
-  friend bool operator==(const HostDevice&, const HostDevice&) = default;
+  friend bool operator==(const HostDevice& a, const HostDevice& b) noexcept { return a.worker_ == b.worker_; }
 
  private:
   Worker* worker_;
+  Waiting wait_;
 };
 static_assert(Device<HostDevice>);
 
@@ -61,6 +66,9 @@ struct HostDeviceOptions {
   /// Whether each device's thread is bound to its cores. Not done where the devices need more cores than the process
   /// has, where a CPU quota shares the cores with others, or with FANOUT_PIN=off in the environment.
   bool pin = true;
+  /// How threads wait: Adaptive, Spin, Park, or a WaitPolicy of your own. Devices that are not bound to cores sleep at
+  /// once.
+  Waiting wait = Adaptive();
 };
 
 namespace detail {
@@ -109,7 +117,7 @@ Count host_device_count() {
 namespace detail {
 
 template <std::same_as<HostDevice> D = HostDevice>
-DeviceSet<D> make_host_devices(int count, int cores_each, bool pin) {
+DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait) {
   if (count < 1 || count > most_host_devices || cores_each < 0) {
     throw InvalidDeviceId(explain(
         {.what = "Invalid device id",
@@ -130,7 +138,7 @@ DeviceSet<D> make_host_devices(int count, int cores_each, bool pin) {
     std::vector<int> own;
     for (std::size_t k = 0; bound && k < share; ++k) own.push_back(cores[i * share + k]);
     const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
-    const D device(registry().worker(id, bound ? own : cores, bound));
+    const D device(registry().worker(id, bound ? own : cores, bound), wait);
     devices.push_back(device);
   }
   return DeviceSet<D>(std::move(devices));
@@ -143,7 +151,7 @@ DeviceSet<D> make_host_devices(int count, int cores_each, bool pin) {
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> host_devices(const HostDeviceOptions& options) {
   return detail::make_host_devices(options.count == 0 ? host_device_count() : options.count, options.cores_each,
-                                   options.pin);
+                                   options.pin, options.wait);
 }
 
 /// One host device per core that this process may use; see host_device_count().
@@ -155,7 +163,7 @@ DeviceSet<D> host_devices() {
 /// `count` host devices; more than there are cores is allowed, and then none is bound to a core.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> host_devices(int count) {
-  return detail::make_host_devices(count, 0, true);
+  return detail::make_host_devices(count, 0, true, Adaptive());
 }
 
 template <std::same_as<HostDevice> Self>

@@ -7,16 +7,17 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
+#include <fanout/sync/spin.hpp>
 
 namespace fanout::inline v0 {
 
 /// A piece of work for a device, that one thread waits for. Whoever makes it keeps it alive until it is done; it stands
-/// in a worker's queue by itself, so queueing allocates nothing. One cache line: request and reply travel together.
-class alignas(64) Task {
+/// in a worker's queue by itself, so queueing allocates nothing.
+class Task {
  public:
   using Run = void (*)(Task&) noexcept;
 
-  Task() noexcept = default;
+  Task() noexcept {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
@@ -34,23 +35,20 @@ class alignas(64) Task {
 
   bool is_done() const noexcept { return state_.load(MemoryOrder::acquire) == done; }
 
-  /// Waits until the task has run, spinning for `spins` turns before it sleeps. False if that cannot happen any more:
-  /// the process was forked after `epoch`, and the thread that ran the task does not exist in the child.
-  bool wait(std::uint32_t spins, std::uint32_t epoch) noexcept {
-    for (std::uint32_t i = 0; i < spins && !is_done(); ++i) pause();
+  /// Waits until the task has run, or the clock shows `until`; looks for so many ticks before it sleeps. False if it
+  /// has not run: it is late, or the process was forked after `epoch`, and the thread that ran the task does not exist
+  /// in the child.
+  bool wait(std::int64_t spin_ticks, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
+    if (until != Clock::never && spin_ticks == Ticks::forever) spin_ticks = 0;
+    if (spin(spin_ticks, [this] { return is_done(); })) return true;
     while (!is_done()) {
       if (epoch != fork_epoch()) return false;
-      if (will_wake()) park(state_, awaited);
-    }
-    return true;
-  }
-
-  /// Waits the same way, but not for longer than the clock shows less than `until`. False if the task is not done.
-  bool wait_until(Clock::Time until, std::uint32_t spins, std::uint32_t epoch) noexcept {
-    for (std::uint32_t i = 0; i < spins && !is_done(); ++i) pause();
-    while (!is_done()) {
-      if (epoch != fork_epoch() || Clock::now() >= until) return false;
-      if (will_wake()) park_until(state_, awaited, until);
+      if (until == Clock::never) {
+        if (will_wake()) park(state_, awaited);
+      } else {
+        if (Clock::now() >= until) return false;
+        if (will_wake()) park_until(state_, awaited, until);
+      }
     }
     return true;
   }
@@ -68,9 +66,9 @@ class alignas(64) Task {
     return state_.compare_exchange_strong(seen, awaited, MemoryOrder::acq_rel) || seen == awaited;
   }
 
-  Run run_ = nullptr;
-  Task* next_ = nullptr;
-  Task* previous_ = nullptr;
+  Run run_;
+  Task* next_;
+  Task* previous_;
   Atomic<std::uint32_t> state_{done};
 };
 

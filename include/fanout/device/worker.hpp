@@ -8,23 +8,29 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/device/arrivals.hpp>
+#include <fanout/device/mailbox.hpp>
 #include <fanout/device/task.hpp>
 #include <fanout/device/task_queue.hpp>
 #include <fanout/device/thread.hpp>
+#include <fanout/device/wait_policy.hpp>
+#include <fanout/device/wake_cost.hpp>
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/right.hpp>
+#include <fanout/sync/spin.hpp>
 
 namespace fanout::inline v0 {
 
-/// Drives one device: its execution right, its queue, and the thread that runs what is queued. The thread is started by
-/// the first task, blocks all signals but those of its own faults, runs on the device's cores and is never joined; a
-/// child of fork starts its own. A worker that is made without cores never has one: what is queued runs where it is
-/// taken back, so that its device runs in the callers' threads. If a task that the thread runs forks and returns in the
-/// child, the child ends there with EXIT_FAILURE.
+/// Drives one device: its execution right with the request that may go along, its queue, and the thread that runs both.
+/// The thread is started by the first task, blocks all signals but those of its own faults, runs on the device's cores
+/// and is never joined; a child of fork starts its own. A worker that is made without cores never has one: what is
+/// queued runs where it is taken back, so that its device runs in the callers' threads. If a task that the thread runs
+/// forks and returns in the child, the child ends there with EXIT_FAILURE.
 class Worker {
  public:
-  /// `bound` workers own their cores, so they spin a little before they sleep; others share theirs and do not.
+  /// `bound` workers own their cores, so they wait as they are told to; others share theirs and sleep at once.
   Worker(DeviceId id, std::vector<int> cores, bool bound) : id_(id), cores_(std::move(cores)), bound_(bound) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -34,27 +40,87 @@ class Worker {
   bool has_thread() const noexcept { return !cores_.empty(); }
   bool bound() const noexcept { return bound_; }
 
-  /// The right to run on the device. The worker's thread takes it for each task; a caller may take it and run there
+  /// The right to run on the device. The worker's thread has it for each task; a caller may take it and run there
   /// itself.
-  Right& right() noexcept { return right_; }
+  Mailbox& right() noexcept { return mailbox_; }
 
-  /// How many turns a thread that waits for this device spins before it sleeps: about 25 us, below what a wake costs.
-  std::uint32_t spins() const noexcept { return bound_ ? 2000 : 0; }
+  /// How long one who waits for this device looks before it sleeps.
+  std::int64_t spin_ticks(const WaitRules& rules) const noexcept {
+    return !bound_ || rules.spin == 0 ? 0 : rules.spin == WaitRules::forever ? Ticks::forever : Ticks::in(rules.spin);
+  }
+
+  /// Whether the thread would have to be woken, or started.
+  bool is_asleep() const noexcept { return asleep_.load(MemoryOrder::relaxed) != awake; }
+
+  /// Takes the device, if it is free and nothing is queued, and hands it to the thread with a request. 0 if not, or if
+  /// there is no thread. `run` is called with `body` and `shard`, on a thread that waits by these rules afterwards.
+  Mailbox::Ticket post(void (*run)(const void*, std::size_t) noexcept, const void* body, std::size_t shard,
+                       const WaitRules& rules) noexcept {
+    if (epoch_.load(MemoryOrder::acquire) != fork_epoch()) revive();
+    if (!started_.load(MemoryOrder::acquire) && !start()) return 0;
+    if (!queue_.empty()) return 0;
+    const std::uint32_t state = asleep_.load(MemoryOrder::relaxed);
+    const bool sleeps = state == asleep || state == asleep_for_good;
+    const Mailbox::Ticket ticket = mailbox_.post(
+        {.run = run, .body = body, .shard = shard, .rules = &rules, .woken_at = sleeps ? Ticks::now() : 0});
+    if ((ticket & Mailbox::revocable) != 0) wake();
+    return ticket;
+  }
 
   /// Queues a task. If there is no thread for it, or none can be started (the system's limit), it stays queued until it
   /// is taken back.
   void post(Task& task) noexcept {
     if (epoch_.load(MemoryOrder::acquire) != fork_epoch()) revive();
     queue_.push(task);
-    if (has_thread() && !started_.load(MemoryOrder::acquire)) start();
-    // The queue is written before `asleep_` is read, and the thread does it the other way round: one of them notices.
-    if (asleep_.load(MemoryOrder::seq_cst) == 1 && asleep_.exchange(0) == 1) unpark_all(asleep_);
+    if (started_.load(MemoryOrder::acquire) || start()) wake();
   }
 
-  /// Takes a posted task back. False if it has been started.
+  /// Takes a queued task back. False if it has been started.
   bool take_back(Task& task) noexcept { return queue_.remove(task); }
 
+  /// Leaves a task with the worker that the caller means to run itself by and by, so takes back: a thread that sleeps
+  /// is not woken for it. Should it take long until that, since what the caller runs waits for this task, the thread
+  /// finds it. False if it sleeps for good, is not there, or has been left another one.
+  bool leave(Task& task) noexcept {
+    if (epoch_.load(MemoryOrder::acquire) != fork_epoch() || !looks_around()) return false;
+    Task* none = nullptr;
+    if (!left_.compare_exchange_strong(none, &task, MemoryOrder::seq_cst)) return false;
+    // The thread says that it sleeps for good and then looks once more, so that one of the two notices.
+    return looks_around() || !take_left(task);
+  }
+
+  /// Takes back a task that was left. False if it has been started.
+  bool take_left(Task& task) noexcept {
+    Task* expected = &task;
+    return left_.load(MemoryOrder::relaxed) == expected && left_.compare_exchange_strong(expected, nullptr);
+  }
+
+  /// Says that a call runs on its own thread, from now on for so long, what it would have handed to this one, which
+  /// sleeps. From that the thread learns when calls come; where that is worth a wake, it is woken for it.
+  void note_left(std::int64_t nanoseconds) noexcept {
+    if (nanoseconds < worth_foreseeing) return;
+    const Clock::Time now = Clock::now();
+    const Clock::Time idle_since = idle_since_.load(MemoryOrder::relaxed);
+    if (idle_since != 0) arrivals_.note(idle_since, now);
+    idle_since_.store(now + nanoseconds, MemoryOrder::relaxed);
+    if (!arrivals_.are_regular()) return;
+    // Not at each call: where the thread woke in vain again and again, that would cost more than it gains.
+    if (times_left_.fetch_add(1, MemoryOrder::relaxed) % 8 == 0) wake();
+  }
+
  private:
+  static constexpr std::uint32_t awake = 0;
+  static constexpr std::uint32_t asleep = 1;  // and looks around from time to time
+  static constexpr std::uint32_t asleep_for_good = 2;
+  static constexpr std::uint32_t not_started = 3;
+
+  /// How often a thread that sleeps looks for what was left to it, and after which idle time no more, in nanoseconds.
+  static constexpr std::int64_t between_looks = 20'000'000;
+  static constexpr std::int64_t looks_for = 10'000'000'000;
+
+  /// Running less than that at the same time gains nothing that the watching would be worth, in nanoseconds.
+  static constexpr std::int64_t worth_foreseeing = 2'000;
+
   static void* enter(void* worker) {
     static_cast<Worker*>(worker)->loop();
     return nullptr;
@@ -62,36 +128,104 @@ class Worker {
 
   void loop() noexcept {
     const std::uint32_t epoch = fork_epoch();
+    detail::wake_in_time();
+    asleep_.store(awake, MemoryOrder::relaxed);
+    mailbox_.attend();
     while (epoch == fork_epoch()) {
-      wait_for_post();
-      // Not before the device is ours is a task taken, since whoever posted it may take it back until then.
-      const HeldRight device(right_);
-      if (Task* task = queue_.pop()) task->run();
+      if (const Mailbox::Request* request = mailbox_.begin()) {
+        if (request->woken_at != 0) wake_cost.note(Ticks::now() - request->woken_at);
+        const auto* rules = static_cast<const WaitRules*>(request->rules);
+        request->run(request->body, request->shard);
+        if (epoch != fork_epoch()) break;
+        mailbox_.answer();
+        if (rules != rules_) rules_ = rules;  // callers read what stands beside it
+      } else if (!queue_.empty()) {
+        // Not before the device is ours is a task taken, since whoever posted it may take it back until then.
+        bool ours = false;
+        spin(spin_ticks(*rules_), [&] { return mailbox_.has_request() || (ours = mailbox_.try_take()); });
+        if (ours) {
+          if (Task* task = queue_.pop()) task->run();
+          if (epoch == fork_epoch()) mailbox_.give();
+        } else {
+          mailbox_.await_change();
+        }
+      } else {
+        wait_for_work();
+      }
     }
     // The task forked, and this is the child: the thread that waits for the task stayed in the parent, so that nobody
     // can go on from here. Ending the thread alone would leave a process that others wait for in vain.
     std::_Exit(EXIT_FAILURE);
   }
 
-  void wait_for_post() noexcept {
-    for (std::uint32_t i = 0; i < spins(); ++i) {
-      if (!queue_.empty()) return;
-      pause();
+  /// Whether the thread will find what is left with it.
+  bool looks_around() const noexcept { return asleep_.load(MemoryOrder::seq_cst) < asleep_for_good; }
+
+  bool has_work() const noexcept { return mailbox_.has_request() || !queue_.empty(); }
+
+  void wait_for_work() noexcept {
+    const WaitRules& rules = *rules_;
+    const auto came = [this] { return has_work(); };
+    if (spin(spin_ticks(rules), came)) return;
+    const bool foresees = rules.foresees && bound_;
+    Clock::Time idle_since = Clock::now() - (bound_ ? rules.spin : 0);
+    idle_since_.store(idle_since, MemoryOrder::relaxed);
+    while (!has_work()) {
+      const Clock::Time now = Clock::now();
+      Clock::Time until = rules.keeps_small && now - idle_since < looks_for ? now + between_looks : Clock::never;
+      if (foresees && arrivals_.are_regular()) {
+        const Arrivals::Window window = arrivals_.next(idle_since);
+        if (now >= window.begin && now < window.end) {
+          if (spin(Ticks::in(window.end - now), came)) break;
+          continue;
+        }
+        if (now < window.begin && window.begin < until) until = window.begin;
+      }
+      sleep(until);
+      run_left();
+      idle_since = idle_since_.load(MemoryOrder::relaxed);  // calls that ran what they would have given to this thread
     }
-    for (;;) {
-      asleep_.store(1, MemoryOrder::seq_cst);
-      if (!queue_.empty()) break;
-      park(asleep_, 1);
-      if (!queue_.empty()) break;
-    }
-    asleep_.store(0, MemoryOrder::relaxed);
+    if (foresees) arrivals_.note(idle_since, Clock::now());
   }
 
-  void start() noexcept {
+  /// Runs a task that was left, if it is still there: then its caller waits for it.
+  void run_left() noexcept {
+    if (left_.load(MemoryOrder::relaxed) == nullptr || !mailbox_.try_take()) return;
+    const std::uint32_t epoch = fork_epoch();
+    if (Task* task = left_.exchange(nullptr, MemoryOrder::acq_rel)) task->run();
+    if (epoch == fork_epoch()) mailbox_.give();
+  }
+
+  void sleep(Clock::Time until) noexcept {
+    if (!mailbox_.stop_attending()) return;
+    const std::uint32_t how = until == Clock::never ? asleep_for_good : asleep;
+    asleep_.store(how, MemoryOrder::seq_cst);
+    if (!has_work() && (how == asleep || left_.load(MemoryOrder::seq_cst) == nullptr)) {
+      if (how == asleep) {
+        park_until(asleep_, how, until);
+      } else {
+        park(asleep_, how);
+      }
+    }
+    asleep_.store(awake, MemoryOrder::relaxed);
+    mailbox_.attend();
+  }
+
+  /// The work is written before `asleep_` is read, and the thread does it the other way round: one of them notices.
+  void wake() noexcept {
+    std::uint32_t seen = asleep_.fetch_add(0, MemoryOrder::seq_cst);
+    if (seen != asleep && seen != asleep_for_good) return;
+    if (asleep_.compare_exchange_strong(seen, awake)) unpark_all(asleep_);
+  }
+
+  /// False if there is no thread and none can be started.
+  bool start() noexcept {
+    if (!has_thread()) return false;
     const HeldRight starting(start_right_);
-    if (started_.load(MemoryOrder::relaxed)) return;
+    if (started_.load(MemoryOrder::relaxed)) return true;
     const bool started = detail::start_thread(cores_, &Worker::enter, this, "fanout " + to_string(id_));
     started_.store(started, MemoryOrder::release);
+    return started;
   }
 
   /// In the child of a fork: what was queued and who ran it stayed in the parent.
@@ -99,20 +233,29 @@ class Worker {
     const HeldRight reviving(start_right_);
     if (epoch_.load(MemoryOrder::relaxed) == fork_epoch()) return;
     queue_.forget();
+    left_.store(nullptr, MemoryOrder::relaxed);
+    mailbox_.forget();
     started_.store(false, MemoryOrder::relaxed);
-    asleep_.store(0, MemoryOrder::relaxed);
+    asleep_.store(not_started, MemoryOrder::relaxed);
     epoch_.store(fork_epoch(), MemoryOrder::release);
   }
 
   const DeviceId id_;
   const std::vector<int> cores_;
   const bool bound_;
-  Atomic<bool> started_{false};
-  Atomic<std::uint32_t> epoch_{fork_epoch()};
   Right start_right_;
+  Mailbox mailbox_;
   alignas(64) TaskQueue queue_;
-  Right right_;
-  alignas(64) Atomic<std::uint32_t> asleep_{0};
+  // What callers look at, in one line; it is written when the thread begins or ends to sleep, and by calls that leave
+  // something.
+  alignas(64) Atomic<bool> started_{false};
+  Atomic<std::uint32_t> epoch_{fork_epoch()};
+  Atomic<std::uint32_t> asleep_{not_started};
+  Atomic<std::uint32_t> times_left_{0};
+  Atomic<Task*> left_{nullptr};
+  Atomic<Clock::Time> idle_since_{0};
+  Arrivals arrivals_;
+  const WaitRules* rules_ = &Adaptive::rules;  // the thread's
 };
 
 }  // namespace fanout::inline v0

@@ -113,7 +113,8 @@ ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, co
   const CallLink* const caller = current_link();
   const States states;
   const auto run_all = [&](const Plan& plan, const auto& shards) {
-    run_shards(plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); });
+    run_shards(
+        plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); }, settings.time);
   };
   const auto run = [&visit, &inputs, &states, caller](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
     run_shard<Taken>(visit, inputs, caller, states, i, frame, slot);

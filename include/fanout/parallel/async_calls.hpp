@@ -116,7 +116,7 @@ class AsyncCalls {
       list(call);
       for (std::size_t i = 0; i < plan.size(); ++i) {
         if (in_order) call.tickets_[i] = turns_[plan[i].device].draw();
-        call.tasks_.place(i, plan[i], devices, call.body_).post();
+        call.tasks_.place(i, plan[i], devices).post(call.body_, call.tasks_.rules());
       }
     }
     gate.remind();

@@ -8,6 +8,7 @@
 #include <fanout/base/duration.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/body_time.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_meeting.hpp>
 #include <fanout/parallel/late_shard.hpp>
@@ -31,6 +32,7 @@ struct CallSettings {
   Duration allowed = {};                                           ///< how long that was in the beginning
   const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what is late; borrowed
   const CollectiveOperations* collectives = nullptr;               ///< how shards pass arrays; null: by the host
+  BodyTime* time = nullptr;                                        ///< how long shards take, if that is learnt
 };
 
 /// What all shards of one call share.

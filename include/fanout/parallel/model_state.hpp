@@ -14,6 +14,7 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/async_calls.hpp>
 #include <fanout/parallel/batch_rows.hpp>
+#include <fanout/parallel/body_time.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
 #include <fanout/parallel/options.hpp>
@@ -81,7 +82,8 @@ struct ModelState {
                           .seed = options.seed,
                           .number = calls.fetch_add(1, MemoryOrder::relaxed),
                           .rethrow_single = options.rethrow_single,
-                          .collectives = options.collectives};
+                          .collectives = options.collectives,
+                          .time = &body_time};
     if (!(options.deadline == Duration::forever())) {
       settings.deadline = Clock::after(options.deadline);
       settings.allowed = options.deadline;
@@ -126,6 +128,7 @@ struct ModelState {
   Original<M>& original = replicas.original();
   mutable Gate gate;
   mutable Atomic<std::uint32_t> calls{0};
+  mutable BodyTime body_time;
   mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
 };
 

@@ -10,7 +10,9 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/device/mailbox.hpp>
 #include <fanout/device/task.hpp>
+#include <fanout/device/wait_policy.hpp>
 #include <fanout/device/worker.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -19,22 +21,86 @@
 
 namespace fanout::inline v0 {
 
-/// One shard of a call, as a task for its device. One that was not posted is run by whoever made it.
-struct ShardTask : Task {
-  const void* body = nullptr;
-  Worker* worker = nullptr;
-  std::size_t shard = 0;
-  bool posted = false;
+/// One shard of a call, as a task for its device. One that was not given away is run by whoever made it.
+class alignas(64) ShardTask : public Task {
+ public:
+  ShardTask() noexcept {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
 
-  /// Queues it at its device.
-  void post() noexcept {
-    posted = true;
-    worker->post(*this);
+  Worker* worker;
+  std::size_t shard;
+
+  /// Hands it to its device: to the thread itself if the device is free, else it is queued there. `body(shard)` will be
+  /// called, which lives until the task is done and does not throw.
+  template <class Body>
+  void post(const Body& body, const WaitRules& rules) noexcept {
+    ticket_ = worker->post(&call<Body>, &body, shard, rules);
+    if (ticket_ == 0) queue(body);
+  }
+
+  /// Leaves it with its device for the caller to take back; hands it there if that cannot be.
+  template <class Body>
+  void leave(const Body& body, const WaitRules& rules) noexcept {
+    remember(body);
+    ticket_ = left;
+    if (!worker->leave(*this)) post(body, rules);
   }
 
   /// True if no device has started it: then the caller runs it.
-  bool take_back() noexcept { return posted && !is_done() && worker->take_back(*this); }
+  bool take_back() noexcept {
+    if (ticket_ == 0) return false;
+    if (ticket_ == left) return worker->take_left(*this);
+    if (ticket_ == queued) return !is_done() && worker->take_back(*this);
+    return worker->right().take_back(ticket_);
+  }
+
+  /// Runs one that was taken back.
+  void run() noexcept {
+    if (is_handed()) {
+      worker->right().run_taken_back();
+    } else {
+      Task::run();
+    }
+  }
+
+  /// Waits for one that was given away, as Task does.
+  bool wait(const WaitRules& rules, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
+    if (ticket_ == 0) return true;
+    const std::int64_t ticks = worker->spin_ticks(rules);
+    return is_handed() ? worker->right().await(ticket_, ticks, epoch, until) : Task::wait(ticks, epoch, until);
+  }
+
+ private:
+  // Stand where the ticket of a request does, of which neither is one.
+  static constexpr Mailbox::Ticket queued = 2;
+  static constexpr Mailbox::Ticket left = 4;
+
+  template <class Body>
+  static void call(const void* body, std::size_t i) noexcept {
+    (*static_cast<const Body*>(body))(i);
+  }
+
+  template <class Body>
+  void remember(const Body& body) noexcept {
+    body_ = &body;
+    prepare([](Task& self) noexcept {
+      const auto& own = static_cast<ShardTask&>(self);
+      call<Body>(own.body_, own.shard);
+    });
+  }
+
+  template <class Body>
+  [[gnu::noinline]] void queue(const Body& body) noexcept {
+    remember(body);
+    ticket_ = queued;
+    worker->post(*this);
+  }
+
+  bool is_handed() const noexcept { return ticket_ > left; }
+
+  const void* body_;
+  Mailbox::Ticket ticket_ = 0;
 };
+static_assert(sizeof(ShardTask) == 64);
 
 /// The shards of one call as tasks, which know in which epoch they were made.
 class ShardTasks {
@@ -42,20 +108,20 @@ class ShardTasks {
   template <std::integral Size>
   explicit ShardTasks(Size size) : tasks_(static_cast<std::size_t>(size)) {}
 
-  /// Makes the task of the i-th shard: on its device, `body(i)` will be called, which lives until the task is done and
-  /// does not throw.
-  template <Device... Ds, class Body>
-  ShardTask& place(std::size_t i, const Shard& shard, const DeviceSet<Ds...>& devices, const Body& body) {
+  /// Makes the task of the i-th shard.
+  template <Device... Ds>
+  ShardTask& place(std::size_t i, const Shard& shard, const DeviceSet<Ds...>& devices) {
     ShardTask& task = tasks_[i];
-    task.body = &body;
-    task.prepare([](Task& self) noexcept {
-      const auto& own = static_cast<ShardTask&>(self);
-      (*static_cast<const Body*>(own.body))(own.shard);
-    });
     task.shard = i;
-    devices.visit(shard.device, [&task](const auto& device) { task.worker = &device.worker(); });
+    devices.visit(shard.device, [&](const auto& device) {
+      task.worker = &device.worker();
+      if constexpr (requires { device.wait_rules(); }) rules_ = &device.wait_rules();
+    });
     return task;
   }
+
+  /// How this call waits: by the rules of the last device placed that has some.
+  const WaitRules& rules() const noexcept { return *rules_; }
 
   /// Says that all that are to be posted are, so that others than the poster may take some back.
   void all_are_posted() noexcept { posted_.store(true, MemoryOrder::release); }
@@ -72,9 +138,11 @@ class ShardTasks {
 
   std::size_t size() const noexcept { return tasks_.size(); }
   ShardTask& operator[](std::size_t i) noexcept { return tasks_[i]; }
+  ShardTask* begin() noexcept { return tasks_.begin(); }
+  ShardTask* end() noexcept { return tasks_.end(); }
   std::uint32_t epoch() const noexcept { return epoch_; }
 
-  /// Waits for all that were posted, each of which has been started or taken back. False if that cannot happen any
+  /// Waits for all that were given away, each of which has been started or taken back. False if that cannot happen any
   /// more: the process was forked since the tasks were made, and they run in the parent only.
   ///
   /// At the deadline, if some have not ended by then, calls `tell_late()`, which does not throw.
@@ -82,12 +150,11 @@ class ShardTasks {
   bool wait(Clock::Time deadline, const TellLate& tell_late) noexcept {
     bool ended = true;
     for (ShardTask& task : tasks_) {
-      if (!task.posted) continue;
-      if (deadline != Clock::never && !task.wait_until(deadline, task.worker->spins(), epoch_)) {
+      if (deadline != Clock::never && !task.wait(*rules_, epoch_, deadline)) {
         if (epoch_ == fork_epoch()) tell_late();
         deadline = Clock::never;
       }
-      ended = task.wait(task.worker->spins(), epoch_) && ended;
+      ended = task.wait(*rules_, epoch_) && ended;
     }
     return ended;
   }
@@ -95,6 +162,7 @@ class ShardTasks {
  private:
   std::uint32_t epoch_ = fork_epoch();
   Atomic<bool> posted_{false};
+  const WaitRules* rules_ = &Park::rules;
   InlineArray<ShardTask> tasks_;
 };
 

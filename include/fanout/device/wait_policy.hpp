@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+namespace fanout::inline v0 {
+
+/// How threads wait: those of the devices for the next call, and a call for its shards.
+struct WaitRules {
+  static constexpr std::int64_t forever = INT64_MAX;
+
+  /// How long a thread looks again and again before it sleeps, in nanoseconds.
+  std::int64_t spin = 0;
+  /// Whether a device's thread that sleeps wakes by itself before the next call, where calls come at regular gaps.
+  bool foresees = false;
+  /// Whether a call runs shards on its own thread that would take less time than it takes to hand them out.
+  bool keeps_small = false;
+};
+
+/// A way to wait, as a type: `P::rules` says what it does. Spin, Park and Adaptive are such, and one of your own may
+/// be:
+///
+///     struct Patient {
+///       static constexpr fanout::WaitRules rules{.spin = 200'000};
+///     };
+///     fanout::host_devices({.count = 2, .wait = Patient{}});
+template <class P>
+concept WaitPolicy = requires {
+  { P::rules } -> std::same_as<const WaitRules&>;
+};
+
+/// Never sleeps: the shortest latency at any gap, and one core for each device that has been used, for ever.
+struct Spin {
+  static constexpr WaitRules rules{.spin = WaitRules::forever};
+};
+
+/// Sleeps at once: uses no core that has nothing to do, and each call pays for a wake.
+struct Park {
+  static constexpr WaitRules rules{};
+};
+
+/// The default. Looks for about as long as a wake takes, then sleeps; wakes before calls that can be foreseen; and a
+/// call hands out only what takes longer than handing it out, so that it is not slower than the same work in a row.
+struct Adaptive {
+  static constexpr WaitRules rules{.spin = 50'000, .foresees = true, .keeps_small = true};
+};
+
+/// A wait policy as a value.
+class Waiting {
+ public:
+  template <WaitPolicy P>
+  constexpr Waiting(P) noexcept : rules_(&P::rules) {}  // NOLINT(google-explicit-constructor): .wait = Spin{}
+
+  constexpr const WaitRules& rules() const noexcept { return *rules_; }
+
+  friend constexpr bool operator==(const Waiting&, const Waiting&) = default;
+
+ private:
+  const WaitRules* rules_;
+};
+
+}  // namespace fanout::inline v0

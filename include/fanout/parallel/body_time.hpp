@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/ticks.hpp>
+
+namespace fanout::inline v0 {
+
+/// How long shards of a model are expected to take, learnt from earlier calls and in proportion to their rows. From any
+/// thread.
+class BodyTime {
+ public:
+  static constexpr std::int64_t unknown = -1;
+
+  /// For a shard of so many rows, in nanoseconds; `unknown` before any was seen.
+  std::int64_t expected(std::size_t rows) const noexcept {
+    const std::uint64_t seen = seen_.load(MemoryOrder::relaxed);
+    if (seen == 0) return unknown;
+    return in_proportion(static_cast<std::int64_t>(seen >> 32U), seen & low_half, capped(rows));
+  }
+
+  /// A shard of so many rows took so many ticks. A single one that took long, since its thread had to stand back, moves
+  /// what is expected by a factor of two at most.
+  void note(std::size_t rows, std::int64_t ticks) noexcept {
+    const std::int64_t took = Ticks::nanoseconds(ticks < 0 ? 0 : ticks);
+    const std::int64_t before = expected(rows);
+    const std::int64_t most = 2 * before + 1'000;
+    const std::int64_t now = before == unknown ? took
+                             : took > before   ? (took < most ? took : most)
+                                               : (took + before) / 2;
+    constexpr std::int64_t longest = 0x7fffffff;  // two seconds: far longer than what matters here
+    const auto kept = static_cast<std::uint64_t>(now < 1 ? 1 : now > longest ? longest : now);
+    seen_.store(kept << 32U | capped(rows), MemoryOrder::relaxed);
+  }
+
+ private:
+  static constexpr std::uint64_t low_half = 0xffffffffU;
+
+  static std::uint64_t capped(std::size_t rows) noexcept { return rows < low_half ? rows : low_half; }
+  static std::int64_t in_proportion(std::int64_t time, std::uint64_t of_rows, std::uint64_t rows) noexcept {
+    if (rows == of_rows || rows == 0 || of_rows == 0) return time;
+    return static_cast<std::int64_t>(static_cast<double>(time) * static_cast<double>(rows) /
+                                     static_cast<double>(of_rows));
+  }
+
+  Atomic<std::uint64_t> seen_{0};  // nanoseconds and rows in one word, so that they belong together
+};
+
+}  // namespace fanout::inline v0

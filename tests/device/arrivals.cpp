@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/device/arrivals.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <random>
+
+using fanout::Arrivals;
+using fanout::Clock;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+
+/// Of how many of the next ones the window holds, after some to learn from.
+int foreseen(std::int64_t gap, double jitter, int of) {
+  Arrivals arrivals;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> off(1 - jitter, 1 + jitter);
+  Clock::Time now = 1;
+  int hits = 0;
+  for (int i = 0; i < 20 + of; ++i) {
+    const auto next = now + static_cast<std::int64_t>(static_cast<double>(gap) * off(random));
+    if (i >= 20 && arrivals.are_regular()) {
+      const Arrivals::Window window = arrivals.next(now);
+      if (window.begin <= next && next < window.end) ++hits;
+    }
+    arrivals.note(now, next);
+    now = next;
+  }
+  return hits;
+}
+
+}  // namespace
+
+TEST_CASE("nothing is expected before something came") {
+  const Arrivals arrivals;
+  CHECK_FALSE(arrivals.are_regular());
+}
+
+TEST_CASE("regular arrivals are foreseen after a few, with a window that is a few percent of the gap") {
+  for (const std::int64_t gap : {ms, 10 * ms, 50 * ms, 1000 * ms}) {
+    Arrivals arrivals;
+    int seen = 0;
+    for (Clock::Time now = 1; !arrivals.are_regular(); now += gap, ++seen) arrivals.note(now, now + gap);
+    CHECK(seen <= 8);
+    for (int i = 0; i < 40; ++i) arrivals.note(0, gap);
+    const Arrivals::Window window = arrivals.next(5);
+    CHECK(window.begin < 5 + gap);
+    CHECK(window.end > 5 + gap);
+    CHECK(window.end - window.begin <= 250'000);
+  }
+}
+
+TEST_CASE("a little jitter does no harm, and what is irregular is not waited for") {
+  CHECK(foreseen(10 * ms, 0.02, 100) >= 95);
+  CHECK(foreseen(50 * ms, 0.02, 100) >= 95);
+  CHECK(foreseen(ms, 0.05, 100) >= 95);
+  CHECK(foreseen(10 * ms, 0.2, 100) <= 30);
+  CHECK(foreseen(50 * ms, 0.5, 100) == 0);
+}
+
+TEST_CASE("another rhythm is learnt anew") {
+  Arrivals arrivals;
+  for (int i = 0; i < 20; ++i) arrivals.note(0, 10 * ms);
+  REQUIRE(arrivals.are_regular());
+  arrivals.note(0, 100 * ms);
+  CHECK_FALSE(arrivals.are_regular());
+  for (int i = 0; i < 20; ++i) arrivals.note(0, 100 * ms);
+  CHECK(arrivals.are_regular());
+  CHECK(arrivals.next(0).begin > 90 * ms);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+#include "support/asleep.hpp"
+#include "support/count_to.hpp"
+
+using fanout::Context;
+using fanout::DeviceSet;
+using fanout::HostDevice;
+using fanout::ParallelModel;
+using fanout::View;
+using fanout_test::count_to;
+
+namespace {
+
+// [policy]
+struct Patient {
+  static constexpr fanout::WaitRules rules{.spin = 200'000, .foresees = true};
+};
+const auto devices = [] { return fanout::host_devices({.count = 2, .wait = Patient{}}); };
+// [/policy]
+
+std::vector<DeviceSet<HostDevice>> sets_of_all_policies() {
+  // [choice]
+  auto spinning = fanout::host_devices({.count = 2, .wait = fanout::Spin{}});
+  auto sleeping = fanout::host_devices({.count = 2, .wait = fanout::Park{}});
+  auto adaptive = fanout::host_devices(2);
+  // [/choice]
+  return {adaptive, sleeping, devices(), spinning};
+}
+
+/// Adds its rows' numbers, and notes the threads that ran shards.
+struct Adds {
+  std::atomic<int>* threads;
+
+  long forward(Context auto& ctx, View<const int, 1> x) const {
+    threads[ctx.rank()] = fanout_test::this_thread();
+    long sum = 0;
+    for (const int number : x.values()) sum += number;
+    return sum;
+  }
+};
+
+template <class Model>
+long total(const Model& model, int rows) {
+  long sum = 0;
+  const auto parts = model(count_to(static_cast<std::size_t>(rows)));
+  for (const long part : parts) sum += part;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("calls give the same with every policy, back to back and after gaps, whatever the last set said") {
+  std::atomic<int> threads[2] = {0, 0};
+  const auto sets = sets_of_all_policies();
+  std::vector<ParallelModel<Adds, DeviceSet<HostDevice>>> models;
+  for (const auto& set : sets) models.emplace_back(Adds{threads}, set);
+  long wrong = 0;
+  for (int round = 0; round < 300; ++round) {
+    for (const auto& model : models) {
+      for (const int rows : {1, 2, 7, 1000}) wrong += total(model, rows) != long{rows} * (rows - 1) / 2 ? 1 : 0;
+    }
+    if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50 * round));
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a thread sleeps after its last call, unless it was told to spin") {
+  for (const auto& set : {fanout::host_devices(2), fanout::host_devices({.count = 2, .wait = fanout::Park{}})}) {
+    std::atomic<int> thread{0};
+    std::barrier both(2);
+    const ParallelModel meets{[&](View<const int, 1> x) {
+                                both.arrive_and_wait();  // so that the other one's thread really runs it
+                                if (x[0] != 0) thread = fanout_test::this_thread();
+                                return 0;
+                              },
+                              set};
+    for (int i = 0; i < 20; ++i) {
+      meets(count_to(2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(thread != fanout_test::this_thread());
+    fanout_test::until_asleep(thread);
+  }
+}
+
+TEST_CASE("shards that wait for each other end also where calls were so small that the caller kept all of them") {
+  std::atomic<bool> meet{false};
+  std::barrier both(2);
+  const ParallelModel model{[&](View<const int, 1> x) {
+                              if (meet) both.arrive_and_wait();
+                              return x[0];
+                            },
+                            fanout::host_devices(2)};
+  for (int round = 0; round < 3; ++round) {
+    meet = false;
+    for (int i = 0; i < 2000; ++i) model(count_to(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(round));
+    meet = true;
+    for (int i = 0; i < 3; ++i) CHECK(model(count_to(2)).extent(0) == 2);
+  }
+}
+
+TEST_CASE("work that comes regularly is handed to a thread that is awake, and work that is small may stay") {
+  std::atomic<int> threads[2] = {0, 0};
+  const ParallelModel model{Adds{threads}, fanout::host_devices(2)};
+  const fanout::Tensor<int, 1> large = count_to(400'000);
+  for (int i = 0; i < 30; ++i) {
+    CHECK(model(large).extent(0) == 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  for (int i = 0; i < 5000; ++i) model(count_to(2));
+  CHECK(threads[0] == fanout_test::this_thread());
+}
