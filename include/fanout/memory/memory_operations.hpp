@@ -3,11 +3,9 @@
 
 #include <cstddef>
 #include <cstring>
-#include <new>
-#include <string>
 
-#include <fanout/base/error.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/pool.hpp>
 
 namespace fanout::inline v0 {
 
@@ -41,22 +39,16 @@ struct MemoryOperations {
 };
 
 /// Bytes to which every array's first element is aligned: a cache line, and the widest vector registers.
-inline constexpr std::size_t memory_alignment = 64;
+inline constexpr std::size_t memory_alignment = detail::smallest_block;
 
 namespace detail {
 
 inline void* allocate_host(const MemorySpace&, std::size_t bytes) {
-  void* data = ::operator new (bytes == 0 ? 1 : bytes, std::align_val_t{memory_alignment}, std::nothrow);
-  if (data == nullptr) {
-    throw OutOfMemory(explain(
-        {.what = "out of host memory", .expected = std::to_string(bytes) + " bytes", .advice = "use smaller batches"}));
-  }
-  return data;
+  if (void* const data = pool.take(bytes)) return data;
+  refuse_bytes(bytes);
 }
 
-inline void release_host(const MemorySpace&, void* data, std::size_t, void*) noexcept {
-  ::operator delete (data, std::align_val_t{memory_alignment});
-}
+inline void release_host(const MemorySpace&, void* data, std::size_t bytes, void*) noexcept { pool.give(data, bytes); }
 
 inline void copy_host(const MemorySpace&, void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);

@@ -8,6 +8,7 @@
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/pool.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
@@ -35,7 +36,7 @@ struct OutputTarget {
 
 /// The memory of one gathered array, which the shards of a call fill together, each its own rows. Counts who holds it:
 /// the call, and every Tensor that shows a window of it.
-class OutputBuffer {
+class OutputBuffer : public detail::Pooled {
  public:
   /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted. `before` is for a holder of several,
   /// which can link them by it.
@@ -113,7 +114,7 @@ inline const MemoryOperations* windows_in(const Memory& memory) noexcept {
 
 /// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that
 /// ask in the same order fill the same buffers.
-class OutputBuffers {
+class OutputBuffers : public detail::Pooled {
  public:
   OutputBuffers() = default;
   OutputBuffers(const OutputBuffers&) = delete;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/pool.hpp>
 
 namespace fanout::inline v0 {
 
@@ -49,13 +50,13 @@ class Scratch {
       X value;
     };
     auto* const holder =
-        new Holder{{[](Kept* kept) noexcept { delete static_cast<Holder*>(kept); }, kept_}, std::move(value)};
+        new Holder{{{}, [](Kept* kept) noexcept { delete static_cast<Holder*>(kept); }, kept_}, std::move(value)};
     kept_ = holder;
     return holder->value;
   }
 
  private:
-  struct Kept {
+  struct Kept : detail::Pooled {
     void (*destroy)(Kept*) noexcept;
     Kept* before;
   };
