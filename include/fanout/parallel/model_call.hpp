@@ -105,7 +105,7 @@ class EnteredChain {
 
 /// One asynchronous call of a model: its arguments, what its shards have returned, and what it was made from inside of.
 template <class AnyReplicas, class Inputs>
-class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Inputs>::Result> {
+class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Inputs>::Result>, public Pooled {
   using Traits = ModelCallTraits<AnyReplicas, Inputs>;
   using R = typename Traits::R;
   using Result = typename Traits::Result;
