@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fanout/memory/tensor.hpp>
@@ -88,6 +90,33 @@ TEST_CASE("any strides will do: a matrix by columns") {
   const StridedView<const int, 2> view(by_columns.data(), {3, 2}, {1, 3});
   CHECK(view(2, 1) == 6);
   CHECK(in_order(view) == std::vector{1, 4, 2, 5, 3, 6});
+}
+
+TEST_CASE("whatever is strided packs its elements in order") {
+  std::mt19937 random(4);
+  for (int i = 0; i < 500; ++i) {
+    Extents<4> extents;
+    Extents<4> strides;
+    std::size_t stride = 1;
+    for (std::size_t axis = 4; axis > 0; --axis) {
+      extents[axis - 1] = 1 + random() % (random() % 3 == 0 ? 1 : 7);
+      strides[axis - 1] = extents[axis - 1] == 1 ? random() % 100 : stride;
+      stride *= extents[axis - 1] + random() % 3 / 2;
+    }
+    if (random() % 4 == 0) std::swap(strides[0], strides[2]), std::swap(extents[0], extents[2]);
+    std::vector<int> elements(stride + 4);
+    for (int& x : elements) x = static_cast<int>(random());
+    const StridedView<const int, 4> view(elements.data(), extents, strides);
+    std::vector<int> expected;
+    for (std::size_t a = 0; a < extents[0]; ++a) {
+      for (std::size_t b = 0; b < extents[1]; ++b) {
+        for (std::size_t c = 0; c < extents[2]; ++c) {
+          for (std::size_t d = 0; d < extents[3]; ++d) expected.push_back(view(a, b, c, d));
+        }
+      }
+    }
+    REQUIRE(in_order(view) == expected);
+  }
 }
 
 TEST_CASE("a strided view is an array: its rows stay in place") {

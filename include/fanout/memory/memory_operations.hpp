@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include <fanout/memory/copy_bytes.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/pool.hpp>
 
@@ -51,7 +52,7 @@ inline void* allocate_host(const MemorySpace&, std::size_t bytes) {
 inline void release_host(const MemorySpace&, void* data, std::size_t bytes, void*) noexcept { pool.give(data, bytes); }
 
 inline void copy_host(const MemorySpace&, void* to, const void* from, std::size_t bytes) {
-  if (bytes != 0) std::memcpy(to, from, bytes);
+  copy_bytes(to, from, bytes);
 }
 
 inline void clear_host(const MemorySpace&, void* data, std::size_t bytes) {

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -109,23 +110,55 @@ class StridedView {
   MemorySpace space_ = host_memory;
 };
 
+namespace detail {
+
+/// A strided array as rows of runs, which are repeated along outer axes. A part of one axis of a contiguous array has
+/// no outer ones.
+template <std::size_t R>
+struct StridedRuns {
+  std::size_t run;  ///< elements
+  std::size_t rows;
+  std::size_t pitch;  ///< elements from one row to the next
+  std::size_t outer;  ///< axes before those that are rows
+
+  template <class T>
+  explicit StridedRuns(const StridedView<T, R>& view) : run(view.run()), rows(1), pitch(run), outer(R) {
+    for (std::size_t covered = 1; outer > 0 && covered * view.extent(outer - 1) <= run;) {
+      covered *= view.extent(--outer);
+    }
+    for (; outer > 0; --outer) {
+      if (rows != 1 && view.stride(outer - 1) != rows * pitch) return;
+      if (rows == 1) pitch = view.stride(outer - 1);
+      rows *= view.extent(outer - 1);
+    }
+  }
+};
+
+}  // namespace detail
+
 /// Writes all elements, in the order of the axes, to one run of memory in the same space, which `operations` are for.
 /// Waits until that has happened.
 template <class T, std::size_t R>
 void pack(const MemoryOperations& operations, std::remove_cv_t<T>* to, const StridedView<T, R>& from) {
   if (from.empty()) return;
-  const std::size_t run = from.run();
+  const detail::StridedRuns<R> runs(from);
   std::size_t at[R]{};
-  for (std::size_t left = from.size() / run; left > 0; --left) {
+  for (;;) {
     const T* source = from.data();
-    for (std::size_t axis = 0; axis < R; ++axis) source += at[axis] * from.stride(axis);
-    operations.copy(from.space(), to, source, run * sizeof(T));
-    to += run;
-    // To the next run: as many axes at the end as a run covers stay at 0.
-    std::size_t covered = 1;
-    std::size_t axis = R;
-    while (axis > 0 && covered * from.extent(axis - 1) <= run) covered *= from.extent(--axis);
+    for (std::size_t axis = 0; axis < runs.outer; ++axis) source += at[axis] * from.stride(axis);
+    if (from.space() == host_memory) {
+      const detail::RowPart part{reinterpret_cast<const std::byte*>(source), runs.pitch * sizeof(T),
+                                 runs.run * sizeof(T)};
+      detail::copy_rows({reinterpret_cast<std::byte*>(to), runs.rows, &part, 1, part.bytes});
+    } else {
+      for (std::size_t row = 0; row < runs.rows; ++row) {
+        operations.copy(from.space(), to + row * runs.run, source + row * runs.pitch, runs.run * sizeof(T));
+      }
+    }
+    to += runs.rows * runs.run;
+    std::size_t axis = runs.outer;
     while (axis > 0 && ++at[axis - 1] == from.extent(axis - 1)) at[--axis] = 0;
+    if (axis == 0) return;
   }
 }
 
