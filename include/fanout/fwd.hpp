@@ -86,6 +86,7 @@ class ShardOutputs;
 template <class R>
 class Pending;
 struct ShardTask;
+class Crew;
 struct Collective;
 struct CollectiveOperations;
 class ShardCommunicator;

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -94,6 +96,30 @@ TEST_CASE("outputs that were written where others are to stand change places") {
   CHECK(listed(twice) == std::vector{2, 4, 6, 8, 10});
   CHECK(listed(once) == std::vector{3, 6, 9, 12, 15});
   CHECK(listed(first_half) == five);
+}
+
+TEST_CASE("what is assigned to a variable never stands in the destination of another result") {
+  Tensor<int, 1> result(5);
+  std::optional<Tensor<int, 1>> variable;
+  const ParallelModel outputs{[](auto& ctx, std::span<const int> rows) {
+                                return std::tuple(std::optional<Tensor<int, 1>>(filled(ctx, rows, 2)),
+                                                  filled(ctx, rows, 3));
+                              },
+                              host_devices(2)};
+  outputs.into(std::tie(variable, result))(five);
+  CHECK(listed(*variable) == std::vector{2, 4, 6, 8, 10});
+  CHECK(listed(result) == std::vector{3, 6, 9, 12, 15});
+  const ParallelModel tensors{[](std::span<const int> rows) {
+                                Tensor<int, 1> twice(rows.size());
+                                for (std::size_t i = 0; i < rows.size(); ++i) twice[i] = 2 * rows[i];
+                                Tensor<int, 1> minus(rows.size());
+                                for (std::size_t i = 0; i < rows.size(); ++i) minus[i] = -rows[i];
+                                return std::tuple(std::optional(std::move(twice)), std::move(minus));
+                              },
+                              host_devices(2)};
+  tensors.into(std::tie(variable, result))(five);
+  CHECK(listed(*variable) == std::vector{2, 4, 6, 8, 10});
+  CHECK(listed(result) == std::vector{-1, -2, -3, -4, -5});
 }
 
 TEST_CASE("an output that is returned in part is put together before it is written") {

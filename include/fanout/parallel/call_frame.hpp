@@ -6,6 +6,7 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/duration.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/body_time.hpp>
@@ -33,6 +34,7 @@ struct CallSettings {
   const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what is late; borrowed
   const CollectiveOperations* collectives = nullptr;               ///< how shards pass arrays; null: by the host
   BodyTime* time = nullptr;                                        ///< how long shards take, if that is learnt
+  const Crew* crew = nullptr;  ///< shares copies that gathering cannot avoid; null: the caller makes them alone
 };
 
 /// What all shards of one call share.

@@ -17,6 +17,7 @@
 #include <fanout/parallel/axis.hpp>
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/join_arrays.hpp>
+#include <fanout/parallel/join_pieces.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -120,13 +121,8 @@ struct ConcatenateArrays {
         return pieces.take_only();
       }
     }
-    type result = type::uninitialized(extents, place.target);
-    std::size_t row = 0;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const std::size_t end = row + pieces[i].extent(0);
-      put_piece<T>(result.rows({row, end}).data(), pieces[i].space(), pieces[i].data(), pieces[i].size(), place);
-      row = end;
-    }
+    type result = make_result<T, R>(extents, place);
+    join_pieces(result.data(), bytes_of<T, R>(pieces), place);
     return result;
   }
 };

@@ -5,7 +5,9 @@
 #include <string>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/output_buffer.hpp>
 #include <fanout/plan/plan.hpp>
 
 namespace fanout::inline v0 {
@@ -15,13 +17,19 @@ struct GatherPlace {
   const Plan& plan;
   const DeviceId* devices;  ///< that ran the shards, one for each
   Memory target;
-  int axis = 0;                  ///< on which arrays are concatenated that do not choose for themselves
-  std::size_t buffers_held = 1;  ///< how often an output buffer is held besides by the pieces: once, by the call
-  const char* did = "returned";  ///< what the replicas did with what is put together
+  int axis = 0;                      ///< on which arrays are concatenated that do not choose for themselves
+  std::size_t buffers_held = 1;      ///< how often an output buffer is held besides by the pieces: once, by the call
+  const char* did = "returned";      ///< what the replicas did with what is put together
+  const Crew* crew = nullptr;        ///< shares large copies; without one, the caller makes them alone
+  OutputBuffers* outputs = nullptr;  ///< of the call, whose targets results may be written to
 
   static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`, so that no buffer is taken
 
-  GatherPlace on_axis(int other) const { return {plan, devices, target, other, buffers_held, did}; }
+  GatherPlace on_axis(int other) const {
+    GatherPlace place = *this;
+    place.axis = other;
+    return place;
+  }
 
   /// `shard 1 on host:1, rows [15, 30)`.
   std::string describe(std::size_t shard) const {

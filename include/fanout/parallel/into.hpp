@@ -6,6 +6,7 @@
 
 #include <fanout/base/small_vector.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/crew.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/write_into.hpp>
 
@@ -38,7 +39,7 @@ class Into {
       SmallVector<OutputTarget> targets;
       detail::CollectTargets{targets}(to_);
       R result = model_.run(on_all, {targets.begin(), targets.size()}, args...);
-      detail::write_into(to_, result);
+      detail::write_into(to_, result, Crew(model_.devices()));
     }
   }
 

@@ -9,6 +9,7 @@
 #include <fanout/memory/tensor.hpp>
 #include <fanout/parallel/gather_place.hpp>
 #include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/join_pieces.hpp>
 #include <fanout/parallel/pieces.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -45,23 +46,17 @@ Tensor<T, R> join_arrays(const Pieces<X>& pieces, std::size_t joined, const Gath
   }
   // What is elsewhere is moved in one piece, not run by run.
   InlineArray<Tensor<T, R>> moved(pieces.size());
-  InlineArray<const T*> data(pieces.size(), [&](std::size_t i) -> const T* {
-    if (pieces[i].space() == place.target.space) return pieces[i].data();
+  const InlineArray<PieceBytes> here(pieces.size(), [&](std::size_t i) -> PieceBytes {
+    const std::size_t bytes = pieces[i].size() * sizeof(T);
+    if (pieces[i].space() == place.target.space) return {pieces[i].data(), pieces[i].space(), bytes};
     moved[i] = Tensor<T, R>::uninitialized(pieces[i].extents(), place.target);
     put_piece<T>(moved[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size(), place);
-    return moved[i].data();
+    return {moved[i].data(), place.target.space, bytes};
   });
-  auto result = Tensor<T, R>::uninitialized(extents, place.target);
+  auto result = make_result<T, R>(extents, place);
   std::size_t runs = 1;  // how often the arrays take turns
   for (std::size_t axis = 0; axis < joined; ++axis) runs *= extents[axis];
-  T* to = result.data();
-  for (std::size_t run = 0; run < runs; ++run) {
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const std::size_t length = pieces[i].size() / runs;
-      place.target.operations->copy(place.target.space, to, data[i] + run * length, length * sizeof(T));
-      to += length;
-    }
-  }
+  join_runs(result.data(), runs, here, place);
   return result;
 }
 

@@ -122,6 +122,7 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
         chain_(current_link()),
         replicas_(replicas) {
     if (late_sink_) settings_.late_sink = &late_sink_;
+    settings_.crew = nullptr;  // the model's, which may be gone, too
     if constexpr (!Traits::is_one_task) {
       outputs_.fill([&] { return ShardOutputs<R>(inputs_.plan, settings_, replicas.devices().ids()); });
       outputs_.value().tasks_are(

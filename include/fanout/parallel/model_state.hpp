@@ -17,6 +17,7 @@
 #include <fanout/parallel/body_time.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
+#include <fanout/parallel/crew.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/pending_calls.hpp>
@@ -83,7 +84,8 @@ struct ModelState {
                           .number = calls.fetch_add(1, MemoryOrder::relaxed),
                           .rethrow_single = options.rethrow_single,
                           .collectives = options.collectives,
-                          .time = &body_time};
+                          .time = &body_time,
+                          .crew = &crew};
     if (!(options.deadline == Duration::forever())) {
       settings.deadline = Clock::after(options.deadline);
       settings.allowed = options.deadline;
@@ -126,6 +128,7 @@ struct ModelState {
   Memory target;
   AllReplicas replicas;
   Original<M>& original = replicas.original();
+  const Crew crew{replicas.devices()};
   mutable Gate gate;
   mutable Atomic<std::uint32_t> calls{0};
   mutable BodyTime body_time;

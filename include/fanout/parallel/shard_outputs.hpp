@@ -111,7 +111,12 @@ class ShardOutputs {
     if constexpr (!std::is_void_v<R>) {
       Pieces<R> pieces(slots_.size(), true);
       for (std::size_t i = 0; i < slots_.size(); ++i) pieces.set(i, slots_[i].value());
-      return detail::gather_and_wait(pieces, {frame_.plan, devices_.data(), frame_.target, frame_.axis});
+      return detail::gather_and_wait(pieces, {.plan = frame_.plan,
+                                              .devices = devices_.data(),
+                                              .target = frame_.target,
+                                              .axis = frame_.axis,
+                                              .crew = frame_.crew,
+                                              .outputs = &frame_.outputs});
     }
   }
 

@@ -96,6 +96,7 @@ struct Gathering<LeaveSharded, X> {
   using type = gathered_under_t<Concatenate, X>;
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
     GatherPlace own = place.on_axis(0);
+    own.outputs = nullptr;  // what stays on its device is not written to a destination
     if constexpr (requires { pieces[0].space(); }) own.target = memory_in(pieces[0].space(), place.target);
     return Gathering<Concatenate, X>::gather(pieces, own, path);
   }

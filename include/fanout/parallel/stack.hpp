@@ -12,6 +12,7 @@
 #include <fanout/memory/vector_leaf.hpp>
 #include <fanout/parallel/concatenate.hpp>
 #include <fanout/parallel/gathering.hpp>
+#include <fanout/parallel/join_pieces.hpp>
 #include <fanout/parallel/under_rule.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
@@ -51,11 +52,8 @@ struct StackArrays {
     }
     Extents<R + 1> stacked{pieces.size()};
     for (std::size_t axis = 0; axis < R; ++axis) stacked[axis + 1] = extents[axis];
-    type result = type::uninitialized(stacked, place.target);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const View<const T, R> piece(pieces[i]);
-      put_piece<T>(result.data() + i * extents.size(), piece.space(), piece.data(), piece.size(), place);
-    }
+    type result = make_result<T, R + 1>(stacked, place);
+    join_pieces(result.data(), bytes_of<T, R>(pieces), place);
     return result;
   }
 };

@@ -11,16 +11,20 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/memory/vector_leaf.hpp>
 #include <fanout/memory/view.hpp>
+#include <fanout/parallel/crew.hpp>
+#include <fanout/parallel/shared_copy.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
+#include <fanout/tree/visit_arrays.hpp>
 
 namespace fanout::inline v0 {
 
@@ -119,21 +123,31 @@ struct CollectTargets {
   }
 };
 
-/// A result that was written where another one is to stand is moved out of its way first.
+/// A result that was written where another one is to stand is moved out of its way first; so is what was written to
+/// the caller's memory and is not to stand there at all, but in a variable.
 struct SettleResults {
   template <class D, class G>
-  void operator()(D&, G&, const LeafPath&) const {}
+  void operator()(D&, G& result, const LeafPath& path) const {
+    visit_arrays(result, path, [](const auto& array, const LeafPath&) { settle(array, nullptr); });
+  }
   template <class D, class T, std::size_t R>
     requires TakesElements<D, T, R>
-  void operator()(D& to, Tensor<T, R>& result, const LeafPath&) const {
-    const View<T, R> view = to;
-    if (result.storage().memory().operations == &borrowed_host_operations && result.data() != view.data()) {
-      result = Tensor<T, R>(std::as_const(result));
+  void operator()(D& to, Tensor<T, R>& result, const LeafPath&) const { settle(result, View<T, R>(to).data()); }
+
+ private:
+  template <class X>
+  static void settle(const X&, const void*) {}
+  template <class T, std::size_t R>
+  static void settle(const Tensor<T, R>& result, const void* at) {
+    if (result.storage().memory().operations == &borrowed_host_operations && result.data() != at) {
+      const_cast<Tensor<T, R>&>(result) = Tensor<T, R>(result);
     }
   }
 };
 
 struct WriteResults {
+  const Crew& crew;
+
   template <class D, class G>
   void operator()(D& to, G& result, const LeafPath& path) const {
     if constexpr (requires { requires TakesElements<D, typename G::value_type, G::rank>; }) {
@@ -155,7 +169,7 @@ struct WriteResults {
 
  private:
   template <class T, std::size_t R>
-  static void write_elements(View<T, R> to, const Tensor<T, R>& result, const LeafPath& path) {
+  void write_elements(View<T, R> to, const Tensor<T, R>& result, const LeafPath& path) const {
     if (!(to.extents() == result.extents())) {
       throw ShapeMismatch(explain({.what = "a destination has other extents than the result",
                                    .where = to_string(path),
@@ -172,16 +186,21 @@ struct WriteResults {
            .advice = "see Options::output"}));
     }
     if (to.data() == result.data()) return;
-    transfer(memory, to.data(), result.space(), result.data(), result.size() * sizeof(T));
+    const std::size_t bytes = result.size() * sizeof(T);
+    if (to.space() == host_memory && result.space() == host_memory) {
+      const RowPart all{reinterpret_cast<const std::byte*>(result.data()), bytes, bytes};
+      return copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to.data()), 1, &all, 1, bytes}, &crew);
+    }
+    transfer(memory, to.data(), result.space(), result.data(), bytes);
     wait_for(memory);
   }
 };
 
-/// Writes a result into the destination, in the place of what stands there.
+/// Writes a result into the destination, in the place of what stands there. Large copies are shared by the crew.
 template <class D, class G>
-void write_into(D& to, G& result) {
+void write_into(D& to, G& result, const Crew& crew) {
   visit_destination(to, result, LeafPath("output"), SettleResults());
-  visit_destination(to, result, LeafPath("output"), WriteResults());
+  visit_destination(to, result, LeafPath("output"), WriteResults{crew});
 }
 
 }  // namespace detail
