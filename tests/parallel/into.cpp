@@ -98,6 +98,45 @@ TEST_CASE("outputs that were written where others are to stand change places") {
   CHECK(listed(first_half) == five);
 }
 
+TEST_CASE("an output is written right into a member of a struct, into a map and into a vector") {
+  struct Pair {
+    Tensor<int, 1> twice;
+    fanout::Sum<int> count;
+    Tensor<int, 1> same;
+  };
+  Pair pair{Tensor<int, 1>(5), {}, Tensor<int, 1>(5)};
+  const int* const twice = pair.twice.data();
+  const int* const same = pair.same.data();
+  const ParallelModel structs{[&](Context auto& ctx, std::span<const int> rows) {
+                                const auto a = filled(ctx, rows, 2);
+                                const auto b = filled(ctx, rows, 1);
+                                CHECK(a.data() == twice + ctx.rows().begin);
+                                CHECK(b.data() == same + ctx.rows().begin);
+                                return Pair{a, static_cast<int>(rows.size()), b};
+                              },
+                              host_devices(2)};
+  structs.into(pair)(five);
+  CHECK(pair.twice.data() == twice);
+  CHECK(listed(pair.twice) == std::vector{2, 4, 6, 8, 10});
+  CHECK(listed(pair.same) == five);
+  CHECK(pair.count == 5);
+
+  std::map<std::string, std::vector<Tensor<int, 1>>> map;
+  map["x"].emplace_back(5);
+  const int* const x = map["x"][0].data();
+  const ParallelModel maps{[&](Context auto& ctx, std::span<const int> rows) {
+                             const auto a = filled(ctx, rows, 2);
+                             CHECK(a.data() == x + ctx.rows().begin);
+                             std::map<std::string, std::vector<Tensor<int, 1>>> result;
+                             result["x"].push_back(a);
+                             return result;
+                           },
+                           host_devices(2)};
+  maps.into(map)(five);
+  CHECK(map["x"][0].data() == x);
+  CHECK(listed(map["x"][0]) == std::vector{2, 4, 6, 8, 10});
+}
+
 TEST_CASE("what is assigned to a variable never stands in the destination of another result") {
   Tensor<int, 1> result(5);
   std::optional<Tensor<int, 1>> variable;

@@ -119,7 +119,22 @@ struct CollectTargets {
       std::apply([this](auto&... values) { ((*this)(values), ...); }, to.values);
     } else if constexpr (TupleNode<std::remove_cv_t<X>>) {
       std::apply([this](auto&... values) { ((*this)(values), ...); }, to);
+    } else if constexpr (!HasArrayLeaf<X> || ArrayLeaf<X>) {
+      return;
+    } else if constexpr (MapNode<std::remove_cv_t<X>>) {
+      for (auto& entry : to) (*this)(entry.second);
+    } else if constexpr (VectorNode<std::remove_cv_t<X>>) {
+      for (auto& value : to) (*this)(value);
+    } else if constexpr (StructNode<X>) {
+      collect_fields(to, std::make_index_sequence<FieldsOf<X>::size>());
     }
+  }
+
+ private:
+  template <class X, std::size_t... I>
+  void collect_fields(X& to, std::index_sequence<I...>) const {
+    const auto field = []<class Field>(const Field& of) -> Field& { return const_cast<Field&>(of); };
+    ((*this)(field(FieldsOf<X>::template get<I>(to))), ...);
   }
 };
 
