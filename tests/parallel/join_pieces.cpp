@@ -67,6 +67,21 @@ TEST_CASE("a large result is put together while its caller is inside of another 
   CHECK(std::equal(x.begin(), x.end(), late.begin()));
 }
 
+TEST_CASE("parts of other axes that forward returns as they are come packed, in order") {
+  for (const std::size_t rows : {0U, 7U, 3001U}) {
+    const Tensor<float, 2> x = counted(rows, 300);
+    const auto columns = [](const fanout::StridedView<const float, 2>& part) { return part.slice(1, {2, 130}); };
+    const ParallelModel model{columns, host_devices(3)};
+    const Tensor<float, 2> result = model(x);
+    REQUIRE(result.extents() == fanout::Extents<2>{rows, 128});
+    bool same = true;
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t k = 0; k < 128; ++k) same = same && result(i, k) == x(i, k + 2);
+    }
+    CHECK(same);
+  }
+}
+
 TEST_CASE("what has to be copied is copied once into a destination of the caller's") {
   const Tensor<float, 2> x = counted(1000, 300);
   Tensor<float, 2> result(1000, 300);

@@ -100,18 +100,7 @@ struct ConcatenateArrays {
       const std::size_t axis = checked_axis(place.axis, R, path);
       if (axis != 0 && pieces.size() != 1) return join_arrays<T, R>(pieces, axis, place, path);
     }
-    Extents<R> extents = pieces[0].extents();
-    std::size_t rows = 0;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const Extents<R> found = pieces[i].extents();
-      if (!(found.with_rows(0) == extents.with_rows(0))) {
-        refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
-                       "arrays are concatenated by rows, so all other axes must agree");
-      }
-      check_space(pieces[i].space(), place, path, i);
-      rows += found[0];
-    }
-    extents = extents.with_rows(rows);
+    const Extents<R> extents = extents_of_all(pieces, place, path);
     if (Storage whole = take_common_buffer(pieces, place); whole.data() != nullptr) {
       return type(std::move(whole), extents);
     }
@@ -139,13 +128,21 @@ inline void check_by_rows(const GatherPlace& place, const LeafPath& path) {
   if (place.axis != 0) checked_axis(place.axis, 1, path);
 }
 
-/// Strided views are packed first.
+/// Strided views are packed: by rows right at their place, if that is in their memory.
 template <class T, std::size_t R>
 struct Gathering<Concatenate, StridedView<T, R>> {
   using X = StridedView<T, R>;
   using type = Tensor<std::remove_cv_t<T>, R>;
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    bool in_place = place.axis == 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) in_place = in_place && pieces[i].space() == place.target.space;
+    if (in_place) {
+      auto result = make_result<std::remove_cv_t<T>, R>(extents_of_all(pieces, place, path), place);
+      auto* to = result.data();
+      for (std::size_t i = 0; i < pieces.size(); to += pieces[i++].size()) pack_piece(to, pieces[i], place);
+      return result;
+    }
     InlineArray<type> tensors(pieces.size());
     Pieces<type> packed(pieces.size(), true);
     for (std::size_t i = 0; i < pieces.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -62,6 +63,23 @@ inline void check_space(const MemorySpace& found, const GatherPlace& place, cons
                .expected = to_string(place.target.space),
                .found = to_string(found) + " from " + place.describe(shard),
                .advice = "copy it there first"}));
+}
+
+/// The extents of arrays that are put together by rows. Throws ShapeMismatch and DeviceMismatch.
+template <class X>
+auto extents_of_all(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  auto extents = pieces[0].extents();
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto found = pieces[i].extents();
+    if (!(found.with_rows(0) == extents.with_rows(0))) {
+      refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
+                     "arrays are concatenated by rows, so all other axes must agree");
+    }
+    check_space(pieces[i].space(), place, path, i);
+    rows += found[0];
+  }
+  return extents.with_rows(rows);
 }
 
 /// A space with what can be done there, which is known of the target's; else the target, where it cannot be left.

@@ -3,12 +3,14 @@
 
 #include <concepts>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/strided_view.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/memory/view.hpp>
@@ -70,6 +72,16 @@ void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& p
     }
     at += bytes;
   }
+}
+
+/// Packs a piece, which lies in the memory of the result, to its place there.
+template <class T, std::size_t R, std::same_as<GatherPlace> Place>
+void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const Place& place) {
+  if (piece.empty()) return;
+  const StridedRuns<R> runs(piece);
+  if (!(place.target.space == host_memory) || runs.outer != 0) return pack(*place.target.operations, to, piece);
+  const RowPart part{reinterpret_cast<const std::byte*>(piece.data()), runs.pitch * sizeof(T), runs.run * sizeof(T)};
+  copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to), runs.rows, &part, 1, part.bytes}, place.crew);
 }
 
 /// Writes the pieces, which lie in the memory of the result, in turn: a run of each for every row.
