@@ -2,11 +2,38 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include <fanout/base/exchange.hpp>
 
 namespace fanout::inline v0 {
+
+namespace detail {
+
+/// N elements in a row.
+template <class T, std::size_t N>
+struct FewElements {
+  static constexpr FewElements make() { return FewElements(); }
+  T elements[N]{};
+};
+
+/// The same, not set to anything but in constants, since most of them are never used.
+template <class T, std::size_t N>
+  requires(std::is_trivially_copyable_v<T>)
+struct FewElements<T, N> {
+  static constexpr FewElements make() noexcept {
+    return std::is_constant_evaluated() ? FewElements(true) : FewElements();
+  }
+  constexpr explicit FewElements(bool) noexcept : elements{} {}
+  FewElements() noexcept {}  // NOLINT(modernize-use-equals-default): it sets none
+
+  union {
+    T elements[N];
+  };
+};
+
+}  // namespace detail
 
 /// A vector that grows at its end and needs no allocation up to N elements, for what there is one of per device; T has
 /// a default value. Works while compiling, and may be a constant as long as it holds no more than N. One that was moved
@@ -15,43 +42,36 @@ template <class T, std::size_t N = 8>
 class SmallVector {
  public:
   constexpr SmallVector() = default;
-  constexpr SmallVector(const SmallVector& other) {
-    for (const T& value : other) push_back(value);
+  constexpr SmallVector(const SmallVector& other) : SmallVector() {
+    if (other.size_ > N) {
+      append(other);
+    } else {
+      for (; size_ < other.size_; ++size_) few_.elements[size_] = other[size_];
+    }
   }
-  constexpr SmallVector(SmallVector&& other) noexcept { swap(other); }
+  constexpr SmallVector(SmallVector&& other) noexcept { take(other); }
   constexpr SmallVector& operator=(const SmallVector& other) {
+    if (this == &other) return *this;
     SmallVector copy(other);
-    swap(copy);
-    return *this;
+    return *this = static_cast<SmallVector&&>(copy);
   }
   constexpr SmallVector& operator=(SmallVector&& other) noexcept {
-    swap(other);
+    if (this == &other) return *this;
+    delete[] detail::exchange(many_, nullptr);
+    take(other);
     return *this;
   }
   constexpr ~SmallVector() { delete[] many_; }
 
   /// `value` may be one of its own elements.
   constexpr void push_back(const T& value) {
-    if (size_ < capacity_) {
-      data()[size_] = value;
-    } else {
-      T* more = new T[2 * capacity_]{};
-      try {
-        for (std::size_t i = 0; i < size_; ++i) more[i] = data()[i];
-        more[size_] = value;
-      } catch (...) {
-        delete[] more;
-        throw;
-      }
-      delete[] detail::exchange(many_, more);
-      capacity_ *= 2;
-    }
-    ++size_;
+    if (size_ == capacity_) return grow(value);
+    data()[size_++] = value;
   }
 
   constexpr std::size_t size() const noexcept { return size_; }
   constexpr const T& operator[](std::size_t i) const noexcept { return begin()[i]; }
-  constexpr const T* begin() const noexcept { return many_ == nullptr ? few_ : many_; }
+  constexpr const T* begin() const noexcept { return many_ == nullptr ? few_.elements : many_; }
   constexpr const T* end() const noexcept { return begin() + size_; }
 
   friend constexpr bool operator==(const SmallVector& a, const SmallVector& b) {
@@ -63,15 +83,35 @@ class SmallVector {
   }
 
  private:
-  constexpr T* data() noexcept { return many_ == nullptr ? few_ : many_; }
-  constexpr void swap(SmallVector& other) noexcept {
-    for (std::size_t i = 0; i < N; ++i) detail::swap(few_[i], other.few_[i]);
-    detail::swap(many_, other.many_);
-    detail::swap(size_, other.size_);
-    detail::swap(capacity_, other.capacity_);
+  constexpr T* data() noexcept { return many_ == nullptr ? few_.elements : many_; }
+
+  [[gnu::cold, gnu::noinline]] constexpr void append(const SmallVector& other) {
+    for (const T& value : other) push_back(value);
+  }
+  [[gnu::cold, gnu::noinline]] constexpr void grow(T value) {
+    T* more = new T[2 * capacity_]{};
+    try {
+      for (std::size_t i = 0; i < size_; ++i) more[i] = data()[i];
+      more[size_] = value;
+    } catch (...) {
+      delete[] more;
+      throw;
+    }
+    delete[] detail::exchange(many_, more);
+    capacity_ *= 2;
+    ++size_;
   }
 
-  T few_[N]{};
+  /// Leaves the other one empty. This one has none but a few.
+  constexpr void take(SmallVector& other) noexcept {
+    many_ = detail::exchange(other.many_, nullptr);
+    size_ = detail::exchange(other.size_, 0);
+    capacity_ = detail::exchange(other.capacity_, N);
+    if (many_ != nullptr) return;
+    for (std::size_t i = 0; i < size_; ++i) few_.elements[i] = static_cast<T&&>(other.few_.elements[i]);
+  }
+
+  detail::FewElements<T, N> few_ = detail::FewElements<T, N>::make();
   T* many_ = nullptr;  // all elements, when they are more than the few
   std::size_t size_ = 0;
   std::size_t capacity_ = N;
