@@ -59,6 +59,17 @@ TEST_CASE("a split of any type asks the policy that it holds") {
   CHECK(copied(7, 3) == Plan{{{0, 7}, 1}});
 }
 
+TEST_CASE("a split of any type knows whether it is the even one") {
+  CHECK(AnySplit().is_even());
+  CHECK(AnySplit(EvenSplit{}).is_even());
+  AnySplit split = OnDevice{.device = 1};
+  CHECK_FALSE(split.is_even());
+  CHECK_FALSE(AnySplit(split).is_even());
+  split = EvenSplit{};
+  CHECK(split.is_even());
+  CHECK(split(5, 2) == EvenSplit{}(5, 2));
+}
+
 TEST_CASE("copies of a split of any type hold policies of their own") {
   const OnDevice policy{.device = 1};
   {

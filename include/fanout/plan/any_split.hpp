@@ -12,20 +12,36 @@
 namespace fanout::inline v0 {
 
 /// A split policy of any type, by value, so that options need no template parameter. It is asked once per call, through
-/// one function pointer; the default is EvenSplit.
+/// one function pointer; the default is EvenSplit, which is called as itself.
 class AnySplit {
  public:
-  AnySplit() : AnySplit(EvenSplit{}) {}
+  AnySplit() noexcept = default;
 
   template <class S>
     requires(!std::is_same_v<std::remove_cvref_t<S>, AnySplit> && Split<std::remove_cvref_t<S>>)
   AnySplit(S&& split)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): .split = EvenSplit{}
-      : split_(std::forward<S>(split)) {}
+      : other_(other_than_even(std::forward<S>(split))) {}
 
-  Plan operator()(std::size_t rows, std::size_t devices) const { return split_(rows, devices); }
+  Plan operator()(std::size_t rows, std::size_t devices) const {
+    return is_even() ? EvenSplit{}(rows, devices) : other_(rows, devices);
+  }
+
+  /// Whether it is an EvenSplit, whose plans are valid.
+  bool is_even() const noexcept { return !other_; }
 
  private:
-  AnyFunction<Plan(std::size_t, std::size_t)> split_;
+  using Other = AnyFunction<Plan(std::size_t, std::size_t)>;
+
+  template <class S>
+  static Other other_than_even(S&& split) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<S>, EvenSplit>) {
+      return {};
+    } else {
+      return Other(std::forward<S>(split));
+    }
+  }
+
+  Other other_;
 };
 static_assert(Split<AnySplit>);
 
