@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
-#include <fanout/base/inline_array.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -116,12 +116,13 @@ inline const MemoryOperations* windows_in(const Memory& memory) noexcept {
 /// ask in the same order fill the same buffers.
 class OutputBuffers : public detail::Pooled {
  public:
-  OutputBuffers() = default;
+  OutputBuffers() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the pointers to zero
   OutputBuffers(const OutputBuffers&) = delete;
   OutputBuffers& operator=(const OutputBuffers&) = delete;
   ~OutputBuffers() {
-    for (Slot& slot : slots_) {
-      if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::relaxed)) buffer->drop();
+    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
+    for (std::size_t n = 0; made >> n != 0; ++n) {
+      if ((made & bit(n)) != 0) few_[n]->drop();
     }
     delete next_.load(MemoryOrder::relaxed);
   }
@@ -136,15 +137,9 @@ class OutputBuffers : public detail::Pooled {
   /// the shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
   /// the buffer's constructor.
   OutputBuffer& get(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
-    if (n >= slots_.size()) return next().get(n - slots_.size(), memory, rows, row_bytes);
-    Slot& slot = slots_[n];
-    if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::acquire)) return *buffer;
-    const HeldRight making(slot.making);
-    if (OutputBuffer* buffer = slot.buffer.load(MemoryOrder::acquire)) return *buffer;
-    auto* buffer =
-        fits(n, memory, rows, row_bytes) ? new OutputBuffer(targets_[n]) : new OutputBuffer(memory, rows, row_bytes);
-    slot.buffer.store(buffer, MemoryOrder::release);
-    return *buffer;
+    if (n >= few) return next().get(n - few, memory, rows, row_bytes);
+    if ((made_.load(MemoryOrder::acquire) & bit(n)) == 0) make(n, memory, rows, row_bytes);
+    return *few_[n];
   }
 
   /// The caller's memory for the first array of these rows that no shard asked for; empty if there is none. When all
@@ -159,10 +154,17 @@ class OutputBuffers : public detail::Pooled {
   }
 
  private:
-  struct Slot {
-    Atomic<OutputBuffer*> buffer{nullptr};
-    Right making;
-  };
+  static constexpr std::size_t few = 8;
+  static constexpr std::uint32_t bit(std::size_t n) noexcept { return std::uint32_t{1} << n; }
+
+  void make(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
+    const HeldRight making(making_);
+    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
+    if ((made & bit(n)) != 0) return;
+    few_[n] =
+        fits(n, memory, rows, row_bytes) ? new OutputBuffer(targets_[n]) : new OutputBuffer(memory, rows, row_bytes);
+    made_.store(made | bit(n), MemoryOrder::release);
+  }
 
   bool fits(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) const noexcept {
     return n < target_count_ && targets_[n].rows == rows && targets_[n].row_bytes == row_bytes &&
@@ -173,7 +175,7 @@ class OutputBuffers : public detail::Pooled {
     OutputBuffers* next = next_.load(MemoryOrder::acquire);
     if (next == nullptr) {
       auto* made = new OutputBuffers;
-      if (target_count_ > slots_.size()) made->write_to(targets_ + slots_.size(), target_count_ - slots_.size());
+      if (target_count_ > few) made->write_to(targets_ + few, target_count_ - few);
       if (next_.compare_exchange_strong(next, made, MemoryOrder::acq_rel)) {
         next = made;
       } else {
@@ -183,8 +185,10 @@ class OutputBuffers : public detail::Pooled {
     return *next;
   }
 
-  InlineArray<Slot, 8> slots_{8};
-  Atomic<OutputBuffers*> next_{nullptr};
+  OutputBuffer* few_[few];         // of those that are made
+  Atomic<std::uint32_t> made_{0};  // a bit for each
+  Right making_;
+  Atomic<OutputBuffers*> next_{nullptr};  // has those from the `few`-th on
   const OutputTarget* targets_ = nullptr;
   std::size_t target_count_ = 0;
 };
