@@ -100,6 +100,49 @@ TEST_CASE("the one who has closed a gate is alone, however many enter and close"
   CHECK(b == 3 * turns);
 }
 
+TEST_CASE("a gate counts who comes in, on whichever way, also over a fork") {
+  Gate gate;
+  CHECK(gate.enter() == 0);
+  CHECK(gate.enter_from_inside_another() == 1);
+  gate.leave();
+  gate.leave();
+  gate.close();
+  gate.open();
+  CHECK(gate.enter() == 2);
+  if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
+  CHECK(in_child([&] { return static_cast<int>(gate.enter()); }) == 3);
+  gate.leave();
+}
+
+TEST_CASE("who enters from inside another gate while one comes to be alone is not beside him") {
+  constexpr int turns = 2000;
+  Gate gate;
+  int a = 0;  // plain: the gate is all that guards them
+  int b = 0;
+  std::atomic<int> torn{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 3; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < turns; ++i) {
+        gate.enter_from_inside_another();
+        if (a != b) ++torn;
+        gate.leave();
+      }
+    });
+  }
+  all.emplace_back([&] {
+    for (int i = 0; i < turns; ++i) {
+      gate.close();
+      ++a;
+      ++b;
+      gate.open();
+    }
+  });
+  for (std::thread& thread : all) thread.join();
+  CHECK(torn == 0);
+  CHECK(a == turns);
+}
+
 TEST_CASE("close waits for those inside, and lets nobody in behind them") {
   Gate gate;
   gate.enter();

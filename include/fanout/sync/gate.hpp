@@ -9,26 +9,37 @@
 
 namespace fanout::inline v0 {
 
-/// Many may be inside at once, or one who has closed it is alone. Entering an open gate is one compare-and-swap. Those
-/// who were inside or had closed it when the process forked are gone in the child.
+/// Many may be inside at once, or one who has closed it is alone. Entering an open gate is one compare-and-swap, which
+/// also counts who comes in; leaving is one addition. Those who were inside or had closed it when the process forked are
+/// gone in the child.
 class Gate {
  public:
-  /// Goes in; waits while the gate is closed.
-  void enter() noexcept { enter_unless(closed); }
+  /// Goes in; waits while the gate is closed. Returns how many have come in before, as a counter that wraps around.
+  std::uint32_t enter() noexcept {
+    std::uint64_t seen = word_.load(MemoryOrder::relaxed);
+    if (static_cast<std::uint32_t>(seen) != now() ||
+        !word_.compare_exchange_strong(seen, seen + one, MemoryOrder::acquire)) {
+      return enter_unless(closed);
+    }
+    return entered(seen);
+  }
 
-  /// Goes in from inside another gate: also while somebody waits to be alone in this one, and waits only for one who is.
-  /// Otherwise two threads that each are inside of one gate and come to the other, and two that wait to be alone in
-  /// these gates, would all wait for each other.
-  void enter_from_inside_another() noexcept { enter_unless(closed | inside); }
+  /// Goes in from inside another gate, or from inside this one: also while somebody waits to be alone in this one, and
+  /// waits only for one who is. Otherwise two threads that each are inside of one gate and come to the other, and two
+  /// that wait to be alone in these gates, would all wait for each other.
+  std::uint32_t enter_from_inside_another() noexcept { return enter_unless(alone); }
 
   /// Leaves. The last one inside wakes who waits to be alone.
   void leave() noexcept {
-    std::uint64_t seen = word_.load(MemoryOrder::relaxed);
-    do {
-      // Whoever forked inside is not inside in the child, and has nothing to leave there.
-      if ((seen >> 32U) != fork_epoch() || (seen & inside) == 0) return;
-    } while (!word_.compare_exchange_weak(seen, seen - 1, MemoryOrder::acq_rel));
-    if ((seen & closed) != 0 && (seen & inside) == 1) signal();
+    // Whoever forked inside is not inside in the child, and has nothing to leave there. This is read before the word:
+    // between the two others may come and go.
+    const std::uint32_t left = left_.load(MemoryOrder::acquire);
+    const std::uint64_t seen = word_.load(MemoryOrder::relaxed);
+    if ((static_cast<std::uint32_t>(seen) & ~closed) != now() || entered(seen) == left) return;
+    // First the addition and then the look at the word, and who closes does it the other way round: one of them notices
+    // that nobody is inside.
+    left_.fetch_add(1, MemoryOrder::seq_cst);
+    if ((word_.load(MemoryOrder::seq_cst) & closed) != 0) tell_if_last();
   }
 
   /// Closes the gate behind those inside, then waits until they have left.
@@ -44,9 +55,10 @@ class Gate {
       const std::uint32_t turn = turn_.load(MemoryOrder::acquire);
       std::uint64_t seen = current();
       if (!mine && (seen & closed) == 0) {
-        mine = word_.compare_exchange_weak(seen, seen | closed, MemoryOrder::acquire);
-      } else if (mine && (seen & inside) == 0) {
-        return;
+        mine = word_.compare_exchange_weak(seen, seen | closed, MemoryOrder::seq_cst);
+      } else if (mine && entered(seen) == left_.load(MemoryOrder::seq_cst)) {
+        // It fails where somebody came in from inside another gate meanwhile.
+        if (word_.compare_exchange_weak(seen, seen | alone, MemoryOrder::acq_rel)) return;
       } else {
         help();
         park(turn_, turn);
@@ -63,21 +75,27 @@ class Gate {
 
   /// Opens the gate that this thread closed, and wakes all who wait.
   void open() noexcept {
-    word_.fetch_and(~closed, MemoryOrder::release);
+    word_.fetch_and(~std::uint64_t{closed | alone}, MemoryOrder::release);
     signal();
   }
 
  private:
-  static constexpr std::uint64_t inside = 0x7fffffffU;
-  static constexpr std::uint64_t closed = 0x80000000U;
+  // The word, from its lowest bit: whether somebody wants to be alone, whether he is, the fork epoch, and how many have
+  // entered. While nobody wants to be alone its lower half is now().
+  static constexpr std::uint32_t closed = 1;
+  static constexpr std::uint32_t alone = 2;
+  static constexpr std::uint64_t one = std::uint64_t{1} << 32U;
 
-  /// Waits while, of the bits of `mask`, only `closed` is set: the gate is closed, and nobody is inside if `mask` asks.
-  void enter_unless(std::uint64_t mask) noexcept {
+  static std::uint32_t now() noexcept { return fork_epoch() << 2U; }
+  static std::uint32_t entered(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 32U); }
+
+  /// Waits while one of these bits is set.
+  [[gnu::noinline]] std::uint32_t enter_unless(std::uint32_t bits) noexcept {
     for (;;) {
       const std::uint32_t turn = turn_.load(MemoryOrder::acquire);
       std::uint64_t seen = current();
-      if ((seen & mask) != closed) {
-        if (word_.compare_exchange_weak(seen, seen + 1, MemoryOrder::acquire)) return;
+      if ((seen & bits) == 0) {
+        if (word_.compare_exchange_weak(seen, seen + one, MemoryOrder::acquire)) return entered(seen);
       } else {
         park(turn_, turn);
       }
@@ -87,11 +105,19 @@ class Gate {
   /// The word as it counts in this process: what was inside before a fork is not.
   std::uint64_t current() noexcept {
     std::uint64_t seen = word_.load(MemoryOrder::acquire);
-    const std::uint64_t epoch = std::uint64_t{fork_epoch()} << 32U;
-    while ((seen & ~std::uint64_t{0xffffffffU}) != epoch) {
-      if (word_.compare_exchange_weak(seen, epoch, MemoryOrder::acquire)) return epoch;
+    while ((static_cast<std::uint32_t>(seen) & ~(closed | alone)) != now()) {
+      const std::uint64_t kept = seen >> 32U << 32U;
+      if (!word_.compare_exchange_weak(seen, kept | now() | closed | alone, MemoryOrder::acquire)) continue;
+      // Alone for a moment, in which all who were inside have left.
+      left_.store(entered(kept), MemoryOrder::relaxed);
+      open();
+      seen = word_.load(MemoryOrder::acquire);
     }
     return seen;
+  }
+
+  [[gnu::noinline]] void tell_if_last() noexcept {
+    if (entered(word_.load(MemoryOrder::seq_cst)) == left_.load(MemoryOrder::seq_cst)) signal();
   }
 
   void signal() noexcept {
@@ -99,7 +125,8 @@ class Gate {
     unpark_all(turn_);
   }
 
-  Atomic<std::uint64_t> word_{std::uint64_t{fork_epoch()} << 32U};
+  Atomic<std::uint64_t> word_{now()};
+  Atomic<std::uint32_t> left_{0};  // how many have left
   Atomic<std::uint32_t> turn_{0};
 };
 
