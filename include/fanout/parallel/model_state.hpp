@@ -74,14 +74,14 @@ struct ModelState {
     }
   }
 
-  /// Those of the next call.
-  CallSettings settings(std::span<const OutputTarget> targets) const {
+  /// Those of a call.
+  CallSettings settings(std::span<const OutputTarget> targets, std::uint32_t number) const {
     CallSettings settings{.target = target,
                           .targets = targets.data(),
                           .target_count = targets.size(),
                           .axis = options.axis,
                           .seed = options.seed,
-                          .number = calls.fetch_add(1, MemoryOrder::relaxed),
+                          .number = number,
                           .rethrow_single = options.rethrow_single,
                           .collectives = options.collectives,
                           .time = &body_time,
@@ -130,40 +130,41 @@ struct ModelState {
   Original<M>& original = replicas.original();
   const Crew crew{replicas.devices()};
   mutable Gate gate;
-  mutable Atomic<std::uint32_t> calls{0};
   mutable BodyTime body_time;
   mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
 };
 
-/// Keeps update() out for as long as a call runs. A call from inside the model's own forward is covered by the outer
-/// one, but for an asynchronous call, which may take longer.
+/// Keeps update() out for as long as a call runs, and numbers the calls.
 template <class State>
 class EnteredModel {
  public:
-  explicit EnteredModel(const State& state, bool asynchronous = false) : state_(state) {
+  explicit EnteredModel(const State& state)
+      : state_(state), number_(current_link() == nullptr ? state.gate.enter() : enter_from_inside(state)) {}
+  EnteredModel(const EnteredModel&) = delete;
+  EnteredModel& operator=(const EnteredModel&) = delete;
+  ~EnteredModel() {
+    if (!left_to_others_) state_.gate.leave();
+  }
+
+  /// Of the call: how many were made before, as a counter that wraps around.
+  std::uint32_t number() const noexcept { return number_; }
+
+  void leave_to_others() noexcept { left_to_others_ = true; }
+
+ private:
+  /// A call from inside the model's own forward does not wait: the outer one is inside.
+  [[gnu::noinline]] static std::uint32_t enter_from_inside(const State& state) {
     const CallLink* const outer = find_original(current_link(), &state.original);
     if (outer != nullptr && outer->updating) {
       throw Error(explain(
           {.what = "a model was called from inside its own update", .advice = "call it after update() has returned"}));
     }
-    entered_ = outer == nullptr || outer->copied || asynchronous;
-    if (!entered_) return;
-    if (current_link() == nullptr) {
-      state_.gate.enter();
-    } else {
-      state_.gate.enter_from_inside_another();
-    }
+    return state.gate.enter_from_inside_another();
   }
-  EnteredModel(const EnteredModel&) = delete;
-  EnteredModel& operator=(const EnteredModel&) = delete;
-  ~EnteredModel() {
-    if (entered_) state_.gate.leave();
-  }
-  void leave_to_others() noexcept { entered_ = false; }
 
- private:
   const State& state_;
-  bool entered_ = false;
+  std::uint32_t number_;
+  bool left_to_others_ = false;
 };
 
 /// Keeps calls out while the original is changed, and moves its version on.

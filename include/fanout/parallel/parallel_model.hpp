@@ -223,11 +223,11 @@ class ParallelModel {
     if constexpr (detail::ModelCallTraits<AllReplicas, Inputs>::may_need_order()) {
       if (shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
     }
+    const Inputs inputs{
+        state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
     const Call entered(*state_);
-    const detail::CountRows count = detail::count_rows(state_->options.axis, args...);
-    const Inputs inputs{state_->plan(count, on_all), {args...}, state_->options.axis};
     state_->pending.wait_for_earlier(detail::ModelCallTraits<AllReplicas, Inputs>::order());
-    return fanout::gather(fanout::apply(state_->replicas, inputs, state_->settings(targets)));
+    return fanout::gather(fanout::apply(state_->replicas, inputs, state_->settings(targets, entered.number())));
   }
 
   template <class... Args>
@@ -245,10 +245,10 @@ class ParallelModel {
     Plan plan;
     CallSettings settings;
     try {
-      entered.emplace(*state_, true);
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
+      entered.emplace(*state_);
       detail::settle_inputs(std::tie(args...));
-      settings = state_->settings(targets);
+      settings = state_->settings(targets, entered->number());
     } catch (...) {
       failure = std::current_exception();
     }
