@@ -10,8 +10,8 @@ constexpr fanout::DeviceId devices[] = {{.kind = "cuda", .index = 3}, {.kind = "
 TEST_CASE("a shard is described by its number, its device and its rows") {
   const fanout::Plan plan{{.rows = {0, 15}, .device = 1}, {.rows = {15, 30}, .device = 0}};
   const fanout::GatherPlace place{plan, devices, {}};
-  CHECK(place.describe(0) == "shard 0 on cuda:3, rows [0, 15)");
-  CHECK(place.describe(1) == "shard 1 on host:0, rows [15, 30)");
+  CHECK(place.describe(0) == "shard 0 on host:0, rows [0, 15)");
+  CHECK(place.describe(1) == "shard 1 on cuda:3, rows [15, 30)");
 }
 
 TEST_CASE("a shard's share is that of its rows, and equal without rows") {

@@ -12,7 +12,8 @@ using fanout::ShardContext;
 
 struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
-  fanout::CallFrame frame{{{.rows = {0, 3}, .device = 1}, {.rows = {3, 5}, .device = 0}}, {.seed = 7, .number = 9}};
+  fanout::Plan plan{{.rows = {0, 3}, .device = 1}, {.rows = {3, 5}, .device = 0}};
+  fanout::CallFrame frame{plan, {.seed = 7, .number = 9}};
   Scratch first_scratch, second_scratch;
   ShardContext<HostDevice> first{devices[1], frame, 0, first_scratch};
   ShardContext<HostDevice> second{devices[0], frame, 1, second_scratch};
@@ -56,8 +57,8 @@ TEST_CASE_FIXTURE(Fixture, "the n-th outputs of all shards share a buffer, if th
 
 TEST_CASE("a shard in another memory than the target's fills a buffer of its own") {
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
-  fanout::CallFrame frame({{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 0}},
-                          {.target = {.space = {{.kind = "toy", .index = 0}}}});
+  const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 0}};
+  fanout::CallFrame frame(plan, {.target = {.space = {{.kind = "toy", .index = 0}}}});
   Scratch scratch;
   ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
   const auto claim = context.claim_output(8);

@@ -23,11 +23,16 @@ class InlineArray {
       // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and its size is what is meant
       data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
     }
-    try {
-      for (; size_ < size; ++size_) ::new (static_cast<void*>(data_ + size_)) T(make(size_));
-    } catch (...) {
-      destroy();
-      throw;
+    if constexpr (noexcept(T(make(size)))) {
+      for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(data_ + i)) T(make(i));
+      size_ = size;
+    } else {
+      try {
+        for (; size_ < size; ++size_) ::new (static_cast<void*>(data_ + size_)) T(make(size_));
+      } catch (...) {
+        destroy();
+        throw;
+      }
     }
   }
   InlineArray(const InlineArray&) = delete;
@@ -46,7 +51,7 @@ class InlineArray {
 
  private:
   struct ValueInitialised {
-    T operator()(std::size_t) const { return T(); }
+    T operator()(std::size_t) const noexcept(noexcept(T())) { return T(); }
   };
 
   void destroy() noexcept {
@@ -57,9 +62,9 @@ class InlineArray {
   }
   T* inline_data() noexcept { return reinterpret_cast<T*>(bytes_); }
 
-  alignas(T) std::byte bytes_[N * sizeof(T)];  // NOLINT(bugprone-sizeof-expression)
   T* data_ = inline_data();
   std::size_t size_ = 0;
+  alignas(T) std::byte bytes_[N * sizeof(T)];  // NOLINT(bugprone-sizeof-expression)
 };
 
 }  // namespace fanout::inline v0

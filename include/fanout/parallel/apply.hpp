@@ -72,28 +72,48 @@ struct SettledIfThrown<D> {
   const D& device;
 };
 
-/// Runs one shard on this thread, on the pieces that `Taken` makes for it. `visit(i, f)` calls `f(replica)` for the
-/// replica that runs shard i. `states` are the CallerStates of the models.
-template <class Taken, class R, class Inputs, class Visit, class States>
-void run_shard(const Visit& visit, const Inputs& inputs, const CallLink* caller, const States& states, std::size_t i,
-               CallFrame& frame, ShardSlot<R>& slot) {
+/// What each shard of a call is run with: what is not known to it by itself. Where all arguments are borrowed, the
+/// references to them stand here, and else in what the caller keeps.
+template <class... Args>
+using ArgumentsForShards =
+    std::conditional_t<(std::is_reference_v<Args> && ...), std::tuple<Args...>, const std::tuple<Args...>&>;
+
+/// Runs any shard of a call on the calling thread, on the pieces that `Taken` makes for it. What threads read first
+/// stands here side by side. `visit(i, device, f)` calls `f(replica)` for the replica that runs shard i. `states` are the
+/// CallerStates of the models.
+template <class Taken, class Visit, class Arguments, class States>
+struct RunShard {
+  Visit visit;
+  const Shard* plan;
+  const CallLink* caller;
+  const States& states;
+  Arguments arguments;
+  int axis;
+
+  template <class R>
+  void operator()(std::size_t i, CallFrame& frame, ShardSlot<R>& slot) const {
+    const CallLink stops{.caller = caller, .stop_at = frame.stop_at};
+    const CallLink* const within = frame.stop_at == Clock::never ? caller : &stops;
+    visit(i, plan[i].device, [&](const auto& replica) { run_on(replica, within, i, frame, slot); });
+  }
+
+ private:
   using Pieces = typename Taken::type;
-  const CallLink stops{.caller = caller, .stop_at = frame.stop_at};
-  if (frame.stop_at != Clock::never) caller = &stops;
-  visit(i, [&](const auto& replica) {
+
+  template <class AnyReplica, class R>
+  void run_on(const AnyReplica& replica, const CallLink* within, std::size_t i, CallFrame& frame,
+              ShardSlot<R>& slot) const {
     const auto& device = replica.device();
     [[maybe_unused]] const auto entered = device.enter();
     [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
     [[maybe_unused]] const auto state = states.enter();
     ShardContext ctx(device, frame, i, slot.scratch);
-    Pieces pieces = Taken::make(inputs, {.shard = i,
-                                         .rows = inputs.plan[i].rows,
-                                         .memory = device.memory(),
-                                         .scratch = &slot.scratch,
-                                         .axis = inputs.axis});
+    Pieces pieces = Taken::make(
+        arguments,
+        {.shard = i, .rows = plan[i].rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = axis});
     if constexpr (requires { replica.check_memory(); }) replica.check_memory();
     slot.failed_in_forward = true;
-    slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
+    slot.fill([&] { return ForwardPieces<Pieces>::run(replica, within, ctx, pieces); });
     if constexpr (requires { Completion(device.completion()); }) {
       if (frame.stop_at == Clock::never) {  // else its end is the shard's, which may be late
         slot.completion = device.completion();
@@ -101,32 +121,46 @@ void run_shard(const Visit& visit, const Inputs& inputs, const CallLink* caller,
       }
     }
     device.synchronize();
-  });
-}
+  }
+};
 
-/// Runs all shards on their devices, and then `finish()` if all have ended well.
-template <class R, class Taken, class States, Device... Ds, class Inputs, class Visit, class Finish>
-ShardOutputs<R> apply_by(const Visit& visit, const DeviceSet<Ds...>& devices, const Inputs& inputs,
-                         const CallSettings& settings, const Finish& finish) {
-  check_plan(inputs.plan, inputs.plan.rows(), devices.size());
+/// Makes `use(run_all, run)` run all shards of a call on their devices, and returns what that returns: see ShardOutputs.
+template <class Taken, class States, Device... Ds, class... Args, class Visit, class Use>
+auto with_shards(const Visit& visit, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs,
+                 const CallSettings& settings, const Use& use) {
   settle_inputs(inputs.arguments);
-  const CallLink* const caller = current_link();
   const States states;
-  const auto run_all = [&](const Plan& plan, const auto& shards) {
+  const auto run_all = [&devices, &settings](const Plan& plan, const auto& shards) {
     run_shards(
         plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); }, settings.time);
   };
-  const auto run = [&visit, &inputs, &states, caller](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
-    run_shard<Taken>(visit, inputs, caller, states, i, frame, slot);
-  };
-  return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run, finish);
+  return use(run_all, RunShard<Taken, Visit, ArgumentsForShards<Args...>, States>{
+                          visit, inputs.plan.begin(), current_link(), states, inputs.arguments, inputs.axis});
 }
+
+/// The replica that runs a shard.
+template <class AnyReplicas>
+struct VisitReplica {
+  const AnyReplicas& replicas;
+  template <class F>
+  void operator()(std::size_t, std::size_t device, const F& f) const {
+    replicas.visit(device, f);
+  }
+};
 
 /// What the replicas of a model are handed; those on the first kind of devices decide for all.
 template <class Inputs, class First, class... Others>
 struct PiecesTaken
     : PiecesFor<typename First::model_type,
                 ShardContext<std::remove_cvref_t<decltype(std::declval<const First&>().device())>>, Inputs> {};
+
+template <class Inputs, class... AnyReplica>
+struct AppliedTraits {
+  using Taken = PiecesTaken<Inputs, AnyReplica...>;
+  using R = typename ForwardResult<typename Taken::type, AnyReplica...>::type;
+  using States = CallerStates<typename AnyReplica::model_type...>;
+  static constexpr bool changes = !(ForwardPieces<typename Taken::type>::template is_const<AnyReplica> && ...);
+};
 
 template <class R>
 inline constexpr bool is_replicas = false;
@@ -154,15 +188,35 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 /// deadline and a shard ended after it.
 template <class M, Device... Ds, class... Args>
 auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
-  using Taken = detail::PiecesTaken<ShardInputs<Args...>, Replica<M, Ds>...>;
-  using R = typename detail::ForwardResult<typename Taken::type, Replica<M, Ds>...>::type;
-  const auto visit = [&](std::size_t i, const auto& run) { replicas.visit(inputs.plan[i].device, run); };
-  using States = detail::CallerStates<typename Replica<M, Ds>::model_type...>;
-  constexpr bool changes = !(detail::ForwardPieces<typename Taken::type>::template is_const<Replica<M, Ds>> && ...);
-  return detail::with_combined_fields<changes>(replicas, inputs.plan, [&](const auto& combine) {
-    return detail::apply_by<R, Taken, States>(visit, replicas.devices(), inputs, settings, combine);
+  using Traits = detail::AppliedTraits<ShardInputs<Args...>, Replica<M, Ds>...>;
+  check_plan(inputs.plan, inputs.plan.rows(), replicas.devices().size());
+  return detail::with_combined_fields<Traits::changes>(replicas, inputs.plan, [&](const auto& combine) {
+    const auto use = [&](const auto& run_all, const auto& run) {
+      return ShardOutputs<typename Traits::R>(inputs.plan, settings, replicas.devices().ids(), run_all, run, combine);
+    };
+    return detail::with_shards<typename Traits::Taken, typename Traits::States>(
+        detail::VisitReplica<Replicas<M, Ds...>>{replicas}, replicas.devices(), inputs, settings, use);
   });
 }
+
+namespace detail {
+
+/// The same as gather(apply(replicas, inputs, settings)), for a plan that is valid: what need not outlive this is not
+/// copied.
+template <class M, Device... Ds, class... Args>
+auto apply_and_gather(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs,
+                      const CallSettings& settings) {
+  using Traits = AppliedTraits<ShardInputs<Args...>, Replica<M, Ds>...>;
+  return with_combined_fields<Traits::changes>(replicas, inputs.plan, [&](const auto& combine) {
+    CallOutputs<typename Traits::R> outputs(inputs.plan, settings, replicas.devices().ids().data());
+    const auto use = [&](const auto& run_all, const auto& run) { outputs.run_all(run_all, run, combine); };
+    with_shards<typename Traits::Taken, typename Traits::States>(VisitReplica<Replicas<M, Ds...>>{replicas},
+                                                                 replicas.devices(), inputs, settings, use);
+    return outputs.gather();
+  });
+}
+
+}  // namespace detail
 
 /// The same with results that are gathered in the main device's memory. Takes its arguments as they come, so that a
 /// plain `apply(replicas, inputs)` prefers it to std::apply, which argument-dependent lookup finds as well.
@@ -187,13 +241,18 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
                                    .expected = "one model for each shard of the inputs",
                                    .advice = "scatter by a plan with a shard for each model"}));
   }
-  const auto visit = [&](std::size_t i, const auto& run) {
-    devices.visit(inputs.plan[i].device, [&](const auto& device) {
+  check_plan(inputs.plan, inputs.plan.rows(), devices.size());
+  const auto visit = [&models, &devices](std::size_t i, std::size_t device_of, const auto& run) {
+    devices.visit(device_of, [&](const auto& device) {
       detail::visit_model(models, i, [&](const auto& model) { run(detail::PlacedModel(model, device)); });
     });
   };
   using States = typename detail::caller_states_of<Models>::type;
-  return detail::apply_by<R, Taken, States>(visit, devices, inputs, detail::default_settings(devices), [] {});
+  const CallSettings settings = detail::default_settings(devices);
+  return detail::with_shards<Taken, States>(
+      visit, devices, inputs, settings, [&](const auto& run_all, const auto& run) {
+        return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run);
+      });
 }
 
 }  // namespace fanout::inline v0

@@ -72,20 +72,22 @@ struct RefuseRows {
 
 template <class F, std::size_t... I, class... Args>
 void visit_arguments([[maybe_unused]] F& f, [[maybe_unused]] int axis, std::index_sequence<I...>, const Args&... args) {
-  [[maybe_unused]] constexpr LeafPath input("input");
-  (visit_rows(args, axis, LeafPath(input, I), f), ...);
+  (visit_rows(args, axis, input_path<I>, f), ...);
+}
+
+/// Throws, naming two arguments that do not agree.
+template <class... Args>
+[[gnu::cold, gnu::noinline]] void refuse_rows(int axis, const Args&... args) {
+  RefuseRows refuse;
+  visit_arguments(refuse, axis, std::index_sequence_for<Args...>(), args...);
 }
 
 /// Throws ShapeMismatch, naming two arguments that do not agree.
 template <class... Args>
 CountRows count_rows(int axis, const Args&... args) {
-  constexpr std::index_sequence_for<Args...> indices;
   CountRows count;
-  visit_arguments(count, axis, indices, args...);
-  if (!count.agree) {
-    RefuseRows refuse;
-    visit_arguments(refuse, axis, indices, args...);
-  }
+  visit_arguments(count, axis, std::index_sequence_for<Args...>(), args...);
+  if (!count.agree) refuse_rows(axis, args...);
   return count;
 }
 

@@ -39,14 +39,15 @@ struct CallSettings {
 
 /// What all shards of one call share.
 struct CallFrame : CallSettings {
-  /// For a call that the code makes which runs on this thread.
+  /// For a call that the code makes which runs on this thread. Borrows the plan.
   explicit CallFrame(const Plan& by, const CallSettings& settings = {})
       : CallSettings(settings),
         plan(by),
         stop_at(earlier(settings.deadline, stop_time(current_link()))),
-        meeting(by.size()) {
+        meeting(by.size(), shards_may_meet()) {
     outputs.write_to(targets, target_count);
   }
+  explicit CallFrame(const Plan&& by, const CallSettings& settings = {}) = delete;
 
   /// True from the deadline on, of this call or of one that it is made from inside of. Reads the clock where there is
   /// one.
@@ -58,9 +59,9 @@ struct CallFrame : CallSettings {
     return true;
   }
 
-  const Plan plan;
-  OutputBuffers outputs;
+  const Plan& plan;
   const Clock::Time stop_at;
+  OutputBuffers outputs;
   CallMeeting meeting;
 
  private:

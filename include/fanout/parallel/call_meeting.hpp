@@ -7,6 +7,7 @@
 
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
 
@@ -41,14 +42,17 @@ class CallMeeting {
     void* from = nullptr;
   };
 
-  /// How the shards' devices pass arrays to each other, null for by way of the host; and these devices, one for each.
+  /// How the shards' devices pass arrays to each other, null for by way of the host; and these devices, by their
+  /// positions in the set, which the plan names.
   struct Way {
     const CollectiveOperations* operations = nullptr;
     const DeviceId* devices = nullptr;
+    const Plan* plan = nullptr;
   };
 
-  explicit CallMeeting(std::size_t shards)
-      : shards_(shards), more_ended_(shards > 64 ? new Word[(shards + 63) / 64] : nullptr) {}
+  /// `notes_ends`: whether shards may meet, so that it is noted which have ended.
+  explicit CallMeeting(std::size_t shards, bool notes_ends = true)
+      : shards_(shards), notes_ends_(notes_ends), more_ended_(shards > 64 ? new Word[(shards + 63) / 64] : nullptr) {}
   CallMeeting(const CallMeeting&) = delete;
   CallMeeting& operator=(const CallMeeting&) = delete;
   ~CallMeeting() {
@@ -56,7 +60,7 @@ class CallMeeting {
     delete[] more_ended_;
   }
 
-  /// Before any shard runs. Borrows the devices.
+  /// Before any shard runs. Borrows the devices and the plan.
   void way_is(const Way& way) noexcept { way_ = way; }
   const Way& way() const noexcept { return way_; }
 
@@ -67,15 +71,21 @@ class CallMeeting {
 
   /// A shard has ended, by this exception if there is one.
   void end(std::size_t shard, const std::exception_ptr& why) noexcept {
+    if (!notes_ends_) return;
     // First the note and then the look at the place, and place() does it the other way round: one of them notices.
     Atomic<std::uint64_t>& ended = word(shard);
     if ((ended.load(MemoryOrder::relaxed) & bit(shard)) == 0) ended.fetch_add(bit(shard), MemoryOrder::seq_cst);
     if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(*place, shard, why);
   }
 
-  /// The place of type P, which the first one makes: `P(*this, shards)`. Throws what that throws.
+  /// The place of type P, which the first one makes: `P(*this, shards)`. Throws what that throws, and Error if it was
+  /// not noted which shards have ended.
   template <class P>
   P& place() {
+    if (!notes_ends_) {
+      throw Error(explain({.what = "shards meet by code that was loaded when their call had begun",
+                           .advice = "load it before the call"}));
+    }
     Place* known = place_.load(MemoryOrder::acquire);
     if (known != nullptr) return static_cast<P&>(*known);
     auto* made = new P(*this, shards_);
@@ -103,6 +113,7 @@ class CallMeeting {
   Tasks tasks_;
   Way way_;
   std::size_t shards_;
+  const bool notes_ends_;
   // A bit for each shard, so that the usual case is one word and needs no memory.
   Atomic<std::uint64_t> ended_{0};
   Word* more_ended_;

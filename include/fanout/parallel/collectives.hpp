@@ -5,6 +5,8 @@
 #include <exception>
 #include <string>
 
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/inline_array.hpp>
 #include <fanout/device/collective.hpp>
 #include <fanout/device/collective_calls.hpp>
 #include <fanout/device/collective_operations.hpp>
@@ -14,6 +16,7 @@
 #include <fanout/device/thread.hpp>
 #include <fanout/parallel/call_meeting.hpp>
 #include <fanout/parallel/shard_tasks.hpp>
+#include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/right.hpp>
@@ -45,7 +48,10 @@ class ShardMeeting : public CallMeeting::Place {
     {
       const HeldRight opening(opening_);
       if (!opened_) {
-        shared_ = operations->open(call_.way().devices, meeting_.size());
+        const CallMeeting::Way& way = call_.way();
+        const InlineArray<DeviceId> devices(meeting_.size(),
+                                            [&way](std::size_t i) { return way.devices[(*way.plan)[i].device]; });
+        shared_ = operations->open(devices.data(), meeting_.size());
         opened_ = true;
         meeting_.run_direct_by({.operations = operations, .shared = shared_});
       }

@@ -86,10 +86,9 @@ T change_of(const T& now, const T& before, const GatherPlace& place, std::size_t
   both.set(0, now);
   both.set(1, before);
   const Plan plan{place.plan[replica], place.plan[replica]};
-  const DeviceId devices[] = {place.devices[replica], place.devices[replica]};
   try {
     return GatheringChosen<FoldOverShards<Subtract>, T>::gather(
-        both, {plan, devices, place.target, place.axis, place.buffers_held}, path);
+        both, {plan, place.devices, place.target, place.axis, place.buffers_held}, path);
   } catch (const ShapeMismatch&) {
     throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
                                  .where = to_string(path),
@@ -173,7 +172,6 @@ class CombiningCall {
       const std::size_t begin = plan.rows();
       plan.add({.rows = {begin, begin + rows[order[i]]}, .device = order[i]});
     }
-    const InlineArray<DeviceId> devices(count, [&](std::size_t i) { return replicas_.devices().ids()[order[i]]; });
 
     std::size_t idle = 0;
     for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1 : 0;
@@ -192,7 +190,7 @@ class CombiningCall {
 
     if (count > 1) {
       const GatherPlace place{.plan = plan,
-                              .devices = devices.data(),
+                              .devices = replicas_.devices().ids().data(),
                               .target = {},
                               .axis = 0,
                               .buffers_held = GatherPlace::by_others,

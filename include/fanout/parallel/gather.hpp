@@ -60,7 +60,7 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
                 "or return psum(x) of "
                 "the struct, a tuple or a dict");
   if constexpr (std::is_void_v<finding>) {
-    return detail::Gathering<Concatenate, X>::gather(pieces, place, LeafPath("output"));
+    return detail::Gathering<Concatenate, X>::gather(pieces, place, detail::output_root);
   } else {
     return pieces.take_only();
   }
@@ -78,10 +78,11 @@ gathered_t<X> gather_and_wait(Pieces<X>& pieces, const GatherPlace& place) {
 
 template <class X>
 gathered_t<X> gather_sharded(const Sharded<X>& sharded, bool owned) {
-  Pieces<X> pieces(sharded.size(), owned);
-  for (std::size_t i = 0; i < sharded.size(); ++i) pieces.set(i, sharded[i]);
+  Pieces<X> pieces(sharded.size(), owned, [&sharded](std::size_t i) -> const X& { return sharded[i]; });
+  Plan plan;  // which names the devices by the shards
+  for (const Shard& shard : sharded.plan()) plan.add({.rows = shard.rows, .device = plan.size()});
   // The call is over, so that only the values hold its buffers; of values that stay, none is taken.
-  return gather_and_wait(pieces, {.plan = sharded.plan(),
+  return gather_and_wait(pieces, {.plan = plan,
                                   .devices = sharded.devices().data(),
                                   .target = sharded.target(),
                                   .buffers_held = owned ? 0 : GatherPlace::by_others});

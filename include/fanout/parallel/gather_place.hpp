@@ -15,7 +15,7 @@ namespace fanout::inline v0 {
 /// Which shards a result comes from and where it goes.
 struct GatherPlace {
   const Plan& plan;
-  const DeviceId* devices;  ///< that ran the shards, one for each
+  const DeviceId* devices;  ///< by their positions in the set, which the plan names
   Memory target;
   int axis = 0;                      ///< on which arrays are concatenated that do not choose for themselves
   std::size_t buffers_held = 1;      ///< how often an output buffer is held besides by the pieces: once, by the call
@@ -31,9 +31,11 @@ struct GatherPlace {
     return place;
   }
 
+  /// That ran the shard.
+  const DeviceId& device(std::size_t shard) const { return devices[plan[shard].device]; }
   /// `shard 1 on host:1, rows [15, 30)`.
   std::string describe(std::size_t shard) const {
-    return "shard " + std::to_string(shard) + " on " + to_string(devices[shard]) + ", rows " +
+    return "shard " + std::to_string(shard) + " on " + to_string(device(shard)) + ", rows " +
            to_string(plan[shard].rows);
   }
   /// The shard's share of all rows; equal shares if there are none.

@@ -157,12 +157,14 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
         self.failure_ = std::current_exception();
       }
     } else {
-      const auto visit = [&self](std::size_t i, const auto& f) {
-        self.replicas_.visit(self.inputs_.plan[i].device, f);
-      };
-      self.outputs_.value().run(task, [&](std::size_t i, CallFrame& frame, ShardSlot<R>& slot) {
-        run_shard<typename Traits::Taken>(visit, self.inputs_, self.chain_.innermost(), self.states_, i, frame, slot);
-      });
+      using Run = RunShard<typename Traits::Taken, VisitReplica<AnyReplicas>, const decltype(self.inputs_.arguments)&,
+                           typename Traits::States>;
+      self.outputs_.value().run(task, Run{{self.replicas_},
+                                          self.inputs_.plan.begin(),
+                                          self.chain_.innermost(),
+                                          self.states_,
+                                          self.inputs_.arguments,
+                                          self.inputs_.axis});
     }
   }
 

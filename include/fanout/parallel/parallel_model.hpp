@@ -227,7 +227,7 @@ class ParallelModel {
         state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
     const Call entered(*state_);
     state_->pending.wait_for_earlier(detail::ModelCallTraits<AllReplicas, Inputs>::order());
-    return fanout::gather(fanout::apply(state_->replicas, inputs, state_->settings(targets, entered.number())));
+    return detail::apply_and_gather(state_->replicas, inputs, state_->settings(targets, entered.number()));
   }
 
   template <class... Args>

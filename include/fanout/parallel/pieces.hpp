@@ -15,11 +15,15 @@ class Pieces {
   /// `owned`: nobody else needs the values any more, so they may be moved from.
   Pieces(std::size_t size, bool owned) : values_(size), owned_(owned) {}
 
+  /// Those that `get(i)` refers to.
+  template <class Get>
+  Pieces(std::size_t size, bool owned, const Get& get) noexcept
+      : values_(size, [&get](std::size_t i) noexcept -> const X* { return &get(i); }), owned_(owned) {}
+
   /// Where each value of `outer` holds a value of type X: those values, found by `get(value)`.
   template <class Outer, class Get>
-  Pieces(const Pieces<Outer>& outer, bool owned, const Get& get) : Pieces(outer.size(), owned) {
-    for (std::size_t i = 0; i < outer.size(); ++i) set(i, get(outer[i]));
-  }
+  Pieces(const Pieces<Outer>& outer, bool owned, const Get& get)
+      : Pieces(outer.size(), owned, [&](std::size_t i) -> const X& { return get(outer[i]); }) {}
 
   std::size_t size() const noexcept { return values_.size(); }
   bool owned() const noexcept { return owned_; }

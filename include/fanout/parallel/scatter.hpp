@@ -27,8 +27,7 @@ namespace detail {
 template <class... P, std::size_t... I, class... Args>
 std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unused]] const ShardPlace& place,
                               std::index_sequence<I...>, const Args&... args) {
-  [[maybe_unused]] constexpr LeafPath input("input");
-  return {Splitting<Args>::piece(args, place, LeafPath(input, I))...};
+  return {Splitting<Args>::piece(args, place, input_path<I>)...};
 }
 
 }  // namespace detail

@@ -39,8 +39,7 @@ struct SettleArrays {
 template <class... Args>
 void settle_inputs(const std::tuple<Args...>& arguments) {
   if (current_link() == nullptr) return;
-  constexpr LeafPath input("input");
-  std::apply([&](const auto&... x) { (visit_arrays(x, input, SettleArrays()), ...); }, arguments);
+  std::apply([](const auto&... x) { (visit_arrays(x, input_root, SettleArrays()), ...); }, arguments);
 }
 
 }  // namespace detail

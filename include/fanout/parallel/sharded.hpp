@@ -121,14 +121,17 @@ struct GatheringChosen<LeaveSharded, X> {
   using type = Sharded<value_type>;
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    std::vector<DeviceId> devices;
     std::vector<value_type> values;
+    devices.reserve(pieces.size());
     values.reserve(pieces.size());
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       Pieces<X> only(1, pieces.owned());
       only.set(0, pieces[i]);
       values.push_back(Gathering<LeaveSharded, X>::gather(only, place, path));
+      devices.push_back(place.device(i));
     }
-    return {place.plan, {place.devices, place.devices + pieces.size()}, std::move(values), place.target};
+    return {place.plan, std::move(devices), std::move(values), place.target};
   }
 };
 

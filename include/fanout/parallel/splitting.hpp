@@ -128,8 +128,8 @@ Scratch& scratch_for(const ShardPlace& place, const Path& path) {
 
 /// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.
 template <class T, std::same_as<LeafPath> Path>
-const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ShardPlace& place,
-                        const Path& path) {
+[[gnu::noinline]] const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size,
+                                          const ShardPlace& place, const Path& path) {
   if (!can_transfer(place.memory, from)) refuse_piece(from, place, path);
   if (size == 0) return nullptr;
   Scratch& scratch = scratch_for(place, path);

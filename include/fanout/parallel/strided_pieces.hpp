@@ -67,16 +67,17 @@ struct PiecesAs<ShardInputs<Args...>, Mask> {
   struct with<std::index_sequence<I...>> {
     using type = std::tuple<typename PieceAs<std::remove_cvref_t<Args>, ((Mask >> I) & 1U) != 0>::type...>;
 
-    static type make([[maybe_unused]] const ShardInputs<Args...>& inputs, [[maybe_unused]] const ShardPlace& place) {
-      [[maybe_unused]] constexpr LeafPath input("input");
-      return {PieceAs<std::remove_cvref_t<Args>, ((Mask >> I) & 1U) != 0>::make(std::get<I>(inputs.arguments), place,
-                                                                                LeafPath(input, I))...};
+    static type make([[maybe_unused]] const std::tuple<Args...>& arguments, [[maybe_unused]] const ShardPlace& place) {
+      return {PieceAs<std::remove_cvref_t<Args>, ((Mask >> I) & 1U) != 0>::make(std::get<I>(arguments), place,
+                                                                                input_path<I>)...};
     }
   };
   using all = with<std::index_sequence_for<Args...>>;
   using type = typename all::type;
 
-  static type make(const ShardInputs<Args...>& inputs, const ShardPlace& place) { return all::make(inputs, place); }
+  static type make(const std::tuple<Args...>& arguments, const ShardPlace& place) {
+    return all::make(arguments, place);
+  }
 };
 
 template <class M, class Ctx, class Pieces>

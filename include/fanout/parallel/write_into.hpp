@@ -214,8 +214,8 @@ struct WriteResults {
 /// Writes a result into the destination, in the place of what stands there. Large copies are shared by the crew.
 template <class D, class G>
 void write_into(D& to, G& result, const Crew& crew) {
-  visit_destination(to, result, LeafPath("output"), SettleResults());
-  visit_destination(to, result, LeafPath("output"), WriteResults{crew});
+  visit_destination(to, result, output_root, SettleResults());
+  visit_destination(to, result, output_root, WriteResults{crew});
 }
 
 }  // namespace detail

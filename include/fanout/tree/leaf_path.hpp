@@ -69,4 +69,14 @@ std::string key_text(const K& key, std::size_t position) {
   }
 }
 
+namespace detail {
+
+// Where the trees of a call begin: constants, so that a call makes none.
+inline constexpr LeafPath input_root("input");
+template <std::size_t I>
+inline constexpr LeafPath input_path{input_root, I};
+inline constexpr LeafPath output_root("output");
+
+}  // namespace detail
+
 }  // namespace fanout::inline v0
