@@ -50,3 +50,9 @@ TEST_CASE("without tasks there is nothing to take back") {
   CallMeeting meeting(1);
   CHECK(meeting.take_back() == nullptr);
 }
+
+TEST_CASE("shards of a call in which nobody noted who has ended cannot meet") {
+  CallMeeting meeting(2, false);
+  meeting.end(0, nullptr);
+  CHECK_THROWS_AS(meeting.place<Place>(), fanout::Error);
+}
