@@ -145,8 +145,9 @@ class OutputBuffers : public detail::Pooled {
   /// The caller's memory for the first array of these rows that no shard asked for; empty if there is none. When all
   /// shards have ended.
   Storage take_target(std::size_t rows, std::size_t row_bytes) {
-    for (std::size_t n = 0; n < slots_.size() && n < target_count_; ++n) {
-      if (slots_[n].buffer.load(MemoryOrder::relaxed) == nullptr && fits(n, {}, rows, row_bytes)) {
+    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
+    for (std::size_t n = 0; n < few && n < target_count_; ++n) {
+      if ((made & bit(n)) == 0 && fits(n, {}, rows, row_bytes)) {
         return get(n, {}, rows, row_bytes).take();
       }
     }

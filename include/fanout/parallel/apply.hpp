@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/maybe.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
@@ -92,17 +93,14 @@ struct RunShard {
 
   template <class R>
   void operator()(std::size_t i, CallFrame& frame, ShardSlot<R>& slot) const {
-    const CallLink stops{.caller = caller, .stop_at = frame.stop_at};
-    const CallLink* const within = frame.stop_at == Clock::never ? caller : &stops;
-    visit(i, plan[i].device, [&](const auto& replica) { run_on(replica, within, i, frame, slot); });
+    visit(i, plan[i].device, [&](const auto& replica) { run_on(replica, i, frame, slot); });
   }
 
  private:
   using Pieces = typename Taken::type;
 
   template <class AnyReplica, class R>
-  void run_on(const AnyReplica& replica, const CallLink* within, std::size_t i, CallFrame& frame,
-              ShardSlot<R>& slot) const {
+  void run_on(const AnyReplica& replica, std::size_t i, CallFrame& frame, ShardSlot<R>& slot) const {
     const auto& device = replica.device();
     [[maybe_unused]] const auto entered = device.enter();
     [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
@@ -113,7 +111,7 @@ struct RunShard {
         {.shard = i, .rows = plan[i].rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = axis});
     if constexpr (requires { replica.check_memory(); }) replica.check_memory();
     slot.failed_in_forward = true;
-    slot.fill([&] { return ForwardPieces<Pieces>::run(replica, within, ctx, pieces); });
+    slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
     if constexpr (requires { Completion(device.completion()); }) {
       if (frame.stop_at == Clock::never) {  // else its end is the shard's, which may be late
         slot.completion = device.completion();
@@ -124,18 +122,35 @@ struct RunShard {
   }
 };
 
+/// The innermost link of the chain that the shards of a call run in, which is to stop at this time.
+class ShardsLink {
+ public:
+  ShardsLink(const CallLink* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
+    if (stop_at != Clock::never) innermost_ = &stops_.emplace(CallLink{.caller = caller, .stop_at = stop_at});
+  }
+  ShardsLink(const ShardsLink&) = delete;
+  ShardsLink& operator=(const ShardsLink&) = delete;
+
+  const CallLink* innermost() const noexcept { return innermost_; }
+
+ private:
+  const CallLink* innermost_;
+  Maybe<CallLink> stops_;  // none where nothing is to stop
+};
+
 /// Makes `use(run_all, run)` run all shards of a call on their devices, and returns what that returns: see ShardOutputs.
 template <class Taken, class States, Device... Ds, class... Args, class Visit, class Use>
 auto with_shards(const Visit& visit, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs,
                  const CallSettings& settings, const Use& use) {
   settle_inputs(inputs.arguments);
+  const ShardsLink link(current_link(), earlier(settings.deadline, stop_time(current_link())));
   const States states;
   const auto run_all = [&devices, &settings](const Plan& plan, const auto& shards) {
     run_shards(
         plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); }, settings.time);
   };
   return use(run_all, RunShard<Taken, Visit, ArgumentsForShards<Args...>, States>{
-                          visit, inputs.plan.begin(), current_link(), states, inputs.arguments, inputs.axis});
+                          visit, inputs.plan.begin(), link.innermost(), states, inputs.arguments, inputs.axis});
 }
 
 /// The replica that runs a shard.

@@ -37,13 +37,19 @@ struct CallSettings {
   const Crew* crew = nullptr;  ///< shares copies that gathering cannot avoid; null: the caller makes them alone
 };
 
+namespace detail {
+
+inline Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }
+
+}  // namespace detail
+
 /// What all shards of one call share.
 struct CallFrame : CallSettings {
   /// For a call that the code makes which runs on this thread. Borrows the plan.
   explicit CallFrame(const Plan& by, const CallSettings& settings = {})
       : CallSettings(settings),
         plan(by),
-        stop_at(earlier(settings.deadline, stop_time(current_link()))),
+        stop_at(detail::earlier(settings.deadline, stop_time(current_link()))),
         meeting(by.size(), shards_may_meet()) {
     outputs.write_to(targets, target_count);
   }
@@ -65,8 +71,6 @@ struct CallFrame : CallSettings {
   CallMeeting meeting;
 
  private:
-  static Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }
-
   mutable Atomic<bool> stopped_{false};
 };
 

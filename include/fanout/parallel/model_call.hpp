@@ -161,7 +161,7 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
                            typename Traits::States>;
       self.outputs_.value().run(task, Run{{self.replicas_},
                                           self.inputs_.plan.begin(),
-                                          self.chain_.innermost(),
+                                          self.link_.innermost(),
                                           self.states_,
                                           self.inputs_.arguments,
                                           self.inputs_.axis});
@@ -188,6 +188,7 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
   const Plan one_task_{{.rows = {}, .device = 0}};
   const Plan& tasks_ = Traits::is_one_task ? one_task_ : inputs_.plan;
   CopiedChain<CallLink> chain_;
+  const ShardsLink link_{chain_.innermost(), earlier(settings_.deadline, stop_time(chain_.innermost()))};
   const typename Traits::States states_{};
   const AnyReplicas& replicas_;  // not once all shards have ended
   Slot<ShardOutputs<R>> outputs_;

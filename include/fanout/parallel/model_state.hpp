@@ -46,7 +46,7 @@ struct ModelState {
   using AllReplicas = typename ReplicasOn<M, Devices>::type;
 
   ModelState(M&& model, const Devices& devices, Options&& with)
-      : options(std::move(with)), target(check_options(devices)), replicas(std::move(model), devices) {}
+      : options(std::move(with)), of_all_calls(check_options(devices)), replicas(std::move(model), devices) {}
 
   Plan plan(std::size_t rows) const { return plan(rows, replicas.size()); }
   Plan plan(std::size_t rows, std::size_t devices) const {
@@ -76,31 +76,37 @@ struct ModelState {
 
   /// Those of a call.
   CallSettings settings(std::span<const OutputTarget> targets, std::uint32_t number) const {
-    CallSettings settings{.target = target,
-                          .targets = targets.data(),
-                          .target_count = targets.size(),
+    CallSettings settings = of_all_calls;
+    settings.targets = targets.data();
+    settings.target_count = targets.size();
+    settings.number = number;
+    if (!(options.deadline == Duration::forever())) settings.deadline = Clock::after(options.deadline);
+    return settings;
+  }
+
+  /// Before there are replicas, since a factory may take long to make them. Returns what calls have in common.
+  CallSettings check_options(const Devices& devices) const {
+    static_cast<void>(plan(0, devices.size()));
+    if (options.deadline.nanoseconds() < 0) {
+      throw InvalidArgument(
+          explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
+    }
+    CallSettings settings{.target = find_target(devices),
                           .axis = options.axis,
                           .seed = options.seed,
-                          .number = number,
                           .rethrow_single = options.rethrow_single,
                           .collectives = options.collectives,
                           .time = &body_time,
                           .crew = &crew};
     if (!(options.deadline == Duration::forever())) {
-      settings.deadline = Clock::after(options.deadline);
       settings.allowed = options.deadline;
       if (options.late) settings.late_sink = &options.late;
     }
     return settings;
   }
 
-  /// Before there are replicas, since a factory may take long to make them. Returns where results are gathered.
-  Memory check_options(const Devices& devices) const {
-    static_cast<void>(plan(0, devices.size()));
-    if (options.deadline.nanoseconds() < 0) {
-      throw InvalidArgument(
-          explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
-    }
+  /// Where results are gathered.
+  Memory find_target(const Devices& devices) const {
     const DeviceId wanted = options.output.value_or(devices.main_device());
     if (wanted.kind == host_memory.owner.kind) return Memory{};
     Memory memory;
@@ -125,13 +131,14 @@ struct ModelState {
   }
 
   Options options;
-  Memory target;
+  CallSettings of_all_calls;
   AllReplicas replicas;
   Original<M>& original = replicas.original();
   const Crew crew{replicas.devices()};
-  mutable Gate gate;
+  // What callers write, apart from what the shards read.
+  alignas(64) mutable Gate gate;
   mutable BodyTime body_time;
-  mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
+  alignas(64) mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
 };
 
 /// Keeps update() out for as long as a call runs, and numbers the calls.

@@ -182,6 +182,12 @@ StridedView<const typename X::value_type, X::rank> strided_part(const X& x, cons
   return part_on_axis(StridedView<const T, X::rank>(View<const T, X::rank>(x)), place, path);
 }
 
+template <Contiguous X>
+[[gnu::noinline]] View<const typename X::value_type, X::rank> packed_part(const X& x, const ShardPlace& place,
+                                                                          const LeafPath& path) {
+  return packed(strided_part(x, place, path), place, path);
+}
+
 /// Arrays that are written in place, so that a copy of them would not do.
 template <class X>
 inline constexpr bool is_inout = false;
@@ -195,7 +201,7 @@ struct Splitting<X> {
 
   static piece_type piece(const X& x, const ShardPlace& place, const LeafPath& path) {
     if constexpr (Contiguous<X>) {
-      if (place.axis != 0) return packed(strided_part(x, place, path), place, path);
+      if (place.axis != 0) return packed_part(x, place, path);
     }
     if constexpr (is_strided_view<X>) {
       return part_on_axis(piece_type(x), place, path);
