@@ -10,9 +10,10 @@
 
 namespace fanout::inline v0 {
 
-/// Where one shard leaves what it returned or threw, and the memory that it asked for.
+/// Where one shard leaves what it returned or threw, and the memory that it asked for. Shares no line of the cache with
+/// that of another shard.
 template <class R>
-class ShardSlot {
+class alignas(64) ShardSlot {
  public:
   ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
@@ -36,7 +37,7 @@ class ShardSlot {
 };
 
 template <>
-class ShardSlot<void> {
+class alignas(64) ShardSlot<void> {
  public:
   template <class Make>
   void fill(const Make& make) {
