@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// In the steady state a call allocates nothing, touches no fresh page, copies nothing, and takes no lock. Counted, not
+// timed: what is counted is the same on a busy machine.
+
+#include "steady_state/interposed.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <sys/resource.h>
+
+#include "steady_state/kinds.hpp"
+
+namespace {
+
+/// What is counted, each with its name.
+struct Counts {
+  static constexpr std::size_t kinds = 7;
+  static constexpr std::array<std::string_view, kinds> names{
+      "allocations", "calls of operator new", "mappings", "bytes copied", "locks", "system calls", "page faults"};
+  enum Kind : std::size_t { allocations, news, mappings, copied, locks, system_calls, page_faults };
+
+  std::array<long, kinds> of{};
+
+  static Counts now() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return {{interposed.allocations, interposed.news, interposed.mappings, interposed.copied, interposed.locks,
+             interposed.system_calls, usage.ru_minflt + usage.ru_majflt}};
+  }
+  friend Counts operator-(Counts a, const Counts& b) {
+    for (std::size_t kind = 0; kind < kinds; ++kind) a.of[kind] -= b.of[kind];
+    return a;
+  }
+  long operator[](Kind kind) const { return of[kind]; }
+};
+
+/// Shards that wait for each other in their bodies, as far as there are cores for all: so each runs on its own thread.
+std::atomic<std::size_t> shards_in_bodies = 0;
+bool bodies_meet = false;
+
+}  // namespace
+
+namespace fanout_test {
+
+void in_body(std::size_t, std::size_t shards, fanout::View<const float, 1> x, fanout::View<float, 1> y) {
+  for (std::size_t i = 0; i < y.size(); i += 1024) y[i] = x[i];  // each page once
+  if (!bodies_meet) return;
+  const std::size_t ticket = shards_in_bodies++;
+  const std::size_t all = (ticket / shards + 1) * shards;
+  // Not for ever: a caller may run all shards by itself, one after the other.
+  for (int i = 0; i < 20'000 && shards_in_bodies < all; ++i) fanout::pause();
+}
+
+}  // namespace fanout_test
+
+namespace {
+
+/// What so many calls may do: nothing, but for copies of what describes arrays and shards. Those are far from a shard's
+/// rows of the smallest array.
+Counts allowed(long calls, bool sleeping) {
+  Counts most;
+  most.of[Counts::copied] = 1024 * calls;
+  if (sleeping) most.of[Counts::system_calls] = LONG_MAX;
+  return most;
+}
+
+/// What so many calls did beyond that; empty if nothing. The least of several rounds counts: what each call does shows in
+/// all of them, and not what the machine does now and then (pages that it moves, a thread that it stops for so long that
+/// another one goes to sleep).
+template <class Call>
+std::string excess(const Call& call, long calls, const Counts& most) {
+  for (int i = 0; i < 20; ++i) call();
+  Counts least;
+  std::string text;
+  for (int round = 0; round < 5; ++round) {
+    const Counts before = Counts::now();
+    for (long i = 0; i < calls; ++i) call();
+    const Counts done = Counts::now() - before;
+    text.clear();
+    for (std::size_t kind = 0; kind < Counts::kinds; ++kind) {
+      least.of[kind] = round == 0 ? done.of[kind] : std::min(least.of[kind], done.of[kind]);
+      if (least.of[kind] <= most.of[kind]) continue;
+      text += (text.empty() ? "" : ", ") + std::to_string(least.of[kind]) + ' ' + std::string(Counts::names[kind]);
+    }
+    if (text.empty()) break;
+  }
+  return text;
+}
+
+void check(int devices, std::size_t rows) {
+  bodies_meet = devices > 1 && devices <= fanout::host_device_count();
+  const long calls = rows > 1'000'000 ? 10 : 50;
+  // Where shards share cores, some thread has to sleep.
+  const Counts most = allowed(calls, devices > 1 && !bodies_meet);
+  fanout_test::each_kind(fanout::host_devices(devices), rows, [&](const std::string& name, const auto& call) {
+    const std::string found = excess(call, calls, most);
+    CHECK_MESSAGE(found.empty(), name, " on ", devices, " devices, ", rows, " floats: ", calls,
+                  " calls in the steady state should do nothing of this, and did: ", found);
+  });
+}
+
+void check_all(int devices) {
+  for (const std::size_t rows : {10'000UL, 1'000'000UL, 10'000'000UL}) check(devices, rows);
+}
+
+}  // namespace
+
+TEST_CASE("what is counted is seen") {
+  volatile std::size_t page = 4096;
+  Counts before = Counts::now();
+  const auto since = [&](Counts::Kind kind) {
+    const Counts now = Counts::now();
+    return (now - std::exchange(before, now))[kind];
+  };
+  void* volatile memory = ::operator new(100);
+  ::operator delete(memory);
+  CHECK(since(Counts::news) == 1);
+  memory = std::malloc(100);
+  memory = std::realloc(memory, 200);
+  std::free(memory);
+  memory = std::aligned_alloc(64, 128);
+  std::free(memory);
+  memory = std::calloc(1, 100);
+  std::free(memory);
+  CHECK(since(Counts::allocations) == 4);
+
+  auto* const pages =
+      static_cast<char*>(::mmap(nullptr, 10 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  CHECK(since(Counts::mappings) == 1);
+  ::madvise(pages, 10 * page, MADV_NOHUGEPAGE);
+  CHECK(since(Counts::mappings) == 1);
+  for (std::size_t i = 0; i < 10; ++i) pages[page * i] = 1;
+  CHECK(since(Counts::page_faults) >= 10);
+  std::memcpy(pages, pages + page, page);
+  std::memmove(pages, pages + 100, page);
+  std::memset(pages, 1, page);
+  std::copy(pages, pages + page, pages + 2 * page);
+  CHECK(since(Counts::copied) == 4 * 4096);
+  ::munmap(pages, 10 * page);
+
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  ::pthread_mutex_lock(&mutex);
+  ::pthread_mutex_unlock(&mutex);
+  CHECK(since(Counts::locks) == 1);
+  const fanout::Atomic<std::uint32_t> word{0};
+  fanout::park(word, 1);
+  CHECK(since(Counts::system_calls) == 1);
+}
+
+TEST_CASE("one host device: nothing is allocated, copied or locked in the steady state") { check_all(1); }
+
+TEST_CASE("two host devices: nothing is allocated, copied or locked in the steady state") { check_all(2); }
+
+TEST_CASE("four host devices: nothing is allocated, copied or locked in the steady state") { check_all(4); }
