@@ -55,13 +55,16 @@ bool bodies_meet = false;
 
 namespace fanout_test {
 
-void in_body(std::size_t, std::size_t shards, fanout::View<const float, 1> x, fanout::View<float, 1> y) {
-  for (std::size_t i = 0; i < y.size(); i += 1024) y[i] = x[i];  // each page once
+void enter_body(std::size_t shards) {
   if (!bodies_meet) return;
   const std::size_t ticket = shards_in_bodies++;
   const std::size_t all = (ticket / shards + 1) * shards;
   // Not for ever: a caller may run all shards by itself, one after the other.
   for (int i = 0; i < 20'000 && shards_in_bodies < all; ++i) fanout::pause();
+}
+
+void fill(fanout::View<const float, 1> x, fanout::View<float, 1> y) {
+  for (std::size_t i = 0; i < y.size(); i += 1024) y[i] = x[i];  // each page once
 }
 
 }  // namespace fanout_test

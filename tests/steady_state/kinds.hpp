@@ -10,11 +10,9 @@
 
 namespace fanout_test {
 
-/// What is done in shard `rank` of `shards`: the program that includes this says what.
-void in_body(std::size_t rank, std::size_t shards, fanout::View<const float, 1> x, fanout::View<float, 1> y);
-void in_body(fanout::Context auto& ctx, fanout::View<const float, 1> x, fanout::View<float, 1> y) {
-  in_body(ctx.rank(), ctx.size(), x, y);
-}
+/// What each `forward` does first, and what it does with its rows: the program that includes this says what.
+void enter_body(std::size_t shards);
+void fill(fanout::View<const float, 1> x, fanout::View<float, 1> y);
 
 struct BothHalves {
   fanout::Tensor<float, 1> left;
@@ -25,9 +23,10 @@ struct BothHalves {
 struct Counts {
   int calls = 0;
   auto forward(fanout::Context auto& ctx, fanout::View<const float, 1> x) {
+    enter_body(ctx.size());
     ++calls;
     auto y = fanout::output<float>(ctx);
-    in_body(ctx, x, y);
+    fill(x, y);
     return y;
   }
 };
@@ -47,26 +46,27 @@ void each_kind(const Devices& devices, std::size_t rows, const Visit& visit) {
   // A model for each: forward returns what `result(ctx, y)` makes of an output.
   const auto of = [&](const char* name, const auto& result) {
     const ParallelModel model{[&result](Context auto& ctx, X part) {
+                                enter_body(ctx.size());
                                 auto y = output<float>(ctx);
-                                in_body(ctx, part, y);
+                                fill(part, y);
                                 return result(ctx, y);
                               },
                               devices};
     visit(name, [&] { static_cast<void>(model(x)); });
   };
 
-  const ParallelModel nothing{[](Context auto& ctx, X part) { in_body(ctx, part, {}); }, devices};
+  const ParallelModel nothing{[](Context auto& ctx, X) { enter_body(ctx.size()); }, devices};
   visit("void", [&] { nothing(x); });
 
   const ParallelModel number{[](Context auto& ctx, X part) {
-                               in_body(ctx, part, {});
+                               enter_body(ctx.size());
                                return part.size();
                              },
                              devices};
   visit("a scalar", [&] { static_cast<void>(number(x)); });
 
   const ParallelModel sum{[](Context auto& ctx, X part) {
-                            in_body(ctx, part, {});
+                            enter_body(ctx.size());
                             return fanout::psum(part.size());
                           },
                           devices};
@@ -84,8 +84,9 @@ void each_kind(const Devices& devices, std::size_t rows, const Visit& visit) {
   of("psum of a number beside Output", [](auto&, auto y) { return std::tuple{fanout::psum(1.0), y}; });
 
   const ParallelModel model{[](Context auto& ctx, X part) {
+                              enter_body(ctx.size());
                               auto y = output<float>(ctx);
-                              in_body(ctx, part, y);
+                              fill(part, y);
                               return y;
                             },
                             devices};
@@ -98,7 +99,8 @@ void each_kind(const Devices& devices, std::size_t rows, const Visit& visit) {
   visit("into a tensor", [&] { into(x); });
 
   const ParallelModel nested{[](Context auto& ctx, const std::pair<X, X>& parts, X common, fanout::View<float, 1> y) {
-                               in_body(ctx, parts.second, y);
+                               enter_body(ctx.size());
+                               fill(parts.second, y);
                                return fanout::psum(common.size());
                              },
                              devices};
