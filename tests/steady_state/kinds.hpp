@@ -19,8 +19,9 @@ struct BothHalves {
   fanout::Tensor<float, 1> right;
 };
 
-/// A model that may write itself, so that each device has a replica of its own.
-struct Counts {
+/// A model that may write itself, so that each device has a replica of its own, with weights of its own.
+struct CountsItsCalls {
+  fanout::Tensor<float, 1> weight{10'000};
   int calls = 0;
   auto forward(fanout::Context auto& ctx, fanout::View<const float, 1> x) {
     enter_body(ctx.size());
@@ -108,7 +109,7 @@ void each_kind(const Devices& devices, std::size_t rows, const Visit& visit) {
     static_cast<void>(nested(std::pair{view, view}, fanout::broadcast(x), fanout::inout(own)));
   });
 
-  const ParallelModel replicas{Counts{}, devices};
+  const ParallelModel replicas{CountsItsCalls{}, devices};
   visit("Output, of unchanged replicas", [&] { static_cast<void>(replicas(x)); });
 }
 
