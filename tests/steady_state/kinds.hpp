@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fanout/fanout.hpp>
 
@@ -82,6 +84,10 @@ void each_kind(const Devices& devices, std::size_t rows, const Visit& visit) {
     return std::tuple{y, dict("image"_k = dict("noise"_k = output<float>(ctx)), "rows"_k = fanout::pmax(y.size()))};
   });
   of("struct of tensors", [](auto& ctx, auto y) { return BothHalves{y, output<float>(ctx)}; });
+  of("Output, with scratch", [](auto& ctx, auto y) {
+    static_cast<void>(fanout::empty<float>(ctx, y.size()));
+    return y;
+  });
   of("psum of a number beside Output", [](auto&, auto y) { return std::tuple{fanout::psum(1.0), y}; });
 
   const ParallelModel model{[](Context auto& ctx, X part) {
@@ -108,6 +114,16 @@ void each_kind(const Devices& devices, std::size_t rows, const Visit& visit) {
   visit("pair, broadcast and inout in", [&] {
     static_cast<void>(nested(std::pair{view, view}, fanout::broadcast(x), fanout::inout(own)));
   });
+
+  const std::vector<float> numbers(rows);
+  const ParallelModel mixed{
+      [](Context auto& ctx, std::span<const float> part, const auto& both, fanout::RowRange range, int factor) {
+        enter_body(ctx.size());
+        return fanout::psum(part.size() + both["view"_k].size() + range.size() + static_cast<std::size_t>(factor));
+      },
+      devices};
+  visit("std::vector, dict, Range and number in",
+        [&] { static_cast<void>(mixed(numbers, dict("view"_k = view), fanout::Range{rows}, 1)); });
 
   const ParallelModel replicas{CountsItsCalls{}, devices};
   visit("Output, of unchanged replicas", [&] { static_cast<void>(replicas(x)); });
