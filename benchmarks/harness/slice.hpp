@@ -23,7 +23,7 @@ namespace benchmarks {
 /// cores, and what it says. See "The protocol" in benchmarks/README.md.
 class Slice {
  public:
-  Slice(int argc, char** argv) : argv_(argv), cores_(allowed_cores()) {
+  Slice(int argc, char** argv) : argv_(argv), cores_(cores_at_first()) {
     if (argc < 2) fault("usage: " + std::string(argv[0]) + " CASE [key=value ...]");
     name_ = argv[1];
     for (int i = 2; i < argc; ++i) {
@@ -76,7 +76,8 @@ class Slice {
   /// threads are made.
   void environment(std::vector<std::pair<std::string, std::string>> variables = {}) {
     for (auto& variable : variables) environment_.push_back(std::move(variable));
-    bool changed = false;
+    bool changed = std::getenv(cores_variable) == nullptr;
+    setenv(cores_variable, listed(cores_).c_str(), 1);
     for (const auto& [name, value] : environment_) {
       const char* there = std::getenv(name.c_str());
       changed = changed || there == nullptr || there != value;
@@ -146,6 +147,26 @@ class Slice {
   }
 
  private:
+  static constexpr const char* cores_variable = "FANOUT_BENCHMARK_CORES";
+
+  static std::string listed(const std::vector<int>& cores) {
+    std::string list;
+    for (const int core : cores) list += std::to_string(core) + ' ';
+    return list;
+  }
+
+  /// The process's own cores; where it has started itself again, those of before: OpenMP binds the caller before main.
+  static std::vector<int> cores_at_first() {
+    const char* list = std::getenv(cores_variable);
+    if (list == nullptr) return allowed_cores();
+    std::vector<int> cores;
+    char* end = nullptr;
+    for (long core; core = std::strtol(list, &end, 10), end != list; list = end) {
+      cores.push_back(static_cast<int>(core));
+    }
+    return cores;
+  }
+
   char** argv_;
   std::vector<int> cores_;
   std::string name_;
