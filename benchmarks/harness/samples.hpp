@@ -52,13 +52,4 @@ inline void set_quantiles(Report& report, const std::vector<double>& sorted, con
   report.set(prefix + "mean_ns", mean(sorted));
 }
 
-/// Up to 200 values that stand for all of them, the greatest too, so that several slices can be looked at as one.
-inline std::vector<double> thinned(const std::vector<double>& sorted) {
-  constexpr std::size_t most = 200;
-  if (sorted.size() <= most) return sorted;
-  std::vector<double> values;
-  for (std::size_t i = 0; i < most; ++i) values.push_back(sorted[i * (sorted.size() - 1) / (most - 1)]);
-  return values;
-}
-
 }  // namespace benchmarks
