@@ -51,6 +51,12 @@ def is_serial(row, results):
     return spread is None or spread.median < TWO_THREADS
 
 
+def base_of(row, measured):
+    """The contender that the others are compared with: the first of ours that took part."""
+    names = [c.name for c in row.contenders if c.ours and c.name in measured.results]
+    return next((n for n in names if not is_serial(row, measured.results[n])), None)
+
+
 def ratio(row, ours, peer, key=None, better=None):
     """How many times better ours is than the peer, round by round."""
     key, better = key or row.metric, better or row.better
@@ -69,6 +75,7 @@ class Verdict:
     row: str
     variant: str
     text: str
+    key: str  # what the value is, if it has a unit
     value: Spread  # none: could not be measured
     met: bool  # none: could not be judged
     why: str = ""
@@ -83,7 +90,7 @@ def judge(row, measured):
                             for v in (target.above, target.below))
             value = ratio(row, above, below, better="higher") if above and below else None
             met = None if value is None else value.median <= target.at_most
-            verdicts.append(Verdict(row.number, "", str(target), value, met, "" if value else "not measured"))
+            verdicts.append(Verdict(row.number, "", str(target), "", value, met, "" if value else "not measured"))
             continue
         for variant, here in measured.items():
             if target.variant is not None and target.variant != variant:
@@ -94,7 +101,7 @@ def judge(row, measured):
 
 def judge_one(row, variant, here, target):
     ours = here.results.get(target.ours)
-    verdict = Verdict(row.number, variant, str(target), None, None)
+    verdict = Verdict(row.number, variant, str(target), target.key if isinstance(target, Limit) else "", None, None)
     if not ours:
         verdict.why = here.absent.get(target.ours) or here.faults.get(target.ours) or "not measured"
     elif isinstance(target, Limit):

@@ -75,10 +75,7 @@ class Row:
     targets: list = field(default_factory=list)
     rounds: int = 5
     full_only: bool = False
-
-    def ours(self):
-        """The contender that the others are compared with: the first of ours."""
-        return next(c for c in self.contenders if c.ours)
+    label: str = ""  # what the metric is, for pictures; none: as all metrics of this name
 
     def check(self):
         """Says what is wrong with the definition: a slip in a name would show as a target that is never judged."""

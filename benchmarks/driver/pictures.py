@@ -3,11 +3,10 @@
 
 import os
 
-from driver.judge import is_serial, ratio, values_of
+from driver.judge import base_of, is_serial, ratio, values_of
 from driver.table import quantity
 
 TEXT = "#768390"
-GRID = "#76839040"
 OURS = ("#1f9e89", "#3b82c4", "#9a6fd0", "#5cb85c", "#c0769e")
 PEER = "#8d96a0"
 LINES = ("#c98a2b", "#b5607a", "#8d96a0", "#7a8f4f", "#a0785a", "#6f8fa8", "#a08fb0", "#909060")
@@ -25,9 +24,9 @@ def draw(folder, rows, measured):
     plt.rcParams.update({
         "svg.fonttype": "none", "svg.hashsalt": "fanout", "font.family": "sans-serif", "font.size": 9,
         "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans", "sans-serif"],
-        "text.color": TEXT, "axes.labelcolor": TEXT, "axes.edgecolor": GRID, "xtick.color": TEXT, "ytick.color": TEXT,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False, "axes.grid": True,
-        "grid.color": GRID, "grid.linewidth": 0.6, "axes.axisbelow": True, "axes.titlesize": 10,
+        "text.color": TEXT, "axes.labelcolor": TEXT, "axes.edgecolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False, "axes.spines.bottom": False, "axes.grid": True,
+        "grid.color": TEXT, "grid.alpha": 0.22, "grid.linewidth": 0.6, "axes.axisbelow": True, "axes.titlesize": 10,
         "axes.titlelocation": "left", "axes.titlecolor": TEXT, "legend.frameon": False,
     })
     os.makedirs(folder, exist_ok=True)
@@ -69,7 +68,7 @@ def in_order(axis, row, parts):
     if not names:
         return
     ours = {c.name for c in row.contenders if c.ours}
-    base = row.ours().name
+    base = base_of(row, measured)
     logarithmic = min(medians) > 0 and max(medians) / min(medians) > 6
     tint = {n: OURS[0] if n in ours else PEER for n in names}
     places = range(len(names))
@@ -85,11 +84,11 @@ def in_order(axis, row, parts):
         axis.set_xlim(min(0, min(medians)), max(max(medians), 1e-9) * 1.45)
     for y, n in zip(places, names):
         results = measured.results[n]
-        text = quantity(row.metric, values[n].median)
+        text = with_micro(quantity(row.metric, values[n].median))
         compared = None
         if is_serial(row, results):
             text += ", one thread"
-        elif n != base and base in measured.results and not is_serial(row, measured.results[base]):
+        elif base and n != base:
             compared = ratio(row, measured.results[base], results)
         if compared:
             text += f", {compared.median:.3g}×"
@@ -99,7 +98,7 @@ def in_order(axis, row, parts):
         axis.annotate(text, (max(values[n].most, values[n].median) if logarithmic else values[n].median, y),
                       xytext=(6, 0), textcoords="offset points", va="center", color=TEXT, fontsize=8)
     axis.set_yticks(list(places), names)
-    axis.tick_params(length=0)
+    axis.tick_params(which="both", length=0)
     axis.set_ylim(-0.6, len(names) - 0.4)
     axis.grid(axis="y", visible=False)
     ticks_as_quantities(axis.xaxis, row)
@@ -111,27 +110,35 @@ def over_variants(axis, row, parts):
     from matplotlib.ticker import NullFormatter
 
     names = list(dict.fromkeys(n for m in parts for n in m.results))
-    tint = colours(row, names)
-    everything = []
     ours = {c.name for c in row.contenders if c.ours}
-    for n in names:
-        points = [(x, values_of(m.results[n], row.metric)) for x, m in enumerate(parts) if n in m.results]
-        points = [(x, s.median) for x, s in points if s is not None]
-        everything += [y for _, y in points]
-        axis.plot([x for x, _ in points], [y for _, y in points], "o-", markersize=4, color=tint[n], label=n,
-                  linewidth=2.2 if n in ours else 1.2, zorder=3 if n in ours else 2)
-    if everything and min(everything) > 0 and max(everything) / min(everything) > 6:
+    points = [(n, m.variant, values_of(m.results[n], row.metric)) for n in names for m in parts if n in m.results]
+    points = [(n, variant, spread.median) for n, variant, spread in points if spread is not None]
+    if len(parts) > 8 and all(", " in m.variant for m in parts):  # two things vary: one of them is a line
+        points = [(", ".join(([n] if len(names) > 1 else []) + [variant.split(", ")[1]]), variant.split(", ")[0], y)
+                  for n, variant, y in points]
+        lines = list(dict.fromkeys(line for line, _, _ in points))
+        tint = {line: (OURS + LINES)[i % len(OURS + LINES)] for i, line in enumerate(lines)}
+    else:
+        lines, tint = names, colours(row, names)
+    labels = list(dict.fromkeys(x for _, x, _ in points))
+    everything = [y for _, _, y in points]
+    for line in lines:
+        own = [(labels.index(x), y) for n, x, y in points if n == line]
+        axis.plot([x for x, _ in own], [y for _, y in own], "o-", markersize=4, color=tint[line], label=line,
+                  linewidth=2.2 if line in ours else 1.2, zorder=3 if line in ours else 2)
+    if row.metric.startswith("excess"):
+        axis.set_yscale("symlog", linthresh=200)
+    elif everything and min(everything) > 0 and max(everything) / min(everything) > 6:
         axis.set_yscale("log")
         axis.yaxis.set_minor_formatter(NullFormatter())
     else:
         axis.set_ylim(min(0, *everything) if everything else 0, None)
-    labels = [m.variant for m in parts]
     crowded = sum(len(text) for text in labels) > 90
-    axis.set_xticks(range(len(parts)), labels, rotation=90 if crowded else 0, fontsize=7 if crowded else 9)
-    axis.tick_params(length=0)
+    axis.set_xticks(range(len(labels)), labels, rotation=90 if crowded else 0, fontsize=7 if crowded else 9)
+    axis.tick_params(which="both", length=0)
     axis.grid(axis="x", visible=False)
     ticks_as_quantities(axis.yaxis, row)
-    if len(names) > 1:
+    if len(lines) > 1:
         axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5), labelcolor=TEXT)
     title(axis, row, "")
 
@@ -139,10 +146,14 @@ def over_variants(axis, row, parts):
 def ticks_as_quantities(axis, row):
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: quantity(row.metric, value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: with_micro(quantity(row.metric, value))))
     axis.set_minor_formatter(NullFormatter())
 
 
+def with_micro(text):
+    return text[:-2] + "µs" if text.endswith(" us") else text
+
+
 def title(axis, row, variant):
-    what = LABELS.get(row.metric, row.metric.removesuffix("_ns").replace("_", " "))
+    what = row.label or LABELS.get(row.metric, row.metric.removesuffix("_ns").replace("_", " "))
     axis.set_title(f"{row.number}  {row.title}" + (f": {variant}" if variant else "") + f"  ({what})")

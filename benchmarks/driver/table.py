@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What is printed."""
 
-from driver.judge import is_serial, ratio, values_of
+from driver.judge import base_of, is_serial, ratio, values_of
 
 
 def duration(nanoseconds):
@@ -17,53 +17,85 @@ def quantity(key, value):
     return f"{value:.4g}"
 
 
-def spread_text(spread):
+def spread_text(spread, key=""):
     mark = "!" if spread.disturbed else ""
-    return f"{spread.median:.3g}{mark} ({spread.least:.3g} to {spread.most:.3g})"
+    middle, least, most = (quantity(key, x) if key else f"{x:.3g}" for x in (spread.median, spread.least, spread.most))
+    return f"{middle}{mark} ({least} to {most})"
 
 
-def lines_of(row, measured):
-    """The table of one variant, the best first; and who took no part."""
-    ours = measured.results.get(row.ours().name)
-    rows = []
-    for name, results in measured.results.items():
-        value = values_of(results, row.metric)
-        p99, cpu, two = (values_of(results, key) for key in ("p99_ns", "cpu_share", "two_threads"))
-        if is_serial(row, results):
-            against = "serial"
-        elif ours is results:
-            against = "1"
-        else:
-            compared = ratio(row, ours, results) if ours and not is_serial(row, ours) else None
-            against = spread_text(compared) if compared else "-"
-        rows.append((
-            value.median if value else float("inf"),
-            [
-                name,
-                quantity(row.metric, value.median) + ("!" if value.disturbed else "") if value else "-",
-                duration(p99.median) if p99 else "-",
-                f"{100 * cpu.median:.0f} %" if cpu else "-",
-                f"{100 * two.median:.0f} %" if two else "-",
-                against,
-            ],
-        ))
-    rows.sort(key=lambda r: r[0], reverse=row.better == "higher")
-    title = f"row {row.number}: {row.title}" + (f": {measured.variant}" if measured.variant else "")
-    head = ["", row.metric.removesuffix("_ns"), "p99", "cpu", "two threads", f"over {row.ours().name}"]
-    table = [head] + [cells for _, cells in rows]
-    widths = [max(len(line[i]) for line in table) for i in range(len(head))]
-    lines = [title]
-    for line in table:
-        lines.append("  " + line[0].ljust(widths[0]) + "".join("  " + t.rjust(w) for t, w in zip(line[1:], widths[1:])))
-    lines += [f"  {name}: {why}" for name, why in {**measured.absent, **measured.faults}.items()]
-    return lines
+def cells_of(row, measured, name, base):
+    results = measured.results[name]
+    value = values_of(results, row.metric)
+    p99, cpu, two = (values_of(results, key) for key in ("p99_ns", "cpu_share", "two_threads"))
+    if is_serial(row, results):
+        against = "one thread"
+    elif name == base:
+        against = "1"
+    else:
+        compared = ratio(row, measured.results[base], results) if base else None
+        against = spread_text(compared) if compared else "-"
+    return [
+        quantity(row.metric, value.median) + ("!" if value.disturbed else "") if value else "-",
+        duration(p99.median) if p99 else "-",
+        f"{100 * cpu.median:.0f} %" if cpu else "-",
+        f"{100 * two.median:.0f} %" if two else "-",
+        against,
+    ]
+
+
+def aligned(lines):
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return ["  " + line[0].ljust(widths[0]) + "".join("  " + t.rjust(w) for t, w in zip(line[1:], widths[1:]))
+            for line in lines]
+
+
+def lines_of(row, parts):
+    """The tables of a row: one for each variant, the best first, or one for all where there are many; and who took no
+    part for another reason than that it was not found."""
+    head = ["", row.metric.removesuffix("_ns"), "p99", "cpu", "two threads"]
+    lines = []
+    many = len(parts) > 8
+    table = []
+    for variant, measured in parts.items():
+        base = base_of(row, measured)
+        names = list(measured.results)
+        if many:
+            table += [[f"{name}: {variant}"] + cells_of(row, measured, name, base) for name in names]
+            continue
+        values = {name: values_of(measured.results[name], row.metric) for name in names}
+        names.sort(key=lambda n: values[n].median if values[n] else float("inf"), reverse=row.better == "higher")
+        lines.append(f"row {row.number}: {row.title}" + (f": {variant}" if variant else ""))
+        lines += aligned([head + [f"over {base}" if base else ""]] +
+                         [[name] + cells_of(row, measured, name, base) for name in names])
+    if many:
+        lines.append(f"row {row.number}: {row.title}")
+        lines += aligned([head + ["ratio"]] + table)
+    why = {}
+    for measured in parts.values():
+        for name, reason in {**measured.absent, **measured.faults}.items():
+            if "not found: " not in reason:
+                why.setdefault(reason, {})[name] = None
+    return lines + [f"  {', '.join(names)}: {reason}" for reason, names in why.items()]
 
 
 def target_lines(verdicts):
+    """One line for each target; where it is about many variants, one line for all of them, and the worst."""
     lines = ["targets"]
-    for v in verdicts:
-        where = f"row {v.row}" + (f", {v.variant}" if v.variant else "")
-        word = {True: "met", False: "MISSED", None: "not judged"}[v.met]
-        found = spread_text(v.value) if v.value else ""
-        lines.append(f"  {word:10}  {where}: {v.text}: {found}{v.why}")
+    groups = {}
+    for verdict in verdicts:
+        groups.setdefault((verdict.row, verdict.text), []).append(verdict)
+    for (row, text), group in groups.items():
+        judged = [v for v in group if v.met is not None]
+        missed = [v for v in judged if not v.met]
+        if len(judged) > 3:
+            worst = max(judged, key=lambda v: v.value.median * (-1 if "at least" in text else 1))
+            found = f"in {len(judged) - len(missed)} of {len(judged)}; worst, {worst.variant}: " + \
+                spread_text(worst.value, worst.key)
+            lines.append(f"  {'MISSED' if missed else 'met':10}  row {row}: {text}: {found}")
+            group = [v for v in group if v.met is None]
+        for v in group:
+            where = f"row {v.row}" + (f", {v.variant}" if v.variant else "")
+            word = {True: "met", False: "MISSED", None: "not judged"}[v.met]
+            found = spread_text(v.value, v.key) if v.value else ""
+            lines.append(f"  {word:10}  {where}: {text}: {found}{v.why}")
     return lines

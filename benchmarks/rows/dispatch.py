@@ -92,7 +92,7 @@ ROWS = [
     ),
     Row(
         number="2", title="The smallest body with 50 % efficiency, back to back", group="fork_join", case="metg",
-        keys={"seconds": 0.25}, two_threads=False,
+        keys={"seconds": 0.25}, label="how long that body is, median",
         contenders=[BARE_SPIN, MODEL_SPIN, BARE, MODEL, LIBGOMP, LIBOMP, TBB_FOR, FOR_EACH, THRUST, TORCH_FOR,
                     TORCH_APPLY, TORCH_DATA, ATOMIC] + GIVEN + only_full([LIBGOMP_PASSIVE, CONDITION, BARRIER]),
         targets=[Ratio(BARE_SPIN.name, LIBGOMP.name, at_least=2.5)],
