@@ -176,7 +176,7 @@ TEST_CASE("a large block that nobody wants goes back to the system, and one in u
   for (int i = 0; i < 1000; ++i) {
     used = own.take(wanted);
     own.give(used, wanted);
-    if (i == 100) CHECK(own.kept() == wanted + unwanted);
+    if (i == 400) CHECK(own.kept() == wanted + unwanted);
   }
   CHECK(own.kept() == wanted);
   CHECK(own.take(wanted) == used);
