@@ -41,7 +41,17 @@ struct FewElements<T, N> {
 template <class T, std::size_t N = 8>
 class SmallVector {
  public:
-  constexpr SmallVector() = default;
+  constexpr SmallVector() {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
+  /// `size` elements, of which the i-th is `make(i)`.
+  template <class Make>
+  constexpr SmallVector(std::size_t size, const Make& make) : SmallVector() {
+    if (size > N) {
+      while (size_ < size) push_back(make(size_));
+    } else {
+      for (std::size_t i = 0; i < size; ++i) few_.elements[i] = make(i);
+      size_ = size;
+    }
+  }
   constexpr SmallVector(const SmallVector& other) : SmallVector() {
     if (other.size_ > N) {
       append(other);

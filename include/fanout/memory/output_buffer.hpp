@@ -66,7 +66,8 @@ class OutputBuffer : public detail::Pooled {
 
   void keep() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
   void drop() noexcept {
-    if (holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
+    // Where there is only one holder, nobody else can make it two.
+    if (holders() == 1 || holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
   }
   std::size_t holders() const noexcept { return holders_.load(MemoryOrder::acquire); }
   OutputBuffer* before() const noexcept { return before_; }
@@ -120,11 +121,8 @@ class OutputBuffers : public detail::Pooled {
   OutputBuffers(const OutputBuffers&) = delete;
   OutputBuffers& operator=(const OutputBuffers&) = delete;
   ~OutputBuffers() {
-    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
-    for (std::size_t n = 0; made >> n != 0; ++n) {
-      if ((made & bit(n)) != 0) few_[n]->drop();
-    }
-    delete next_.load(MemoryOrder::relaxed);
+    if (made_.load(MemoryOrder::relaxed) != 0) drop_few();
+    if (next_.load(MemoryOrder::relaxed) != nullptr) drop_more();
   }
 
   /// The n-th buffer is to stand on the n-th of these, if it fits there exactly. They outlive this. Before all else.
@@ -137,7 +135,7 @@ class OutputBuffers : public detail::Pooled {
   /// the shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
   /// the buffer's constructor.
   OutputBuffer& get(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
-    if (n >= few) return next().get(n - few, memory, rows, row_bytes);
+    if (n >= few) return get_more(n, memory, rows, row_bytes);
     if ((made_.load(MemoryOrder::acquire) & bit(n)) == 0) make(n, memory, rows, row_bytes);
     return *few_[n];
   }
@@ -158,7 +156,15 @@ class OutputBuffers : public detail::Pooled {
   static constexpr std::size_t few = 8;
   static constexpr std::uint32_t bit(std::size_t n) noexcept { return std::uint32_t{1} << n; }
 
-  void make(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
+  [[gnu::noinline]] void drop_few() noexcept {
+    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
+    for (std::size_t n = 0; made >> n != 0; ++n) {
+      if ((made & bit(n)) != 0) few_[n]->drop();
+    }
+  }
+  [[gnu::noinline]] void drop_more() noexcept { delete next_.load(MemoryOrder::relaxed); }
+
+  [[gnu::noinline]] void make(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
     const HeldRight making(making_);
     const std::uint32_t made = made_.load(MemoryOrder::relaxed);
     if ((made & bit(n)) != 0) return;
@@ -172,6 +178,10 @@ class OutputBuffers : public detail::Pooled {
            targets_[n].data != nullptr && memory.space == host_memory;
   }
 
+  [[gnu::noinline]] OutputBuffer& get_more(std::size_t n, const Memory& memory, std::size_t rows,
+                                           std::size_t row_bytes) {
+    return next().get(n - few, memory, rows, row_bytes);
+  }
   OutputBuffers& next() {
     OutputBuffers* next = next_.load(MemoryOrder::acquire);
     if (next == nullptr) {

@@ -54,8 +54,8 @@ concept GatherableChosen = requires {
                                .advice = std::move(advice)}));
 }
 
-/// Throws DeviceMismatch for an array that lies where no way is known from to the memory of the result.
-inline void check_space(const MemorySpace& found, const GatherPlace& place, const LeafPath& path, std::size_t shard) {
+[[gnu::noinline]] inline void check_way_from(const MemorySpace& found, const GatherPlace& place, const LeafPath& path,
+                                             std::size_t shard) {
   if (can_transfer(place.target, found)) return;
   throw DeviceMismatch(
       explain({.what = two_devices(place.target.space, found) + ": a replica returned an array in the wrong memory",
@@ -63,6 +63,11 @@ inline void check_space(const MemorySpace& found, const GatherPlace& place, cons
                .expected = to_string(place.target.space),
                .found = to_string(found) + " from " + place.describe(shard),
                .advice = "copy it there first"}));
+}
+
+/// Throws DeviceMismatch for an array that lies where no way is known from to the memory of the result.
+inline void check_space(const MemorySpace& found, const GatherPlace& place, const LeafPath& path, std::size_t shard) {
+  if (!(found == place.target.space)) check_way_from(found, place, path, shard);
 }
 
 /// The extents of arrays that are put together by rows. Throws ShapeMismatch and DeviceMismatch.

@@ -59,13 +59,17 @@ class ShardContext {
       OutputBuffer& shared = call_.outputs.get(n, call_.target, call_.plan.rows(), row_bytes);
       if (shared.row_bytes() == row_bytes) return {shared, rows()};
     }
-    // Another memory, or shards that ask in different orders: this one's rows stand alone, and gather copies them.
-    return {scratch_.make_buffer(device_.memory(), rows().size(), row_bytes), {0, rows().size()}};
+    return claim_own(row_bytes);
   }
 
   void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
 
  private:
+  /// In another memory, or of shards that ask in different orders: this one's rows stand alone, and gather copies them.
+  [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
+    return {scratch_.make_buffer(device_.memory(), rows().size(), row_bytes), {0, rows().size()}};
+  }
+
   const D& device_;
   CallFrame& call_;
   Scratch& scratch_;

@@ -128,8 +128,8 @@ Scratch& scratch_for(const ShardPlace& place, const Path& path) {
 
 /// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.
 template <class T, std::same_as<LeafPath> Path>
-[[gnu::noinline]] const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size,
-                                          const ShardPlace& place, const Path& path) {
+const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ShardPlace& place,
+                        const Path& path) {
   if (!can_transfer(place.memory, from)) refuse_piece(from, place, path);
   if (size == 0) return nullptr;
   Scratch& scratch = scratch_for(place, path);
@@ -138,14 +138,19 @@ template <class T, std::same_as<LeafPath> Path>
                                                           bring(place.memory, from, data, bytes), bytes, nullptr)));
 }
 
-/// A piece where the shard works: as it is, or moved there.
 template <class T, std::size_t R>
-View<const T, R> brought(const View<const T, R>& piece, const ShardPlace& place, const LeafPath& path) {
-  if (piece.space() == place.memory.space) return piece;
+[[gnu::noinline]] View<const T, R> moved_piece(const View<const T, R>& piece, const ShardPlace& place,
+                                               const LeafPath& path) {
   return {moved_elements(piece.space(), piece.data(), piece.size(), place, path), piece.extents(), place.memory.space};
 }
+
+/// A piece where the shard works: as it is, or moved there.
+template <class T, std::size_t R>
+inline View<const T, R> brought(const View<const T, R>& piece, const ShardPlace& place, const LeafPath& path) {
+  return piece.space() == place.memory.space ? piece : moved_piece(piece, place, path);
+}
 template <class T>
-std::span<const T> brought(const std::span<const T>& piece, const ShardPlace& place, const LeafPath& path) {
+inline std::span<const T> brought(const std::span<const T>& piece, const ShardPlace& place, const LeafPath& path) {
   if constexpr (std::is_trivially_copyable_v<T>) {
     if (!(place.memory.space == host_memory)) {
       return {moved_elements(host_memory, piece.data(), piece.size(), place, path), piece.size()};

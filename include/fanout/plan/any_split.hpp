@@ -23,7 +23,9 @@ class AnySplit {
       : other_(other_than_even(std::forward<S>(split))) {}
 
   Plan operator()(std::size_t rows, std::size_t devices) const {
-    return is_even() ? EvenSplit{}(rows, devices) : other_(rows, devices);
+    if (is_even()) [[likely]]
+      return EvenSplit{}(rows, devices);
+    return other_(rows, devices);
   }
 
   /// Whether it is an EvenSplit, whose plans are valid.

@@ -12,17 +12,15 @@ namespace fanout::inline v0 {
 /// surplus devices stay idle; with no rows each device gets an empty shard.
 struct EvenSplit {
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
-    Plan plan;
     const std::size_t shards = rows == 0 || rows > devices ? devices : rows;
     const std::size_t size = rows / shards;
     const std::size_t larger = rows % shards;
-    std::size_t begin = 0;
-    for (std::size_t i = 0; i < shards; ++i) {
-      const std::size_t end = begin + size + (i < larger ? 1 : 0);
-      plan.add({.rows = {begin, end}, .device = i});
-      begin = end;
-    }
-    return plan;
+    std::size_t end = 0;
+    return Plan(shards, [&](std::size_t i) {
+      const std::size_t begin = end;
+      end += size + (i < larger ? 1 : 0);
+      return Shard{.rows = {begin, end}, .device = i};
+    });
   }
 };
 static_assert(Split<EvenSplit>);

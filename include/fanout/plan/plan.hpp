@@ -16,10 +16,14 @@ namespace fanout::inline v0 {
 /// split policy that says so, get several shards. Up to eight shards need no allocation.
 class Plan {
  public:
-  constexpr Plan() = default;
+  constexpr Plan() {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
   constexpr Plan(std::initializer_list<Shard> shards) {
     for (const Shard& shard : shards) add(shard);
   }
+
+  /// `size` shards, of which the i-th is `make(i)`.
+  template <class Make>
+  constexpr Plan(std::size_t size, const Make& make) : shards_(size, make) {}
 
   constexpr void add(const Shard& shard) { shards_.push_back(shard); }
 
