@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# cmake -D compiler=... -D include=... -D source=... [-D flags=...] -P check.cmake
+# cmake -D compiler=... -D include=... -D source=... [-D flags=...] [-D precompiled=...] -P check.cmake
 #
 # Passes if `source` is refused with one error, whose line has the text of its `// expect:` comment, and compiles
 # when FANOUT_CONTROL is defined: so nothing but what is meant can be what fails, and nothing follows it. What
@@ -14,6 +14,9 @@ if(NOT text MATCHES "// expect: ([^\n]+)")
 endif()
 
 separate_arguments(flags)
+if(precompiled)  # headers, by clang with these flags
+  list(APPEND flags -include-pch "${precompiled}")
+endif()
 
 # The C locale: else a quotation mark in a message depends on the machine.
 set(command "${CMAKE_COMMAND}" -E env LC_ALL=C "${compiler}" -std=c++20 "-I${include}" ${flags} -fsyntax-only
