@@ -6,9 +6,6 @@
 #include <dispatch/cases.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/parallel/run_shards.hpp>
-#if __has_include(<fanout/device/wait_policy.hpp>)
-#include <fanout/device/wait_policy.hpp>
-#endif
 #include <string>
 
 namespace {
@@ -24,13 +21,9 @@ struct Model {
   }
 };
 
-fanout::DeviceSet<fanout::HostDevice> devices_that(benchmarks::Slice& slice, const std::string& policy) {
-#if __has_include(<fanout/device/wait_policy.hpp>)
+fanout::DeviceSet<fanout::HostDevice> devices_that(const benchmarks::Slice& slice, const std::string& policy) {
   if (policy == "spin") return fanout::host_devices({.count = 2, .wait = fanout::Spin{}});
   if (policy == "park") return fanout::host_devices({.count = 2, .wait = fanout::Park{}});
-#else
-  if (policy == "spin" || policy == "park") slice.skip("there are no policies of waiting yet");
-#endif
   if (policy == "adaptive") return fanout::host_devices(2);
   slice.fault("no policy " + policy);
 }
@@ -45,7 +38,11 @@ int main(int argc, char** argv) {
   const auto devices = devices_that(slice, contender.substr(contender.find('_') + 1));
   if (part == "bare") {
     const fanout::Plan plan{{{0, 1}, 0}, {{1, 2}, 1}};
-    return benchmarks::run_dispatch(slice, [&](const Bodies& bodies) { fanout::run_shards(plan, devices, bodies); });
+    fanout::BodyTime time;
+    return benchmarks::run_dispatch(slice, [&](const Bodies& bodies) {
+      fanout::run_shards(
+          plan, devices, bodies, fanout::Clock::never, []() noexcept {}, &time);
+    });
   }
   if (part != "model") slice.fault("no contender " + contender);
   const fanout::Tensor<float, 1> input(2);

@@ -134,7 +134,7 @@ def over_variants(axis, row, parts):
     else:
         axis.set_ylim(min(0, *everything) if everything else 0, None)
     crowded = sum(len(text) for text in labels) > 90
-    axis.set_xticks(range(len(labels)), labels, rotation=90 if crowded else 0, fontsize=7 if crowded else 9)
+    axis.set_xticks(range(len(labels)), [with_micro(text) for text in labels], rotation=90 if crowded else 0, fontsize=7 if crowded else 9)
     axis.tick_params(which="both", length=0)
     axis.grid(axis="x", visible=False)
     ticks_as_quantities(axis.yaxis, row)
