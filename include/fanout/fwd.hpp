@@ -85,7 +85,7 @@ template <class R>
 class ShardOutputs;
 template <class R>
 class Pending;
-struct ShardTask;
+class ShardTask;
 class Crew;
 struct Collective;
 struct CollectiveOperations;
