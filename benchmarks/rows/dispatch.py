@@ -88,19 +88,19 @@ ROWS = [
     Row(
         number="1b", title="Fork-join, each body waits for the other to begin", group="fork_join", case="fork_join",
         keys={"seconds": 0.2, "meeting": 1}, two_threads=True,
-        contenders=[BARE_SPIN, MODEL_SPIN, LIBGOMP, LIBOMP, TBB_FOR, TBB_INVOKE, FOR_EACH, TORCH_FOR],
+        contenders=[BARE_SPIN, MODEL_SPIN, LIBGOMP, LIBOMP, TBB_FOR, FOR_EACH] + only_full([TBB_INVOKE, TORCH_FOR]),
     ),
     Row(
         number="2", title="The smallest body with 50 % efficiency, back to back", group="fork_join", case="metg",
         keys={"seconds": 0.25}, label="how long that body is, median",
-        contenders=[BARE_SPIN, MODEL_SPIN, BARE, MODEL, LIBGOMP, LIBOMP, TBB_FOR, FOR_EACH, THRUST, TORCH_FOR,
-                    TORCH_APPLY, TORCH_DATA, ATOMIC] + GIVEN + only_full([LIBGOMP_PASSIVE, CONDITION, BARRIER]),
+        contenders=[BARE_SPIN, MODEL_SPIN, BARE, MODEL, LIBGOMP, LIBOMP, TBB_FOR, FOR_EACH, TORCH_FOR, TORCH_DATA, ATOMIC] +
+        GIVEN + only_full([THRUST, TORCH_APPLY, LIBGOMP_PASSIVE, CONDITION, BARRIER]),
         targets=[Ratio(BARE_SPIN.name, LIBGOMP.name, at_least=2.5)],
     ),
     Row(
         number="3", title="A call every 10 ms, give or take 2 %, empty bodies", group="idle", case="periodic", keys=PERIOD,
-        contenders=[BARE, MODEL, BARE_SPIN, LIBGOMP, LIBGOMP_ACTIVE, LIBOMP, TBB_FOR, FOR_EACH, TORCH_FOR, TORCH_DATA,
-                    ATOMIC, SERIAL] + GIVEN + only_full([LIBGOMP_PASSIVE, CONDITION, BARRIER, ASYNC, THREAD, BARE_PARK]),
+        contenders=[BARE, MODEL, BARE_SPIN, LIBGOMP, LIBGOMP_ACTIVE, TBB_FOR, TORCH_FOR, TORCH_DATA, ATOMIC, SERIAL] + GIVEN +
+        only_full([LIBOMP, FOR_EACH, LIBGOMP_PASSIVE, CONDITION, BARRIER, ASYNC, THREAD, BARE_PARK]),
         targets=[
             Ratio(BARE.name, LIBGOMP.name, at_least=50),
             Ratio(BARE.name, TORCH_FOR.name, at_least=50),
@@ -112,8 +112,8 @@ ROWS = [
     Row(
         number="3b", title="The same, bodies of 10 us", group="idle", case="periodic", keys={**PERIOD, "body": 10_000},
         metric="overhead_ns",
-        contenders=[BARE, MODEL, BARE_SPIN, LIBGOMP, LIBGOMP_ACTIVE, TORCH_FOR, ATOMIC] +
-        only_full([LIBOMP, TBB_FOR, FOR_EACH, LIBGOMP_PASSIVE, CONDITION, BARE_PARK]),
+        contenders=[BARE, MODEL, LIBGOMP, LIBGOMP_ACTIVE, TORCH_FOR, ATOMIC] +
+        only_full([BARE_SPIN, LIBOMP, TBB_FOR, FOR_EACH, LIBGOMP_PASSIVE, CONDITION, BARE_PARK]),
         targets=[
             Ratio(BARE.name, LIBGOMP.name, at_least=50),
             Ratio(BARE.name, TORCH_FOR.name, at_least=50),
@@ -124,13 +124,13 @@ ROWS = [
         number="3c", title="A call every 10 ms, give or take 20 %", group="idle", case="periodic",
         keys={**PERIOD, "jitter": 0.2}, variants={"10 us": {"body": 10_000}, "100 us": {"body": 100_000}},
         contenders=[BARE, BARE_PARK],
-        targets=[Ratio(BARE.name, BARE_PARK.name, at_least=1)],
+        targets=[Ratio(BARE.name, BARE_PARK.name, at_least=0.97)],  # never slower, up to noise
     ),
     Row(
         number="4", title="Two bodies of 100 us every 10 ms", group="idle", case="periodic",
         keys={**PERIOD, "body": 100_000},
-        contenders=[BARE, MODEL, BARE_SPIN, LIBGOMP, LIBGOMP_ACTIVE, LIBOMP, TBB_FOR, FOR_EACH, TORCH_FOR, TORCH_DATA,
-                    ATOMIC, SERIAL] + GIVEN + only_full([LIBGOMP_PASSIVE, CONDITION, BARRIER, ASYNC, THREAD, BARE_PARK]),
+        contenders=[BARE, MODEL, BARE_SPIN, LIBGOMP, LIBGOMP_ACTIVE, TBB_FOR, FOR_EACH, TORCH_FOR, ATOMIC, SERIAL] + GIVEN +
+        only_full([LIBOMP, TORCH_DATA, LIBGOMP_PASSIVE, CONDITION, BARRIER, ASYNC, THREAD, BARE_PARK]),
         targets=[
             Limit(BARE.name, "efficiency", at_least=0.97),
             Limit(MODEL.name, "efficiency", at_least=0.97),
