@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,6 +29,14 @@ class Report {
     std::string list;
     for (const double value : values) list += (list.empty() ? "" : ", ") + number(value);
     return put(key, '[' + list + ']');
+  }
+
+  /// The number that a key was set to, as far as its text tells; 0 if there is none.
+  double value_of(std::string_view key) const {
+    for (const auto& [name, value] : members_) {
+      if (name == key) return std::strtod(value.c_str(), nullptr);
+    }
+    return 0;
   }
 
   std::string line() const {
