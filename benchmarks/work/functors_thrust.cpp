@@ -31,11 +31,12 @@ int main(int argc, char** argv) {
   }
   if (slice.name() == "points") {
     return benchmarks::run_points(slice, [&](std::uint64_t pairs, Runners& runners) {
-      const auto half = [&](std::size_t i) {
+      const auto hits_in_half = [&](std::size_t i) {
         runners.note(i * (pairs / 2), (i + 1) * (pairs / 2), pairs);
         return benchmarks::count_hits(i * (pairs / 2), (i + 1) * (pairs / 2));
       };
-      return thrust::transform_reduce(thrust::omp::par, parts, parts + 2, half, std::uint64_t{0}, thrust::plus<>());
+      return thrust::transform_reduce(thrust::omp::par, parts, parts + 2, hits_in_half, std::uint64_t{0},
+                                      thrust::plus<>());
     });
   }
   slice.fault("no case " + slice.name());

@@ -16,6 +16,7 @@
 #include <fanout/parallel/strided_pieces.hpp>
 
 #include <harness/slice.hpp>
+#include <work/copied.hpp>
 #include <work/counting.hpp>
 #include <work/devices.hpp>
 #include <work/grid.hpp>
@@ -125,8 +126,7 @@ void forced_copy(Slice& slice) {
   const auto run = [&](const auto& call) {
     slice.pin_caller();
     auto report = benchmarks::measure_and_count(slice, call);
-    const auto bytes = static_cast<double>(grid.size() * sizeof(float));
-    report.set("bytes_copied", bytes).print();
+    benchmarks::set_copied(report, static_cast<double>(grid.size() * sizeof(float))).print();
   };
   if (way == "into") {
     into(x);

@@ -21,6 +21,7 @@
 #include <harness/cores.hpp>
 #include <harness/slice.hpp>
 #include <harness/ticks.hpp>
+#include <work/copied.hpp>
 #include <work/grid.hpp>
 
 namespace {
@@ -134,5 +135,5 @@ int main(int argc, char** argv) {
     report = measure(streaming ? by_streaming : by_memcpy);
     report.set("by", streaming ? "streaming stores" : "memcpy");
   }
-  report.set("bytes_copied", static_cast<double>(bytes)).print();
+  benchmarks::set_copied(report, static_cast<double>(bytes)).print();
 }

@@ -13,6 +13,7 @@
 #include <ATen/Parallel.h>
 
 #include <harness/slice.hpp>
+#include <work/copied.hpp>
 #include <work/counting.hpp>
 #include <work/grid.hpp>
 
@@ -49,8 +50,9 @@ int main(int argc, char** argv) {
   call();
   const at::Tensor result = out ? y : at::cat(x.chunk(2, dim), dim);
   if (!at::equal(result, x)) slice.fault("a result that is not the input");
-  const double bytes = static_cast<double>(grid.size() * sizeof(float)) * (clone ? 2 : 1);
   slice.pin_caller();
   auto report = benchmarks::measure_and_count(slice, call);
-  report.set("bytes_copied", bytes).print();
+  const auto bytes = static_cast<double>(grid.size() * sizeof(float));
+  report.set("bytes_copied", bytes * (clone ? 2 : 1));
+  benchmarks::set_copied(report, bytes).print();
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <harness/report.hpp>
 #include <harness/slice.hpp>
 #include <work/lines.hpp>
 
@@ -21,9 +22,10 @@ struct Mlp {
 
   Mlp(std::size_t row_count, std::size_t features);
 
-  /// As many floating-point operations as one call's multiplications of matrices have.
-  double operations() const {
-    return 2.0 * static_cast<double>(rows) * static_cast<double>(width) * static_cast<double>(width) * layers;
+  /// Says how many floating-point operations of the multiplications of matrices there were in a nanosecond.
+  Report& set_rate(Report& report) const {
+    const double operations = 2.0 * static_cast<double>(rows * width * width * layers);
+    return report.set("gflops", operations / report.value_of("median_ns"));
   }
 
   /// Ends the program if these are not the right results, up to rounding.

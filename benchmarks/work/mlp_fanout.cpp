@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   const auto run = [&](const auto& call) {
     slice.pin_caller();
     auto report = benchmarks::measure_and_count(slice, call);
-    report.set("operations", mlp.operations()).print();
+    mlp.set_rate(report).print();
   };
 
   if (slice.contender() == "columns") {

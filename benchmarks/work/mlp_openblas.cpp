@@ -34,5 +34,5 @@ int main(int argc, char** argv) {
   benchmarks::pin_others(slice.core(1));
   slice.pin_caller();
   auto report = benchmarks::measure_and_count(slice, call);
-  report.set("operations", mlp.operations()).print();
+  mlp.set_rate(report).print();
 }

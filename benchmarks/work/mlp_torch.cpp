@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
     if (way != "fanout") benchmarks::pin_others(slice.core(1));
     slice.pin_caller();
     auto report = benchmarks::measure_and_count(slice, [&] { static_cast<void>(call()); });
-    report.set("operations", mlp.operations()).print();
+    mlp.set_rate(report).print();
   };
 
   if (way == "fanout") {
