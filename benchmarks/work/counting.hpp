@@ -24,7 +24,7 @@ inline Environment with_counts(Slice& slice, Environment environment = {}) {
   return environment;
 }
 
-/// Per call, in the steady state: the median over windows of 20 calls.
+/// Per call, in the steady state: the median over windows of 10 calls.
 template <class Call>
 void set_counts(const Slice& slice, Report& report, const Call& call) {
   using Allocations = long();
@@ -35,8 +35,8 @@ void set_counts(const Slice& slice, Report& report, const Call& call) {
     getrusage(RUSAGE_SELF, &usage);
     return usage.ru_minflt + usage.ru_majflt;
   };
-  constexpr std::size_t windows = 11;
-  constexpr int calls = 20;
+  constexpr std::size_t windows = 5;
+  constexpr int calls = 10;
   double allocated[windows];
   double faulted[windows];
   for (std::size_t window = 0; window < windows; ++window) {
