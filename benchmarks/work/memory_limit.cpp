@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How fast two cores can copy: each its half of an array, again and again, without waiting for the other. forced_copy
-// contender=limit: by the better of memcpy and streaming stores, which a trial tells; memcpy, streaming: by one of them;
-// one_core: memcpy of the whole by the caller alone.
+// How fast two cores can copy, each its half of an array, by the better of memcpy and streaming stores, which a trial tells.
+// Case forced_copy; contenders:
+// limit     again and again, without waiting for each other
+// together  as a call has to: the caller tells the other core, and waits until both are done
+// one_core  memcpy of the whole by the caller alone
 
 #include <algorithm>
 #include <atomic>
@@ -63,29 +65,54 @@ class Bytes {
   std::unique_ptr<std::byte, Free> data_;
 };
 
-/// Another core that copies for as long as this lives.
+/// A copy that another core makes.
+struct Half {
+  Copy* copy;
+  std::byte* to;
+  const std::byte* from;
+  std::size_t bytes;
+
+  void make() const { copy(to, from, bytes); }
+};
+
+/// Another core that copies: as long as this lives, or, if the two are to meet, once for each ask().
 class Companion {
  public:
-  Companion(int core, Copy* copy, std::byte* to, const std::byte* from, std::size_t bytes)
-      : thread_([this, core, copy, to, from, bytes] {
+  Companion(int core, const Half& half, bool meets)
+      : thread_([this, core, half, meets] {
           benchmarks::bind_to(core);
-          while (!stop_.load(std::memory_order_relaxed)) {
-            copy(to, from, bytes);
-            ready_.store(true, std::memory_order_relaxed);
+          half.make();
+          ready_.store(true, std::memory_order_release);
+          while (true) {
+            const int state = state_.load(std::memory_order_acquire);
+            if (state == stop) return;
+            if (meets && state == idle) continue;
+            half.make();
+            if (meets) state_.store(idle, std::memory_order_release);
           }
         }) {
-    while (!ready_.load(std::memory_order_relaxed)) std::this_thread::yield();
+    while (!ready_.load(std::memory_order_acquire)) std::this_thread::yield();
   }
   Companion(const Companion&) = delete;
   Companion& operator=(const Companion&) = delete;
   ~Companion() {
-    stop_.store(true, std::memory_order_relaxed);
+    state_.store(stop, std::memory_order_release);
     thread_.join();
   }
 
+  void ask() noexcept { state_.store(asked, std::memory_order_release); }
+  void wait() const noexcept {
+    while (state_.load(std::memory_order_acquire) != idle) {
+    }
+  }
+
  private:
-  std::atomic<bool> stop_ = false;
-  std::atomic<bool> ready_ = false;
+  static constexpr int idle = 0;
+  static constexpr int asked = 1;
+  static constexpr int stop = 2;
+
+  alignas(64) std::atomic<int> state_ = idle;
+  alignas(64) std::atomic<bool> ready_ = false;
   std::thread thread_;
 };
 
@@ -115,25 +142,33 @@ int main(int argc, char** argv) {
   const Bytes to(bytes);
   slice.pin_caller();
 
-  const auto measure = [&](Copy* copy) {
-    const Companion other(slice.core(1), copy, to.data() + bytes / 2, from.data() + bytes / 2, bytes / 2);
-    return slice.measure([&] { copy(to.data(), from.data(), bytes / 2); });
+  const auto half_of = [&](std::size_t i, Copy* copy) {
+    return Half{copy, to.data() + i * (bytes / 2), from.data() + i * (bytes / 2), bytes / 2};
   };
   const auto try_out = [&](Copy* copy) {
-    const Companion other(slice.core(1), copy, to.data() + bytes / 2, from.data() + bytes / 2, bytes / 2);
-    return least_ticks([&] { copy(to.data(), from.data(), bytes / 2); });
+    const Half mine = half_of(0, copy);
+    const Companion other(slice.core(1), half_of(1, copy), false);
+    return least_ticks([&] { mine.make(); });
   };
 
   const std::string& way = slice.contender();
   benchmarks::Report report;
   if (way == "one_core") {
     report = slice.measure([&] { by_memcpy(to.data(), from.data(), bytes); });
-  } else if (way == "memcpy" || way == "streaming") {
-    report = measure(way == "memcpy" ? by_memcpy : by_streaming);
-  } else {
+  } else if (way == "limit" || way == "together") {
     const bool streaming = try_out(by_streaming) < try_out(by_memcpy);
-    report = measure(streaming ? by_streaming : by_memcpy);
+    Copy* const copy = streaming ? by_streaming : by_memcpy;
+    const bool meets = way == "together";
+    const Half mine = half_of(0, copy);
+    Companion other(slice.core(1), half_of(1, copy), meets);
+    report = slice.measure([&] {
+      if (meets) other.ask();
+      mine.make();
+      if (meets) other.wait();
+    });
     report.set("by", streaming ? "streaming stores" : "memcpy");
+  } else {
+    slice.fault("no contender " + way);
   }
   benchmarks::set_copied(report, static_cast<double>(bytes)).print();
 }
