@@ -11,7 +11,8 @@ OURS = ("#1f9e89", "#3b82c4", "#9a6fd0", "#5cb85c", "#c0769e")
 PEER = "#8d96a0"
 LINES = ("#c98a2b", "#b5607a", "#8d96a0", "#7a8f4f", "#a0785a", "#6f8fa8", "#a08fb0", "#909060")
 LABELS = {"median_ns": "time of a call, median", "cpu_share": "cores used", "efficiency": "efficiency",
-          "overhead_ns": "time above that of one body, median", "excess_median_ns": "median above serial"}
+          "overhead_ns": "time above that of one body, median", "excess_median_ns": "median above serial",
+          "gb_per_s": "copied, GB/s", "allocations": "allocations in a call", "faults": "page faults in a call"}
 
 
 def draw(folder, rows, measured):

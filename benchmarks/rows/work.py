@@ -200,19 +200,19 @@ ROWS = [
         targets=[Ratio(INCLUDE.name, "vector, thread, tuple, map", at_least=0.87)],
     ),
     Row(
-        number="14", title="Allocations in a call, scatter and gather of 1e4 floats", group="steady", case="scatter_gather",
+        number="14", title="Scatter and gather of 1e4 floats", group="steady", case="scatter_gather",
         keys={"seconds": 0.02, "floats": 1e4}, rounds=1, metric="allocations",
         contenders=counted(VIEWS, CAT, CLONE_CAT_OUT),
         targets=[Limit(VIEWS.name, "allocations", at_most=0), Limit(VIEWS.name, "faults", at_most=0)],
     ),
     Row(
-        number="14b", title="Allocations in a call, network of 64 x 256", group="steady", case="mlp",
+        number="14b", title="A network of 3 layers, 64 x 256", group="steady", case="mlp",
         keys={"seconds": 0.02, **SMALL}, rounds=1, metric="allocations",
         contenders=counted(BLOCKS, REPLICAS, MODULE, KEPT_REPLICAS, DATA_PARALLEL),
         targets=[Limit(ours.name, key, at_most=0) for ours in (BLOCKS, REPLICAS) for key in ("allocations", "faults")],
     ),
     Row(
-        number="14c", title="Page faults in a call, scatter and gather of 1e7 floats", group="steady",
+        number="14c", title="Scatter and gather of 1e7 floats", group="steady",
         case="scatter_gather", keys={"seconds": 0.02, "floats": 1e7}, rounds=1, metric="faults",
         contenders=counted(VIEWS, CAT), targets=[Limit(VIEWS.name, "faults", at_most=0)],
     ),
