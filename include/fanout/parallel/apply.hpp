@@ -10,6 +10,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/maybe.hpp>
+#include <fanout/base/small_vector.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
@@ -83,43 +84,57 @@ using ArgumentsForShards =
 /// stands here side by side. `visit(i, device, f)` calls `f(replica)` for the replica that runs shard i. `states` are the
 /// CallerStates of the models.
 template <class Taken, class Visit, class Arguments, class States>
-struct RunShard {
-  Visit visit;
-  const Shard* plan;
-  const CallLink* caller;
-  const States& states;
-  Arguments arguments;
-  int axis;
+class RunShard {
+ public:
+  RunShard(const Visit& visit, const Plan& plan, const CallLink* caller, const States& states,
+           const Arguments& arguments, int axis) noexcept
+      : visit_(visit), plan_(plan.begin()), caller_(caller), arguments_(arguments), axis_(axis), states_(states) {
+    for (std::size_t i = 0; i < plan.size() && i < few; ++i) first_.elements[i] = plan_[i];
+  }
 
   template <class R>
   void operator()(std::size_t i, CallFrame& frame, ShardSlot<R>& slot) const {
-    visit(i, plan[i].device, [&](const auto& replica) { run_on(replica, i, frame, slot); });
+    const Shard& shard = i < few ? first_.elements[i] : plan_[i];
+    visit_(i, shard.device, [&](const auto& replica) { run_on(replica, i, shard.rows, frame, slot); });
   }
 
  private:
   using Pieces = typename Taken::type;
+  static constexpr std::size_t few = 2;
 
   template <class AnyReplica, class R>
-  void run_on(const AnyReplica& replica, std::size_t i, CallFrame& frame, ShardSlot<R>& slot) const {
+  void run_on(const AnyReplica& replica, std::size_t i, const RowRange& rows, CallFrame& frame,
+              ShardSlot<R>& slot) const {
     const auto& device = replica.device();
     [[maybe_unused]] const auto entered = device.enter();
     [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
-    [[maybe_unused]] const auto state = states.enter();
+    [[maybe_unused]] const auto state = states_.enter();
     ShardContext ctx(device, frame, i, slot.scratch);
     Pieces pieces = Taken::make(
-        arguments,
-        {.shard = i, .rows = plan[i].rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = axis});
+        arguments_, {.shard = i, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = axis_});
     if constexpr (requires { replica.check_memory(); }) replica.check_memory();
-    slot.failed_in_forward = true;
-    slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller, ctx, pieces); });
-    if constexpr (requires { Completion(device.completion()); }) {
-      if (frame.stop_at == Clock::never) {  // else its end is the shard's, which may be late
-        slot.completion = device.completion();
-        return;
+    try {
+      slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller_, ctx, pieces); });
+      if constexpr (requires { Completion(device.completion()); }) {
+        if (frame.stop_at == Clock::never) {  // else its end is the shard's, which may be late
+          slot.completion = device.completion();
+          return;
+        }
       }
+      device.synchronize();
+    } catch (...) {
+      slot.failed_in_forward = true;
+      throw;
     }
-    device.synchronize();
   }
+
+  Visit visit_;
+  const Shard* plan_;
+  const CallLink* caller_;
+  Arguments arguments_;
+  int axis_;
+  [[no_unique_address]] std::conditional_t<std::is_empty_v<States>, States, const States&> states_;
+  FewElements<Shard, few> first_;  // of the plan, so that it need not be looked at
 };
 
 /// The innermost link of the chain that the shards of a call run in, which is to stop at this time.
@@ -149,8 +164,8 @@ auto with_shards(const Visit& visit, const DeviceSet<Ds...>& devices, const Shar
     run_shards(
         plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); }, settings.time);
   };
-  return use(run_all, RunShard<Taken, Visit, ArgumentsForShards<Args...>, States>{
-                          visit, inputs.plan.begin(), link.innermost(), states, inputs.arguments, inputs.axis});
+  return use(run_all, RunShard<Taken, Visit, ArgumentsForShards<Args...>, States>(
+                          visit, inputs.plan, link.innermost(), states, inputs.arguments, inputs.axis));
 }
 
 /// The replica that runs a shard.

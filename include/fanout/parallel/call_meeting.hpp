@@ -69,6 +69,9 @@ class CallMeeting {
     return tasks_.take_back == nullptr ? nullptr : tasks_.take_back(tasks_.from);
   }
 
+  /// Whether it is noted which shards have ended.
+  bool notes_ends() const noexcept { return notes_ends_; }
+
   /// A shard has ended, by this exception if there is one.
   void end(std::size_t shard, const std::exception_ptr& why) noexcept {
     if (!notes_ends_) return;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -42,14 +43,20 @@ class CallOutputs {
   /// ShardOutputs.
   template <class RunAll, class Run, class Finish>
   void run_all(const RunAll& run_all, const Run& run, const Finish& finish) {
-    run_all(frame_.plan, Shards<Run>{*this, slots_.data(), run});
+    using AllShards = Shards<Run>;
+    const bool plain = frame_.deadline == Clock::never && !frame_.meeting.notes_ends();
+    if constexpr (sizeof(AllShards) <= sizeof(shards_) && std::is_trivially_destructible_v<AllShards>) {
+      run_all(frame_.plan, *::new (static_cast<void*>(shards_)) AllShards{*this, slots_.data(), plain, run});
+    } else {
+      run_all(frame_.plan, AllShards{*this, slots_.data(), plain, run});
+    }
     check(finish);
   }
 
   /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
   template <class Run>
   void run(std::size_t i, const Run& run) noexcept {
-    run_in(slots_[i], i, run);
+    run_in(slots_[i], false, i, run);
   }
 
   /// Where shards that wait for each other find those that no device has started.
@@ -94,14 +101,21 @@ class CallOutputs {
   }
 
  private:
-  /// All shards of a call, as those see it who run them: what they read first, in one line if `Run` is small.
+  /// All shards of a call, as those see it who run them. Another core fetches each line that is read here from the
+  /// caller's, which takes longer than all else that a call does. So they are few, and are asked for at once.
   template <class Run>
   struct alignas(64) Shards {
     CallOutputs& outputs;
     ShardSlot<R>* slots;
+    bool plain;  // nothing of the frame is to be looked at
     Run run;
 
-    void operator()(std::size_t i) const noexcept { outputs.run_in(slots[i], i, run); }
+    void operator()(std::size_t i) const noexcept {
+      const auto* const here = reinterpret_cast<const std::byte*>(this);
+      __builtin_prefetch(here + 64);
+      if (i < few) __builtin_prefetch(here + slots_after + i * sizeof(ShardSlot<R>), 1);
+      outputs.run_in(slots[i], plain, i, run);
+    }
     void tell_late() const noexcept { outputs.tell_late(); }
     template <class Tasks>
     void tasks_are(Tasks& tasks) const noexcept {
@@ -111,13 +125,14 @@ class CallOutputs {
   };
 
   template <class Run>
-  void run_in(ShardSlot<R>& slot, std::size_t i, const Run& run) noexcept {
+  void run_in(ShardSlot<R>& slot, bool plain, std::size_t i, const Run& run) noexcept {
     try {
       run(i, frame_, slot);
       if (slot.completion) eventful_.store(true, MemoryOrder::relaxed);
     } catch (...) {
       keep_exception(slot);
     }
+    if (plain) return;
     frame_.meeting.end(i, slot.failure);
     if (frame_.deadline != Clock::never) slot.lateness.end(Clock::now() <= frame_.deadline);
   }
@@ -202,10 +217,15 @@ class CallOutputs {
     if (!failures.empty()) throw ReplicaError(std::move(failures), slots_.size());
   }
 
+  static constexpr std::size_t few = 8;
+
   CallFrame frame_;
   const DeviceId* devices_;
-  Atomic<bool> eventful_{false};  // a shard failed, or its device goes on
-  InlineArray<ShardSlot<R>> slots_;
+  Atomic<bool> eventful_{false};       // a shard failed, or its device goes on
+  alignas(64) std::byte shards_[128];  // of run_all(), if they are small
+  InlineArray<ShardSlot<R>, few> slots_;
+  static constexpr std::size_t slots_after =
+      sizeof(shards_) + alignof(ShardSlot<R>);  // where they begin, seen from there
 };
 
 }  // namespace detail

@@ -159,12 +159,8 @@ class ModelCall : public PendingCall<typename ModelCallTraits<AnyReplicas, Input
     } else {
       using Run = RunShard<typename Traits::Taken, VisitReplica<AnyReplicas>, const decltype(self.inputs_.arguments)&,
                            typename Traits::States>;
-      self.outputs_.value().run(task, Run{{self.replicas_},
-                                          self.inputs_.plan.begin(),
-                                          self.link_.innermost(),
-                                          self.states_,
-                                          self.inputs_.arguments,
-                                          self.inputs_.axis});
+      self.outputs_.value().run(task, Run({self.replicas_}, self.inputs_.plan, self.link_.innermost(), self.states_,
+                                          self.inputs_.arguments, self.inputs_.axis));
     }
   }
 
