@@ -68,12 +68,12 @@ class Bodies {
 
   std::size_t calls(std::size_t i) const { return lanes_[i].calls; }
 
-  /// In which share of the latest 4096 calls the two ran on two threads.
-  double two_threads() const {
-    return share([](const Lane& a, const Lane& b, std::size_t i) { return a.threads[i] != b.threads[i]; });
+  /// In which share of the latest calls, of up to 4096, the two ran on two threads.
+  double two_threads(std::size_t calls = latest) const {
+    return share(calls, [](const Lane& a, const Lane& b, std::size_t i) { return a.threads[i] != b.threads[i]; });
   }
   double two_cores() const {
-    return share([](const Lane& a, const Lane& b, std::size_t i) { return a.cores[i] != b.cores[i]; });
+    return share(latest, [](const Lane& a, const Lane& b, std::size_t i) { return a.cores[i] != b.cores[i]; });
   }
 
  private:
@@ -97,10 +97,11 @@ class Bodies {
   }
 
   template <class Differ>
-  double share(const Differ& differ) const {
-    const std::size_t count = std::min({lanes_[0].calls, lanes_[1].calls, latest});
+  double share(std::size_t calls, const Differ& differ) const {
+    const std::size_t last = std::min(lanes_[0].calls, lanes_[1].calls);
+    const std::size_t count = std::min({last, calls, latest});
     std::size_t two = 0;
-    for (std::size_t i = 0; i < count; ++i) two += differ(lanes_[0], lanes_[1], i) ? 1U : 0U;
+    for (std::size_t i = last - count; i < last; ++i) two += differ(lanes_[0], lanes_[1], i % latest) ? 1U : 0U;
     return count == 0 ? 0 : static_cast<double>(two) / static_cast<double>(count);
   }
 

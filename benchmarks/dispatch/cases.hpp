@@ -198,13 +198,14 @@ class Dispatch {
     return found;
   }
 
-  /// By the medians of 40 calls and of 15 bodies alone. Sets alone_.
+  /// By the medians of 40 calls and of 15 bodies alone; two bodies on one thread are not, though they take twice as long
+  /// as one. Sets alone_.
   bool is_half_efficient(std::uint64_t turns) {
     bodies_.set_turns(turns);
     one_.set_turns(turns);
     const std::int64_t together = median_of<40>([this] { return timed_call(); });
     alone_ = std::max<std::int64_t>(1, median_of<15>([this] { return timed_alone(1); }));
-    return together <= 2 * alone_;
+    return together <= 2 * alone_ && bodies_.two_threads(40) > 0.5;
   }
 
   template <std::size_t Count, class Sample>
