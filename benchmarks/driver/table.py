@@ -65,11 +65,13 @@ def lines_of(row, parts):
         values = {name: values_of(measured.results[name], row.metric) for name in names}
         names.sort(key=lambda n: values[n].median if values[n] else float("inf"), reverse=row.better == "higher")
         lines.append(f"row {row.number}: {row.title}" + (f": {variant}" if variant else ""))
+        if not names:
+            continue
         lines += aligned([head + [f"over {base}" if base else ""]] +
                          [[name] + cells_of(row, measured, name, base) for name in names])
     if many:
         lines.append(f"row {row.number}: {row.title}")
-        lines += aligned([head + ["ratio"]] + table)
+        lines += aligned([head + ["ratio"]] + table) if table else []
     why = {}
     for measured in parts.values():
         for name, reason in {**measured.absent, **measured.faults}.items():
@@ -89,13 +91,17 @@ def target_lines(verdicts):
         missed = [v for v in judged if not v.met]
         if len(judged) > 3:
             worst = max(judged, key=lambda v: v.value.median * (-1 if "at least" in text else 1))
-            found = f"in {len(judged) - len(missed)} of {len(judged)}; worst, {worst.variant}: " + \
+            found = f"met in {len(judged) - len(missed)} of {len(judged)}; worst, {worst.variant}: " + \
                 spread_text(worst.value, worst.key)
             lines.append(f"  {'MISSED' if missed else 'met':10}  row {row}: {text}: {found}")
-            group = [v for v in group if v.met is None]
-        for v in group:
+            continue
+        for v in (v for v in group if v.met is not None):
             where = f"row {v.row}" + (f", {v.variant}" if v.variant else "")
-            word = {True: "met", False: "MISSED", None: "not judged"}[v.met]
-            found = spread_text(v.value, v.key) if v.value else ""
-            lines.append(f"  {word:10}  {where}: {text}: {found}{v.why}")
+            lines.append(f"  {'met' if v.met else 'MISSED':10}  {where}: {text}: {spread_text(v.value, v.key)}")
+    silent = {}
+    for v in (v for v in verdicts if v.met is None):
+        silent.setdefault((v.row, v.why), set()).add(v.text)
+    for (row, why), texts in silent.items():
+        what = texts.pop() if len(texts) == 1 else f"{len(texts)} targets"
+        lines.append(f"  {'not judged':10}  row {row}: {what}: {why}")
     return lines
