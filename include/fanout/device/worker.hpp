@@ -135,6 +135,7 @@ class Worker {
       if (const Mailbox::Request* request = mailbox_.begin()) {
         if (request->woken_at != 0) wake_cost.note(Ticks::now() - request->woken_at);
         const auto* rules = static_cast<const WaitRules*>(request->rules);
+        __builtin_prefetch(request, 1);  // so that the line is here to write when the answer is due
         request->run(request->body, request->shard);
         if (epoch != fork_epoch()) break;
         mailbox_.answer();
