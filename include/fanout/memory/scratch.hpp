@@ -28,6 +28,8 @@ class Scratch {
     }
   }
 
+  bool empty() const noexcept { return last_ == nullptr && kept_ == nullptr; }
+
   /// `bytes` bytes, not set to anything. Throws OutOfMemory.
   void* allocate(const Memory& memory, std::size_t bytes) { return make_buffer(memory, 1, bytes).row(0); }
 

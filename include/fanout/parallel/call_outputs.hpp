@@ -19,6 +19,7 @@
 #include <fanout/parallel/pieces.hpp>
 #include <fanout/parallel/replica_error.hpp>
 #include <fanout/parallel/shard_slot.hpp>
+#include <fanout/parallel/shard_slots.hpp>
 #include <fanout/parallel/timeout.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -44,14 +45,20 @@ class CallOutputs {
   template <class RunAll, class Run, class Finish>
   void run_all(const RunAll& run_all, const Run& run, const Finish& finish) {
     using AllShards = Shards<Run>;
-    const bool plain = frame_.deadline == Clock::never && !frame_.meeting.notes_ends();
+    const bool plain = frame_.deadline == Clock::never && !frame_.meeting.notes_ends() && !slots_.are_made();
+    if (!plain && !slots_.are_made()) slots_.make_all();
     if constexpr (sizeof(AllShards) <= sizeof(shards_) && std::is_trivially_destructible_v<AllShards>) {
       run_all(frame_.plan, *::new (static_cast<void*>(shards_)) AllShards{*this, slots_.data(), plain, run});
     } else {
       run_all(frame_.plan, AllShards{*this, slots_.data(), plain, run});
     }
+    // Not so where that throws: in the child of a fork, in which some are the parent's.
+    if (plain) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
     check(finish);
   }
+
+  /// Before shards run by and by.
+  void make_slots() noexcept { slots_.make_all(); }
 
   /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
   template <class Run>
@@ -107,13 +114,13 @@ class CallOutputs {
   struct alignas(64) Shards {
     CallOutputs& outputs;
     ShardSlot<R>* slots;
-    bool plain;  // nothing of the frame is to be looked at
+    bool plain;  // nothing of the frame is to be looked at, and the slots are not made yet
     Run run;
 
     void operator()(std::size_t i) const noexcept {
       const auto* const here = reinterpret_cast<const std::byte*>(this);
       __builtin_prefetch(here + 64);
-      if (i < few) __builtin_prefetch(here + slots_after + i * sizeof(ShardSlot<R>), 1);
+      if (i < ShardSlots<R>::few) __builtin_prefetch(here + slots_after + i * sizeof(ShardSlot<R>), 1);
       outputs.run_in(slots[i], plain, i, run);
     }
     void tell_late() const noexcept { outputs.tell_late(); }
@@ -126,9 +133,11 @@ class CallOutputs {
 
   template <class Run>
   void run_in(ShardSlot<R>& slot, bool plain, std::size_t i, const Run& run) noexcept {
+    if (plain) slots_.make(slot);
     try {
       run(i, frame_, slot);
       if (slot.completion) eventful_.store(true, MemoryOrder::relaxed);
+      if (slot.completion || !slot.scratch.empty()) holds_.store(true, MemoryOrder::relaxed);
     } catch (...) {
       keep_exception(slot);
     }
@@ -139,6 +148,7 @@ class CallOutputs {
 
   [[gnu::cold, gnu::noinline]] void keep_exception(ShardSlot<R>& slot) noexcept {
     eventful_.store(true, MemoryOrder::relaxed);
+    holds_.store(true, MemoryOrder::relaxed);
     slot.failure = std::current_exception();
     try {
       throw;
@@ -217,15 +227,15 @@ class CallOutputs {
     if (!failures.empty()) throw ReplicaError(std::move(failures), slots_.size());
   }
 
-  static constexpr std::size_t few = 8;
+  using Value = std::conditional_t<std::is_void_v<R>, bool, R>;
 
   CallFrame frame_;
   const DeviceId* devices_;
   Atomic<bool> eventful_{false};       // a shard failed, or its device goes on
+  Atomic<bool> holds_{false};          // a slot holds something besides its value
   alignas(64) std::byte shards_[128];  // of run_all(), if they are small
-  InlineArray<ShardSlot<R>, few> slots_;
-  static constexpr std::size_t slots_after =
-      sizeof(shards_) + alignof(ShardSlot<R>);  // where they begin, seen from there
+  ShardSlots<R> slots_;
+  static constexpr std::size_t slots_after = sizeof(shards_) + ShardSlots<R>::offset;  // seen from there
 };
 
 }  // namespace detail

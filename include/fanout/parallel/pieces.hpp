@@ -13,19 +13,22 @@ template <class X>
 class Pieces {
  public:
   /// `owned`: nobody else needs the values any more, so they may be moved from.
-  Pieces(std::size_t size, bool owned) : values_(size), owned_(owned) {}
+  Pieces(std::size_t size, bool owned) : values_(size), size_(size), owned_(owned) {}
 
   /// Those that `get(i)` refers to.
   template <class Get>
   Pieces(std::size_t size, bool owned, const Get& get) noexcept
-      : values_(size, [&get](std::size_t i) noexcept -> const X* { return &get(i); }), owned_(owned) {}
+      : values_(size == 0 ? 1 : size,  // so that there is a first one, of which compilers would warn else
+                [&get, size](std::size_t i) noexcept -> const X* { return size == 0 ? nullptr : &get(i); }),
+        size_(size),
+        owned_(owned) {}
 
   /// Where each value of `outer` holds a value of type X: those values, found by `get(value)`.
   template <class Outer, class Get>
   Pieces(const Pieces<Outer>& outer, bool owned, const Get& get)
       : Pieces(outer.size(), owned, [&](std::size_t i) -> const X& { return get(outer[i]); }) {}
 
-  std::size_t size() const noexcept { return values_.size(); }
+  std::size_t size() const noexcept { return size_; }
   bool owned() const noexcept { return owned_; }
   const X& operator[](std::size_t i) const noexcept { return *values_[i]; }
   void set(std::size_t i, const X& value) noexcept { values_[i] = &value; }
@@ -35,6 +38,7 @@ class Pieces {
 
  private:
   InlineArray<const X*> values_;
+  std::size_t size_;
   bool owned_;
 };
 

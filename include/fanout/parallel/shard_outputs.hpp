@@ -46,7 +46,9 @@ class ShardOutputs {
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
       : plan_(plan),
         devices_(devices.size(), [&devices](std::size_t i) noexcept { return devices[i]; }),
-        outputs_(plan_, settings, devices_.data()) {}
+        outputs_(plan_, settings, devices_.data()) {
+    outputs_.make_slots();
+  }
 
   /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
   template <class Run>
