@@ -13,7 +13,7 @@ namespace fanout::inline v0 {
 /// Where one shard leaves what it returned or threw, and the memory that it asked for. Shares no line of the cache with
 /// that of another shard.
 template <class R>
-class alignas(64) ShardSlot {
+class alignas(alignof(R) > 64 ? alignof(R) : 64) ShardSlot {
  public:
   ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
