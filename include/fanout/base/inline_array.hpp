@@ -24,6 +24,8 @@ class InlineArray {
       data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
     }
     if constexpr (noexcept(T(make(size)))) {
+      // There is a first one for who reads it, but a compiler may not see that, and warn.
+      if constexpr (std::is_pointer_v<T>) ::new (static_cast<void*>(inline_data())) T();
       for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(data_ + i)) T(make(i));
       size_ = size;
     } else {

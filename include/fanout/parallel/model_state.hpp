@@ -149,9 +149,17 @@ class EnteredModel {
       : state_(state), number_(current_link() == nullptr ? state.gate.enter() : enter_from_inside(state)) {}
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
+// g++ 12 does not see that a Maybe of this destroys it only where it is.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
   ~EnteredModel() {
     if (!left_to_others_) state_.gate.leave();
   }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
   /// Of the call: how many were made before, as a counter that wraps around.
   std::uint32_t number() const noexcept { return number_; }
