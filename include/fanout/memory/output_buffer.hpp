@@ -140,6 +140,11 @@ class OutputBuffers : public detail::Pooled {
     return *few_[n];
   }
 
+  /// The n-th buffer, or null if it is not made, or is not one of the first few.
+  OutputBuffer* find(std::size_t n) const noexcept {
+    return n < few && (made_.load(MemoryOrder::acquire) & bit(n)) != 0 ? few_[n] : nullptr;
+  }
+
   /// The caller's memory for the first array of these rows that no shard asked for; empty if there is none. When all
   /// shards have ended.
   Storage take_target(std::size_t rows, std::size_t row_bytes) {
@@ -196,12 +201,12 @@ class OutputBuffers : public detail::Pooled {
     return *next;
   }
 
-  OutputBuffer* few_[few];         // of those that are made
-  Atomic<std::uint32_t> made_{0};  // a bit for each
+  Atomic<std::uint32_t> made_{0};  // a bit for each of the few
   Right making_;
   Atomic<OutputBuffers*> next_{nullptr};  // has those from the `few`-th on
   const OutputTarget* targets_ = nullptr;
   std::size_t target_count_ = 0;
+  OutputBuffer* few_[few];  // of those that are made
 };
 
 }  // namespace fanout::inline v0

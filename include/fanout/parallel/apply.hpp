@@ -109,7 +109,7 @@ class RunShard {
     [[maybe_unused]] const auto entered = device.enter();
     [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
     [[maybe_unused]] const auto state = states_.enter();
-    ShardContext ctx(device, frame, i, slot.scratch);
+    ShardContext ctx(device, frame, i, rows, slot.scratch);
     Pieces pieces = Taken::make(
         arguments_, {.shard = i, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = axis_});
     if constexpr (requires { replica.check_memory(); }) replica.check_memory();

@@ -67,7 +67,7 @@ struct CallFrame : CallSettings {
 
   const Plan& plan;
   const Clock::Time stop_at;
-  OutputBuffers outputs;
+  alignas(64) OutputBuffers outputs;  // so that a shard finds one in one line
   CallMeeting meeting;
 
  private:

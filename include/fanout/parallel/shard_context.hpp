@@ -20,14 +20,17 @@ template <Device D>
 class ShardContext {
  public:
   ShardContext(const D& device, CallFrame& call, std::size_t shard, Scratch& scratch) noexcept
-      : device_(device), call_(call), scratch_(scratch), shard_(shard) {}
+      : ShardContext(device, call, shard, call.plan[shard].rows, scratch) {}
+  /// The same for who knows the shard's rows.
+  ShardContext(const D& device, CallFrame& call, std::size_t shard, const RowRange& rows, Scratch& scratch) noexcept
+      : device_(device), call_(call), scratch_(scratch), shard_(shard), rows_(rows) {}
   ShardContext(const ShardContext&) = delete;
   ShardContext& operator=(const ShardContext&) = delete;
 
   const D& device() const noexcept { return device_; }
   std::size_t rank() const noexcept { return shard_; }
   std::size_t size() const noexcept { return call_.plan.size(); }
-  RowRange rows() const noexcept { return call_.plan[shard_].rows; }
+  RowRange rows() const noexcept { return rows_; }
 
   /// What the device gives its work to, if it has such.
   auto stream() const requires requires(const D& device) { device.stream(); }
@@ -56,7 +59,8 @@ class ShardContext {
   Claim claim_output(std::size_t row_bytes) {
     const std::size_t n = outputs_++;
     if (device_.memory().space == call_.target.space) {
-      OutputBuffer& shared = call_.outputs.get(n, call_.target, call_.plan.rows(), row_bytes);
+      OutputBuffer* const found = call_.outputs.find(n);
+      OutputBuffer& shared = found != nullptr ? *found : make_output(n, row_bytes);
       if (shared.row_bytes() == row_bytes) return {shared, rows()};
     }
     return claim_own(row_bytes);
@@ -65,6 +69,10 @@ class ShardContext {
   void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
 
  private:
+  [[gnu::noinline]] OutputBuffer& make_output(std::size_t n, std::size_t row_bytes) {
+    return call_.outputs.get(n, call_.target, call_.plan.rows(), row_bytes);
+  }
+
   /// In another memory, or of shards that ask in different orders: this one's rows stand alone, and gather copies them.
   [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
     return {scratch_.make_buffer(device_.memory(), rows().size(), row_bytes), {0, rows().size()}};
@@ -74,6 +82,7 @@ class ShardContext {
   CallFrame& call_;
   Scratch& scratch_;
   std::size_t shard_;
+  RowRange rows_;
   std::size_t outputs_ = 0;
 };
 static_assert(Context<ShardContext<HostDevice>>);
