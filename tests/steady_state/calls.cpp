@@ -59,13 +59,14 @@ int main(int argc, char** argv) {
   const std::size_t floats = std::strtoul(argv[2], nullptr, 10);
   const std::string_view only = argc == 4 ? argv[3] : "";
   bodies_meet = devices > 1;
-  fanout_test::each_kind(fanout::host_devices(devices), floats, [&](const char* name, const auto& call) {
-    if (!only.empty() && only != name) return;
-    for (int i = 0; i < 4; ++i) call();
-    for (int i = 0; i < 4; ++i) {
-      measured_call([](const void* what) { (*static_cast<decltype(&call)>(what))(); }, &call);
-      std::puts(name);
-    }
-  });
+  fanout_test::each_kind(fanout::host_devices({.count = devices, .wait = fanout::Spin{}}), floats,
+                         [&](const char* name, const auto& call) {
+                           if (!only.empty() && only != name) return;
+                           for (int i = 0; i < 4; ++i) call();
+                           for (int i = 0; i < 4; ++i) {
+                             measured_call([](const void* what) { (*static_cast<decltype(&call)>(what))(); }, &call);
+                             std::puts(name);
+                           }
+                         });
   return 0;
 }

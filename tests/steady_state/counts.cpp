@@ -184,7 +184,6 @@ TEST_CASE("four host devices: nothing is allocated, copied or locked in the stea
 
 TEST_CASE("one host device: calls go without the kernel") { check_system_calls(fanout::host_devices(1)); }
 
-#if __has_include(<fanout/device/wait_policy.hpp>)
 TEST_CASE("two host devices that spin: calls go without the kernel") {
   if (fanout::host_device_count() < 2) {
     fanout_test::skip("needs two cores");
@@ -193,4 +192,3 @@ TEST_CASE("two host devices that spin: calls go without the kernel") {
   bodies_meet = true;
   check_system_calls(fanout::host_devices({.count = 2, .wait = fanout::Spin{}}));
 }
-#endif
