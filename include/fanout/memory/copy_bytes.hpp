@@ -5,10 +5,6 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 namespace fanout::inline v0::detail {
 
 /// A copy of so many bytes or more is streamed: written past the caches. What does not fit there would be read from
@@ -22,17 +18,31 @@ inline constexpr std::size_t streamed_from = std::size_t{1} << 21;
 /// so many banks of memory are busy.
 inline constexpr std::size_t stream_distance = 4096;
 
+// The compilers' own operations: <emmintrin.h> costs more to include than the whole of this folder.
+using StreamWord [[gnu::vector_size(16), gnu::may_alias]] = long long;
+
+inline void stream_word(std::byte* to, const StreamWord& word) noexcept {
+  auto* const target = reinterpret_cast<StreamWord*>(to);
+#if defined(__clang__)
+  __builtin_nontemporal_store(word, target);
+#else
+  __builtin_ia32_movntdq(target, word);
+#endif
+}
+
 inline void stream_line(std::byte* to, const std::byte* from) noexcept {
-  auto* const target = reinterpret_cast<__m128i*>(to);
-  const auto* const source = reinterpret_cast<const __m128i*>(from);
-  const __m128i a = _mm_loadu_si128(source);
-  const __m128i b = _mm_loadu_si128(source + 1);
-  const __m128i c = _mm_loadu_si128(source + 2);
-  const __m128i d = _mm_loadu_si128(source + 3);
-  _mm_stream_si128(target, a);
-  _mm_stream_si128(target + 1, b);
-  _mm_stream_si128(target + 2, c);
-  _mm_stream_si128(target + 3, d);
+  StreamWord a;
+  StreamWord b;
+  StreamWord c;
+  StreamWord d;
+  std::memcpy(&a, from, 16);
+  std::memcpy(&b, from + 16, 16);
+  std::memcpy(&c, from + 32, 16);
+  std::memcpy(&d, from + 48, 16);
+  stream_word(to, a);
+  stream_word(to + 16, b);
+  stream_word(to + 32, c);
+  stream_word(to + 48, d);
 }
 
 /// memcpy() past the caches. Other threads see it after settle_streams().
@@ -64,7 +74,7 @@ inline void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes
 }
 
 /// Streamed bytes are written before what this thread writes afterwards.
-inline void settle_streams() noexcept { _mm_sfence(); }
+inline void settle_streams() noexcept { __builtin_ia32_sfence(); }
 
 #else
 
