@@ -3,8 +3,6 @@
 // In the steady state a call allocates nothing, touches no fresh page, copies nothing, and takes no lock. Counted, not
 // timed: what is counted is the same on a busy machine.
 
-#include "steady_state/interposed.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,6 +21,8 @@
 
 #include "steady_state/kinds.hpp"
 #include "support/skip.hpp"
+
+#include "steady_state/interposed.hpp"  // last: headers declare again what this defines
 
 namespace {
 

@@ -9,6 +9,9 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include <dlfcn.h>
