@@ -52,6 +52,15 @@ class Waiting {
   template <WaitPolicy P>
   constexpr Waiting(P) noexcept : rules_(&P::rules) {}  // NOLINT(google-explicit-constructor): .wait = Spin{}
 
+  template <class P>
+    requires(!WaitPolicy<P>)
+  constexpr Waiting(const P&) noexcept : Waiting(Adaptive()) {  // NOLINT(google-explicit-constructor): refused
+    static_assert(
+        WaitPolicy<P>,
+        "fanout: this is no way to wait; give fanout::Spin{}, Park{}, Adaptive{}, or a type of your own with a "
+        "static constexpr fanout::WaitRules rules");
+  }
+
   constexpr const WaitRules& rules() const noexcept { return *rules_; }
 
   friend constexpr bool operator==(const Waiting&, const Waiting&) = default;
