@@ -38,10 +38,10 @@ int main(int argc, char** argv) {
   const auto devices = devices_that(slice, contender.substr(contender.find('_') + 1));
   if (part == "bare") {
     const fanout::Plan plan{{{0, 1}, 0}, {{1, 2}, 1}};
-    fanout::BodyTime time;
+    fanout::CallTimes times;
     return benchmarks::run_dispatch(slice, [&](const Bodies& bodies) {
       fanout::run_shards(
-          plan, devices, bodies, fanout::Clock::never, []() noexcept {}, &time);
+          plan, devices, bodies, fanout::Clock::never, []() noexcept {}, &times);
     });
   }
   if (part != "model") slice.fault("no contender " + contender);

@@ -45,7 +45,9 @@ class AtomicWait {
       call_.wait(call, std::memory_order_acquire);
       if (bodies_ == nullptr) return;
       (*bodies_)(1);
-      done_.store(call + 1, std::memory_order_release);
+      // Not with release alone: libstdc++ 12 looks for a sleeper with an acquire, which x86 may do before the store gets
+      // out, and then nobody wakes the caller.
+      done_.store(call + 1);
       done_.notify_one();
     }
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -37,6 +38,7 @@ class CountingMemory {
   std::atomic<int> adopted_released{0};
   void* last_owner = nullptr;
   std::atomic<bool> exhausted{false};
+  std::function<void()> before_allocating;
 
  private:
   static CountingMemory*& current() {
@@ -45,6 +47,7 @@ class CountingMemory {
   }
 
   static void* allocate(const fanout::MemorySpace& where, std::size_t bytes) {
+    if (current()->before_allocating) current()->before_allocating();
     if (current()->exhausted) throw fanout::OutOfMemory("counting memory is exhausted");
     void* data = fanout::host_memory_operations.allocate(where, bytes);
     const std::lock_guard lock(current()->mutex_);

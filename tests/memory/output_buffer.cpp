@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <initializer_list>
 #include <set>
 #include <thread>
 #include <type_traits>
@@ -11,6 +12,8 @@
 #include <fanout/memory/output_buffer.hpp>
 
 #include "memory/counting_memory.hpp"
+#include "support/fork.hpp"
+#include "support/skip.hpp"
 
 using fanout::Memory;
 using fanout::OutputBuffer;
@@ -87,13 +90,15 @@ TEST_CASE("an output buffer whose bytes cannot be counted is refused") {
 TEST_CASE("the n-th output buffer is made once and stays the same") {
   CountingMemory counting;
   {
-    OutputBuffers buffers;
+    OutputBuffers buffers(counting.memory());
     std::set<OutputBuffer*> seen;
     for (const std::size_t n : {100U, 0U, 7U, 8U, 9U, 15U, 16U, 99U, 1U}) {
-      OutputBuffer& buffer = buffers.get(n, counting.memory(), n + 1, 8);
+      OutputBuffer& buffer = *buffers.get(n, n + 1, 8).buffer;
       CHECK(buffer.rows() == n + 1);
       CHECK(buffer.holders() == 1);
-      CHECK(&buffers.get(n, counting.memory(), n + 1, 8) == &buffer);
+      CHECK(buffers.get(n, n + 1, 8).buffer == &buffer);
+      CHECK(buffers.get(n, n + 1, 8).first == buffer.row(0));
+      CHECK(buffers.get(n, n + 1, 8).row_bytes == 8);
       CHECK(seen.insert(&buffer).second);
     }
     CHECK(counting.allocated == 9);
@@ -103,9 +108,9 @@ TEST_CASE("the n-th output buffer is made once and stays the same") {
 
 TEST_CASE("who asks for a buffer of other bytes is handed the first one, to look") {
   CountingMemory counting;
-  OutputBuffers buffers;
-  OutputBuffer& first = buffers.get(2, counting.memory(), 4, 8);
-  OutputBuffer& again = buffers.get(2, counting.memory(), 4, 16);
+  OutputBuffers buffers(counting.memory());
+  OutputBuffer& first = *buffers.get(2, 4, 8).buffer;
+  OutputBuffer& again = *buffers.get(2, 4, 16).buffer;
   CHECK(&again == &first);
   CHECK(again.row_bytes() == 8);
 }
@@ -114,10 +119,10 @@ TEST_CASE("a buffer that a tensor holds outlives the call's buffers") {
   CountingMemory counting;
   OutputBuffer* kept = nullptr;
   {
-    OutputBuffers buffers;
-    kept = &buffers.get(20, counting.memory(), 4, 8);
+    OutputBuffers buffers(counting.memory());
+    kept = buffers.get(20, 4, 8).buffer;
     kept->keep();
-    buffers.get(21, counting.memory(), 4, 8);
+    buffers.get(21, 4, 8);
   }
   CHECK(counting.alive() == 1);
   CHECK(kept->holders() == 1);
@@ -127,11 +132,35 @@ TEST_CASE("a buffer that a tensor holds outlives the call's buffers") {
 
 TEST_CASE("a buffer that could not be made can be asked for again") {
   CountingMemory counting;
-  OutputBuffers buffers;
+  OutputBuffers buffers(counting.memory());
   counting.exhausted = true;
-  CHECK_THROWS_AS(buffers.get(12, counting.memory(), 4, 8), fanout::OutOfMemory);
+  for (const std::size_t n : {0U, 12U}) CHECK_THROWS_AS(buffers.get(n, 4, 8), fanout::OutOfMemory);
   counting.exhausted = false;
-  CHECK(buffers.get(12, counting.memory(), 4, 8).rows() == 4);
+  for (const std::size_t n : {0U, 12U}) CHECK(buffers.get(n, 4, 8).buffer->rows() == 4);
+}
+
+TEST_CASE("in the child of a fork a buffer can be made that another thread of the parent was making") {
+  if (!fanout_test::can_fork) {
+    fanout_test::skip(fanout_test::cannot_fork);
+    return;
+  }
+  CountingMemory counting;
+  OutputBuffers buffers(counting.memory());
+  std::atomic<bool> making{false}, end{false};
+  counting.before_allocating = [&] {
+    making = true;
+    while (!end) std::this_thread::yield();
+  };
+  std::thread maker([&] { buffers.get(1, 4, 8); });
+  while (!making) std::this_thread::yield();
+  CHECK(fanout_test::in_child([&] {
+          counting.before_allocating = nullptr;
+          return buffers.get(1, 4, 8).buffer->rows() == 4 ? 0 : 1;
+        }) == 0);
+  end = true;
+  maker.join();
+  CHECK(buffers.find(1) != nullptr);
+  CHECK(buffers.find(0) == nullptr);
 }
 
 TEST_CASE("threads that ask at once get the same buffers, each made once") {
@@ -140,7 +169,7 @@ TEST_CASE("threads that ask at once get the same buffers, each made once") {
   for (int round = 0; round < 20; ++round) {
     CountingMemory counting;
     {
-      OutputBuffers buffers;
+      OutputBuffers buffers(counting.memory());
       std::vector<std::vector<OutputBuffer*>> seen(threads, std::vector<OutputBuffer*>(count));
       std::atomic<std::size_t> ready{0};
       std::vector<std::thread> workers;
@@ -150,7 +179,7 @@ TEST_CASE("threads that ask at once get the same buffers, each made once") {
           while (ready.load() < threads) std::this_thread::yield();
           for (std::size_t i = 0; i < count; ++i) {
             const std::size_t n = t % 2 == 0 ? i : count - 1 - i;
-            seen[t][n] = &buffers.get(n, counting.memory(), n, 8);
+            seen[t][n] = buffers.get(n, n, 8).buffer;
           }
         });
       }

@@ -13,6 +13,7 @@ using fanout::CallFrame;
 using fanout::Completion;
 using fanout::Plan;
 using fanout::ShardSlot;
+using fanout::detail::ShardsRoom;
 using Outputs = fanout::detail::CallOutputs<int>;
 
 const fanout::DeviceId devices[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};
@@ -26,7 +27,8 @@ const auto nothing_more = [] {};
 }  // namespace
 
 TEST_CASE("a call borrows its plan, and puts together what its shards returned") {
-  Outputs outputs(plan, {}, devices);
+  ShardsRoom room;
+  Outputs outputs(plan, {}, devices, room);
   CHECK(&outputs.plan() == &plan);
   int finished = 0;
   outputs.run_all(
@@ -42,7 +44,8 @@ TEST_CASE("a call borrows its plan, and puts together what its shards returned")
 }
 
 TEST_CASE("a shard's device is the one at the place in the set that the plan names") {
-  Outputs outputs(plan, {}, devices);
+  ShardsRoom room;
+  Outputs outputs(plan, {}, devices, room);
   const auto fail = [](std::size_t i, CallFrame&, ShardSlot<int>& slot) {
     slot.failed_in_forward = true;
     if (i == 1) throw std::runtime_error("in forward");
@@ -63,10 +66,11 @@ TEST_CASE("what a device goes on with is waited for before the end, and what fai
     slot.fill([] { return 1; });
     slot.completion = Completion([](void* counter) { ++*static_cast<int*>(counter); }, &waits);
   };
-  Outputs outputs(plan, {}, devices);
+  ShardsRoom room;
+  Outputs outputs(plan, {}, devices, room);
   outputs.run_all(in_turn, go_on, [&waits] { CHECK(waits == 2); });
 
-  Outputs failing(plan, {}, devices);
+  Outputs failing(plan, {}, devices, room);
   const auto fail = [](std::size_t i, CallFrame&, ShardSlot<int>& slot) {
     slot.fill([] { return 1; });
     if (i == 0) slot.completion = Completion([](void*) { throw std::runtime_error("on the device"); }, nullptr);

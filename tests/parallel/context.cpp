@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <string>
 #include <tuple>
 
@@ -27,6 +28,7 @@ struct Archetype {
   struct Claim {
     fanout::OutputBuffer& buffer;
     fanout::RowRange rows;
+    std::byte* first;
   };
   Claim claim_output(std::size_t) requires(Lacks != 6);
   void* claim_scratch(std::size_t) requires(Lacks != 7);

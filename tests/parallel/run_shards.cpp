@@ -5,7 +5,9 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <thread>
 #include <vector>
 
@@ -130,6 +132,63 @@ TEST_CASE("a shard that a device has started is waited for, asleep") {
     }
   });
   CHECK(ended);
+}
+
+namespace {
+
+/// A body that tells the ends of its shards before the thread that runs them does.
+struct Telling {
+  std::array<std::atomic<bool>, 3>& ended;
+  std::array<int, 3>& runs;
+  void operator()(std::size_t i) const noexcept {
+    ++runs[i];
+    ended[i] = true;
+  }
+  bool has_ended(std::size_t i) const noexcept { return ended[i]; }
+};
+
+}  // namespace
+
+TEST_CASE("where a body tells the ends of its shards, the next call may come before the thread's answer") {
+  for (const bool spins : {false, true}) {
+    fanout::HostDeviceOptions options{.count = 3};
+    if (spins) options.wait = fanout::Spin{};
+    const Hosts devices = host_devices(options);
+    std::array<int, 3> runs{};  // plain
+    for (int call = 1; call <= 2000; ++call) {
+      std::array<std::atomic<bool>, 3> ended{};
+      run_shards(one_each(devices), devices, Telling{ended, runs});
+      REQUIRE(runs == std::array<int, 3>{call, call, call});
+    }
+  }
+}
+
+TEST_CASE("a call that keeps its shards by what it learnt runs each once, as does one that hands them out again") {
+  const Hosts devices = host_devices(3);
+  fanout::CallTimes times;
+  std::array<int, 3> runs{};  // plain
+  std::array<std::thread::id, 3> threads;
+  std::atomic<bool> slow{false};
+  const auto body = [&](std::size_t i) noexcept {
+    ++runs[i];
+    threads[i] = std::this_thread::get_id();
+    if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto call = [&] {
+    run_shards(
+        one_each(devices), devices, body, fanout::Clock::never, []() noexcept {}, &times);
+  };
+  for (int i = 0; i < 3000; ++i) call();
+  CHECK(runs == std::array<int, 3>{3000, 3000, 3000});
+  CHECK(threads == std::array<std::thread::id, 3>{std::this_thread::get_id(), std::this_thread::get_id(),
+                                                   std::this_thread::get_id()});
+  slow = true;
+  bool handed_out = false;
+  for (int i = 0; i < 200 && !handed_out; ++i) {
+    call();
+    handed_out = threads[1] != threads[0] && threads[2] != threads[0];
+  }
+  CHECK(handed_out);
 }
 
 TEST_CASE("nested calls on the same and on overlapping sets end, with all shards of each level run") {

@@ -42,6 +42,8 @@ TEST_CASE_FIXTURE(Fixture, "the n-th outputs of all shards share a buffer, if th
   CHECK(a.buffer.rows() == 5);
   CHECK(a.rows == fanout::RowRange{0, 3});
   CHECK(b.rows == fanout::RowRange{3, 5});
+  CHECK(a.first == a.buffer.row(0));
+  CHECK(b.first == a.buffer.row(3));
 
   const auto c = first.claim_output(8);
   CHECK(&c.buffer != &a.buffer);
@@ -49,6 +51,7 @@ TEST_CASE_FIXTURE(Fixture, "the n-th outputs of all shards share a buffer, if th
   CHECK(&d.buffer != &c.buffer);
   CHECK(d.buffer.rows() == 2);
   CHECK(d.rows == fanout::RowRange{0, 2});
+  CHECK(d.first == d.buffer.row(0));
 
   const auto e = first.claim_output(4);
   const auto f = second.claim_output(4);

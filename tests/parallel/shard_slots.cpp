@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 
 #include <fanout/parallel/shard_slots.hpp>
@@ -28,7 +29,7 @@ TEST_CASE("slots that are made at once are destroyed, few or many") {
       CHECK_FALSE(slots.are_made());
       slots.make_all();
       CHECK(slots.size() == size);
-      for (auto& slot : slots) slot.fill([&] { return counted; });
+      for (std::size_t i = 0; i < size; ++i) slots[i].fill([&] { return counted; });
       CHECK(counted.use_count() == static_cast<long>(size) + 1);
     }
     CHECK(counted.use_count() == 1);
@@ -40,7 +41,7 @@ TEST_CASE("slots that are made one by one are destroyed where it is said that th
   {
     ShardSlots<Counted> slots(3);
     for (std::size_t i = 3; i > 0; --i) {
-      slots.make(slots[i - 1]);
+      slots.cells()[i - 1].make();
       slots[i - 1].fill([&] { return counted; });
     }
     slots.all_are_made(true);
@@ -53,13 +54,27 @@ TEST_CASE("slots that are made one by one are destroyed where it is said that th
   }
 }
 
-TEST_CASE("the first slot stands where it can be found without a look, and each on lines of its own") {
+TEST_CASE("each cell stands in lines of its own, aligned as its value is") {
   ShardSlots<int> slots(2);
   const auto address = [](const auto& x) { return reinterpret_cast<std::uintptr_t>(&x); };
-  CHECK(address(slots[0]) == address(slots) + ShardSlots<int>::offset);
-  CHECK(address(slots[0]) % 64 == 0);
-  CHECK(sizeof(slots[0]) % 64 == 0);
-  ShardSlots<Wide> wide(1);
-  CHECK(address(wide[0]) == address(wide) + ShardSlots<Wide>::offset);
-  CHECK(address(wide[0]) % 256 == 0);
+  CHECK(address(slots.cells()[0]) % fanout::cores_apart == 0);
+  CHECK(sizeof(slots.cells()[0]) % fanout::cores_apart == 0);
+  ShardSlots<Wide> wide(10);
+  wide.make_all();
+  for (std::size_t i = 0; i < 10; ++i) {
+    wide[i].fill([] { return Wide{}; });
+    CHECK(address(wide[i].value()) % 256 == 0);
+  }
+}
+
+TEST_CASE("a shard's end can be told before its slot is made and after") {
+  for (const std::size_t size : {2U, 9U}) {
+    ShardSlots<int> slots(size);
+    CHECK_FALSE(slots.cells()[1].has_ended());
+    slots.cells()[1].make();
+    CHECK_FALSE(slots.cells()[1].has_ended());
+    slots.cells()[1].end();
+    CHECK(slots.cells()[1].has_ended());
+    CHECK_FALSE(slots.cells()[0].has_ended());
+  }
 }

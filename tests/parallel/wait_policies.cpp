@@ -12,6 +12,7 @@
 
 #include "support/asleep.hpp"
 #include "support/count_to.hpp"
+#include "support/skip.hpp"
 
 using fanout::Context;
 using fanout::DeviceSet;
@@ -91,6 +92,23 @@ TEST_CASE("a thread sleeps after its last call, unless it was told to spin") {
     }
     REQUIRE(thread != fanout_test::this_thread());
     fanout_test::until_asleep(thread);
+  }
+}
+
+TEST_CASE("a thread that was told to spin does so also if its shards are always taken back before it wakes") {
+  const auto devices = fanout::host_devices({.count = 2, .wait = fanout::Spin{}});
+  if (!devices[1].bound()) {
+    fanout_test::skip("the devices share cores");
+    return;
+  }
+  const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
+  for (int i = 0; i < 20; ++i) {
+    fanout::run_shards(plan, devices, [](std::size_t) noexcept {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK_FALSE(devices[1].worker().is_asleep());
   }
 }
 

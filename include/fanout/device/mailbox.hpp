@@ -73,6 +73,11 @@ class alignas(64) Mailbox {
   /// looks whether the thread sleeps.
   Ticket post(const Request& request) noexcept {
     std::uint64_t seen = current();
+    // A body may have told its end to who waits for it, and the thread's answer is on its way.
+    for (int turn = 0; phase(seen) == running && turn < 16; ++turn) {
+      pause();
+      seen = current();
+    }
     do {
       if (phase(seen) != free) return 0;
     } while (!word_.compare_exchange_weak(seen, seen + claimed, MemoryOrder::acquire));
@@ -106,7 +111,7 @@ class alignas(64) Mailbox {
   /// Waits until the request has been run, or the clock shows `until`; looks for so many ticks before it sleeps. False
   /// if it has not been run: it is late, or the process was forked after `epoch`.
   bool await(Ticket request, std::int64_t spin_ticks, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
-    if (until != Clock::never && spin_ticks == Ticks::forever) spin_ticks = 0;
+    if ((until != Clock::never && spin_ticks == Ticks::forever) || epoch != fork_epoch()) spin_ticks = 0;
     if (spin(spin_ticks, [&] { return is_answered(request); })) return true;
     while (!is_answered(request)) {
       if (epoch != fork_epoch()) return false;

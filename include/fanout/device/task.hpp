@@ -33,13 +33,16 @@ class Task {
     if (state_.exchange(done, MemoryOrder::acq_rel) == awaited) unpark_all(state_);
   }
 
+  /// Says that it has been run, where nobody waits for it.
+  void set_done() noexcept { state_.store(done, MemoryOrder::release); }
+
   bool is_done() const noexcept { return state_.load(MemoryOrder::acquire) == done; }
 
   /// Waits until the task has run, or the clock shows `until`; looks for so many ticks before it sleeps. False if it
   /// has not run: it is late, or the process was forked after `epoch`, and the thread that ran the task does not exist
   /// in the child.
   bool wait(std::int64_t spin_ticks, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
-    if (until != Clock::never && spin_ticks == Ticks::forever) spin_ticks = 0;
+    if ((until != Clock::never && spin_ticks == Ticks::forever) || epoch != fork_epoch()) spin_ticks = 0;
     if (spin(spin_ticks, [this] { return is_done(); })) return true;
     while (!is_done()) {
       if (epoch != fork_epoch()) return false;

@@ -63,7 +63,10 @@ class Worker {
     const bool sleeps = state == asleep || state == asleep_for_good;
     const Mailbox::Ticket ticket = mailbox_.post(
         {.run = run, .body = body, .shard = shard, .rules = &rules, .woken_at = sleeps ? Ticks::now() : 0});
-    if ((ticket & Mailbox::revocable) != 0) wake();
+    if ((ticket & Mailbox::revocable) != 0) {
+      rules_.store(&rules, MemoryOrder::relaxed);  // the thread may wake too late to see the request
+      wake();
+    }
     return ticket;
   }
 
@@ -139,11 +142,12 @@ class Worker {
         request->run(request->body, request->shard);
         if (epoch != fork_epoch()) break;
         mailbox_.answer();
-        if (rules != rules_) rules_ = rules;  // callers read what stands beside it
+        // Callers read what stands beside it.
+        if (rules != rules_.load(MemoryOrder::relaxed)) rules_.store(rules, MemoryOrder::relaxed);
       } else if (!queue_.empty()) {
         // Not before the device is ours is a task taken, since whoever posted it may take it back until then.
         bool ours = false;
-        spin(spin_ticks(*rules_), [&] { return mailbox_.has_request() || (ours = mailbox_.try_take()); });
+        spin(spin_ticks(rules()), [&] { return mailbox_.has_request() || (ours = mailbox_.try_take()); });
         if (ours) {
           if (Task* task = queue_.pop()) task->run();
           if (epoch == fork_epoch()) mailbox_.give();
@@ -162,10 +166,12 @@ class Worker {
   /// Whether the thread will find what is left with it.
   bool looks_around() const noexcept { return asleep_.load(MemoryOrder::seq_cst) < asleep_for_good; }
 
+  const WaitRules& rules() const noexcept { return *rules_.load(MemoryOrder::relaxed); }
+
   bool has_work() const noexcept { return mailbox_.has_request() || !queue_.empty(); }
 
   void wait_for_work() noexcept {
-    const WaitRules& rules = *rules_;
+    const WaitRules& rules = this->rules();
     const auto came = [this] { return has_work(); };
     if (spin(spin_ticks(rules), came)) return;
     const bool foresees = rules.foresees && bound_;
@@ -184,6 +190,7 @@ class Worker {
       }
       sleep(until);
       run_left();
+      if (&this->rules() != &rules) return;  // a call came that waits in another way
       idle_since = idle_since_.load(MemoryOrder::relaxed);  // calls that ran what they would have given to this thread
     }
     if (foresees) arrivals_.note(idle_since, Clock::now());
@@ -256,7 +263,7 @@ class Worker {
   Atomic<Task*> left_{nullptr};
   Atomic<Clock::Time> idle_since_{0};
   Arrivals arrivals_;
-  const WaitRules* rules_ = &Adaptive::rules;  // the thread's
+  Atomic<const WaitRules*> rules_{&Adaptive::rules};  // the thread's
 };
 
 }  // namespace fanout::inline v0

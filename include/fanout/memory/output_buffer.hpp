@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <utility>
 
+#include <sched.h>
+
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/futex.hpp>
 
 namespace fanout::inline v0 {
 
@@ -117,13 +120,25 @@ inline const MemoryOperations* windows_in(const Memory& memory) noexcept {
 /// ask in the same order fill the same buffers.
 class OutputBuffers : public detail::Pooled {
  public:
-  OutputBuffers() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the pointers to zero
+  /// What a shard needs of a buffer that another one has made, so that it need not look at the buffer itself, which
+  /// lies in lines of the cache that are the other's.
+  struct Place {
+    OutputBuffer* buffer;
+    std::byte* first;  ///< of its bytes
+    std::size_t row_bytes;
+  };
+
+  /// For buffers in this memory.
+  explicit OutputBuffers(const Memory& memory) noexcept : space_(memory.space), operations_(memory.operations) {}
   OutputBuffers(const OutputBuffers&) = delete;
   OutputBuffers& operator=(const OutputBuffers&) = delete;
   ~OutputBuffers() {
-    if (made_.load(MemoryOrder::relaxed) != 0) drop_few();
+    if (states_[0].load(MemoryOrder::relaxed) != none || others_.load(MemoryOrder::relaxed)) drop_few();
     if (next_.load(MemoryOrder::relaxed) != nullptr) drop_more();
   }
+
+  /// The space of that memory.
+  const MemorySpace& space() const noexcept { return space_; }
 
   /// The n-th buffer is to stand on the n-th of these, if it fits there exactly. They outlive this. Before all else.
   void write_to(const OutputTarget* targets, std::size_t count) noexcept {
@@ -134,24 +149,23 @@ class OutputBuffers : public detail::Pooled {
   /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if
   /// the shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
   /// the buffer's constructor.
-  OutputBuffer& get(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
-    if (n >= few) return get_more(n, memory, rows, row_bytes);
-    if ((made_.load(MemoryOrder::acquire) & bit(n)) == 0) make(n, memory, rows, row_bytes);
-    return *few_[n];
+  const Place& get(std::size_t n, std::size_t rows, std::size_t row_bytes) {
+    if (n >= few) return get_more(n, rows, row_bytes);
+    if (states_[n].load(MemoryOrder::acquire) != made) make(n, rows, row_bytes);
+    return few_[n];
   }
 
   /// The n-th buffer, or null if it is not made, or is not one of the first few.
-  OutputBuffer* find(std::size_t n) const noexcept {
-    return n < few && (made_.load(MemoryOrder::acquire) & bit(n)) != 0 ? few_[n] : nullptr;
+  const Place* find(std::size_t n) const noexcept {
+    return n < few && states_[n].load(MemoryOrder::acquire) == made ? &few_[n] : nullptr;
   }
 
   /// The caller's memory for the first array of these rows that no shard asked for; empty if there is none. When all
   /// shards have ended.
   Storage take_target(std::size_t rows, std::size_t row_bytes) {
-    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
     for (std::size_t n = 0; n < few && n < target_count_; ++n) {
-      if ((made & bit(n)) == 0 && fits(n, {}, rows, row_bytes)) {
-        return get(n, {}, rows, row_bytes).take();
+      if (states_[n].load(MemoryOrder::relaxed) != made && fits(n, rows, row_bytes)) {
+        return get(n, rows, row_bytes).buffer->take();
       }
     }
     return {};
@@ -159,54 +173,89 @@ class OutputBuffers : public detail::Pooled {
 
  private:
   static constexpr std::size_t few = 8;
-  static constexpr std::uint32_t bit(std::size_t n) noexcept { return std::uint32_t{1} << n; }
+
+  // The states of a place: that it is being made is said with the fork epoch, since in the child of a fork nobody goes
+  // on with that.
+  static constexpr std::uint16_t none = 0;
+  static constexpr std::uint16_t made = 1;
+  static std::uint16_t being_made() noexcept { return static_cast<std::uint16_t>(fork_epoch() << 2U | 2U); }
 
   [[gnu::noinline]] void drop_few() noexcept {
-    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
-    for (std::size_t n = 0; made >> n != 0; ++n) {
-      if ((made & bit(n)) != 0) few_[n]->drop();
+    for (std::size_t n = 0; n < few; ++n) {
+      if (states_[n].load(MemoryOrder::relaxed) == made) few_[n].buffer->drop();
     }
   }
   [[gnu::noinline]] void drop_more() noexcept { delete next_.load(MemoryOrder::relaxed); }
 
-  [[gnu::noinline]] void make(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) {
-    const HeldRight making(making_);
-    const std::uint32_t made = made_.load(MemoryOrder::relaxed);
-    if ((made & bit(n)) != 0) return;
-    few_[n] =
-        fits(n, memory, rows, row_bytes) ? new OutputBuffer(targets_[n]) : new OutputBuffer(memory, rows, row_bytes);
-    made_.store(made | bit(n), MemoryOrder::release);
+  [[gnu::noinline]] void make(std::size_t n, std::size_t rows, std::size_t row_bytes) {
+    Place& place = few_[n];
+    Atomic<std::uint16_t>& state = states_[n];
+    std::uint16_t seen = none;
+    for (int turn = 0; !state.compare_exchange_strong(seen, being_made(), MemoryOrder::acquire); ++turn) {
+      if (seen == made) return;
+      if (seen != being_made()) continue;
+      // Who makes it waits for nothing but memory.
+      turn < 64 ? pause() : static_cast<void>(::sched_yield());
+      seen = none;
+    }
+    if (n != 0) others_.store(true, MemoryOrder::relaxed);
+    try {
+      place.buffer =
+          fits(n, rows, row_bytes) ? new OutputBuffer(targets_[n]) : new OutputBuffer(memory(), rows, row_bytes);
+    } catch (...) {
+      state.store(none, MemoryOrder::release);
+      throw;
+    }
+    place.first = place.buffer->row(0);
+    place.row_bytes = place.buffer->row_bytes();
+    state.store(made, MemoryOrder::release);
   }
 
-  bool fits(std::size_t n, const Memory& memory, std::size_t rows, std::size_t row_bytes) const noexcept {
+  bool fits(std::size_t n, std::size_t rows, std::size_t row_bytes) const noexcept {
     return n < target_count_ && targets_[n].rows == rows && targets_[n].row_bytes == row_bytes &&
-           targets_[n].data != nullptr && memory.space == host_memory;
+           targets_[n].data != nullptr && space_ == host_memory;
   }
 
-  [[gnu::noinline]] OutputBuffer& get_more(std::size_t n, const Memory& memory, std::size_t rows,
-                                           std::size_t row_bytes) {
-    return next().get(n - few, memory, rows, row_bytes);
+  [[gnu::noinline]] const Place& get_more(std::size_t n, std::size_t rows, std::size_t row_bytes) {
+    return next().get(n - few, rows, row_bytes);
   }
+  Memory memory() const noexcept { return {space_, operations_}; }
+
   OutputBuffers& next() {
     OutputBuffers* next = next_.load(MemoryOrder::acquire);
     if (next == nullptr) {
-      auto* made = new OutputBuffers;
-      if (target_count_ > few) made->write_to(targets_ + few, target_count_ - few);
-      if (next_.compare_exchange_strong(next, made, MemoryOrder::acq_rel)) {
-        next = made;
+      auto* more = new OutputBuffers(memory());
+      if (target_count_ > few) more->write_to(targets_ + few, target_count_ - few);
+      if (next_.compare_exchange_strong(next, more, MemoryOrder::acq_rel)) {
+        next = more;
       } else {
-        delete made;
+        delete more;
       }
     }
     return *next;
   }
 
-  Atomic<std::uint32_t> made_{0};  // a bit for each of the few
-  Right making_;
+  struct State : Atomic<std::uint16_t> {
+    State() noexcept : Atomic<std::uint16_t>(none) {}
+  };
+  struct FewPlaces {
+    FewPlaces() noexcept {}  // NOLINT(modernize-use-equals-default): that would set all of them to zero
+    union {
+      Place places[few];
+    };
+    Place& operator[](std::size_t n) noexcept { return places[n]; }
+    const Place& operator[](std::size_t n) const noexcept { return places[n]; }
+  };
+
+  // What a shard looks at to find the first one stands in one line of the cache.
+  const MemorySpace space_;
+  State states_[few];
+  FewPlaces few_;  // those that are made
+  const MemoryOperations* operations_;
   Atomic<OutputBuffers*> next_{nullptr};  // has those from the `few`-th on
   const OutputTarget* targets_ = nullptr;
   std::size_t target_count_ = 0;
-  OutputBuffer* few_[few];  // of those that are made
+  Atomic<bool> others_{false};  // others than the first were asked for
 };
 
 }  // namespace fanout::inline v0

@@ -162,7 +162,7 @@ auto with_shards(const Visit& visit, const DeviceSet<Ds...>& devices, const Shar
   const States states;
   const auto run_all = [&devices, &settings](const Plan& plan, const auto& shards) {
     run_shards(
-        plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); }, settings.time);
+        plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); }, settings.times);
   };
   return use(run_all, RunShard<Taken, Visit, ArgumentsForShards<Args...>, States>(
                           visit, inputs.plan, link.innermost(), states, inputs.arguments, inputs.axis));
@@ -235,10 +235,10 @@ namespace detail {
 /// copied.
 template <class M, Device... Ds, class... Args>
 auto apply_and_gather(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs,
-                      const CallSettings& settings) {
+                      const CallSettings& settings, ShardsRoom& room) {
   using Traits = AppliedTraits<ShardInputs<Args...>, Replica<M, Ds>...>;
   return with_combined_fields<Traits::changes>(replicas, inputs.plan, [&](const auto& combine) {
-    CallOutputs<typename Traits::R> outputs(inputs.plan, settings, replicas.devices().ids().data());
+    CallOutputs<typename Traits::R> outputs(inputs.plan, settings, replicas.devices().ids().data(), room);
     const auto use = [&](const auto& run_all, const auto& run) { outputs.run_all(run_all, run, combine); };
     with_shards<typename Traits::Taken, typename Traits::States>(VisitReplica<Replicas<M, Ds...>>{replicas},
                                                                  replicas.devices(), inputs, settings, use);

@@ -132,7 +132,7 @@ class AsyncCalls {
         if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.operations_.tell_late(call);
       } else {
         const auto tell_late = [&call]() noexcept { call.operations_.tell_late(call); };
-        call.waited_for_ = call.tasks_.wait(call.deadline_, tell_late);
+        call.waited_for_ = call.tasks_.wait(call.body_, call.deadline_, tell_late);
       }
     }
     return true;

@@ -5,33 +5,33 @@
 #include <cstdint>
 
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/ticks.hpp>
 
 namespace fanout::inline v0 {
 
-/// How long shards of a model are expected to take, learnt from earlier calls and in proportion to their rows. From any
-/// thread.
+/// How long shards of a model are expected to take, in Ticks, learnt from earlier calls and in proportion to their rows.
+/// From any thread.
 class BodyTime {
  public:
   static constexpr std::int64_t unknown = -1;
 
-  /// For a shard of so many rows, in nanoseconds; `unknown` before any was seen.
+  /// For a shard of so many rows; `unknown` before any was seen.
   std::int64_t expected(std::size_t rows) const noexcept {
     const std::uint64_t seen = seen_.load(MemoryOrder::relaxed);
     if (seen == 0) return unknown;
     return in_proportion(static_cast<std::int64_t>(seen >> 32U), seen & low_half, capped(rows));
   }
 
-  /// A shard of so many rows took so many ticks. A single one that took long, since its thread had to stand back, moves
-  /// what is expected by a factor of two at most.
-  void note(std::size_t rows, std::int64_t ticks) noexcept {
-    const std::int64_t took = Ticks::nanoseconds(ticks < 0 ? 0 : ticks);
-    const std::int64_t before = expected(rows);
-    const std::int64_t most = 2 * before + 1'000;
+  /// A shard of so many rows took so long. A single one that took long, since its thread had to stand back, moves what
+  /// is expected by little more than a factor of two at most.
+  void note(std::size_t rows, std::int64_t ticks) noexcept { note(rows, ticks, expected(rows)); }
+  /// The same for who has asked what is expected.
+  void note(std::size_t rows, std::int64_t ticks, std::int64_t before) noexcept {
+    const std::int64_t took = ticks < 0 ? 0 : ticks;
+    const std::int64_t most = 2 * before + 200;
     const std::int64_t now = before == unknown ? took
                              : took > before   ? (took < most ? took : most)
                                                : (took + before) / 2;
-    constexpr std::int64_t longest = 0x7fffffff;  // two seconds: far longer than what matters here
+    constexpr std::int64_t longest = 0x7fffffff;  // about a second: far longer than what matters here
     const auto kept = static_cast<std::uint64_t>(now < 1 ? 1 : now > longest ? longest : now);
     seen_.store(kept << 32U | capped(rows), MemoryOrder::relaxed);
   }
@@ -46,7 +46,7 @@ class BodyTime {
                                      static_cast<double>(of_rows));
   }
 
-  Atomic<std::uint64_t> seen_{0};  // nanoseconds and rows in one word, so that they belong together
+  Atomic<std::uint64_t> seen_{0};  // ticks and rows in one word, so that they belong together
 };
 
 }  // namespace fanout::inline v0

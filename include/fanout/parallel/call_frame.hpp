@@ -9,9 +9,9 @@
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/parallel/body_time.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_meeting.hpp>
+#include <fanout/parallel/handing_out.hpp>
 #include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -33,7 +33,7 @@ struct CallSettings {
   Duration allowed = {};                                           ///< how long that was in the beginning
   const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what is late; borrowed
   const CollectiveOperations* collectives = nullptr;               ///< how shards pass arrays; null: by the host
-  BodyTime* time = nullptr;                                        ///< how long shards take, if that is learnt
+  CallTimes* times = nullptr;                                      ///< what calls take, if that is learnt
   const Crew* crew = nullptr;  ///< shares copies that gathering cannot avoid; null: the caller makes them alone
 };
 
@@ -67,7 +67,7 @@ struct CallFrame : CallSettings {
 
   const Plan& plan;
   const Clock::Time stop_at;
-  alignas(64) OutputBuffers outputs;  // so that a shard finds one in one line
+  alignas(64) OutputBuffers outputs{target};  // so that a shard finds the first in one line
   CallMeeting meeting;
 
  private:

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/cache_line.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
@@ -29,14 +30,27 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
+/// Room for what all shards of a call read, if it is small. Other cores read these lines in the last call, too, so that
+/// they take long to come back: a call makes the room first, which asks for them, and does other things meanwhile.
+struct alignas(cores_apart) ShardsRoom {
+  ShardsRoom() noexcept {
+    __builtin_prefetch(bytes, 1);
+    __builtin_prefetch(bytes + 64, 1);
+  }
+  ShardsRoom(const ShardsRoom&) = delete;
+  ShardsRoom& operator=(const ShardsRoom&) = delete;
+
+  std::byte bytes[cores_apart];
+};
+
 /// What the shards of one call leave, in row order, while the call lasts. A call in which nothing fails, is late or goes
 /// on on a device asks for none of these things, but for one flag. Borrows the plan, and the devices by their positions
 /// in the set.
 template <class R>
 class CallOutputs {
  public:
-  CallOutputs(const Plan& plan, const CallSettings& settings, const DeviceId* devices)
-      : frame_(plan, settings), devices_(devices), slots_(plan.size()) {
+  CallOutputs(const Plan& plan, const CallSettings& settings, const DeviceId* devices, ShardsRoom& room)
+      : frame_(plan, settings), devices_(devices), room_(room), slots_(plan.size()) {
     frame_.meeting.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
   }
 
@@ -47,10 +61,10 @@ class CallOutputs {
     using AllShards = Shards<Run>;
     const bool plain = frame_.deadline == Clock::never && !frame_.meeting.notes_ends() && !slots_.are_made();
     if (!plain && !slots_.are_made()) slots_.make_all();
-    if constexpr (sizeof(AllShards) <= sizeof(shards_) && std::is_trivially_destructible_v<AllShards>) {
-      run_all(frame_.plan, *::new (static_cast<void*>(shards_)) AllShards{*this, slots_.data(), plain, run});
+    if constexpr (sizeof(AllShards) <= sizeof(room_.bytes) && std::is_trivially_destructible_v<AllShards>) {
+      run_all(frame_.plan, *::new (static_cast<void*>(room_.bytes)) AllShards{*this, slots_.cells(), plain, run});
     } else {
-      run_all(frame_.plan, AllShards{*this, slots_.data(), plain, run});
+      run_all(frame_.plan, AllShards{*this, slots_.cells(), plain, run});
     }
     // Not so where that throws: in the child of a fork, in which some are the parent's.
     if (plain) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
@@ -63,7 +77,7 @@ class CallOutputs {
   /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
   template <class Run>
   void run(std::size_t i, const Run& run) noexcept {
-    run_in(slots_[i], false, i, run);
+    run_in(slots_.cells()[i], false, i, run);
   }
 
   /// Where shards that wait for each other find those that no device has started.
@@ -113,16 +127,18 @@ class CallOutputs {
   template <class Run>
   struct alignas(64) Shards {
     CallOutputs& outputs;
-    ShardSlot<R>* slots;
+    ShardCell<R>* cells;
     bool plain;  // nothing of the frame is to be looked at, and the slots are not made yet
     Run run;
 
     void operator()(std::size_t i) const noexcept {
       const auto* const here = reinterpret_cast<const std::byte*>(this);
       __builtin_prefetch(here + 64);
-      if (i < ShardSlots<R>::few) __builtin_prefetch(here + slots_after + i * sizeof(ShardSlot<R>), 1);
-      outputs.run_in(slots[i], plain, i, run);
+      ShardCell<R>& cell = cells[i];
+      outputs.run_in(cell, plain, i, run);
+      cell.end();  // the caller may be gone from now on
     }
+    bool has_ended(std::size_t i) const noexcept { return cells[i].has_ended(); }
     void tell_late() const noexcept { outputs.tell_late(); }
     template <class Tasks>
     void tasks_are(Tasks& tasks) const noexcept {
@@ -132,8 +148,9 @@ class CallOutputs {
   };
 
   template <class Run>
-  void run_in(ShardSlot<R>& slot, bool plain, std::size_t i, const Run& run) noexcept {
-    if (plain) slots_.make(slot);
+  void run_in(ShardCell<R>& cell, bool plain, std::size_t i, const Run& run) noexcept {
+    if (plain) cell.make();
+    ShardSlot<R>& slot = cell.slot();
     try {
       run(i, frame_, slot);
       if (slot.completion) eventful_.store(true, MemoryOrder::relaxed);
@@ -159,8 +176,8 @@ class CallOutputs {
   }
 
   [[gnu::cold, gnu::noinline]] void check_events() {
-    for (ShardSlot<R>& slot : slots_) {
-      if (slot.completion) wait_for_device(slot);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].completion) wait_for_device(slots_[i]);
     }
     throw_failures();
   }
@@ -216,7 +233,9 @@ class CallOutputs {
   void throw_failures() const {
     std::vector<Failure> failures;
     bool all_released = true;  // none has failed by itself
-    for (const ShardSlot<R>& slot : slots_) all_released = all_released && (slot.failure == nullptr || slot.released);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      all_released = all_released && (slots_[i].failure == nullptr || slots_[i].released);
+    }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const ShardSlot<R>& slot = slots_[i];
       if (slot.failure == nullptr || (slot.released && !all_released)) continue;
@@ -231,11 +250,10 @@ class CallOutputs {
 
   CallFrame frame_;
   const DeviceId* devices_;
+  ShardsRoom& room_;
   Atomic<bool> eventful_{false};       // a shard failed, or its device goes on
   Atomic<bool> holds_{false};          // a slot holds something besides its value
-  alignas(64) std::byte shards_[128];  // of run_all(), if they are small
   ShardSlots<R> slots_;
-  static constexpr std::size_t slots_after = sizeof(shards_) + ShardSlots<R>::offset;  // seen from there
 };
 
 }  // namespace detail

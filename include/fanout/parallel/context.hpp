@@ -22,7 +22,8 @@ namespace fanout::inline v0 {
 ///    call and the row's place in the whole batch, not on the devices.
 /// 5. `stop_requested()` is true from the deadline of the call on, or of one that it is made from inside of: the call
 ///    still waits for `forward`, but what it returns comes too late. Without a deadline false, for one comparison.
-/// 6. `claim_output(row_bytes)` gives a buffer and the row in it at which this shard's rows begin; see output().
+/// 6. `claim_output(row_bytes)` gives a buffer in the device's memory, the rows in it that are this shard's, and where
+///    their bytes begin; see output().
 /// 7. `claim_scratch(bytes)` gives memory of the device that lives until the results are gathered; see empty().
 template <class C>
 concept Context = requires(C& ctx, std::size_t n) {
@@ -34,6 +35,7 @@ concept Context = requires(C& ctx, std::size_t n) {
   { ctx.stop_requested() } -> std::same_as<bool>;
   { ctx.claim_output(n).buffer } -> std::convertible_to<OutputBuffer&>;
   { ctx.claim_output(n).rows } -> std::convertible_to<RowRange>;
+  { ctx.claim_output(n).first } -> std::convertible_to<std::byte*>;
   { ctx.claim_scratch(n) } -> std::same_as<void*>;
 };
 
@@ -44,7 +46,7 @@ template <class T, Context C, std::integral... I>
 Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   const auto extents = checked_extents(sizeof(T), ctx.rows().size(), trailing...);
   const auto claim = ctx.claim_output(extents.row_size() * sizeof(T));
-  return {claim.buffer, claim.rows, extents};
+  return {claim.buffer, claim.first, ctx.device().memory().space, claim.rows, extents};
 }
 
 /// Scratch on the shard's device, [extents...], not set to anything. Lives until the results are gathered. Throws

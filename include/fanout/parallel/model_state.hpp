@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <fanout/base/cache_line.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/device/device_set.hpp>
@@ -14,10 +15,10 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/async_calls.hpp>
 #include <fanout/parallel/batch_rows.hpp>
-#include <fanout/parallel/body_time.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
 #include <fanout/parallel/crew.hpp>
+#include <fanout/parallel/handing_out.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/pending_calls.hpp>
@@ -96,7 +97,7 @@ struct ModelState {
                           .seed = options.seed,
                           .rethrow_single = options.rethrow_single,
                           .collectives = options.collectives,
-                          .time = &body_time,
+                          .times = &times,
                           .crew = &crew};
     if (!(options.deadline == Duration::forever())) {
       settings.allowed = options.deadline;
@@ -136,9 +137,9 @@ struct ModelState {
   Original<M>& original = replicas.original();
   const Crew crew{replicas.devices()};
   // What callers write, apart from what the shards read.
-  alignas(64) mutable Gate gate;
-  mutable BodyTime body_time;
-  alignas(64) mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
+  alignas(cores_apart) mutable Gate gate;
+  mutable CallTimes times;
+  alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
 };
 
 /// Keeps update() out for as long as a call runs, and numbers the calls.

@@ -223,11 +223,12 @@ class ParallelModel {
     if constexpr (detail::ModelCallTraits<AllReplicas, Inputs>::may_need_order()) {
       if (shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
     }
+    detail::ShardsRoom room;  // first
     const Inputs inputs{
         state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
     const Call entered(*state_);
     state_->pending.wait_for_earlier(detail::ModelCallTraits<AllReplicas, Inputs>::order());
-    return detail::apply_and_gather(state_->replicas, inputs, state_->settings(targets, entered.number()));
+    return detail::apply_and_gather(state_->replicas, inputs, state_->settings(targets, entered.number()), room);
   }
 
   template <class... Args>

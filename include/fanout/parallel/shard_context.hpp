@@ -55,13 +55,14 @@ class ShardContext {
   struct Claim {
     OutputBuffer& buffer;
     RowRange rows;  ///< of the buffer
+    std::byte* first;
   };
   Claim claim_output(std::size_t row_bytes) {
     const std::size_t n = outputs_++;
-    if (device_.memory().space == call_.target.space) {
-      OutputBuffer* const found = call_.outputs.find(n);
-      OutputBuffer& shared = found != nullptr ? *found : make_output(n, row_bytes);
-      if (shared.row_bytes() == row_bytes) return {shared, rows()};
+    if (device_.memory().space == call_.outputs.space()) {
+      const OutputBuffers::Place* const found = call_.outputs.find(n);
+      const OutputBuffers::Place& shared = found != nullptr ? *found : make_output(n, row_bytes);
+      if (shared.row_bytes == row_bytes) return {*shared.buffer, rows(), shared.first + rows().begin * row_bytes};
     }
     return claim_own(row_bytes);
   }
@@ -69,13 +70,14 @@ class ShardContext {
   void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
 
  private:
-  [[gnu::noinline]] OutputBuffer& make_output(std::size_t n, std::size_t row_bytes) {
-    return call_.outputs.get(n, call_.target, call_.plan.rows(), row_bytes);
+  [[gnu::noinline]] const OutputBuffers::Place& make_output(std::size_t n, std::size_t row_bytes) {
+    return call_.outputs.get(n, call_.plan.rows(), row_bytes);
   }
 
   /// In another memory, or of shards that ask in different orders: this one's rows stand alone, and gather copies them.
   [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
-    return {scratch_.make_buffer(device_.memory(), rows().size(), row_bytes), {0, rows().size()}};
+    OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows().size(), row_bytes);
+    return {own, {0, rows().size()}, own.row(0)};
   }
 
   const D& device_;

@@ -46,7 +46,7 @@ class ShardOutputs {
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
       : plan_(plan),
         devices_(devices.size(), [&devices](std::size_t i) noexcept { return devices[i]; }),
-        outputs_(plan_, settings, devices_.data()) {
+        outputs_(plan_, settings, devices_.data(), room_) {
     outputs_.make_slots();
   }
 
@@ -80,6 +80,7 @@ class ShardOutputs {
  private:
   const Plan plan_;
   const InlineArray<DeviceId> devices_;  // of the set
+  detail::ShardsRoom room_;
   detail::CallOutputs<R> outputs_;
 };
 

@@ -10,12 +10,26 @@
 
 namespace fanout::inline v0 {
 
-/// Where one shard leaves what it returned or threw, and the memory that it asked for. Shares no line of the cache with
-/// that of another shard.
+namespace detail {
+
+/// What one shard leaves besides a value: what it threw, and the memory that it asked for.
+struct ShardRemains {
+  ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+
+  Scratch scratch;
+  Completion completion;  // after the memory that the work uses, so that it goes before it
+  std::exception_ptr failure;
+  bool failed_in_forward = false;
+  bool released = false;  // what failed is that it waited for a shard that had left
+  bool told_late = false;
+  Lateness lateness;
+};
+
+/// What one shard returned.
 template <class R>
-class alignas(alignof(R) > 64 ? alignof(R) : 64) ShardSlot {
+class ShardValue {
  public:
-  ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+  ShardValue() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
   /// Builds the value in place from what `make()` returns; one from an earlier run of the shard goes first.
   template <class Make>
@@ -23,34 +37,32 @@ class alignas(alignof(R) > 64 ? alignof(R) : 64) ShardSlot {
     value_.fill(make);
   }
   const R& value() const noexcept { return value_.value(); }
-
-  Scratch scratch;
-  Completion completion;  // after the memory that the work uses, so that it goes before it
-  std::exception_ptr failure;
-  bool failed_in_forward = false;
-  bool released = false;  // what failed is that it waited for a shard that had left
-  bool told_late = false;
-  Lateness lateness;
+  void clear() noexcept { value_.clear(); }
 
  private:
-  Slot<R> value_;  // last, so that it goes before the memory that it may stand in
+  Slot<R> value_;
 };
 
 template <>
-class alignas(64) ShardSlot<void> {
+class ShardValue<void> {
  public:
   template <class Make>
   void fill(const Make& make) {
     make();
   }
+  void clear() noexcept {}
+};
 
-  Scratch scratch;
-  Completion completion;  // after the memory that the work uses, so that it goes before it
-  std::exception_ptr failure;
-  bool failed_in_forward = false;
-  bool released = false;  // what failed is that it waited for a shard that had left
-  bool told_late = false;
-  Lateness lateness;
+}  // namespace detail
+
+/// Where one shard leaves what it returned or threw, and the memory that it asked for.
+template <class R>
+class ShardSlot : public detail::ShardValue<R>, public detail::ShardRemains {
+ public:
+  ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+  ShardSlot(const ShardSlot&) = delete;
+  ShardSlot& operator=(const ShardSlot&) = delete;
+  ~ShardSlot() { this->clear(); }  // before the memory that the value may stand in
 };
 
 }  // namespace fanout::inline v0

@@ -2,63 +2,79 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
+#include <fanout/base/cache_line.hpp>
 #include <fanout/parallel/shard_slot.hpp>
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout::inline v0::detail {
 
+/// The slot of one shard, which is made later, and whether the shard has ended, which stands there from the beginning.
+/// Both in lines of the cache that no other shard's share: who waits for the end has a small result with the news.
+template <class R>
+class alignas(alignof(ShardSlot<R>) > cores_apart ? alignof(ShardSlot<R>) : cores_apart) ShardCell {
+ public:
+  ShardCell() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+
+  void make() noexcept { ::new (static_cast<void*>(bytes_)) ShardSlot<R>(); }
+  /// The slot, which must be made.
+  ShardSlot<R>& slot() noexcept { return *std::launder(reinterpret_cast<ShardSlot<R>*>(bytes_)); }
+  const ShardSlot<R>& slot() const noexcept { return *std::launder(reinterpret_cast<const ShardSlot<R>*>(bytes_)); }
+
+  void end() noexcept { ended_.store(true, MemoryOrder::release); }
+  bool has_ended() const noexcept { return ended_.load(MemoryOrder::acquire); }
+
+ private:
+  Atomic<bool> ended_{false};
+  alignas(ShardSlot<R>) std::byte bytes_[sizeof(ShardSlot<R>)];
+};
 /// The slots of the shards of one call; up to eight need no allocation. They are made one by one, best each by the
-/// thread that runs its shard, to which their lines of the cache go then without having been the caller's.
+/// thread that runs its shard.
 template <class R>
 class ShardSlots {
  public:
+  using Cell = ShardCell<R>;
   static constexpr std::size_t few = 8;
 
   explicit ShardSlots(std::size_t size) : size_(size) {
-    if (size > few) data_ = ::operator new (size * sizeof(ShardSlot<R>), std::align_val_t{alignof(ShardSlot<R>)});
+    if (size > few) data_ = ::operator new (size * sizeof(Cell), std::align_val_t{alignof(Cell)});
+    for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(cells() + i)) Cell();
   }
   ShardSlots(const ShardSlots&) = delete;
   ShardSlots& operator=(const ShardSlots&) = delete;
   ~ShardSlots() {
     if (are_made_) {
-      for (ShardSlot<R>& slot : *this) slot.~ShardSlot();
+      for (std::size_t i = 0; i < size_; ++i) (*this)[i].~ShardSlot();
     }
-    if (size_ > few) ::operator delete (data_, std::align_val_t{alignof(ShardSlot<R>)});
+    if (size_ > few) ::operator delete (data_, std::align_val_t{alignof(Cell)});
   }
 
   /// Makes them all, at once.
   void make_all() noexcept {
-    for (ShardSlot<R>& slot : *this) make(slot);
+    for (std::size_t i = 0; i < size_; ++i) cells()[i].make();
     are_made_ = true;
   }
 
-  /// Makes one of them; all_are_made() follows when all are.
-  static void make(ShardSlot<R>& slot) noexcept { ::new (static_cast<void*>(&slot)) ShardSlot<R>(); }
-
-  /// Says so, and whether they are to be destroyed: not where they hold nothing.
+  /// Says that each has been made, and whether they are to be destroyed: not where they hold nothing.
   void all_are_made(bool hold_something) noexcept { are_made_ = hold_something; }
   bool are_made() const noexcept { return are_made_; }
 
   std::size_t size() const noexcept { return size_; }
-  ShardSlot<R>* data() noexcept { return static_cast<ShardSlot<R>*>(data_); }
-  ShardSlot<R>& operator[](std::size_t i) noexcept { return data()[i]; }
-  const ShardSlot<R>& operator[](std::size_t i) const noexcept { return begin()[i]; }
-  ShardSlot<R>* begin() noexcept { return data(); }
-  ShardSlot<R>* end() noexcept { return data() + size_; }
-  const ShardSlot<R>* begin() const noexcept { return static_cast<const ShardSlot<R>*>(data_); }
-  const ShardSlot<R>* end() const noexcept { return begin() + size_; }
+  Cell* cells() noexcept { return static_cast<Cell*>(data_); }
+  ShardSlot<R>& operator[](std::size_t i) noexcept { return cells()[i].slot(); }
+  const ShardSlot<R>& operator[](std::size_t i) const noexcept { return static_cast<const Cell*>(data_)[i].slot(); }
 
-  /// How far behind the beginning of this the first of a few slots stands.
+  /// How far behind the beginning of this the first of a few cells stands.
   static constexpr std::size_t offset =
-      (sizeof(void*) + sizeof(std::size_t) + sizeof(std::size_t) + alignof(ShardSlot<R>) - 1) / alignof(ShardSlot<R>) *
-      alignof(ShardSlot<R>);
+      (sizeof(void*) + sizeof(std::size_t) + sizeof(std::size_t) + alignof(Cell) - 1) / alignof(Cell) * alignof(Cell);
 
  private:
   void* data_ = few_;
   std::size_t size_;
   bool are_made_ = false;
-  alignas(ShardSlot<R>) std::byte few_[few * sizeof(ShardSlot<R>)];
+  alignas(Cell) std::byte few_[few * sizeof(Cell)];
 };
 
 }  // namespace fanout::inline v0::detail

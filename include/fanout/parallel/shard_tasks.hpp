@@ -18,6 +18,8 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/spin.hpp>
+#include <fanout/sync/ticks.hpp>
 
 namespace fanout::inline v0 {
 
@@ -62,11 +64,30 @@ class alignas(64) ShardTask : public Task {
     }
   }
 
-  /// Waits for one that was given away, as Task does.
-  bool wait(const WaitRules& rules, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
+  /// Runs one that whoever gave it away has taken back, so that nobody waits for it.
+  template <class Body>
+  void run_here(const Body& body) noexcept {
+    if (is_handed()) {
+      worker->right().run_taken_back();
+    } else {
+      body(shard);
+      Task::set_done();
+    }
+  }
+
+  /// Waits for one that was given away, as Task does. Where the body tells the ends of its shards, and the thread touches
+  /// nothing afterwards but its own mailbox, that is looked at first: the thread's answer need not have come yet.
+  template <class Body>
+  bool wait(const Body& body, const WaitRules& rules, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
     if (ticket_ == 0) return true;
-    const std::int64_t ticks = worker->spin_ticks(rules);
-    return is_handed() ? worker->right().await(ticket_, ticks, epoch, until) : Task::wait(ticks, epoch, until);
+    std::int64_t ticks = worker->spin_ticks(rules);
+    if (!is_handed()) return Task::wait(ticks, epoch, until);
+    if constexpr (requires { body.has_ended(shard); }) {
+      if ((until != Clock::never && ticks == Ticks::forever) || epoch != fork_epoch()) ticks = 0;
+      if (spin(ticks, [&] { return body.has_ended(shard); })) return true;
+      ticks = 0;
+    }
+    return worker->right().await(ticket_, ticks, epoch, until);
   }
 
  private:
@@ -146,15 +167,15 @@ class ShardTasks {
   /// more: the process was forked since the tasks were made, and they run in the parent only.
   ///
   /// At the deadline, if some have not ended by then, calls `tell_late()`, which does not throw.
-  template <class TellLate>
-  bool wait(Clock::Time deadline, const TellLate& tell_late) noexcept {
+  template <class Body, class TellLate>
+  bool wait(const Body& body, Clock::Time deadline, const TellLate& tell_late) noexcept {
     bool ended = true;
     for (ShardTask& task : tasks_) {
-      if (deadline != Clock::never && !task.wait(*rules_, epoch_, deadline)) {
+      if (deadline != Clock::never && !task.wait(body, *rules_, epoch_, deadline)) {
         if (epoch_ == fork_epoch()) tell_late();
         deadline = Clock::never;
       }
-      ended = task.wait(*rules_, epoch_) && ended;
+      ended = task.wait(body, *rules_, epoch_) && ended;
     }
     return ended;
   }
