@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/parallel/call_keeping.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+using fanout::Adaptive;
+using fanout::CallTimes;
+using fanout::Plan;
+using fanout::Ticks;
+using fanout::detail::CallKeeping;
+using fanout::detail::Keeping;
+
+namespace {
+
+struct Thread {
+  bool asleep = false;
+  bool is_asleep() const { return asleep; }
+};
+struct OneTask {
+  std::size_t shard;
+  const Thread* worker;
+};
+
+const Plan plan{{.rows = {0, 4}, .device = 0}, {.rows = {4, 8}, .device = 1}, {.rows = {8, 12}, .device = 2}};
+
+/// Three shards, and the threads of their devices.
+struct Tasks {
+  std::array<Thread, 3> threads;
+  std::array<OneTask, 3> tasks{OneTask{0, &threads[0]}, OneTask{1, &threads[1]}, OneTask{2, &threads[2]}};
+  std::size_t size() const { return tasks.size(); }
+  auto begin() const { return tasks.begin(); }
+  auto end() const { return tasks.end(); }
+};
+
+/// A call as run_shards makes it, whose own shard takes so long, and all of it so much longer.
+Keeping call(CallTimes& times, Tasks& tasks, std::int64_t own, std::int64_t others) {
+  const auto wait = [](std::int64_t nanoseconds) {
+    for (const std::int64_t end = Ticks::now() + Ticks::in(nanoseconds); Ticks::now() < end;) {
+    }
+  };
+  CallKeeping keeping(&times, plan, Adaptive::rules);
+  const auto body = [&](std::size_t) { wait(own); };
+  if (keeping.what() == Keeping::all) {
+    keeping.run_own_first(body, 0);
+  } else {
+    keeping.look_who_sleeps(tasks);
+    keeping.run_own(body, 0);
+  }
+  wait(others);
+  keeping.all_ended(plan.size());
+  return keeping.what();
+}
+
+}  // namespace
+
+TEST_CASE("nothing is kept where nothing is learnt, or was yet, or there is nothing to hand out") {
+  CallTimes times;
+  times.body.note(4, 1);
+  CHECK(CallKeeping(&times, plan, Adaptive::rules).what() == Keeping::all);
+  CHECK(CallKeeping(nullptr, plan, Adaptive::rules).what() == Keeping::none);
+  CHECK(CallKeeping(&times, plan, fanout::Spin::rules).what() == Keeping::none);
+  CHECK(CallKeeping(&times, Plan{{.rows = {0, 4}, .device = 0}}, Adaptive::rules).what() == Keeping::none);
+  CallTimes fresh;
+  CHECK(CallKeeping(&fresh, plan, Adaptive::rules).what() == Keeping::none);
+}
+
+TEST_CASE("bodies that gain less than a wake are kept from those that sleep, and from no others") {
+  CallTimes times;
+  Tasks tasks;
+  times.body.note(4, Ticks::in(10'000));
+  const auto decide = [&] {
+    CallKeeping keeping(&times, plan, Adaptive::rules);
+    keeping.look_who_sleeps(tasks);
+    CHECK(keeping.expected() > 9'000);
+    CHECK(keeping.expected() < 11'000);
+    return keeping.what();
+  };
+  CHECK(decide() == Keeping::none);
+  tasks.threads[0].asleep = true;  // the caller's own
+  CHECK(decide() == Keeping::none);
+  tasks.threads[2].asleep = true;
+  CHECK(decide() == Keeping::asleep);  // 10 us against 50
+  times.body.note(4, Ticks::in(1'000'000'000));
+  for (int i = 0; i < 10; ++i) times.body.note(4, Ticks::in(1'000'000));
+  CallKeeping large(&times, plan, Adaptive::rules);
+  large.look_who_sleeps(tasks);
+  CHECK(large.what() == Keeping::none);
+}
+
+TEST_CASE("calls learn that handing out costs more than it gains, and try it again by and by") {
+  CallTimes times;
+  Tasks tasks;
+  CHECK(call(times, tasks, 2'000, 9'000) == Keeping::none);  // nothing was known
+  int handed_out = 0;
+  while (call(times, tasks, 2'000, 9'000) == Keeping::none) REQUIRE(++handed_out < 100);
+  int kept = 1;
+  while (call(times, tasks, 2'000, 100) == Keeping::all) REQUIRE(++kept < 3000);
+  CHECK(kept > 8);
+}
+
+TEST_CASE("calls learn that shards which are kept take longer than the caller's own") {
+  CallTimes times;
+  Tasks tasks;
+  times.body.note(4, 1);
+  int kept = 0;
+  while (call(times, tasks, 0, 30'000) == Keeping::all) REQUIRE(++kept < 100);
+  CHECK(kept > 1);
+}
+
+TEST_CASE("a call without anything to learn from runs its shard all the same") {
+  CallKeeping keeping(nullptr, plan, Adaptive::rules);
+  Tasks tasks;
+  keeping.look_who_sleeps(tasks);
+  int runs = 0;
+  keeping.run_own([&](std::size_t shard) { runs += shard == 0 ? 1 : 0; }, 0);
+  keeping.run_own_first([&](std::size_t shard) { runs += shard == 1 ? 1 : 0; }, 1);
+  keeping.all_ended(3);
+  CHECK(runs == 2);
+}
