@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <fanout/base/cache_line.hpp>
 #include <fanout/memory/pool.hpp>
 
 #include "support/fork.hpp"
@@ -41,8 +42,11 @@ struct Wide : fanout::detail::Pooled {
   explicit Wide(int n) : number(n) {}
   int number;
 };
-struct alignas(128) Aligned : fanout::detail::Pooled {
+struct alignas(fanout::cores_apart) Aligned : fanout::detail::Pooled {
   unsigned char bytes[128];
+};
+struct alignas(256) TooAligned : fanout::detail::Pooled {
+  unsigned char bytes[256];
 };
 
 }  // namespace
@@ -245,7 +249,17 @@ TEST_CASE("objects of pooled classes come from the pool, whatever their alignmen
     CHECK(again == wide);
     delete again;
   }
-  auto* const aligned = new Aligned;
-  CHECK(reinterpret_cast<std::uintptr_t>(aligned) % 128 == 0);
-  delete aligned;
+  for (int round = 0; round < 3; ++round) {
+    auto* const aligned = new Aligned;
+    CHECK(reinterpret_cast<std::uintptr_t>(aligned) % fanout::cores_apart == 0);
+    delete aligned;
+    if (keeps_blocks) {
+      auto* const again = new Aligned;
+      CHECK(again == aligned);
+      delete again;
+    }
+    auto* const more = new TooAligned;
+    CHECK(reinterpret_cast<std::uintptr_t>(more) % 256 == 0);
+    delete more;
+  }
 }

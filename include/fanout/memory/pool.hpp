@@ -8,6 +8,7 @@
 #include <string>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/memory/sanitized.hpp>
 #include <fanout/memory/size_class.hpp>
@@ -180,10 +181,10 @@ struct Pooled {
   }
   static void operator delete(void* block, std::size_t bytes) noexcept { pool.give(block, bytes); }
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return alignment <= std::align_val_t{smallest_block} ? operator new(bytes) : ::operator new(bytes, alignment);
+    return alignment <= std::align_val_t{cores_apart} ? operator new(bytes) : ::operator new(bytes, alignment);
   }
   static void operator delete(void* block, std::size_t bytes, std::align_val_t alignment) noexcept {
-    alignment <= std::align_val_t{smallest_block} ? operator delete(block, bytes) : ::operator delete(block, alignment);
+    alignment <= std::align_val_t{cores_apart} ? operator delete(block, bytes) : ::operator delete(block, alignment);
   }
 };
 

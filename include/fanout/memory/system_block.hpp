@@ -7,17 +7,17 @@
 
 #include <sys/mman.h>
 
-#include <fanout/memory/size_class.hpp>
+#include <fanout/base/cache_line.hpp>
 
 namespace fanout::inline v0::detail {
 
 /// Pages as large as the system has them. A fault fills one, where else it takes 512 faults.
 inline constexpr std::size_t huge_page = std::size_t{1} << 21;
 
-/// Bytes from the system, as many as a block of some class has; null if there are none. Those of many bytes are pages
+/// Bytes from the system, as many as a block of some class has, aligned to `cores_apart`; null if there are none. Those of many bytes are pages
 /// of their own, in huge ones where the system has such, and go back to it when they are released.
 inline void* get_system_block(std::size_t bytes) noexcept {
-  if (bytes < huge_page) return ::operator new (bytes, std::align_val_t{smallest_block}, std::nothrow);
+  if (bytes < huge_page) return ::operator new (bytes, std::align_val_t{cores_apart}, std::nothrow);
   const std::size_t room = bytes + huge_page;  // in which there is an address that is aligned
   if (room < bytes) return nullptr;
   void* const pages = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -36,7 +36,7 @@ inline void* get_system_block(std::size_t bytes) noexcept {
 /// Gives back what get_system_block() returned for so many bytes.
 inline void release_system_block(void* block, std::size_t bytes) noexcept {
   if (bytes < huge_page) {
-    ::operator delete (block, std::align_val_t{smallest_block});
+    ::operator delete (block, std::align_val_t{cores_apart});
   } else {
     ::munmap(block, bytes);
   }
