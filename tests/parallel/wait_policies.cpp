@@ -96,19 +96,19 @@ TEST_CASE("a thread sleeps after its last call, unless it was told to spin") {
 }
 
 TEST_CASE("a thread that was told to spin does so also if its shards are always taken back before it wakes") {
-  const auto devices = fanout::host_devices({.count = 2, .wait = fanout::Spin{}});
-  if (!devices[1].bound()) {
+  const auto set = fanout::host_devices({.count = 2, .wait = fanout::Spin{}});
+  if (!set[1].bound()) {
     fanout_test::skip("the devices share cores");
     return;
   }
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
   for (int i = 0; i < 20; ++i) {
-    fanout::run_shards(plan, devices, [](std::size_t) noexcept {});
+    fanout::run_shards(plan, set, [](std::size_t) noexcept {});
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    CHECK_FALSE(devices[1].worker().is_asleep());
+    CHECK_FALSE(set[1].worker().is_asleep());
   }
 }
 

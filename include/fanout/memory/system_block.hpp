@@ -14,8 +14,9 @@ namespace fanout::inline v0::detail {
 /// Pages as large as the system has them. A fault fills one, where else it takes 512 faults.
 inline constexpr std::size_t huge_page = std::size_t{1} << 21;
 
-/// Bytes from the system, as many as a block of some class has, aligned to `cores_apart`; null if there are none. Those of many bytes are pages
-/// of their own, in huge ones where the system has such, and go back to it when they are released.
+/// Bytes from the system, as many as a block of some class has, aligned to `cores_apart`; null if there are none. Those
+/// of many bytes are pages of their own, in huge ones where the system has such, and go back to it when they are
+/// released.
 inline void* get_system_block(std::size_t bytes) noexcept {
   if (bytes < huge_page) return ::operator new (bytes, std::align_val_t{cores_apart}, std::nothrow);
   const std::size_t room = bytes + huge_page;  // in which there is an address that is aligned

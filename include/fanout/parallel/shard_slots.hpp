@@ -66,10 +66,6 @@ class ShardSlots {
   ShardSlot<R>& operator[](std::size_t i) noexcept { return cells()[i].slot(); }
   const ShardSlot<R>& operator[](std::size_t i) const noexcept { return static_cast<const Cell*>(data_)[i].slot(); }
 
-  /// How far behind the beginning of this the first of a few cells stands.
-  static constexpr std::size_t offset =
-      (sizeof(void*) + sizeof(std::size_t) + sizeof(std::size_t) + alignof(Cell) - 1) / alignof(Cell) * alignof(Cell);
-
  private:
   void* data_ = few_;
   std::size_t size_;
