@@ -133,6 +133,8 @@ class AsyncCalls {
       } else {
         const auto tell_late = [&call]() noexcept { call.operations_.tell_late(call); };
         call.waited_for_ = call.tasks_.wait(call.body_, call.deadline_, tell_late);
+        // Some may have ended late just before this thread looked.
+        if (call.waited_for_ && call.deadline_ != Clock::never && Clock::now() >= call.deadline_) tell_late();
       }
     }
     return true;
