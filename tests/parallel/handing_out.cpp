@@ -36,8 +36,8 @@ TEST_CASE("what handing out took twice in a row is learnt at once, and what it t
 TEST_CASE("shards that differ, or a thread that stood back, are not what handing out costs") {
   HandingOut cost;
   for (int i = 0; i < 10; ++i) cost.note_handed_out(Ticks::in(1'000'000'000));
-  CHECK(cost.is_worth(25 * microsecond, 2));
-  CHECK_FALSE(cost.is_worth(15 * microsecond, 2));
+  CHECK(cost.is_worth(10 * microsecond, 2));
+  CHECK_FALSE(cost.is_worth(5 * microsecond, 2));
 }
 
 TEST_CASE("while shards are kept, handing them out is tried again by and by, and the other way round") {

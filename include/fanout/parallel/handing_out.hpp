@@ -25,11 +25,11 @@ class HandingOut {
     return handed_out(seen) < kept(seen) + body * static_cast<std::int64_t>(shards - 1);
   }
 
-  /// A call that handed shards out took so much longer than its own shard. Noted as 20 us at most: more is not what
-  /// handing out costs, but that shards differ, or that a thread had to stand back.
+  /// A call that handed shards out took so much longer than its own shard. Noted as 7 us at most: more is not what
+  /// handing out costs, but that shards differ, or that threads had to stand back.
   void note_handed_out(std::int64_t more) noexcept {
     const std::uint64_t last = last_.load(MemoryOrder::relaxed);
-    const std::int64_t noted = clamped(more, 64 * first_);
+    const std::int64_t noted = clamped(more, 24 * first_);
     last_.store(both(noted, kept(last)), MemoryOrder::relaxed);
     const std::int64_t kept_now = faded<256>(kept(seen_.load(MemoryOrder::relaxed)), 0);
     seen_.store(both(smaller(noted, handed_out(last)), kept_now), MemoryOrder::relaxed);
