@@ -334,41 +334,46 @@ TEST_CASE("a fork inside a shard: the child's call ends with an error, the paren
     fanout_test::skip(fanout_test::cannot_fork);
     return;
   }
-  const Hosts devices = host_devices(2);
-  devices[0].worker().right().take();  // so that shard 0 runs on this thread
-  devices[0].worker().right().give();
-  pid_t child = -1;
-  std::atomic<bool> started{false};
-  std::atomic<bool> end{false};
-  std::array<int, 2> runs{};
-  bool threw = false;
-  try {
-    run_shards(one_each(devices), devices, [&](std::size_t i) noexcept {
-      ++runs[i];
-      if (i == 0) {
-        fanout_test::until(started);
-        child = ::fork();
-        if (child == 0) ::alarm(60);
-        end = true;
-      } else {
-        started = true;
-        fanout_test::until(end);
-      }
-    });
-  } catch (const fanout::Error&) {
-    threw = true;
+  for (const bool spins : {false, true}) {
+    CAPTURE(spins);
+    fanout::HostDeviceOptions options{.count = 2};
+    if (spins) options.wait = fanout::Spin{};
+    const Hosts devices = host_devices(options);
+    devices[0].worker().right().take();  // so that shard 0 runs on this thread
+    devices[0].worker().right().give();
+    pid_t child = -1;
+    std::atomic<bool> started{false};
+    std::atomic<bool> end{false};
+    std::array<int, 2> runs{};
+    bool threw = false;
+    try {
+      run_shards(one_each(devices), devices, [&](std::size_t i) noexcept {
+        ++runs[i];
+        if (i == 0) {
+          fanout_test::until(started);
+          child = ::fork();
+          if (child == 0) ::alarm(60);
+          end = true;
+        } else {
+          started = true;
+          fanout_test::until(end);
+        }
+      });
+    } catch (const fanout::Error&) {
+      threw = true;
+    }
+    if (child == 0) {
+      fanout_test::child_ends_with([&] {
+        if (!threw) return 1;
+        Meeting meeting(2);  // the devices are free again
+        run_shards(one_each(devices), devices, [&meeting](std::size_t) noexcept { meeting.come(); });
+        return 0;
+      });
+    }
+    CHECK_FALSE(threw);
+    CHECK(runs == std::array<int, 2>{1, 1});
+    CHECK(fanout_test::exit_code_of(child) == 0);
   }
-  if (child == 0) {
-    fanout_test::child_ends_with([&] {
-      if (!threw) return 1;
-      Meeting meeting(2);  // the devices are free again
-      run_shards(one_each(devices), devices, [&meeting](std::size_t) noexcept { meeting.come(); });
-      return 0;
-    });
-  }
-  CHECK_FALSE(threw);
-  CHECK(runs == std::array<int, 2>{1, 1});
-  CHECK(fanout_test::exit_code_of(child) == 0);
 }
 
 TEST_CASE("a child that was forked on a device's own thread ends with a failure when its shard returns") {
