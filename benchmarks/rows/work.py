@@ -195,8 +195,9 @@ ROWS = [
     Row(
         number="13", title="What it costs to include", group="include", case="include", keys={"seconds": 0}, rounds=3,
         contenders=[INCLUDE, include("fanout/fwd.hpp", "fwd", ours=True),
-                    include("vector, thread, tuple, map", "standard"), include("TBB", "tbb"), include("Thrust", "thrust"), include("Taskflow", "taskflow"),
-                    include("stdexec", "stdexec")] + full(include("future", "future"), include("ATen", "aten"), include("libtorch", "torch")),
+                    include("vector, thread, tuple, map", "standard"), include("TBB", "tbb"),
+                    include("Thrust", "thrust"), include("Taskflow", "taskflow"), include("stdexec", "stdexec")] +
+        full(include("future", "future"), include("ATen", "aten"), include("libtorch", "torch")),
         targets=[Ratio(INCLUDE.name, "vector, thread, tuple, map", at_least=0.87)],
     ),
     Row(

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-using fanout::CallTimes;
 using fanout::HandingOut;
 using fanout::Ticks;
 
@@ -63,11 +62,4 @@ TEST_CASE("times below zero, of cores whose counters differ, are none") {
   CHECK(cost.is_worth(1, 2));
   for (int i = 0; i < 2; ++i) cost.note_kept(-50);
   CHECK(cost.is_worth(1, 2));
-}
-
-TEST_CASE("of the calls that keep their shards one in eight is noted") {
-  CallTimes times;
-  int noted = 0;
-  for (int i = 0; i < 80; ++i) noted += times.is_kept_call_noted() ? 1 : 0;
-  CHECK(noted == 10);
 }

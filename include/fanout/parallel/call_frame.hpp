@@ -11,7 +11,7 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_meeting.hpp>
-#include <fanout/parallel/handing_out.hpp>
+#include <fanout/parallel/call_times.hpp>
 #include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>

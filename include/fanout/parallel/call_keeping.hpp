@@ -6,7 +6,7 @@
 
 #include <fanout/device/wait_policy.hpp>
 #include <fanout/device/wake_cost.hpp>
-#include <fanout/parallel/handing_out.hpp>
+#include <fanout/parallel/call_times.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/ticks.hpp>
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <fanout/parallel/body_time.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/ticks.hpp>
 
@@ -65,23 +64,6 @@ class HandingOut {
   // Each two in one word. What is seen is the smaller of the last two: a thread seldom has to stand back twice in a row.
   Atomic<std::uint64_t> seen_{both(first_, 0)};
   Atomic<std::uint64_t> last_{both(first_, 0)};
-};
-
-/// What is learnt of a model's calls.
-struct CallTimes {
-  BodyTime body;
-  HandingOut handing_out;
-
-  /// Whether a call that keeps all its shards is to be noted: one in eight, since to look at the clock takes longer than
-  /// many a shard.
-  bool is_kept_call_noted() noexcept {
-    const std::uint32_t before = kept_calls_.load(MemoryOrder::relaxed);
-    kept_calls_.store(before + 1, MemoryOrder::relaxed);
-    return before % 8 == 0;
-  }
-
- private:
-  Atomic<std::uint32_t> kept_calls_{0};
 };
 
 }  // namespace fanout::inline v0

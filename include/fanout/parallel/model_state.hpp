@@ -18,7 +18,7 @@
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
 #include <fanout/parallel/crew.hpp>
-#include <fanout/parallel/handing_out.hpp>
+#include <fanout/parallel/call_times.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/pending_calls.hpp>

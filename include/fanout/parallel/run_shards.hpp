@@ -7,7 +7,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/mailbox.hpp>
 #include <fanout/parallel/call_keeping.hpp>
-#include <fanout/parallel/handing_out.hpp>
+#include <fanout/parallel/call_times.hpp>
 #include <fanout/parallel/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>

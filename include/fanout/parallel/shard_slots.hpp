@@ -30,6 +30,7 @@ class alignas(alignof(ShardSlot<R>) > cores_apart ? alignof(ShardSlot<R>) : core
   Atomic<bool> ended_{false};
   alignas(ShardSlot<R>) std::byte bytes_[sizeof(ShardSlot<R>)];
 };
+
 /// The slots of the shards of one call; up to eight need no allocation. They are made one by one, best each by the
 /// thread that runs its shard.
 template <class R>
