@@ -43,13 +43,14 @@ TEST_CASE("nothing is expected before something came") {
 TEST_CASE("regular arrivals are foreseen after a few, with a window that is a few percent of the gap") {
   for (const std::int64_t gap : {ms, 10 * ms, 50 * ms, 1000 * ms}) {
     Arrivals arrivals;
+    Clock::Time now = 1;
     int seen = 0;
-    for (Clock::Time now = 1; !arrivals.are_regular(); now += gap, ++seen) arrivals.note(now, now + gap);
+    for (; !arrivals.are_regular(); now += gap, ++seen) arrivals.note(now, now + gap);
     CHECK(seen <= 8);
-    for (int i = 0; i < 40; ++i) arrivals.note(0, gap);
-    const Arrivals::Window window = arrivals.next(5);
-    CHECK(window.begin < 5 + gap);
-    CHECK(window.end > 5 + gap);
+    for (int i = 0; i < 40; ++i, now += gap) arrivals.note(now, now + gap);
+    const Arrivals::Window window = arrivals.next(now);
+    CHECK(window.begin < now + gap);
+    CHECK(window.end > now + gap);
     CHECK(window.end - window.begin <= 250'000);
   }
 }
@@ -62,13 +63,60 @@ TEST_CASE("a little jitter does no harm, and what is irregular is not waited for
   CHECK(foreseen(50 * ms, 0.5, 100) == 0);
 }
 
+TEST_CASE("work that takes now long and now short does not hide that it comes at regular times") {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<std::int64_t> takes(0, 3 * ms);
+  Arrivals arrivals;
+  int hits = 0;
+  Clock::Time idle_since = 1;
+  for (int i = 1; i <= 120; ++i) {
+    const Clock::Time next = i * 10 * ms;
+    const Arrivals::Window window = arrivals.next(idle_since);
+    if (arrivals.are_regular() && window.begin <= next && next < window.end) ++hits;
+    arrivals.note(idle_since, next);
+    idle_since = next + takes(random);
+  }
+  CHECK(hits >= 110);
+}
+
+TEST_CASE("work that comes so long after the last one ended is foreseen whatever that one took") {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<std::int64_t> takes(0, 3 * ms);
+  Arrivals arrivals;
+  int hits = 0;
+  Clock::Time idle_since = 1;
+  for (int i = 1; i <= 120; ++i) {
+    const Clock::Time next = idle_since + 10 * ms;
+    const Arrivals::Window window = arrivals.next(idle_since);
+    if (arrivals.are_regular() && window.begin <= next && next < window.end) ++hits;
+    arrivals.note(idle_since, next);
+    idle_since = next + takes(random);
+  }
+  CHECK(hits >= 110);
+}
+
+TEST_CASE("one that comes far too late does not make forgotten what was learnt") {
+  for (const std::int64_t late : {ms, 9 * ms, 25 * ms}) {
+    Arrivals arrivals;
+    Clock::Time now = 1;
+    for (int i = 0; i < 20; ++i, now += 10 * ms) arrivals.note(now, now + 10 * ms);
+    arrivals.note(now, now + 10 * ms + late);
+    now += 10 * ms + late;
+    REQUIRE(arrivals.are_regular());
+    const Arrivals::Window window = arrivals.next(now);
+    CHECK(window.begin < now + 10 * ms);
+    CHECK(now + 10 * ms < window.end);
+  }
+}
+
 TEST_CASE("another rhythm is learnt anew") {
   Arrivals arrivals;
-  for (int i = 0; i < 20; ++i) arrivals.note(0, 10 * ms);
+  Clock::Time now = 1;
+  for (int i = 0; i < 20; ++i, now += 10 * ms) arrivals.note(now, now + 10 * ms);
   REQUIRE(arrivals.are_regular());
-  arrivals.note(0, 100 * ms);
+  for (int i = 0; i < 3; ++i, now += 100 * ms) arrivals.note(now, now + 100 * ms);
   CHECK_FALSE(arrivals.are_regular());
-  for (int i = 0; i < 20; ++i) arrivals.note(0, 100 * ms);
+  for (int i = 0; i < 5; ++i, now += 100 * ms) arrivals.note(now, now + 100 * ms);
   CHECK(arrivals.are_regular());
-  CHECK(arrivals.next(0).begin > 90 * ms);
+  CHECK(arrivals.next(now).begin > now + 90 * ms);
 }

@@ -262,8 +262,8 @@ class Worker {
   Atomic<std::uint32_t> times_left_{0};
   Atomic<Task*> left_{nullptr};
   Atomic<Clock::Time> idle_since_{0};
-  Arrivals arrivals_;
   Atomic<const WaitRules*> rules_{&Adaptive::rules};  // the thread's
+  alignas(64) Arrivals arrivals_;
 };
 
 }  // namespace fanout::inline v0
