@@ -101,7 +101,6 @@ class Worker {
   /// Says that a call runs on its own thread, from now on for so long, what it would have handed to this one, which
   /// sleeps. From that the thread learns when calls come; where that is worth a wake, it is woken for it.
   void note_left(std::int64_t nanoseconds) noexcept {
-    if (nanoseconds < worth_foreseeing) return;
     const Clock::Time now = Clock::now();
     const Clock::Time idle_since = idle_since_.load(MemoryOrder::relaxed);
     if (idle_since != 0) arrivals_.note(idle_since, now);
@@ -120,9 +119,6 @@ class Worker {
   /// How often a thread that sleeps looks for what was left to it, and after which idle time no more, in nanoseconds.
   static constexpr std::int64_t between_looks = 20'000'000;
   static constexpr std::int64_t looks_for = 10'000'000'000;
-
-  /// Running less than that at the same time gains nothing that the watching would be worth, in nanoseconds.
-  static constexpr std::int64_t worth_foreseeing = 2'000;
 
   static void* enter(void* worker) {
     static_cast<Worker*>(worker)->loop();

@@ -31,23 +31,25 @@ class CallKeeping {
     begin_ = Ticks::now();
   }
 
-  /// Some shards are handed out, if their devices' threads are awake, or else if they gain more than a wake costs.
+  /// Unless all are kept already: shards whose devices' threads sleep are kept if they gain less than a wake costs. The
+  /// threads are told, where they would have gained, so that they foresee such calls.
   template <class Tasks>
-  void look_who_sleeps(Tasks& tasks) noexcept {
+  [[gnu::noinline]] void look_who_sleeps(Tasks& tasks) noexcept {
     if (times_ == nullptr || expected_ == BodyTime::unknown) return;
     std::int64_t asleep = 0;
     for (auto& task : tasks) asleep += task.shard != 0 && task.worker->is_asleep() ? 1 : 0;
     all_awake_ = asleep == 0;
+    if (all_awake_ || Ticks::nanoseconds(expected_ * asleep) >= wake_cost.nanoseconds()) return;
     all_asleep_ = asleep + 1 == static_cast<std::int64_t>(tasks.size());
-    if (asleep == 0) return;
-    if (Ticks::nanoseconds(expected_ * asleep) < wake_cost.nanoseconds()) {
-      what_ = Keeping::asleep;
+    what_ = all_asleep_ ? Keeping::all : Keeping::asleep;
+    const std::int64_t nanoseconds = 2 * Ticks::nanoseconds(expected_);
+    if (nanoseconds < worth_foreseeing) return;
+    for (auto& task : tasks) {
+      if (task.shard != 0 && task.worker->is_asleep()) task.worker->note_left(nanoseconds);
     }
   }
 
   Keeping what() const noexcept { return what_; }
-  /// How long a shard is expected to take, in nanoseconds.
-  std::int64_t expected() const noexcept { return Ticks::nanoseconds(expected_); }
 
   /// Runs the caller's own shard.
   template <class Body>
@@ -62,6 +64,7 @@ class CallKeeping {
   /// The same as the first of all, where all are kept.
   template <class Body>
   void run_own_first(const Body& body, std::size_t shard) noexcept {
+    if (all_asleep_) return run_own(body, shard);
     body(shard);
     if (times_ == nullptr) return;
     own_ = Ticks::now() - begin_;
@@ -71,7 +74,7 @@ class CallKeeping {
   /// All shards have ended.
   void all_ended(std::size_t shards) noexcept {
     if (times_ == nullptr) return;
-    if (what_ == Keeping::all || (what_ == Keeping::asleep && all_asleep_)) {
+    if (what_ == Keeping::all) {
       times_->handing_out.note_kept(Ticks::now() - begin_ - own_ * static_cast<std::int64_t>(shards));
     } else if (what_ == Keeping::none && all_awake_) {
       times_->handing_out.note_handed_out(Ticks::now() - begin_ - own_);
@@ -79,6 +82,9 @@ class CallKeeping {
   }
 
  private:
+  /// Running less than that at the same time gains nothing that the watching would be worth, in nanoseconds.
+  static constexpr std::int64_t worth_foreseeing = 2'000;
+
   CallTimes* times_ = nullptr;
   Keeping what_ = Keeping::none;
   bool all_awake_ = false;

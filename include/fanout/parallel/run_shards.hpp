@@ -50,7 +50,6 @@ void run_own_and_keep(const Plan& plan, ShardTasks& tasks, const Body& body, Cal
 /// it takes goes by while the others' requests travel.
 template <class Body>
 void run_own_and_hand_out(const Plan& plan, ShardTasks& tasks, const Body& body, CallKeeping& keeping) {
-  keeping.look_who_sleeps(tasks);
   const bool keeps_asleep = keeping.what() == Keeping::asleep;
   ShardTask* first = nullptr;
   for (ShardTask& task : tasks) {
@@ -59,7 +58,6 @@ void run_own_and_hand_out(const Plan& plan, ShardTasks& tasks, const Body& body,
     } else if (!keeps_asleep || !task.worker->is_asleep()) {
       task.post(body, tasks.rules());
     } else {
-      task.worker->note_left(2 * keeping.expected());
       task.leave(body, tasks.rules());
     }
   }
@@ -105,6 +103,7 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
   if constexpr (requires { body.tasks_are(tasks); }) body.tasks_are(tasks);
   for (std::size_t i = 0; i < plan.size(); ++i) tasks.place(i, plan[i], devices);
   detail::CallKeeping keeping(times, plan, tasks.rules());
+  if (keeping.what() != detail::Keeping::all) keeping.look_who_sleeps(tasks);
   if (keeping.what() == detail::Keeping::all) {
     detail::run_own_and_keep(plan, tasks, body, keeping);
   } else {
