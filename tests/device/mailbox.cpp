@@ -25,7 +25,7 @@ struct Calls {
     const_cast<Calls*>(static_cast<const Calls*>(self))->shards.push_back(shard);
   }
   Mailbox::Request request(std::size_t shard) const {
-    return {.run = &run, .body = this, .shard = shard, .rules = nullptr, .woken_at = 0};
+    return {.run = &run, .body = this, .shard = shard, .rules = nullptr, .takes = 0, .woken_at = 0};
   }
 };
 
@@ -178,7 +178,7 @@ TEST_CASE("posters, takers and the thread share one device") {
           continue;
         }
         Mailbox::Ticket ticket = 0;
-        while ((ticket = mailbox.post({&Count::run, &runs, 0, nullptr, 0})) == 0) std::this_thread::yield();
+        while ((ticket = mailbox.post({&Count::run, &runs, 0, nullptr, 0, 0})) == 0) std::this_thread::yield();
         if (i % 3 == 0 && mailbox.take_back(ticket)) {
           mailbox.run_taken_back();
         } else if (!mailbox.await(ticket, i % 2 == 0 ? 0 : 10'000, fork_epoch())) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -60,6 +61,22 @@ TEST_CASE("a worker says what it was made with, and spins only if it owns its co
   CHECK(bound.spin_ticks(fanout::Adaptive::rules) > 0);
   CHECK(bound.spin_ticks(fanout::Park::rules) == 0);
   CHECK(new_worker(2).spin_ticks(fanout::Spin::rules) == 0);
+}
+
+TEST_CASE("who waits for a device looks longer where a shard takes long") {
+  using fanout::Ticks;
+  constexpr fanout::WaitRules patient{.spin = 1'000, .longest_spin = 1'000'000};
+  const Worker& bound = new_worker(1, true, {0});
+  const std::int64_t least = Ticks::in(1'000);
+  const std::int64_t most = Ticks::in(1'000'000);
+  CHECK(bound.spin_ticks(patient, -1) == least);  // not known
+  CHECK(bound.spin_ticks(patient, 8 * least) == least);
+  CHECK(bound.spin_ticks(patient, 800 * least) == 100 * least);
+  CHECK(bound.spin_ticks(patient, 16 * most) == most);
+  CHECK(bound.spin_ticks({.spin = 1'000}, 16 * most) == least);
+  CHECK(bound.spin_ticks(fanout::Park::rules, 16 * most) == 0);
+  CHECK(bound.spin_ticks(fanout::Spin::rules, 16 * most) == Ticks::forever);
+  CHECK(new_worker(2).spin_ticks(patient, 16 * most) == 0);
 }
 
 TEST_CASE("a worker runs the tasks that are posted to it in order, on one thread of its own") {

@@ -39,6 +39,10 @@ std::vector<DeviceSet<HostDevice>> sets_of_all_policies() {
   return {adaptive, sleeping, devices(), spinning};
 }
 
+struct AfterLongShards {
+  static constexpr fanout::WaitRules rules{.spin = 1'000, .longest_spin = 120'000'000, .keeps_small = true};
+};
+
 /// Adds its rows' numbers, and notes the threads that ran shards.
 struct Adds {
   std::atomic<int>* threads;
@@ -93,6 +97,42 @@ TEST_CASE("a thread sleeps after its last call, unless it was told to spin") {
     REQUIRE(thread != fanout_test::this_thread());
     fanout_test::until_asleep(thread);
   }
+}
+
+TEST_CASE("where shards take long, a thread that ran one and a call that waits for one look longer, and sleep after all") {
+  const auto set = fanout::host_devices({.count = 2, .wait = AfterLongShards{}});
+  if (!set[1].bound()) {
+    fanout_test::skip("the devices share cores");
+    return;
+  }
+  const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
+  fanout::CallTimes times;
+  times.body.note(1, fanout::Ticks::in(2'000'000'000));  // so that they are to look for some 100 ms
+  const int caller = fanout_test::this_thread();
+  std::atomic<int> thread{0};
+  std::atomic<bool> waits{false};
+  std::atomic<bool> caller_slept{false};
+  const auto body = [&](std::size_t i) noexcept {
+    if (i == 0) {
+      while (thread == 0) std::this_thread::yield();
+      waits = true;
+      return;
+    }
+    thread = fanout_test::this_thread();
+    fanout_test::until(waits);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
+    while (std::chrono::steady_clock::now() < end) {
+      if (fanout_test::is_asleep(caller)) caller_slept = true;
+    }
+  };
+  fanout::run_shards(
+      plan, set, body, fanout::Clock::never, []() noexcept {}, &times);
+  REQUIRE(thread != caller);
+  CHECK_FALSE(caller_slept);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK_FALSE(set[1].worker().is_asleep());
+  fanout_test::until_asleep(thread);
+  CHECK(set[1].worker().is_asleep());
 }
 
 TEST_CASE("a thread that was told to spin does so also if its shards are always taken back before it wakes") {

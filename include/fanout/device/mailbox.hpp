@@ -29,6 +29,7 @@ class alignas(64) Mailbox {
     const void* body;
     std::size_t shard;
     const void* rules;      ///< how the thread is to wait afterwards
+    std::int64_t takes;     ///< so many Ticks, as expected, or less than 1
     std::int64_t woken_at;  ///< the Ticks when the sleeping thread was woken for it, or 0
   };
 

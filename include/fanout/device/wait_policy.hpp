@@ -12,6 +12,9 @@ struct WaitRules {
 
   /// How long a thread looks again and again before it sleeps, in nanoseconds.
   std::int64_t spin = 0;
+  /// How long at most one looks where a shard takes long: for an eighth of that, since shards that take longer differ
+  /// more. Where that is known, so with `keeps_small`.
+  std::int64_t longest_spin = 0;
   /// Whether a device's thread that sleeps wakes by itself before the next call, where calls come at regular gaps.
   bool foresees = false;
   /// Whether a call runs shards on its own thread that would take less time than it takes to hand them out.
@@ -40,10 +43,10 @@ struct Park {
   static constexpr WaitRules rules{};
 };
 
-/// The default. Looks for about as long as a wake takes, then sleeps; wakes before calls that can be foreseen; and a
+/// The default. Looks for about as long as a wake takes, or for an eighth of a long shard, then sleeps; wakes before calls that can be foreseen; and a
 /// call hands out only what takes longer than handing it out, so that it is not slower than the same work in a row.
 struct Adaptive {
-  static constexpr WaitRules rules{.spin = 50'000, .foresees = true, .keeps_small = true};
+  static constexpr WaitRules rules{.spin = 50'000, .longest_spin = 2'000'000, .foresees = true, .keeps_small = true};
 };
 
 /// A wait policy as a value.

@@ -44,25 +44,35 @@ class Worker {
   /// itself.
   Mailbox& right() noexcept { return mailbox_; }
 
-  /// How long one who waits for this device looks before it sleeps.
-  std::int64_t spin_ticks(const WaitRules& rules) const noexcept {
-    return !bound_ || rules.spin == 0 ? 0 : rules.spin == WaitRules::forever ? Ticks::forever : Ticks::in(rules.spin);
+  /// How long one who waits for this device looks before it sleeps, where a shard takes so many ticks.
+  std::int64_t spin_ticks(const WaitRules& rules, std::int64_t shard_takes = 0) const noexcept {
+    if (!bound_ || rules.spin == 0) return 0;
+    if (rules.spin == WaitRules::forever) return Ticks::forever;
+    const std::int64_t least = Ticks::in(rules.spin);
+    if (shard_takes / 8 <= least) return least;
+    const std::int64_t most = Ticks::in(rules.longest_spin);
+    return most <= least ? least : shard_takes / 8 <= most ? shard_takes / 8 : most;
   }
 
   /// Whether the thread would have to be woken, or started.
   bool is_asleep() const noexcept { return asleep_.load(MemoryOrder::relaxed) != awake; }
 
   /// Takes the device, if it is free and nothing is queued, and hands it to the thread with a request. 0 if not, or if
-  /// there is no thread. `run` is called with `body` and `shard`, on a thread that waits by these rules afterwards.
+  /// there is no thread. `run` is called with `body` and `shard`, which is expected to take so many ticks, on a thread
+  /// that waits by these rules afterwards.
   Mailbox::Ticket post(void (*run)(const void*, std::size_t) noexcept, const void* body, std::size_t shard,
-                       const WaitRules& rules) noexcept {
+                       const WaitRules& rules, std::int64_t takes = 0) noexcept {
     if (epoch_.load(MemoryOrder::acquire) != fork_epoch()) revive();
     if (!started_.load(MemoryOrder::acquire) && !start()) return 0;
     if (!queue_.empty()) return 0;
     const std::uint32_t state = asleep_.load(MemoryOrder::relaxed);
     const bool sleeps = state == asleep || state == asleep_for_good;
-    const Mailbox::Ticket ticket = mailbox_.post(
-        {.run = run, .body = body, .shard = shard, .rules = &rules, .woken_at = sleeps ? Ticks::now() : 0});
+    const Mailbox::Ticket ticket = mailbox_.post({.run = run,
+                                                  .body = body,
+                                                  .shard = shard,
+                                                  .rules = &rules,
+                                                  .takes = takes,
+                                                  .woken_at = sleeps ? Ticks::now() : 0});
     if ((ticket & Mailbox::revocable) != 0) {
       rules_.store(&rules, MemoryOrder::relaxed);  // the thread may wake too late to see the request
       wake();
@@ -134,6 +144,7 @@ class Worker {
       if (const Mailbox::Request* request = mailbox_.begin()) {
         if (request->woken_at != 0) wake_cost.note(Ticks::now() - request->woken_at);
         const auto* rules = static_cast<const WaitRules*>(request->rules);
+        shard_takes_ = request->takes;
         __builtin_prefetch(request, 1);  // so that the line is here to write when the answer is due
         request->run(request->body, request->shard);
         if (epoch != fork_epoch()) break;
@@ -169,9 +180,10 @@ class Worker {
   void wait_for_work() noexcept {
     const WaitRules& rules = this->rules();
     const auto came = [this] { return has_work(); };
-    if (spin(spin_ticks(rules), came)) return;
+    const std::int64_t looked = spin_ticks(rules, shard_takes_);
+    if (spin(looked, came)) return;
     const bool foresees = rules.foresees && bound_;
-    Clock::Time idle_since = Clock::now() - (bound_ ? rules.spin : 0);
+    Clock::Time idle_since = Clock::now() - Ticks::nanoseconds(looked);
     idle_since_.store(idle_since, MemoryOrder::relaxed);
     while (!has_work()) {
       const Clock::Time now = Clock::now();
@@ -259,6 +271,7 @@ class Worker {
   Atomic<Task*> left_{nullptr};
   Atomic<Clock::Time> idle_since_{0};
   Atomic<const WaitRules*> rules_{&Adaptive::rules};  // the thread's
+  std::int64_t shard_takes_ = 0;                      // the thread's alone: the last one's
   alignas(64) Arrivals arrivals_;
 };
 

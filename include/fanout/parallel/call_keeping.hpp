@@ -50,6 +50,8 @@ class CallKeeping {
   }
 
   Keeping what() const noexcept { return what_; }
+  /// How many ticks a shard is expected to take, or less than 1.
+  std::int64_t expected() const noexcept { return expected_; }
 
   /// Runs the caller's own shard.
   template <class Body>

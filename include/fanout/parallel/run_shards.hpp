@@ -56,13 +56,13 @@ void run_own_and_hand_out(const Plan& plan, ShardTasks& tasks, const Body& body,
     if (first == nullptr && plan[task.shard].device == 0) {
       first = &task;
     } else if (!keeps_asleep || !task.worker->is_asleep()) {
-      task.post(body, tasks.rules());
+      task.post(body, tasks.rules(), tasks.takes());
     } else {
       task.leave(body, tasks.rules());
     }
   }
   const bool own = first != nullptr && first->worker->right().try_take();
-  if (first != nullptr && !own) first->post(body, tasks.rules());
+  if (first != nullptr && !own) first->post(body, tasks.rules(), tasks.takes());
   tasks.all_are_posted();
   if (own) {
     keeping.run_own(body, first->shard);
@@ -103,6 +103,7 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
   if constexpr (requires { body.tasks_are(tasks); }) body.tasks_are(tasks);
   for (std::size_t i = 0; i < plan.size(); ++i) tasks.place(i, plan[i], devices);
   detail::CallKeeping keeping(times, plan, tasks.rules());
+  tasks.expect(keeping.expected());
   if (keeping.what() != detail::Keeping::all) keeping.look_who_sleeps(tasks);
   if (keeping.what() == detail::Keeping::all) {
     detail::run_own_and_keep(plan, tasks, body, keeping);

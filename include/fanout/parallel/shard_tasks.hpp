@@ -32,10 +32,10 @@ class alignas(64) ShardTask : public Task {
   std::size_t shard;
 
   /// Hands it to its device: to the thread itself if the device is free, else it is queued there. `body(shard)` will be
-  /// called, which lives until the task is done and does not throw.
+  /// called, which lives until the task is done, does not throw, and is expected to take so many ticks.
   template <class Body>
-  void post(const Body& body, const WaitRules& rules) noexcept {
-    ticket_ = worker->post(&call<Body>, &body, shard, rules);
+  void post(const Body& body, const WaitRules& rules, std::int64_t takes = 0) noexcept {
+    ticket_ = worker->post(&call<Body>, &body, shard, rules, takes);
     if (ticket_ == 0) queue(body);
   }
 
@@ -78,9 +78,10 @@ class alignas(64) ShardTask : public Task {
   /// Waits for one that was given away, as Task does. Where the body tells the ends of its shards, and the thread touches
   /// nothing afterwards but its own mailbox, that is looked at first: the thread's answer need not have come yet.
   template <class Body>
-  bool wait(const Body& body, const WaitRules& rules, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
+  bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
+            Clock::Time until = Clock::never) noexcept {
     if (ticket_ == 0) return true;
-    std::int64_t ticks = worker->spin_ticks(rules);
+    std::int64_t ticks = worker->spin_ticks(rules, takes);
     if (!is_handed()) return Task::wait(ticks, epoch, until);
     if constexpr (requires { body.has_ended(shard); }) {
       if ((until != Clock::never && ticks == Ticks::forever) || epoch != fork_epoch()) ticks = 0;
@@ -144,6 +145,10 @@ class ShardTasks {
   /// How this call waits: by the rules of the last device placed that has some.
   const WaitRules& rules() const noexcept { return *rules_; }
 
+  /// How many ticks each is expected to take, where that is known.
+  void expect(std::int64_t takes) noexcept { takes_ = takes; }
+  std::int64_t takes() const noexcept { return takes_; }
+
   /// Says that all that are to be posted are, so that others than the poster may take some back.
   void all_are_posted() noexcept { posted_.store(true, MemoryOrder::release); }
 
@@ -171,11 +176,11 @@ class ShardTasks {
   bool wait(const Body& body, Clock::Time deadline, const TellLate& tell_late) noexcept {
     bool ended = true;
     for (ShardTask& task : tasks_) {
-      if (deadline != Clock::never && !task.wait(body, *rules_, epoch_, deadline)) {
+      if (deadline != Clock::never && !task.wait(body, *rules_, takes_, epoch_, deadline)) {
         if (epoch_ == fork_epoch()) tell_late();
         deadline = Clock::never;
       }
-      ended = task.wait(body, *rules_, epoch_) && ended;
+      ended = task.wait(body, *rules_, takes_, epoch_) && ended;
     }
     return ended;
   }
@@ -184,6 +189,7 @@ class ShardTasks {
   std::uint32_t epoch_ = fork_epoch();
   Atomic<bool> posted_{false};
   const WaitRules* rules_ = &Park::rules;
+  std::int64_t takes_ = 0;
   InlineArray<ShardTask> tasks_;
 };
 
