@@ -271,8 +271,8 @@ class Worker {
   Atomic<Task*> left_{nullptr};
   Atomic<Clock::Time> idle_since_{0};
   Atomic<const WaitRules*> rules_{&Adaptive::rules};  // the thread's
-  std::int64_t shard_takes_ = 0;                      // the thread's alone: the last one's
   alignas(64) Arrivals arrivals_;
+  std::int64_t shard_takes_ = 0;  // the last one, as was expected; the thread's alone
 };
 
 }  // namespace fanout::inline v0

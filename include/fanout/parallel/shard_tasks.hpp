@@ -80,7 +80,7 @@ class alignas(64) ShardTask : public Task {
   template <class Body>
   bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
             Clock::Time until = Clock::never) noexcept {
-    if (ticket_ == 0) return true;
+    if (ticket_ == 0 || (!is_handed() && is_done())) return true;
     std::int64_t ticks = worker->spin_ticks(rules, takes);
     if (!is_handed()) return Task::wait(ticks, epoch, until);
     if constexpr (requires { body.has_ended(shard); }) {
