@@ -54,7 +54,7 @@ class Rhythm {
   static constexpr std::int64_t narrowest = 100'000;
 
   /// So that looking takes a few percent of the time at most, but where calls come within a few milliseconds.
-  static std::int64_t widest(std::int64_t mean) noexcept { return mean > 32 * 150'000 ? mean / 32 : 150'000; }
+  static std::int64_t widest(std::int64_t mean) noexcept { return mean / 32 > 150'000 ? mean / 32 : 150'000; }
 
   Atomic<std::int64_t> mean_{0};
   Atomic<std::int64_t> deviation_{0};
