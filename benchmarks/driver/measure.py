@@ -46,7 +46,8 @@ def run_slice(folder, program, case, keys, timeout=60):
 
 
 class Patience:
-    """How often slices are repeated because others used the machine: so often each, and so long in all."""
+    """How often slices are repeated because others used the machine: so often each, and so long in all, with pauses,
+    since others mostly use it for some seconds."""
 
     def __init__(self, times=3, seconds=60):
         self.times = times
@@ -55,8 +56,10 @@ class Patience:
     def quiet(self, slice_once):
         """The first slice without foreign load, else the one with the least. Each says then whether it was disturbed."""
         best = None
-        for _ in range(1 + self.times):
+        for attempt in range(1 + self.times):
             begin = time.monotonic()
+            if attempt > 0:
+                time.sleep(min(attempt, self.seconds))
             result = slice_once()
             result["disturbed"] = result["foreign_cpu"] > FOREIGN_LIMIT
             if best is None or result["foreign_cpu"] < best["foreign_cpu"]:
