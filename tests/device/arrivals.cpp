@@ -33,6 +33,24 @@ int foreseen(std::int64_t gap, double jitter, int of) {
   return hits;
 }
 
+/// How many of 120 pieces of work the window held, which take up to 3 ms; the i-th comes at `next(i, idle_since)`.
+template <class Next>
+int foreseen_of_120(Next next) {
+  Arrivals arrivals;
+  std::mt19937 random(1);
+  std::uniform_int_distribution<std::int64_t> takes(0, 3 * ms);
+  Clock::Time idle_since = 1;
+  int hits = 0;
+  for (int i = 1; i <= 120; ++i) {
+    const Clock::Time came = next(i, idle_since);
+    const Arrivals::Window window = arrivals.next(idle_since);
+    if (arrivals.are_regular() && window.begin <= came && came < window.end) ++hits;
+    arrivals.note(idle_since, came);
+    idle_since = came + takes(random);
+  }
+  return hits;
+}
+
 }  // namespace
 
 TEST_CASE("nothing is expected before something came") {
@@ -64,35 +82,11 @@ TEST_CASE("a little jitter does no harm, and what is irregular is not waited for
 }
 
 TEST_CASE("work that takes now long and now short does not hide that it comes at regular times") {
-  std::mt19937 random(1);
-  std::uniform_int_distribution<std::int64_t> takes(0, 3 * ms);
-  Arrivals arrivals;
-  int hits = 0;
-  Clock::Time idle_since = 1;
-  for (int i = 1; i <= 120; ++i) {
-    const Clock::Time next = i * 10 * ms;
-    const Arrivals::Window window = arrivals.next(idle_since);
-    if (arrivals.are_regular() && window.begin <= next && next < window.end) ++hits;
-    arrivals.note(idle_since, next);
-    idle_since = next + takes(random);
-  }
-  CHECK(hits >= 110);
+  CHECK(foreseen_of_120([](int i, Clock::Time) { return i * 10 * ms; }) >= 110);
 }
 
 TEST_CASE("work that comes so long after the last one ended is foreseen whatever that one took") {
-  std::mt19937 random(1);
-  std::uniform_int_distribution<std::int64_t> takes(0, 3 * ms);
-  Arrivals arrivals;
-  int hits = 0;
-  Clock::Time idle_since = 1;
-  for (int i = 1; i <= 120; ++i) {
-    const Clock::Time next = idle_since + 10 * ms;
-    const Arrivals::Window window = arrivals.next(idle_since);
-    if (arrivals.are_regular() && window.begin <= next && next < window.end) ++hits;
-    arrivals.note(idle_since, next);
-    idle_since = next + takes(random);
-  }
-  CHECK(hits >= 110);
+  CHECK(foreseen_of_120([](int, Clock::Time idle_since) { return idle_since + 10 * ms; }) >= 110);
 }
 
 TEST_CASE("one that comes far too late does not make forgotten what was learnt") {

@@ -43,8 +43,9 @@ struct Park {
   static constexpr WaitRules rules{};
 };
 
-/// The default. Looks for about as long as a wake takes, or for an eighth of a long shard, then sleeps; wakes before calls that can be foreseen; and a
-/// call hands out only what takes longer than handing it out, so that it is not slower than the same work in a row.
+/// The default. Looks for about as long as a wake takes, or for an eighth of a long shard, then sleeps; wakes before
+/// calls that can be foreseen; and a call hands out only what takes longer than handing it out, so that it is not slower
+/// than the same work in a row.
 struct Adaptive {
   static constexpr WaitRules rules{.spin = 50'000, .longest_spin = 2'000'000, .foresees = true, .keeps_small = true};
 };
