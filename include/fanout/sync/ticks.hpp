@@ -13,10 +13,46 @@ namespace detail {
 
 FANOUT_EXPORT inline Atomic<std::uint64_t> nanoseconds_per_tick{0};  // the bits of a double
 
+/// A time, and what a counter shows at that time.
+struct TickReading {
+  std::int64_t time;
+  std::int64_t ticks;
+};
+
+/// Reads the clock between two reads of the counter, and keeps the closest of four such readings: the thread may lose
+/// its core between two reads.
+template <class ReadClock, class ReadCounter>
+TickReading read_both(const ReadClock& clock, const ReadCounter& counter) noexcept {
+  TickReading closest{};
+  std::int64_t least = INT64_MAX;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t before = counter();
+    const std::int64_t time = clock();
+    const std::int64_t apart = counter() - before;
+    if (apart >= least) continue;
+    least = apart;
+    closest = {.time = time, .ticks = before + apart / 2};
+  }
+  return closest;
+}
+
+/// Measures for 20 us how many nanoseconds of the clock a tick of the counter takes. 1 if the counter stands still.
+template <class ReadClock, class ReadCounter>
+double measured_rate(const ReadClock& clock, const ReadCounter& counter) noexcept {
+  const TickReading begin = read_both(clock, counter);
+  while (clock() - begin.time < 20'000) {
+  }
+  const TickReading end = read_both(clock, counter);
+  const std::int64_t ticks = end.ticks - begin.ticks;
+  return ticks > 0 ? static_cast<double>(end.time - begin.time) / static_cast<double>(ticks) : 1;
+}
+
 }  // namespace detail
 
-/// The processor's own counter: cheaper to read than the Clock, for spans of microseconds where an error of some
-/// percent does no harm. It may differ a little from core to core.
+/// The processor's own counter: cheaper to read than the Clock, for spans of microseconds if an error of some percent
+/// does no harm. It may differ a little from core to core. A tick is as long as the counter makes it: a third of a
+/// nanosecond on some machines, 40 on others. Processors without a counter that this knows tick with the Clock, in
+/// nanoseconds.
 struct Ticks {
   static constexpr std::int64_t forever = INT64_MAX;
 
@@ -47,21 +83,26 @@ struct Ticks {
     return number < 9.2e18 ? static_cast<std::int64_t>(number) : forever;
   }
 
-  /// Nanoseconds in a tick. Measures that for 20 us when it is asked first.
+  /// Nanoseconds in a tick.
   static double rate() noexcept {
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
     const std::uint64_t known = detail::nanoseconds_per_tick.load(MemoryOrder::relaxed);
-    return known != 0 ? __builtin_bit_cast(double, known) : measure();
+    return known != 0 ? __builtin_bit_cast(double, known) : find_rate();
+#else
+    return 1;
+#endif
   }
 
-  [[gnu::noinline]] static double measure() noexcept {
-    const Clock::Time begin = Clock::now();
-    const std::int64_t first = now();
-    Clock::Time end = begin;
-    while (end - begin < 20'000) end = Clock::now();
-    const auto ticks = static_cast<double>(now() - first);
-    const double measured = ticks > 0 ? static_cast<double>(end - begin) / ticks : 1;
-    detail::nanoseconds_per_tick.store(__builtin_bit_cast(std::uint64_t, measured), MemoryOrder::relaxed);
-    return measured;
+  [[gnu::noinline]] static double find_rate() noexcept {
+    double found = 0;
+#if defined(__aarch64__)
+    std::uint64_t frequency;
+    asm("mrs %0, cntfrq_el0" : "=r"(frequency));
+    if (frequency != 0) found = 1e9 / static_cast<double>(frequency);
+#endif
+    if (found == 0) found = detail::measured_rate(&Clock::now, &Ticks::now);
+    detail::nanoseconds_per_tick.store(__builtin_bit_cast(std::uint64_t, found), MemoryOrder::relaxed);
+    return found;
   }
 };
 
