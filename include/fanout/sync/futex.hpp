@@ -76,6 +76,8 @@ inline void pause() noexcept {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("isb" ::: "memory");
+#elif defined(__powerpc64__)
+  asm volatile("or 27,27,27" ::: "memory");  // "yield" in the Power ISA
 #endif
 }
 
