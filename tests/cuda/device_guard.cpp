@@ -15,7 +15,7 @@ namespace cuda = fanout::cuda;
 
 namespace {
 
-int current_device() {
+int device_of_thread() {
   int index = -1;
   cuda::check(::cudaGetDevice(&index), "cudaGetDevice");
   return index;
@@ -30,15 +30,15 @@ TEST_CASE("a card is the current device within a guard, and the one before is af
     cuda::check(::cudaSetDevice(1), "cudaSetDevice");
     {
       const cuda::DeviceGuard outer(0);
-      CHECK(current_device() == 0);
+      CHECK(device_of_thread() == 0);
       {
         const cuda::DeviceGuard inner(1);
-        CHECK(current_device() == 1);
+        CHECK(device_of_thread() == 1);
         cuda::check(::cudaSetDevice(0), "cudaSetDevice");  // what is set within a guard ends with it
       }
-      CHECK(current_device() == 0);
+      CHECK(device_of_thread() == 0);
     }
-    CHECK(current_device() == 1);
+    CHECK(device_of_thread() == 1);
   }).join();
 }
 

@@ -38,7 +38,7 @@ bool in_time(const Seen& seen) {
   return true;
 }
 
-Tensor<double, 1> numbers(std::size_t size, double first) {
+Tensor<double, 1> ascending(std::size_t size, double first) {
   Tensor<double, 1> tensor(size);
   for (double& value : tensor) value = first++;
   return tensor;
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched,
       return y;
     };
     const ParallelModel model{forward, devices, Options{.output = fanout::DeviceId{"host"}}};
-    const auto first = numbers(1001, 1), second = numbers(1001, 5000);
+    const auto first = ascending(1001, 1), second = ascending(1001, 5000);
     const auto count = static_cast<std::uint32_t>(devices.size());
     auto one = model.async(first, true);
     auto two = model.async(second, false);
@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched,
       return static_cast<int>(x.size());
     };
     const ParallelModel model{forward, devices};
-    model(numbers(100, 0));
+    model(ascending(100, 0));
     CHECK(running.load() == wanted);
     CHECK(alone.load() == 0);
   }
@@ -167,8 +167,8 @@ struct Scaled {
 TEST_CASE_FIXTURE(fanout_test::Watched, "what lies on its card already is not copied, and parameters once") {
   if (!fanout_test::has_stand_in(1)) return;
   const CudaDevice device(0);
-  const auto x = fanout::to(numbers(1000, 1), device);
-  const ParallelModel model{Scaled{numbers(1, 3)}, fanout::cuda_devices({0})};
+  const auto x = fanout::to(ascending(1000, 1), device);
+  const ParallelModel model{Scaled{ascending(1, 3)}, fanout::cuda_devices({0})};
   model(x);
   stand_in_forget_counts();
   const auto y = model(x.view());
@@ -187,8 +187,8 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "what a call left on many cards is the n
   };
   for (const DeviceSet<CudaDevice>& devices : sets()) {
     const ParallelModel first{stays, devices};
-    const ParallelModel second{Scaled{numbers(1, 2)}, devices, Options{.output = fanout::DeviceId{"host"}}};
-    const auto pieces = first(numbers(64, 1));
+    const ParallelModel second{Scaled{ascending(1, 2)}, devices, Options{.output = fanout::DeviceId{"host"}}};
+    const auto pieces = first(ascending(64, 1));
     second(pieces);
     stand_in_forget_counts();
     const auto y = second(pieces);

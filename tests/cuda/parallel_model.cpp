@@ -32,7 +32,7 @@ using namespace fanout::literals;
 
 namespace {
 
-Tensor<float, 2> numbers(std::size_t rows, std::size_t columns) {
+Tensor<float, 2> row_numbers(std::size_t rows, std::size_t columns) {
   Tensor<float, 2> tensor(rows, columns);
   float next = 1;
   for (float& value : tensor) value = next++;
@@ -59,7 +59,7 @@ struct Linear {
 };
 
 Linear linear() {
-  Linear model{numbers(2, 3), Tensor<float, 1>(2)};
+  Linear model{row_numbers(2, 3), Tensor<float, 1>(2)};
   model.bias[0] = 100;
   model.bias[1] = 200;
   return model;
@@ -81,7 +81,7 @@ bool no_device() { return !fanout_test::has_stand_in(1); }
 
 TEST_CASE("a model runs on all cards, and its results lie on the first") {
   if (no_device()) return;
-  const auto x = numbers(30, 3);
+  const auto x = row_numbers(30, 3);
   const ParallelModel model{linear(), AllVisible<CudaDevice>{}};
   for (int call = 0; call < 20; ++call) {
     const auto y = model(x);
@@ -92,14 +92,14 @@ TEST_CASE("a model runs on all cards, and its results lie on the first") {
 
 TEST_CASE("results go to the host if it is asked for") {
   if (no_device()) return;
-  const auto x = numbers(17, 3);
+  const auto x = row_numbers(17, 3);
   const ParallelModel model{linear(), AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
   for (int call = 0; call < 10; ++call) check_equal(model(x), expected(linear(), x));
 }
 
 TEST_CASE("cards and cores share a batch by weights") {
   if (no_device()) return;
-  const auto x = numbers(40, 3);
+  const auto x = row_numbers(40, 3);
   const auto devices = AllVisible<CudaDevice>{}.select() | fanout::host_devices(1);
   std::vector<double> weights(devices.size(), 3);
   weights.back() = 1;
@@ -110,7 +110,7 @@ TEST_CASE("cards and cores share a batch by weights") {
 TEST_CASE("batches follow each other, and none waits for the one before") {
   if (no_device()) return;
   const ParallelModel model{linear(), AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
-  const auto x = numbers(25, 3);
+  const auto x = row_numbers(25, 3);
   const auto wanted = expected(linear(), x);
   std::vector<fanout::Pending<Tensor<float, 2>>> pending;
   for (int n = 0; n < 12; ++n) pending.push_back(model.async(x));
@@ -119,7 +119,7 @@ TEST_CASE("batches follow each other, and none waits for the one before") {
 
 TEST_CASE("an update is on all cards at the next call") {
   if (no_device()) return;
-  const auto x = numbers(9, 3);
+  const auto x = row_numbers(9, 3);
   ParallelModel model{linear(), AllVisible<CudaDevice>{}};
   auto changed = linear();
   model(x);
@@ -135,7 +135,7 @@ TEST_CASE("an update is on all cards at the next call") {
 
 TEST_CASE("nested results, numbers and rules come from cards, too") {
   if (no_device()) return;
-  const auto x = numbers(11, 2);
+  const auto x = row_numbers(11, 2);
   const auto forward = [](Context auto& ctx, View<const float, 2> rows, std::span<const int> labels) {
     auto sums = fanout::empty<double>(ctx, 2);
     auto copy = fanout::output<int>(ctx);
@@ -183,7 +183,7 @@ TEST_CASE("a kernel that breaks is the call's error, and the card is lost from t
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   stand_in_allow_at_exit("device memory", 1);  // a lost card keeps what a shard had
-  const auto x = numbers(8, 3);
+  const auto x = row_numbers(8, 3);
   const auto forward = [](Context auto& ctx, View<const float, 2> rows, bool breaks) {
     fanout::launch(ctx, 1, [breaks, card = ctx.device().index()](std::size_t) {
       if (breaks && card == 1) stand_in_poison(1, cudaErrorIllegalAddress);
@@ -215,7 +215,7 @@ TEST_CASE("the caller's thread is as it was, and all memory is given back") {
   const std::size_t before = fanout::cuda::memory_allocated(0);
   {
     const ParallelModel model{linear(), AllVisible<CudaDevice>{}};
-    to_host(model(numbers(8, 3)));
+    to_host(model(row_numbers(8, 3)));
     CHECK(stand_in_depth() == 0);
   }
   CHECK(fanout::cuda::memory_allocated(0) == before);
@@ -232,7 +232,7 @@ TEST_CASE("a call from inside a forward sees what the forward's device is still 
     auto pending = inner.async(doubled);
     return std::tuple{inner(doubled), on_host(doubled), pending.get()};
   };
-  auto x = numbers(12, 3);
+  auto x = row_numbers(12, 3);
   const ParallelModel model{outer, AllVisible<CudaDevice>{}};
   const auto [cards, cores, later] = model(x);
   for (float& value : x) value *= 2;

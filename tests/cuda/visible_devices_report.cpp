@@ -19,10 +19,10 @@ using fanout_test::says;
 
 namespace {
 
-using Cards = std::vector<PhysicalCard>;
+using Machine = std::vector<PhysicalCard>;
 using Seen = std::vector<SeenDevice>;
 
-const Cards machine = {
+const Machine machine = {
     {.uuid = "GPU-aa", .name = "A100"}, {.uuid = "GPU-bb", .name = "A100"}, {.uuid = "GPU-cc", .name = "T4"}};
 
 SeenDevice seen(std::size_t card) {

@@ -25,8 +25,8 @@ namespace {
 
 /// Two kinds of device of which the machine has none.
 template <int Kind>
-struct Absent : ToyDevice {
-  static std::vector<Absent> visible() { return {}; }
+struct NotThere : ToyDevice {
+  static std::vector<NotThere> visible() { return {}; }
 };
 
 /// A kind that must not be asked.
@@ -47,7 +47,7 @@ static_assert(
 TEST_CASE("FirstAvailable selects all devices of the first kind that has any") {
   const auto toys = FirstAvailable<ToyDevice, HostDevice>{}.select();
   CHECK(toys.ids() == fanout::AllVisible<ToyDevice>{}.select().ids());
-  const auto hosts = FirstAvailable<Absent<0>, HostDevice, ToyDevice>{}.select();
+  const auto hosts = FirstAvailable<NotThere<0>, HostDevice, ToyDevice>{}.select();
   CHECK(hosts.ids() == fanout::host_devices().ids());
   CHECK(hosts.of_kind<0>().empty());
   CHECK(hosts.of_kind<1>() == HostDevice::visible());
@@ -55,10 +55,10 @@ TEST_CASE("FirstAvailable selects all devices of the first kind that has any") {
 }
 
 TEST_CASE("FirstAvailable does not ask the kinds behind the one it takes") {
-  CHECK(FirstAvailable<Absent<0>, ToyDevice, NotAsked>{}.select().size() == 2);
+  CHECK(FirstAvailable<NotThere<0>, ToyDevice, NotAsked>{}.select().size() == 2);
 }
 
 TEST_CASE("FirstAvailable refuses kinds of which there are none, and names them") {
-  const auto text = message_of<fanout::InvalidDeviceId>([] { (FirstAvailable<Absent<1>, Absent<2>>{}.select()); });
-  CHECK(says(text, "Invalid device id", "at least one device of", "Absent<1>", "Absent<2>", "found none"));
+  const auto text = message_of<fanout::InvalidDeviceId>([] { (FirstAvailable<NotThere<1>, NotThere<2>>{}.select()); });
+  CHECK(says(text, "Invalid device id", "at least one device of", "NotThere<1>", "NotThere<2>", "found none"));
 }

@@ -59,7 +59,7 @@ std::string message_of(const F& f) {
   return "";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -172,8 +172,8 @@ TEST_CASE("a FANOUT_PIN that makes no sense is an error that names it and what i
     const EnvironmentVariable pin("FANOUT_PIN", text);
     CHECK_THROWS_AS(host_devices(1), fanout::InvalidArgument);
     const std::string message = message_of([] { host_devices(); });
-    CHECK(contains(message, "FANOUT_PIN"));
-    CHECK(contains(message, '"' + std::string(text) + '"'));
+    CHECK(has(message, "FANOUT_PIN"));
+    CHECK(has(message, '"' + std::string(text) + '"'));
   }
 }
 
@@ -199,8 +199,8 @@ TEST_CASE("a FANOUT_HOST_DEVICES that makes no sense is an error that names it a
     const EnvironmentVariable variable("FANOUT_HOST_DEVICES", text);
     CHECK_THROWS_AS(host_devices(), fanout::InvalidArgument);
     const std::string message = message_of([] { host_device_count(); });
-    CHECK(contains(message, "FANOUT_HOST_DEVICES"));
-    CHECK(contains(message, '"' + std::string(text) + '"'));
+    CHECK(has(message, "FANOUT_HOST_DEVICES"));
+    CHECK(has(message, '"' + std::string(text) + '"'));
     CHECK_NOTHROW(host_devices(1));  // not asked for there
   }
 }
@@ -213,8 +213,8 @@ TEST_CASE("counts that cannot be are invalid device ids") {
   CHECK_THROWS_AS(host_devices({.count = -2}), fanout::InvalidDeviceId);
   CHECK_THROWS_AS(host_devices({.count = 1, .cores_each = -1}), fanout::InvalidDeviceId);
   const std::string message = message_of([] { host_devices(-3); });
-  CHECK(contains(message, "Invalid device id"));
-  CHECK(contains(message, "-3"));
+  CHECK(has(message, "Invalid device id"));
+  CHECK(has(message, "-3"));
 }
 
 TEST_CASE("host_devices of a list, a vector or an array selects by index, the first as the main device") {
@@ -250,13 +250,13 @@ TEST_CASE("host_devices refuses an index that is not visible and lists those tha
   for (const int index : {2, -1, 4096}) {
     CAPTURE(index);
     const std::string message = message_of([index] { host_devices({0, index}); });
-    CHECK(contains(message, "Invalid device id"));
-    CHECK(contains(message, "(host:0, host:1)"));
-    CHECK(contains(message, "found " + std::to_string(index)));
+    CHECK(has(message, "Invalid device id"));
+    CHECK(has(message, "(host:0, host:1)"));
+    CHECK(has(message, "found " + std::to_string(index)));
     CHECK_THROWS_AS(host_devices({0, index}), fanout::InvalidDeviceId);
     CHECK_THROWS_AS(host_devices(std::vector{index}), fanout::InvalidDeviceId);
   }
-  CHECK(contains(message_of([] { host_devices({1, 0, 1}); }), "host:1 at positions 0 and 2"));
+  CHECK(has(message_of([] { host_devices({1, 0, 1}); }), "host:1 at positions 0 and 2"));
   CHECK_THROWS_AS(host_devices({1, 0, 1}), fanout::InvalidDeviceId);
   CHECK_THROWS_AS(host_devices(std::vector<int>{}), fanout::InvalidDeviceId);
 }

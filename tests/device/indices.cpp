@@ -34,8 +34,8 @@ static_assert(std::is_empty_v<Indices<HostDevice, 0, 2>>);
 static_assert(std::is_same_v<decltype(Indices<HostDevice, 0, 2>{}.select()), DeviceSet<HostDevice>>);
 
 /// A kind of device of which the machine has none.
-struct Absent : ToyDevice {
-  static std::vector<Absent> visible() { return {}; }
+struct Missing : ToyDevice {
+  static std::vector<Missing> visible() { return {}; }
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ TEST_CASE("an index that is not visible is an invalid device id, and the visible
   CHECK(says(text, "Invalid device id", "a visible device (host:0, host:1)", "found 2"));
   CHECK(says(message_of<InvalidDeviceId>([] { devices_at<ToyDevice>(std::vector{-1}); }), "Invalid device id",
              "(toy:0, toy:1)", "found -1"));
-  CHECK(says(message_of<InvalidDeviceId>([] { devices_at<Absent>(std::vector{0}); }), "Invalid device id",
+  CHECK(says(message_of<InvalidDeviceId>([] { devices_at<Missing>(std::vector{0}); }), "Invalid device id",
              "a visible device, of which there is none", "found 0"));
 }
 

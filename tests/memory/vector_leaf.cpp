@@ -31,7 +31,7 @@ struct Point {
 struct Owner {
   std::string name;
 };
-enum class Colour { red };
+enum class Hue { red };
 
 template <class X>
 constexpr bool is_array = ArrayLeaf<X> && !VectorNode<X> && HasArrayLeaf<X>;
@@ -42,7 +42,7 @@ static_assert(is_array<std::vector<float>>);
 static_assert(is_array<std::vector<Point>>);
 static_assert(is_array<std::vector<std::array<float, 3>>>);
 static_assert(is_array<std::vector<std::complex<double>>>);
-static_assert(is_array<std::vector<Colour>>);
+static_assert(is_array<std::vector<Hue>>);
 static_assert(is_array<std::vector<char>>);
 static_assert(is_array<std::vector<std::string>>);
 static_assert(is_array<std::vector<int*>>);

@@ -27,7 +27,7 @@ struct Call : AsyncCall {
   static constexpr Operations operations{.run_shard = &run, .tell_late = &tell_late};
 };
 
-const Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 0}};
+const Plan two_shards{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 0}};
 
 fanout::DeviceSet<fanout::HostDevice> idle_device() {
   return fanout::DeviceSet(
@@ -48,7 +48,7 @@ TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, 
     for (Call* call : {&first, &second, &third}) {
       gate.enter();
       call->keep_in(calls);
-      calls.post(*call, plan, devices, gate, in_order && call != &second);
+      calls.post(*call, two_shards, devices, gate, in_order && call != &second);
       CHECK_FALSE(call->is_over());
     }
     CHECK(calls.has_ordered() == in_order);
@@ -87,7 +87,7 @@ TEST_CASE("a model's side of its calls is nothing until there is one, and waits 
     }
     gate.enter();
     call.keep_in(pending.calls());
-    pending.calls().post(call, plan, devices, gate, true);
+    pending.calls().post(call, two_shards, devices, gate, true);
     CHECK(pending.is_in_order(CallOrder::after_changes));
     pending.wait_for_earlier(CallOrder::any);
     CHECK(ran.empty());

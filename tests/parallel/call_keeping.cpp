@@ -27,7 +27,7 @@ struct OneTask {
   Thread* worker;
 };
 
-const Plan plan{{.rows = {0, 4}, .device = 0}, {.rows = {4, 8}, .device = 1}, {.rows = {8, 12}, .device = 2}};
+const Plan three_shards{{.rows = {0, 4}, .device = 0}, {.rows = {4, 8}, .device = 1}, {.rows = {8, 12}, .device = 2}};
 
 /// Three shards, and the threads of their devices.
 struct Tasks {
@@ -44,7 +44,7 @@ Keeping call(CallTimes& times, Tasks& tasks, std::int64_t own, std::int64_t othe
     for (const std::int64_t end = Ticks::now() + Ticks::in(nanoseconds); Ticks::now() < end;) {
     }
   };
-  CallKeeping keeping(&times, plan, Adaptive::rules);
+  CallKeeping keeping(&times, three_shards, Adaptive::rules);
   const auto body = [&](std::size_t) { wait(own); };
   if (keeping.what() != Keeping::all) keeping.look_who_sleeps(tasks);
   if (keeping.what() == Keeping::all) {
@@ -53,7 +53,7 @@ Keeping call(CallTimes& times, Tasks& tasks, std::int64_t own, std::int64_t othe
     keeping.run_own(body, 0);
   }
   wait(others);
-  keeping.all_ended(plan.size());
+  keeping.all_ended(three_shards.size());
   return keeping.what();
 }
 
@@ -62,12 +62,12 @@ Keeping call(CallTimes& times, Tasks& tasks, std::int64_t own, std::int64_t othe
 TEST_CASE("nothing is kept where nothing is learnt, or was yet, or there is nothing to hand out") {
   CallTimes times;
   times.body.note(4, 1);
-  CHECK(CallKeeping(&times, plan, Adaptive::rules).what() == Keeping::all);
-  CHECK(CallKeeping(nullptr, plan, Adaptive::rules).what() == Keeping::none);
-  CHECK(CallKeeping(&times, plan, fanout::Spin::rules).what() == Keeping::none);
+  CHECK(CallKeeping(&times, three_shards, Adaptive::rules).what() == Keeping::all);
+  CHECK(CallKeeping(nullptr, three_shards, Adaptive::rules).what() == Keeping::none);
+  CHECK(CallKeeping(&times, three_shards, fanout::Spin::rules).what() == Keeping::none);
   CHECK(CallKeeping(&times, Plan{{.rows = {0, 4}, .device = 0}}, Adaptive::rules).what() == Keeping::none);
   CallTimes fresh;
-  CHECK(CallKeeping(&fresh, plan, Adaptive::rules).what() == Keeping::none);
+  CHECK(CallKeeping(&fresh, three_shards, Adaptive::rules).what() == Keeping::none);
 }
 
 TEST_CASE("bodies that gain less than a wake are kept from those that sleep, and from no others") {
@@ -75,7 +75,7 @@ TEST_CASE("bodies that gain less than a wake are kept from those that sleep, and
   Tasks tasks;
   times.body.note(4, Ticks::in(10'000));
   const auto decide = [&] {
-    CallKeeping keeping(&times, plan, Adaptive::rules);
+    CallKeeping keeping(&times, three_shards, Adaptive::rules);
     keeping.look_who_sleeps(tasks);
     return keeping.what();
   };
@@ -86,7 +86,7 @@ TEST_CASE("bodies that gain less than a wake are kept from those that sleep, and
   CHECK(decide() == Keeping::asleep);  // 10 us against 50
   times.body.note(4, Ticks::in(1'000'000'000));
   for (int i = 0; i < 10; ++i) times.body.note(4, Ticks::in(1'000'000));
-  CallKeeping large(&times, plan, Adaptive::rules);
+  CallKeeping large(&times, three_shards, Adaptive::rules);
   large.look_who_sleeps(tasks);
   CHECK(large.what() == Keeping::none);
 }
@@ -97,7 +97,7 @@ TEST_CASE("where all sleep, small bodies are all kept, and each thread is told o
   for (Thread& thread : tasks.threads) thread.asleep = true;
   const auto told = [&](std::int64_t nanoseconds) {
     for (int i = 0; i < 10; ++i) times.body.note(4, Ticks::in(nanoseconds));
-    CallKeeping keeping(&times, plan, Adaptive::rules);
+    CallKeeping keeping(&times, three_shards, Adaptive::rules);
     keeping.look_who_sleeps(tasks);
     CHECK(keeping.what() == Keeping::all);
     CHECK(tasks.threads[0].left == 0);  // the caller's own
@@ -114,7 +114,7 @@ TEST_CASE("a call in which all sleep tells what its own shard took, without what
   Tasks tasks;
   for (Thread& thread : tasks.threads) thread.asleep = true;
   times.body.note(4, Ticks::in(10'000));
-  CallKeeping keeping(&times, plan, Adaptive::rules);
+  CallKeeping keeping(&times, three_shards, Adaptive::rules);
   keeping.look_who_sleeps(tasks);
   for (const std::int64_t end = Ticks::now() + Ticks::in(100'000); Ticks::now() < end;) {
   }
@@ -143,7 +143,7 @@ TEST_CASE("calls learn that shards which are kept take longer than the caller's 
 }
 
 TEST_CASE("a call without anything to learn from runs its shard all the same") {
-  CallKeeping keeping(nullptr, plan, Adaptive::rules);
+  CallKeeping keeping(nullptr, three_shards, Adaptive::rules);
   Tasks tasks;
   keeping.look_who_sleeps(tasks);
   int runs = 0;

@@ -16,7 +16,7 @@ using fanout::ShardSlot;
 using fanout::detail::ShardsRoom;
 using Outputs = fanout::detail::CallOutputs<int>;
 
-const fanout::DeviceId devices[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};
+const fanout::DeviceId two_hosts[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};
 const Plan plan{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
 
 const auto in_turn = [](const Plan& shards, const auto& body) {
@@ -28,7 +28,7 @@ const auto nothing_more = [] {};
 
 TEST_CASE("a call borrows its plan, and puts together what its shards returned") {
   ShardsRoom room;
-  Outputs outputs(plan, {}, devices, room);
+  Outputs outputs(plan, {}, two_hosts, room);
   CHECK(&outputs.plan() == &plan);
   int finished = 0;
   outputs.run_all(
@@ -45,7 +45,7 @@ TEST_CASE("a call borrows its plan, and puts together what its shards returned")
 
 TEST_CASE("a shard's device is the one at the place in the set that the plan names") {
   ShardsRoom room;
-  Outputs outputs(plan, {}, devices, room);
+  Outputs outputs(plan, {}, two_hosts, room);
   const auto fail = [](std::size_t i, CallFrame&, ShardSlot<int>& slot) {
     slot.failed_in_forward = true;
     if (i == 1) throw std::runtime_error("in forward");
@@ -56,7 +56,7 @@ TEST_CASE("a shard's device is the one at the place in the set that the plan nam
   } catch (const fanout::ReplicaError& error) {
     REQUIRE(error.failures().size() == 1);
     CHECK(error.failures()[0].shard == 1);
-    CHECK(error.failures()[0].device == devices[0]);
+    CHECK(error.failures()[0].device == two_hosts[0]);
   }
 }
 
@@ -67,10 +67,10 @@ TEST_CASE("what a device goes on with is waited for before the end, and what fai
     slot.completion = Completion([](void* counter) { ++*static_cast<int*>(counter); }, &waits);
   };
   ShardsRoom room;
-  Outputs outputs(plan, {}, devices, room);
+  Outputs outputs(plan, {}, two_hosts, room);
   outputs.run_all(in_turn, go_on, [&waits] { CHECK(waits == 2); });
 
-  Outputs failing(plan, {}, devices, room);
+  Outputs failing(plan, {}, two_hosts, room);
   const auto fail = [](std::size_t i, CallFrame&, ShardSlot<int>& slot) {
     slot.fill([] { return 1; });
     if (i == 0) slot.completion = Completion([](void*) { throw std::runtime_error("on the device"); }, nullptr);

@@ -32,7 +32,7 @@ using fanout_test::says;
 
 namespace {
 
-Tensor<double, 1> count_to(std::size_t n) {
+Tensor<double, 1> reals_to(std::size_t n) {
   Tensor<double, 1> tensor(n);
   for (std::size_t i = 0; i < n; ++i) tensor[i] = static_cast<double>(i);
   return tensor;
@@ -67,7 +67,7 @@ TEST_CASE("psum adds scalars over the shards and keeps their type") {
                         return std::tuple{psum(sum(x)), psum(x.extent(0)), psum(std::complex<float>(1, 2))};
                       },
                       host_devices(3)};
-  const auto [total, rows, complex] = model(count_to(10));
+  const auto [total, rows, complex] = model(reals_to(10));
   static_assert(std::is_same_v<decltype(total), const double>);
   static_assert(std::is_same_v<decltype(rows), const std::size_t>);
   CHECK(total == 45);
@@ -87,7 +87,7 @@ TEST_CASE("psum adds tensors, outputs and vectors element by element") {
                         return std::tuple{psum(tensor), psum(scratch), psum(std::vector{x[0], 1.0}), psum(output)};
                       },
                       host_devices(2)};
-  const auto [tensor, scratch, vector, output] = model(count_to(4));
+  const auto [tensor, scratch, vector, output] = model(reals_to(4));
   static_assert(std::is_same_v<decltype(scratch), const Tensor<int, 1>>);
   static_assert(std::is_same_v<decltype(vector), const std::vector<double>>);
   CHECK(tensor.extents() == fanout::Extents<2>{2, 2});
@@ -107,7 +107,7 @@ TEST_CASE("psum adds spans, and may stand in a vector") {
         return std::tuple{psum(std::span(counts)), std::vector{psum(sum(x)), psum(1.0)}, std::vector{pmean(mean(x))}};
       },
       host_devices(2)};
-  const auto [span, sums, means] = model(count_to(5));
+  const auto [span, sums, means] = model(reals_to(5));
   static_assert(std::is_same_v<decltype(sums), const std::vector<double>>);
   CHECK(span == std::vector{2, 4, 6});
   CHECK(sums == std::vector{10.0, 2.0});
@@ -122,10 +122,10 @@ TEST_CASE("psum and pmean go down a tree, and stand inside one") {
                             "loss"_k = pmean(m), "rows"_k = dict("sum"_k = psum(x.extent(0)), "each"_k = x.extent(0)),
                             "tree"_k = pmean(dict("m"_k = std::optional(m), "t"_k = std::tuple{m, map})),
                             "inner"_k = psum(std::pair{1, pmean(m)}),
-                            "trees"_k = psum(std::vector<std::tuple<int, Tensor<double, 1>>>(2, {3, count_to(2)})));
+                            "trees"_k = psum(std::vector<std::tuple<int, Tensor<double, 1>>>(2, {3, reals_to(2)})));
                       },
                       host_devices(2)};
-  const auto result = model(count_to(13));
+  const auto result = model(reals_to(13));
   CHECK(result["loss"_k] == doctest::Approx(6));
   CHECK(result["rows"_k]["sum"_k] == 13);
   CHECK(result["rows"_k]["each"_k].size() == 2);
@@ -148,7 +148,7 @@ TEST_CASE("pmean weighs each shard by its rows: 13 rows on 2 devices") {
                         return std::tuple{pmean(mean(x)), pmean(tensor), pmean(std::vector{mean(x)})};
                       },
                       host_devices(2)};
-  const auto [scalar, tensor, vector] = model(count_to(13));
+  const auto [scalar, tensor, vector] = model(reals_to(13));
   const double expected = 3.0 * (7.0 / 13.0) + 9.5 * (6.0 / 13.0);  // not (3 + 9.5) / 2
   CHECK(scalar == expected);
   CHECK(scalar == doctest::Approx(6));
@@ -182,7 +182,7 @@ TEST_CASE("a shard without rows has no weight in pmean, also where its own mean 
                         return std::pair{pmean(mean(x)), pmean(tensor)};
                       },
                       host_devices(2), fanout::Options{.split = AllOnSecond{}}};
-  const auto [scalar, tensor] = model(count_to(5));
+  const auto [scalar, tensor] = model(reals_to(5));
   CHECK(scalar == 2);
   CHECK(tensor[0] == 2);
 }
@@ -199,7 +199,7 @@ TEST_CASE("pmax and pmin take the greatest and the least over the shards, elemen
                                     "tree"_k = pmax(std::tuple{rank, std::vector{-rank, rank}}));
                       },
                       host_devices(3)};
-  const auto result = model(count_to(6));
+  const auto result = model(reals_to(6));
   static_assert(std::is_same_v<decltype(result["tree"_k]), const std::tuple<int, std::vector<int>>&>);
   CHECK(result["last"_k] == 5);
   CHECK(result["first"_k] == 0);
@@ -216,7 +216,7 @@ TEST_CASE("with one shard pmax, pmin and reduce give what it returned, also with
                       },
                       host_devices(4)};
   CHECK(model(Tensor<double, 1>(1)) == std::tuple{0.0, 0.0, 0.0});
-  const auto of_two = model(count_to(2));
+  const auto of_two = model(reals_to(2));
   CHECK(of_two == std::tuple{1.0, 0.0, 0.0});
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("a function of the user's own combines numbers, arrays and trees in ro
                                                  [](auto a, auto b) { return static_cast<decltype(a)>(a || b); })};
                       },
                       host_devices(3)};
-  const auto [digits, tensor, tree] = model(count_to(6));
+  const auto [digits, tensor, tree] = model(reals_to(6));
   static_assert(std::is_same_v<decltype(digits), const int>);
   CHECK(digits == 123);
   CHECK(tensor[0] == 0 + 2 * 2 + 2 * 4);
@@ -254,7 +254,7 @@ TEST_CASE("a function of structs, tuples or tensors combines them whole") {
                           reduce(std::string("x"), [](const std::string& a, const std::string& b) { return a + b; })};
       },
       host_devices(3)};
-  auto x = count_to(7);
+  auto x = reals_to(7);
   x[4] = 9;
   const auto [best, least, text] = model(x);
   static_assert(std::is_same_v<decltype(best), const Best>);
@@ -286,7 +286,7 @@ TEST_CASE("what is combined whole is a class of any kind that owns what it shows
                         return reduce(Variance(x), [](const Variance& a, const Variance& b) { return a + b; });
                       },
                       host_devices(3)};
-  CHECK(model(count_to(10)).value() == doctest::Approx(8.25));
+  CHECK(model(reals_to(10)).value() == doctest::Approx(8.25));
 
   struct Shows {
     View<const double, 1> rows;
@@ -316,13 +316,13 @@ TEST_CASE("a shard without rows counts in sums alone, and all count where none h
                                           reduce(std::tuple{rank}, last)};
                       },
                       host_devices(3), fanout::Options{.split = AllInTheMiddle{}}};
-  CHECK(model(count_to(5)) == std::tuple{3, -1, 1, std::vector{1}, 2, std::tuple{1}});
+  CHECK(model(reals_to(5)) == std::tuple{3, -1, 1, std::vector{1}, 2, std::tuple{1}});
   CHECK(model(Tensor<double, 1>(0)) == std::tuple{3, 0, 0, std::vector{2}, 123, std::tuple{2}});
 }
 
 TEST_CASE("sums are added in row order and bitwise the same in every run") {
   ParallelModel model{[](View<const double, 1> x) { return psum(1.0 / (1.0 + 3.0 * x[0])); }, host_devices(4)};
-  const auto x = count_to(4);
+  const auto x = reals_to(4);
   double expected = 0;
   for (const double value : x) expected += 1.0 / (1.0 + 3.0 * value);
   for (int run = 0; run < 50; ++run) CHECK(model(x) == expected);
@@ -333,21 +333,21 @@ TEST_CASE("arrays and vectors that cannot be combined are refused with place, sh
                          return dict("loss"_k = psum(Tensor<float, 2>(2, wrong && ctx.rank() == 2 ? 4 : 3)));
                        },
                        host_devices(3)};
-  CHECK(says(message_of<fanout::ShapeMismatch>([&] { arrays(count_to(6), true); }), "output.loss", "[2, 3]",
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { arrays(reals_to(6), true); }), "output.loss", "[2, 3]",
              "shard 0 on host:0, rows [0, 2)", "[2, 4]", "shard 2 on host:2, rows [4, 6)", "psum"));
-  CHECK(arrays(count_to(6), false)["loss"_k].extents() == fanout::Extents<2>{2, 3});
+  CHECK(arrays(reals_to(6), false)["loss"_k].extents() == fanout::Extents<2>{2, 3});
 
   ParallelModel vectors{
       [](View<const double, 1> x, bool wrong) { return pmean(std::vector<double>(wrong ? x.extent(0) : 2, 1.0)); },
       host_devices(2)};
-  CHECK(says(message_of<fanout::ShapeMismatch>([&] { vectors(count_to(5), true); }), "output", "3 elements", "found 2",
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { vectors(reals_to(5), true); }), "output", "3 elements", "found 2",
              "pmean"));
-  CHECK(vectors(count_to(5), false) == std::vector{1.0, 1.0});
+  CHECK(vectors(reals_to(5), false) == std::vector{1.0, 1.0});
 
   ParallelModel by_rows{[](View<const double, 1> x) {
                           return std::tuple{1, reduce(Tensor<double, 1>(x), [](double a, double b) { return a - b; })};
                         },
                         host_devices(2)};
-  CHECK(says(message_of<fanout::ShapeMismatch>([&] { by_rows(count_to(5)); }), "output[1]", "[3]", "[2]",
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { by_rows(reals_to(5)); }), "output[1]", "[3]", "[2]",
              "reduce needs arrays of the same extents"));
 }

@@ -33,7 +33,7 @@ Tensor<int, 2> table(std::size_t rows, std::size_t columns, int from = 0) {
 }
 
 template <class T, std::size_t R>
-std::vector<T> values(const Tensor<T, R>& tensor) {
+std::vector<T> all_values(const Tensor<T, R>& tensor) {
   return std::vector<T>(tensor.begin(), tensor.end());
 }
 
@@ -48,7 +48,7 @@ TEST_CASE("arrays are concatenated on the second axis, though shards bring diffe
                       host_devices(2)};
   const Tensor<int, 2> result = model(rows(5));
   CHECK(result.extents() == Extents<2>{2, 5});
-  CHECK(values(result) == std::vector{0, 1, 2, 100, 101, 10, 11, 12, 110, 111});
+  CHECK(all_values(result) == std::vector{0, 1, 2, 100, 101, 10, 11, 12, 110, 111});
 }
 
 TEST_CASE("the axis may be in the middle or the last, of tensors, views and outputs, below a tree") {
@@ -68,11 +68,11 @@ TEST_CASE("the axis may be in the middle or the last, of tensors, views and outp
       host_devices(2)};
   const auto [middle, last, tree, view] = model(rows(4));
   CHECK(middle.extents() == Extents<3>{2, 2, 2});
-  CHECK(values(middle) == std::vector{0, 1, 100, 101, 2, 3, 102, 103});
+  CHECK(all_values(middle) == std::vector{0, 1, 100, 101, 2, 3, 102, 103});
   CHECK(last.extents() == Extents<3>{2, 1, 4});
-  CHECK(values(last) == std::vector{0, 1, 100, 101, 2, 3, 102, 103});
+  CHECK(all_values(last) == std::vector{0, 1, 100, 101, 2, 3, 102, 103});
   CHECK(tree.first.extents() == Extents<3>{2, 6, 2});
-  CHECK(values(tree.second.at("a")) == std::vector{0, 1, 1, 2});
+  CHECK(all_values(tree.second.at("a")) == std::vector{0, 1, 1, 2});
   CHECK(view.extents() == Extents<3>{2, 3, 4});
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("an axis may have no elements, in some shards or in all") {
                       },
                       host_devices(3)};
   const auto [some, none, no_rows, by_rows] = model(rows(3));
-  CHECK(values(some) == std::vector{0, 0, 10, 10});
+  CHECK(all_values(some) == std::vector{0, 0, 10, 10});
   CHECK(some.extents() == Extents<2>{2, 2});
   CHECK(none.extents() == Extents<2>{2, 0});
   CHECK(no_rows.extents() == Extents<2>{0, 9});
@@ -105,7 +105,7 @@ TEST_CASE("inside another rule concat<0> is the default") {
                       host_devices(2)};
   const auto [sum, each, by_rows] = model(rows(5));
   CHECK(sum == 2);
-  CHECK(values(each) == std::vector{1, 1});
+  CHECK(all_values(each) == std::vector{1, 1});
   CHECK(by_rows.size() == 5);
 }
 

@@ -61,7 +61,7 @@ using fields_test::Detections;
 
 namespace {
 
-const std::vector<int> five{0, 1, 2, 3, 4};
+const std::vector<int> to_five{0, 1, 2, 3, 4};
 
 struct Image {
   Tensor<int, 1> rows;
@@ -132,8 +132,8 @@ TEST_CASE("a struct is gathered to itself, member by member, three levels down")
   for (int devices = 1; devices <= 5; ++devices) {
     ParallelModel model{forward, host_devices(devices)};
     const Result result = model(count_to(5));
-    CHECK(values(result.rows) == five);
-    CHECK(values(result.extras.image.rows) == five);
+    CHECK(values(result.rows) == to_five);
+    CHECK(values(result.extras.image.rows) == to_five);
     CHECK(result.extras.image.firsts.size() == static_cast<std::size_t>(devices));
     CHECK(result.who.size() == static_cast<std::size_t>(devices));
     CHECK(result.who[result.who.size() - 1] == "host:" + std::to_string(devices - 1));
@@ -163,19 +163,19 @@ TEST_CASE("structs stand in containers, and containers in structs") {
                       },
                       host_devices(2)};
   const auto [all, rest] = model(count_to(5));
-  CHECK(values(std::get<1>(all.tuple)[1].rows) == five);
+  CHECK(values(std::get<1>(all.tuple)[1].rows) == to_five);
   CHECK(all.map.at("key").firsts == std::vector{0, 3});
   REQUIRE(all.vector.size() == 2);
-  CHECK(values(all.vector[1].image.rows) == five);
-  CHECK(values(all.optional.value().rows) == five);
-  CHECK(values(all.entries["image"_k].rows) == five);
-  CHECK(values(rest["maps"_k].at(4).rows) == five);
+  CHECK(values(all.vector[1].image.rows) == to_five);
+  CHECK(values(all.optional.value().rows) == to_five);
+  CHECK(values(all.entries["image"_k].rows) == to_five);
+  CHECK(values(rest["maps"_k].at(4).rows) == to_five);
 }
 
 TEST_CASE("a class that lists its fields is gathered") {
   ParallelModel model{[](View<const int, 1> x) { return Detections(Tensor<int, 1>(x), {x[0]}); }, host_devices(2)};
   const Detections result = model(count_to(5));
-  CHECK(values(result.boxes()) == five);
+  CHECK(values(result.boxes()) == to_five);
   CHECK(result.scores() == std::vector{0, 3});
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("outputs in structs are gathered without a copy") {
   for (int devices = 1; devices <= 3; ++devices) {
     ParallelModel model{forward, host_devices(devices)};
     const Image result = model(count_to(5));
-    CHECK(values(result.rows) == five);
+    CHECK(values(result.rows) == to_five);
     CHECK(result.rows.data() == first);
   }
 }

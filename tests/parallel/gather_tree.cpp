@@ -32,7 +32,7 @@ using fanout_test::values;
 
 namespace {
 
-const std::vector<int> five{0, 1, 2, 3, 4};
+const std::vector<int> five_numbers{0, 1, 2, 3, 4};
 
 }  // namespace
 
@@ -46,9 +46,9 @@ TEST_CASE("tuples, pairs and arrays are gathered element by element") {
   static_assert(std::is_same_v<decltype(pair), const std::pair<Tensor<int, 1>, Tensor<int, 1>>>);
   static_assert(std::is_same_v<decltype(array), const std::array<std::vector<int>, 2>>);
   static_assert(std::is_same_v<decltype(numbers), const std::array<Tensor<int, 1>, 2>>);
-  CHECK(values(pair.first) == five);
+  CHECK(values(pair.first) == five_numbers);
   CHECK(values(pair.second) == std::vector{0, 3});
-  CHECK(array[1] == five);
+  CHECK(array[1] == five_numbers);
   CHECK(values(numbers[1]) == std::vector{7, 7});
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("dicts are gathered entry by entry and keep their keys") {
   ParallelModel model{[](View<const int, 1> x) { return dict("rows"_k = x, "inner"_k = dict("first"_k = x[0])); },
                       host_devices(2)};
   const auto result = model(count_to(5));
-  CHECK(values(result["rows"_k]) == five);
+  CHECK(values(result["rows"_k]) == five_numbers);
   CHECK(values(result["inner"_k]["first"_k]) == std::vector{0, 3});
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("maps are gathered key by key, in whatever order each shard holds them
   static_assert(std::is_same_v<decltype(hashed), const std::unordered_map<int, std::vector<int>>>);
   REQUIRE(ordered.size() == 2);
   CHECK(ordered.begin()->first == "b");
-  CHECK(values(ordered.at("a")) == five);
+  CHECK(values(ordered.at("a")) == five_numbers);
   REQUIRE(hashed.size() == 40);
   for (const auto& [key, vector] : hashed) CHECK(vector == std::vector{key, 0, key, 3});
 }
@@ -92,14 +92,14 @@ TEST_CASE("vectors of trees are gathered tree by tree, and optionals if they are
   {
     const auto [vectors, pairs, optional] = model(count_to(5), true);
     static_assert(std::is_same_v<decltype(optional), const std::optional<Tensor<int, 1>>>);
-    CHECK(vectors == std::vector(3, five));
+    CHECK(vectors == std::vector(3, five_numbers));
     REQUIRE(pairs.size() == 2);
     CHECK_FALSE(pairs[0].has_value());
     REQUIRE(pairs[1].has_value());
     CHECK(values(pairs[1]->first) == std::vector{0, 3});
-    CHECK(values(pairs[1]->second) == five);
+    CHECK(values(pairs[1]->second) == five_numbers);
     REQUIRE(optional.has_value());
-    CHECK(values(*optional) == five);
+    CHECK(values(*optional) == five_numbers);
   }
   CHECK_FALSE(std::get<2>(model(count_to(5), false)).has_value());
 }
@@ -222,6 +222,6 @@ TEST_CASE("const elements are gathered and not moved from") {
                       },
                       host_devices(2)};
   const auto [tensor, first] = model(count_to(5));
-  CHECK(values(tensor) == five);
+  CHECK(values(tensor) == five_numbers);
   CHECK(values(first.value()) == std::vector{0, 3});
 }

@@ -33,7 +33,7 @@ using fanout_test::values;
 
 namespace {
 
-const std::vector<int> five{0, 1, 2, 3, 4};
+const std::vector<int> five_values{0, 1, 2, 3, 4};
 
 /// What leaves a variant without a value that was to hold it as a tensor.
 struct Thrower {
@@ -73,7 +73,7 @@ TEST_CASE("a variant is gathered to a variant of what its alternatives are gathe
     CHECK(std::get<0>(number)[0] == 0);
     const auto rows = model(count_to(5), 1);
     REQUIRE(rows.index() == 1);
-    CHECK(values(std::get<1>(rows)) == five);
+    CHECK(values(std::get<1>(rows)) == five_values);
     const auto pair = model(count_to(5), 2);
     REQUIRE(pair.index() == 2);
     CHECK(std::get<2>(pair).first[0] == "from 0");
@@ -102,12 +102,12 @@ TEST_CASE("variants in variants, vectors, maps, dicts and optionals are gathered
                       },
                       host_devices(3)};
   const auto result = model(count_to(5));
-  CHECK(std::get<1>(std::get<1>(result["nested"_k])) == five);
+  CHECK(std::get<1>(std::get<1>(result["nested"_k])) == five_values);
   REQUIRE(result["vector"_k].size() == 3);
   CHECK(result["vector"_k][1].index() == 0);
-  CHECK(std::get<1>(result["vector"_k][2]) == five);
-  CHECK(std::get<1>(result["map"_k].at("a")) == five);
-  CHECK(std::get<1>(result["maybe"_k].value()) == five);
+  CHECK(std::get<1>(result["vector"_k][2]) == five_values);
+  CHECK(std::get<1>(result["map"_k].at("a")) == five_values);
+  CHECK(std::get<1>(result["maybe"_k].value()) == five_values);
 }
 
 TEST_CASE("a vector of variants of numbers is an array, one a row") {
@@ -134,7 +134,7 @@ TEST_CASE("a struct holds a variant that is gathered to itself") {
                       },
                       host_devices(2)};
   const Detection detection = model(count_to(5), true);
-  CHECK(values(std::get<1>(detection.found)) == five);
+  CHECK(values(std::get<1>(detection.found)) == five_values);
   CHECK(model(count_to(5), false).found.index() == 0);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("outputs and tensors in variants are gathered without a copy") {
                       },
                       host_devices(2)};
   const auto [variant, addresses] = model(count_to(5));
-  CHECK(values(std::get<1>(variant)) == five);
+  CHECK(values(std::get<1>(variant)) == five_values);
   CHECK(reinterpret_cast<std::uintptr_t>(std::get<1>(variant).data()) == addresses[0]);
 }
 

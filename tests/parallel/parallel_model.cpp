@@ -39,7 +39,7 @@ std::vector<T> values(const Tensor<T, 1>& tensor) {
 }
 
 /// Multiplies by a number that can be changed.
-struct Scale {
+struct Scaling {
   Tensor<int, 1> factor{1};
   auto forward(View<const int, 1> x) const {
     std::vector<int> result;
@@ -48,14 +48,14 @@ struct Scale {
   }
 };
 
-Scale scale(int factor) {
-  Scale model;
+Scaling scale(int factor) {
+  Scaling model;
   model.factor[0] = factor;
   return model;
 }
 
 /// Counts the calls of each of its copies.
-struct Counter {
+struct CallCounter {
   int calls = 0;
   int forward(View<const int, 1>) { return ++calls; }
 };
@@ -87,17 +87,17 @@ struct Wrong {
 
 TEST_CASE("a model is made of a functor, of devices and of options, each left out where it has a default") {
   ParallelModel defaults{scale(2)};
-  static_assert(std::is_same_v<decltype(defaults), ParallelModel<Scale, AllVisible<HostDevice>>>);
-  static_assert(std::is_same_v<decltype(defaults), ParallelModel<Scale>>);
+  static_assert(std::is_same_v<decltype(defaults), ParallelModel<Scaling, AllVisible<HostDevice>>>);
+  static_assert(std::is_same_v<decltype(defaults), ParallelModel<Scaling>>);
   ParallelModel with_options{scale(2), Options{.seed = 4}};
-  static_assert(std::is_same_v<decltype(with_options), ParallelModel<Scale>>);
+  static_assert(std::is_same_v<decltype(with_options), ParallelModel<Scaling>>);
   ParallelModel on_devices{scale(2), host_devices(2)};
-  static_assert(std::is_same_v<decltype(on_devices), ParallelModel<Scale, Host>>);
+  static_assert(std::is_same_v<decltype(on_devices), ParallelModel<Scaling, Host>>);
   ParallelModel on_devices_with_options{scale(2), host_devices(2), Options{.seed = 4}};
-  static_assert(std::is_same_v<decltype(on_devices_with_options), ParallelModel<Scale, Host>>);
+  static_assert(std::is_same_v<decltype(on_devices_with_options), ParallelModel<Scaling, Host>>);
   ParallelModel from_a_source{scale(2), AllVisible<HostDevice>{}};
-  static_assert(std::is_same_v<decltype(from_a_source), ParallelModel<Scale>>);
-  ParallelModel<Scale> named{scale(2)};
+  static_assert(std::is_same_v<decltype(from_a_source), ParallelModel<Scaling>>);
+  ParallelModel<Scaling> named{scale(2)};
   const ParallelModel lambda{[](View<const int, 1> x) { return x; }, host_devices(2)};
 
   CHECK(defaults.devices().size() == host_devices().size());
@@ -123,7 +123,7 @@ TEST_CASE("model() is the original, and a model with a const forward is copied n
 }
 
 TEST_CASE("a model with a non-const forward is copied for each device, and each copy keeps its state between calls") {
-  ParallelModel model{Counter{}, host_devices(3)};
+  ParallelModel model{CallCounter{}, host_devices(3)};
   CHECK(values(model(count_to(9))) == std::vector{1, 1, 1});
   CHECK(values(model(count_to(2))) == std::vector{2, 2});
   CHECK(values(model(count_to(9))) == std::vector{3, 3, 2});
@@ -133,13 +133,13 @@ TEST_CASE("a model with a non-const forward is copied for each device, and each 
 }
 
 TEST_CASE("the copies are made anew after an update, also if it throws") {
-  ParallelModel model{Counter{}, host_devices(2)};
+  ParallelModel model{CallCounter{}, host_devices(2)};
   model(count_to(4));
-  CHECK(model.update([](Counter& counter) { return counter.calls += 10; }) == 10);
+  CHECK(model.update([](CallCounter& counter) { return counter.calls += 10; }) == 10);
   CHECK(values(model(count_to(4))) == std::vector{11, 11});
   CHECK(values(model(count_to(4))) == std::vector{12, 12});
   CHECK(model.model().calls == 10);
-  CHECK_THROWS_AS(model.update([](Counter& counter) {
+  CHECK_THROWS_AS(model.update([](CallCounter& counter) {
     counter.calls = 20;
     throw std::runtime_error("half done");
   }),
@@ -150,9 +150,9 @@ TEST_CASE("the copies are made anew after an update, also if it throws") {
 
 TEST_CASE("an update is seen by a shared model too") {
   ParallelModel model{scale(1), host_devices(2)};
-  int& factor = model.update([](Scale& original) -> int& { return original.factor[0]; });
+  int& factor = model.update([](Scaling& original) -> int& { return original.factor[0]; });
   CHECK(&factor == model.model().factor.data());
-  model.update([](Scale& original) { original.factor[0] = 4; });
+  model.update([](Scaling& original) { original.factor[0] = 4; });
   CHECK(model(count_to(3)) == std::vector{0, 4, 8});
 }
 
@@ -251,8 +251,8 @@ TEST_CASE("moving a model moves the ownership, and what was not yet destroyed is
   const auto make = [&alive](int value) {
     return ParallelModel{[alive, value](View<const int, 1>) { return *alive + value; }, host_devices(2)};
   };
-  static_assert(std::is_nothrow_move_constructible_v<ParallelModel<Scale>>);
-  static_assert(!std::is_copy_constructible_v<ParallelModel<Scale>>);
+  static_assert(std::is_nothrow_move_constructible_v<ParallelModel<Scaling>>);
+  static_assert(!std::is_copy_constructible_v<ParallelModel<Scaling>>);
   {
     auto model = make(1);
     const auto* const original = &model.model();
@@ -262,8 +262,8 @@ TEST_CASE("moving a model moves the ownership, and what was not yet destroyed is
     CHECK(alive.use_count() == 2);
   }
   CHECK(alive.use_count() == 1);
-  ParallelModel<Counter> first{Counter{1}};
-  ParallelModel<Counter> second{Counter{5}};
+  ParallelModel<CallCounter> first{CallCounter{1}};
+  ParallelModel<CallCounter> second{CallCounter{5}};
   first = std::move(second);
   CHECK(first.model().calls == 5);
 }

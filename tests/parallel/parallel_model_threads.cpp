@@ -40,10 +40,10 @@ std::vector<int> count_to(int n) {
   return rows;
 }
 
-long sum_of(Rows rows) { return std::accumulate(rows.begin(), rows.end(), 0L); }
+long sum_of_rows(Rows rows) { return std::accumulate(rows.begin(), rows.end(), 0L); }
 
 template <class Tensor>
-long total(const Tensor& per_shard) {
+long total_of(const Tensor& per_shard) {
   long sum = 0;
   for (std::size_t i = 0; i < per_shard.extent(0); ++i) sum += per_shard(i);
   return sum;
@@ -97,8 +97,8 @@ namespace {
 struct Recursive {
   const ParallelModel<Recursive, Hosts>* const* self;
   long forward(Rows rows, int depth) const {
-    if (depth == 0) return sum_of(rows);
-    return total((**self)(std::vector<int>(rows.begin(), rows.end()), depth - 1));
+    if (depth == 0) return sum_of_rows(rows);
+    return total_of((**self)(std::vector<int>(rows.begin(), rows.end()), depth - 1));
   }
 };
 
@@ -111,10 +111,10 @@ TEST_CASE("a const model can be called from inside its own forward, three deep, 
     const ParallelModel<Recursive, Hosts> model{Recursive{&self}, host_devices(devices)};
     self = &model;
     const std::vector<int> rows = count_to(17);
-    for (const int depth : {0, 1, 2, 3}) CHECK(total(model(rows, depth)) == 153);
+    for (const int depth : {0, 1, 2, 3}) CHECK(total_of(model(rows, depth)) == 153);
     std::atomic<int> wrong{0};
     on_threads(4, [&](int) {
-      for (int i = 0; i < 25; ++i) wrong += total(model(rows, 3)) == 153 ? 0 : 1;
+      for (int i = 0; i < 25; ++i) wrong += total_of(model(rows, 3)) == 153 ? 0 : 1;
     });
     CHECK(wrong == 0);
   }
@@ -131,13 +131,13 @@ TEST_CASE(
   const std::vector<Hosts> sets = {all, pick({1, 0}), pick({2, 1}), pick({0}), host_devices(2), host_devices(7)};
   for (const Hosts& outer_set : sets) {
     for (const Hosts& inner_set : sets) {
-      const ParallelModel leaf{[](Rows rows) { return sum_of(rows); }, all};
-      const ParallelModel inner{[&leaf](Rows rows) { return total(leaf(rows)); }, inner_set};
-      const ParallelModel outer{[&inner](Rows rows) { return total(inner(rows)); }, outer_set};
+      const ParallelModel leaf{[](Rows rows) { return sum_of_rows(rows); }, all};
+      const ParallelModel inner{[&leaf](Rows rows) { return total_of(leaf(rows)); }, inner_set};
+      const ParallelModel outer{[&inner](Rows rows) { return total_of(inner(rows)); }, outer_set};
       const std::vector<int> rows = count_to(20);
       std::atomic<int> wrong{0};
       on_threads(4, [&](int) {
-        for (int i = 0; i < 5; ++i) wrong += total(outer(rows)) == 210 ? 0 : 1;
+        for (int i = 0; i < 5; ++i) wrong += total_of(outer(rows)) == 210 ? 0 : 1;
       });
       CHECK(wrong == 0);
     }
@@ -156,9 +156,9 @@ TEST_CASE("hundreds of random patterns of models that call models end and give r
   };
   const auto forward = [&node, mix](Rows rows, int depth, std::uint64_t seed) {
     const std::uint64_t random = mix(seed + static_cast<std::uint64_t>(rows.empty() ? 0 : rows[0]));
-    if (depth == 0 || random % 5 == 0) return sum_of(rows);
+    if (depth == 0 || random % 5 == 0) return sum_of_rows(rows);
     const auto& next = *node.models[random % node.models.size()];
-    return total(next(rows, depth - 1, random));
+    return total_of(next(rows, depth - 1, random));
   };
   for (std::size_t i = 0; i < node.models.size(); ++i) {
     node.models[i].emplace(Calls<long, Rows, int, std::uint64_t>{forward}, host_devices(static_cast<int>(i % 4) + 1));
@@ -170,28 +170,28 @@ TEST_CASE("hundreds of random patterns of models that call models end and give r
     on_threads(2, [&](int t) {
       const std::uint64_t random = mix(seed * 2 + static_cast<std::uint64_t>(t));
       const auto& model = *node.models[random % node.models.size()];
-      wrong += total(model(rows, 3, random)) == 45 ? 0 : 1;
+      wrong += total_of(model(rows, 3, random)) == 45 ? 0 : 1;
     });
     CHECK(wrong == 0);
   }
 }
 
 TEST_CASE("seven devices on fewer cores give right results, from four threads at once") {
-  const ParallelModel model{[](Rows rows) { return sum_of(rows); }, host_devices(7)};
+  const ParallelModel model{[](Rows rows) { return sum_of_rows(rows); }, host_devices(7)};
   std::atomic<int> wrong{0};
   on_threads(4, [&](int) {
-    for (int n = 0; n < 60; ++n) wrong += total(model(count_to(n))) == n * (n + 1L) / 2 ? 0 : 1;
+    for (int n = 0; n < 60; ++n) wrong += total_of(model(count_to(n))) == n * (n + 1L) / 2 ? 0 : 1;
   });
   CHECK(wrong == 0);
 }
 
 TEST_CASE("a call ends though all of its devices are held by others") {
   const Hosts devices = host_devices(2);
-  const ParallelModel model{[](Rows rows) { return sum_of(rows); }, devices};
+  const ParallelModel model{[](Rows rows) { return sum_of_rows(rows); }, devices};
   for (const HostDevice& device : devices) device.worker().right().take();
-  CHECK(total(model(count_to(10))) == 55);
+  CHECK(total_of(model(count_to(10))) == 55);
   for (const HostDevice& device : devices) device.worker().right().give();
-  CHECK(total(model(count_to(10))) == 55);
+  CHECK(total_of(model(count_to(10))) == 55);
 }
 
 // ---- calls and updates -----------------------------------------------------------------------------
@@ -322,7 +322,7 @@ TEST_CASE("an update from inside a forward is an error, on every shard, at any d
     Model model{Calls<long, Rows, bool>{[&](Rows rows, bool update) {
                   if (update && nested) deeper(rows);
                   if (update) self->update([](auto&) {});
-                  return sum_of(rows);
+                  return sum_of_rows(rows);
                 }},
                 host_devices(2)};
     self = &model;
@@ -333,7 +333,7 @@ TEST_CASE("an update from inside a forward is an error, on every shard, at any d
     } catch (const ReplicaError& error) {
       CHECK(error.failures().size() == 2);
     }
-    CHECK(total(model(rows, false)) == 10);
+    CHECK(total_of(model(rows, false)) == 10);
     int updates = 0;
     model.update([&updates](auto&) { ++updates; });
     CHECK(updates == 1);
@@ -341,11 +341,11 @@ TEST_CASE("an update from inside a forward is an error, on every shard, at any d
 }
 
 TEST_CASE("a call or an update from inside an update is an error, also by way of another model") {
-  ParallelModel model{[](Rows rows) { return sum_of(rows); }, host_devices(2)};
+  ParallelModel model{[](Rows rows) { return sum_of_rows(rows); }, host_devices(2)};
   const std::vector<int> rows = count_to(4);
   CHECK(throws<Error>([&] { model.update([&](auto&) { model(rows); }); }, "called from inside its own update"));
   CHECK(throws<Error>([&] { model.update([&](auto&) { model.update([](auto&) {}); }); }, "inside its own"));
-  const ParallelModel by_way{[&model](Rows r) { return total(model(r)); }, host_devices(2)};
+  const ParallelModel by_way{[&model](Rows r) { return total_of(model(r)); }, host_devices(2)};
   CHECK(throws_inside<Error>([&] { model.update([&](auto&) { by_way(rows); }); }, "called from inside its own update"));
   const ParallelModel updates{[&model](Rows) {
                                 model.update([](auto&) {});
@@ -353,8 +353,8 @@ TEST_CASE("a call or an update from inside an update is an error, also by way of
                               },
                               host_devices(2)};
   CHECK(throws_inside<Error>([&] { model.update([&](auto&) { updates(rows); }); }, "inside its own"));
-  CHECK(total(model(rows)) == 10);
-  CHECK(total(by_way(rows)) == 10);
+  CHECK(total_of(model(rows)) == 10);
+  CHECK(total_of(by_way(rows)) == 10);
   CHECK(model.update([](auto&) { return 7; }) == 7);
 }
 
@@ -381,10 +381,10 @@ TEST_CASE("two models that call each other end while updates of both wait") {
   std::atomic<bool> go_on{false};
   const auto call = [&](const Pair* const& other) {
     return Calls<long, Rows, int>{[&](Rows rows, int depth) {
-      if (depth == 0) return sum_of(rows);
+      if (depth == 0) return sum_of_rows(rows);
       inside.come();
       fanout_test::until(go_on);
-      return total((*other)(rows, depth - 1));
+      return total_of((*other)(rows, depth - 1));
     }};
   };
   const Pair* pong_for_ping = nullptr;
@@ -400,7 +400,7 @@ TEST_CASE("two models that call each other end while updates of both wait") {
   std::vector<std::thread> threads;
   for (const std::size_t k : {0U, 1U}) {
     Pair& model = k == 0 ? ping : pong;
-    threads.emplace_back([&model, &rows, &sums, k] { sums[k] = total(model(rows, 1)); });
+    threads.emplace_back([&model, &rows, &sums, k] { sums[k] = total_of(model(rows, 1)); });
   }
   inside.come();
   for (const std::size_t k : {0U, 1U}) {
@@ -456,9 +456,9 @@ struct BusyRecursive {
   const ParallelModel<BusyRecursive, Hosts>* const* self;
   std::function<void()> before;
   long forward(Rows rows, int depth) {
-    if (depth == 0) return sum_of(rows);
+    if (depth == 0) return sum_of_rows(rows);
     if (before) before();
-    return total((**self)(std::vector<int>(rows.begin(), rows.end()), depth - 1));
+    return total_of((**self)(std::vector<int>(rows.begin(), rows.end()), depth - 1));
   }
 };
 
@@ -473,7 +473,7 @@ TEST_CASE("a busy replica that is called from inside itself is an error in a Rep
     const std::vector<int> rows = count_to(9);
     for (int i = 0; i < 20; ++i) {
       CHECK(throws_inside<Error>([&] { model(rows, 1); }, "called from inside its own forward"));
-      CHECK(total(model(rows, 0)) == 45);
+      CHECK(total_of(model(rows, 0)) == 45);
     }
   }
 }
@@ -486,7 +486,7 @@ TEST_CASE("shards of a busy model that call it while all its replicas are busy d
                                                     host_devices(2)};
     self = &model;
     CHECK(throws_inside<Error>([&] { model(count_to(4), 1); }, "called from inside its own forward"));
-    CHECK(total(model(count_to(4), 0)) == 10);
+    CHECK(total_of(model(count_to(4), 0)) == 10);
   }
 }
 
@@ -496,16 +496,16 @@ TEST_CASE("a busy replica that is called from inside itself by way of another mo
     long calls = 0;
     long forward(Rows rows, bool go_on) {
       ++calls;
-      return go_on ? next(rows) : sum_of(rows);
+      return go_on ? next(rows) : sum_of_rows(rows);
     }
   };
   const ParallelModel<Outer, Hosts>* self = nullptr;
-  const ParallelModel between{[&self](Rows rows) { return total((*self)(rows, false)); }, host_devices(2)};
-  const ParallelModel<Outer, Hosts> model{Outer{[&between](Rows rows) { return total(between(rows)); }},
+  const ParallelModel between{[&self](Rows rows) { return total_of((*self)(rows, false)); }, host_devices(2)};
+  const ParallelModel<Outer, Hosts> model{Outer{[&between](Rows rows) { return total_of(between(rows)); }},
                                           host_devices(2)};
   self = &model;
   CHECK(throws_inside<Error>([&] { model(count_to(4), true); }, "called from inside its own forward"));
-  CHECK(total(model(count_to(4), false)) == 10);
+  CHECK(total_of(model(count_to(4), false)) == 10);
 }
 
 TEST_CASE("models with non-const forwards can call one another, from four threads at once") {
@@ -513,7 +513,7 @@ TEST_CASE("models with non-const forwards can call one another, from four thread
     long calls = 0;
     long forward(Rows rows) {
       ++calls;
-      return sum_of(rows);
+      return sum_of_rows(rows);
     }
   };
   const ParallelModel leaf{Leaf{}, host_devices(2)};
@@ -522,13 +522,13 @@ TEST_CASE("models with non-const forwards can call one another, from four thread
     long calls = 0;
     long forward(Rows rows) {
       ++calls;
-      return total((*leaf)(rows));
+      return total_of((*leaf)(rows));
     }
   };
   const ParallelModel outer{Outer{&leaf}, host_devices(3)};
   std::atomic<int> wrong{0};
   on_threads(4, [&](int) {
-    for (int i = 0; i < 50; ++i) wrong += total(outer(count_to(9))) == 45 ? 0 : 1;
+    for (int i = 0; i < 50; ++i) wrong += total_of(outer(count_to(9))) == 45 ? 0 : 1;
   });
   CHECK(wrong == 0);
 }
@@ -542,7 +542,7 @@ struct Meets {
   Meeting* const* meeting;
   long forward(Rows rows) const {
     (*meeting)->come();
-    return sum_of(rows);
+    return sum_of_rows(rows);
   }
 };
 
@@ -552,7 +552,7 @@ int use_models(const Const& meets, Meeting** meeting, Mutable& pair) {
   for (int i = 0; i < 5; ++i) {
     Meeting now(2);
     *meeting = &now;
-    if (total(meets(count_to(4))) != 10) return 1;
+    if (total_of(meets(count_to(4))) != 10) return 1;
   }
   for (long k = 1; k <= 3; ++k) {
     const long before = pair.model().a;
@@ -674,13 +674,13 @@ TEST_CASE("a fork inside a forward: the child's call ends with an error, and the
       started = true;
       fanout_test::until(end);
     }
-    return sum_of(rows);
+    return sum_of_rows(rows);
   };
   const auto run = [&](auto& model) {
     bool threw = false;
     long sum = 0;
     try {
-      sum = total(model(count_to(4)));
+      sum = total_of(model(count_to(4)));
     } catch (const Error&) {
       threw = true;
     }
@@ -688,18 +688,18 @@ TEST_CASE("a fork inside a forward: the child's call ends with an error, and the
       fanout_test::child_ends_with([&] {
         if (!threw) return 1;
         go = false;  // the model can be called and updated again
-        if (total(model(count_to(4))) != 10) return 2;
+        if (total_of(model(count_to(4))) != 10) return 2;
         model.update([](auto&) {});
-        return total(model(count_to(4))) == 10 ? 0 : 3;
+        return total_of(model(count_to(4))) == 10 ? 0 : 3;
       });
     }
     CHECK_FALSE(threw);
     CHECK(sum == 10);
     CHECK(fanout_test::exit_code_of(child) == 0);
     go = false;
-    CHECK(total(model(count_to(4))) == 10);
+    CHECK(total_of(model(count_to(4))) == 10);
     model.update([](auto&) {});
-    CHECK(total(model(count_to(4))) == 10);
+    CHECK(total_of(model(count_to(4))) == 10);
   };
   SUBCASE("const") {
     ParallelModel model{forward, devices};

@@ -31,7 +31,7 @@ using fanout_test::says;
 namespace {
 
 /// Results of all sorts, row by row: a window of the call's buffer, an array of its own, nested ones.
-struct Rows {
+struct ScaledRows {
   int factor = 2;
 
   auto forward(Context auto& ctx, View<const int, 2> x, const std::string& text) const {
@@ -63,7 +63,7 @@ bool same(const Result& a, const Result& b) {
          extras_a["sums"_k] == extras_b["sums"_k] && extras_a["nested"_k]["names"_k] == extras_b["nested"_k]["names"_k];
 }
 
-auto inner_model() { return ParallelModel{Rows{}, host_devices(3)}; }
+auto inner_model() { return ParallelModel{ScaledRows{}, host_devices(3)}; }
 using Inner = decltype(inner_model());
 using Hosts = DeviceSet<HostDevice>;
 
@@ -130,8 +130,8 @@ TEST_CASE("a mean inside a wrapped model is one per shard of the outer one") {
 
 TEST_CASE("an update of the outer model reaches the inner one's original") {
   ParallelModel outer{inner_model(), host_devices(2)};
-  outer.update([](Inner& inner) { inner.update([](Rows& rows) { rows.factor = 5; }); });
-  ParallelModel alone{Rows{.factor = 5}, host_devices(3)};
+  outer.update([](Inner& inner) { inner.update([](ScaledRows& rows) { rows.factor = 5; }); });
+  ParallelModel alone{ScaledRows{.factor = 5}, host_devices(3)};
   const auto x = numbers(7);
   CHECK(same(outer(x, std::string()), alone(x, std::string())));
 }

@@ -40,7 +40,7 @@ Hosts without_threads(int count) {
   return Hosts(std::move(devices));
 }
 
-long sum_of(Rows rows) { return std::accumulate(rows.begin(), rows.end(), 0L); }
+long sum_of(Rows batch) { return std::accumulate(batch.begin(), batch.end(), 0L); }
 
 template <class Tensor>
 long total(const Tensor& per_shard) {
@@ -48,31 +48,31 @@ long total(const Tensor& per_shard) {
 }
 
 struct Sum {
-  long forward(Rows rows) const { return sum_of(rows); }
+  long forward(Rows batch) const { return sum_of(batch); }
 };
 
 /// Which calls it has seen, and in which order: the first row says which one it is.
 struct Seen {
   std::vector<int> calls;
-  std::vector<int> forward(Rows rows, bool tell) {
+  std::vector<int> forward(Rows batch, bool tell) {
     if (tell) return calls;
-    calls.push_back(rows[0]);
+    calls.push_back(batch[0]);
     return {};
   }
 };
 
-const std::vector<int> rows = {1, 2, 3, 4};
+const std::vector<int> batch = {1, 2, 3, 4};
 
 }  // namespace
 
 TEST_CASE("an asynchronous call gives what a call gives, with one device and with more, with threads and without") {
   for (const Hosts& devices : {host_devices(1), host_devices(2), host_devices(3), without_threads(2)}) {
     const ParallelModel model{Sum{}, devices};
-    Pending<fanout::Tensor<long, 1>> pending = model.async(rows);
+    Pending<fanout::Tensor<long, 1>> pending = model.async(batch);
     CHECK(pending.valid());
     const auto sums = pending.get();
     CHECK_FALSE(pending.valid());
-    const auto same = model(rows);
+    const auto same = model(batch);
     CHECK(std::vector<long>(sums.begin(), sums.end()) == std::vector<long>(same.begin(), same.end()));
   }
 }
@@ -91,8 +91,8 @@ TEST_CASE("it does not wait for forward, and is ready when all shards have ended
                               return sum_of(part);
                             },
                             host_devices(2)};
-  auto pending = model.async(rows);
-  auto other = model.async(rows);
+  auto pending = model.async(batch);
+  auto other = model.async(batch);
   CHECK_FALSE(pending.ready());
   go = true;
   while (!pending.ready()) std::this_thread::yield();
@@ -129,23 +129,23 @@ TEST_CASE("what a call throws comes from get, and the model works afterwards") {
                         return sum_of(part);
                       },
                       host_devices(2)};
-  auto wrong_rows = model.async(rows, std::vector{1}, false);
+  auto wrong_rows = model.async(batch, std::vector{1}, false);
   CHECK(wrong_rows.ready());
   CHECK_THROWS_AS(wrong_rows.get(), fanout::ShapeMismatch);
-  auto fails = model.async(rows, rows, true);
+  auto fails = model.async(batch, batch, true);
   fails.wait();
   CHECK_THROWS_AS(fails.get(), ReplicaError);
   CHECK_FALSE(fails.valid());
   model.update([&](auto&) {
-    CHECK(message_of<Error>([&] { model.async(rows, rows, false).get(); }).find("inside its own update") !=
+    CHECK(message_of<Error>([&] { model.async(batch, batch, false).get(); }).find("inside its own update") !=
           std::string::npos);
   });
-  CHECK(total(model.async(rows, rows, false).get()) == 10);
+  CHECK(total(model.async(batch, batch, false).get()) == 10);
 }
 
 TEST_CASE("a result is taken once, from the one that it was moved to") {
   const ParallelModel model{Sum{}, host_devices(2)};
-  auto first = model.async(rows);
+  auto first = model.async(batch);
   auto second = std::move(first);
   CHECK_FALSE(first.valid());
   CHECK_THROWS_AS(first.get(), Error);
@@ -153,7 +153,7 @@ TEST_CASE("a result is taken once, from the one that it was moved to") {
   CHECK_THROWS_AS(first.ready(), Error);
   CHECK(total(second.get()) == 10);
   CHECK_THROWS_AS(second.get(), Error);
-  second = model.async(rows);
+  second = model.async(batch);
   second = model.async(std::vector{5});
   CHECK(total(second.get()) == 5);
 }
@@ -162,7 +162,7 @@ TEST_CASE("one that is destroyed waits") {
   for (const Hosts& devices : {host_devices(2), without_threads(2)}) {
     std::atomic<long> sum{0};
     const ParallelModel model{[&sum](Rows part) { sum += sum_of(part); }, devices};
-    { const auto pending = model.async(std::vector(rows)); }
+    { const auto pending = model.async(std::vector(batch)); }
     CHECK(sum == 10);
   }
 }
@@ -176,9 +176,9 @@ TEST_CASE("an update runs what no device has started, waits for the rest, and do
     ParallelModel model{Scaled{}, devices};
     for (int i = 0; i < 50; ++i) {
       model.update([](Scaled& m) { m.factor = 1; });
-      auto before = model.async(rows);
+      auto before = model.async(batch);
       model.update([](Scaled& m) { m.factor = 3; });
-      auto after = model.async(rows);
+      auto after = model.async(batch);
       CHECK(before.ready());
       CHECK(total(before.get()) == 10);
       CHECK(total(after.get()) == 30);
@@ -201,7 +201,7 @@ TEST_CASE("an update that waits already runs what comes in from inside another m
                               return total(pending.get());
                             },
                             host_devices(1)};
-  std::thread keeps_the_gate([&] { inner(rows, true); });
+  std::thread keeps_the_gate([&] { inner(batch, true); });
   until(inside);
   std::atomic<int> updater{0};
   std::thread updates([&] {
@@ -209,7 +209,7 @@ TEST_CASE("an update that waits already runs what comes in from inside another m
     inner.update([](auto&) {});
   });
   fanout_test::until_asleep(updater);
-  CHECK(total(outer(rows)) == 10);
+  CHECK(total(outer(batch)) == 10);
   go = true;
   keeps_the_gate.join();
   updates.join();
@@ -218,10 +218,10 @@ TEST_CASE("an update that waits already runs what comes in from inside another m
 TEST_CASE("results may be taken when the model is moved or gone") {
   for (const Hosts& devices : {host_devices(2), without_threads(2)}) {
     std::optional<ParallelModel<Sum, Hosts>> model{std::in_place, Sum{}, devices};
-    auto moved = model->async(std::vector(rows));
+    auto moved = model->async(std::vector(batch));
     std::optional<ParallelModel<Sum, Hosts>> other{std::move(*model)};
-    auto gone = other->async(std::vector(rows));
-    auto never = other->async(std::vector(rows));
+    auto gone = other->async(std::vector(batch));
+    auto never = other->async(std::vector(batch));
     CHECK(total(moved.get()) == 10);
     other.reset();
     model.reset();
@@ -303,8 +303,8 @@ TEST_CASE("a const forward of a factory's model sees what earlier calls have cha
     const ParallelModel model{fanout::factory([] { return Counter{}; }), host_devices(1)};
     auto two = model.async(2);
     auto three = model.async(3);
-    if (round % 2 == 0) CHECK(model(rows)[0] == 5);
-    CHECK(model.async(rows).get()[0] == 5);
+    if (round % 2 == 0) CHECK(model(batch)[0] == 5);
+    CHECK(model.async(batch).get()[0] == 5);
     three.get();
   }
 }
@@ -323,14 +323,14 @@ TEST_CASE("fields that are combined after each call are combined before the next
   for (const Hosts& devices : {host_devices(2), without_threads(2)}) {
     ParallelModel model{Counts{}, devices};
     std::vector<Pending<std::vector<long>>> pending;
-    for (int i = 0; i < 10; ++i) pending.push_back(model.async(rows));
+    for (int i = 0; i < 10; ++i) pending.push_back(model.async(batch));
     auto fails = model.async(std::vector{1, 2});
     CHECK(model(0)[0] == 40);
     CHECK_THROWS_AS(fails.get(), ReplicaError);
     for (long i = 10; i > 0; --i) {
       CHECK(pending[static_cast<std::size_t>(i - 1)].get() == std::vector<long>(2, 4 * (i - 1)));
     }
-    auto more = model.async(rows);
+    auto more = model.async(batch);
     model.update([](Counts& counts) { counts.rows_seen.value *= 10; });
     CHECK(model.async(7).get()[0] == 440);
     CHECK(more.get()[0] == 40);
@@ -357,10 +357,10 @@ TEST_CASE("random numbers are those of the order in which the calls were made") 
   };
   const ParallelModel one{draw, host_devices(2)};
   const ParallelModel other{draw, host_devices(3)};
-  const auto first = one(rows);
-  const auto second = one(rows);
-  auto a = other.async(rows);
-  auto b = other.async(rows);
+  const auto first = one(batch);
+  const auto second = one(batch);
+  auto a = other.async(batch);
+  auto b = other.async(batch);
   CHECK(b.get() == second);
   CHECK(a.get() == first);
 }
@@ -393,8 +393,8 @@ TEST_CASE("a forward can call other models, and its own if it is const, asynchro
     for (int t = 0; t < 3; ++t) {
       threads.emplace_back([&] {
         for (int i = 0; i < 10; ++i) {
-          auto one = outer.async(rows, 2);
-          wrong += total(outer(rows, 2)) == 30 ? 0 : 1;
+          auto one = outer.async(batch, 2);
+          wrong += total(outer(batch, 2)) == 30 ? 0 : 1;
           wrong += total(one.get()) == 30 ? 0 : 1;
         }
       });
@@ -427,12 +427,12 @@ TEST_CASE("a non-const forward that calls its own model, or waits for a later ca
     }
     return false;
   };
-  CHECK(refused(model.async(rows, 1)));
-  auto waits = model.async(rows, 2);
-  later = model.async(rows, 0);
+  CHECK(refused(model.async(batch, 1)));
+  auto waits = model.async(batch, 2);
+  later = model.async(batch, 0);
   CHECK(refused(waits));
   CHECK(total(later->get()) == 10);
-  CHECK(total(model(rows, 0)) == 10);
+  CHECK(total(model(batch, 0)) == 10);
 }
 
 TEST_CASE("one that was made inside a forward may be taken after it, and keeps updates out of what it runs on") {
@@ -444,7 +444,7 @@ TEST_CASE("one that was made inside a forward may be taken after it, and keeps u
   std::optional<Pending<fanout::Tensor<long, 1>>> kept;
   const ParallelModel outer{[&](Rows part) { kept = inner.async(std::vector(part.begin(), part.end())); },
                             host_devices(1)};
-  outer(rows);
+  outer(batch);
   CHECK_FALSE(kept->ready());
   inner.update([](Scaled& m) { m.factor = 2; });
   CHECK(kept->ready());
@@ -459,7 +459,7 @@ TEST_CASE("many threads make calls of one model and take each other's results, w
       long a = 0, b = 0;
       std::pair<long, long> forward(Rows) { return {a, b}; }
     };
-    using Result = decltype(std::declval<const ParallelModel<Pair, Hosts>&>().async(rows));
+    using Result = decltype(std::declval<const ParallelModel<Pair, Hosts>&>().async(batch));
     ParallelModel model{Pair{}, threads_of_devices ? host_devices(2) : without_threads(2)};
     std::array<std::atomic<Result*>, 4> exchange{};
     std::atomic<int> torn{0};
@@ -468,7 +468,7 @@ TEST_CASE("many threads make calls of one model and take each other's results, w
       threads.emplace_back([&, t] {
         for (std::size_t i = 0; i < 150; ++i) {
           const std::unique_ptr<Result> other(
-              exchange[(i + t) % 4].exchange(new Result(model.async(std::vector(rows)))));
+              exchange[(i + t) % 4].exchange(new Result(model.async(std::vector(batch)))));
           if (other == nullptr) continue;
           const auto [a, b] = other->get();
           torn += a[0] == b[0] && a[1] == b[1] && a[0] == a[1] ? 0 : 1;
@@ -502,8 +502,8 @@ TEST_CASE("in the child of a fork a result that was pending is an error, and the
       return sum_of(part);
     };
     const auto check = [&](auto& model) {
-      auto pending = model.async(rows);
-      auto queued = model.async(rows);
+      auto pending = model.async(batch);
+      auto queued = model.async(batch);
       while (inside < 2) std::this_thread::yield();
       CHECK(fanout_test::in_child([&] {
               go = true;
@@ -512,8 +512,8 @@ TEST_CASE("in the child of a fork a result that was pending is an error, and the
               if (message_of<Error>([&] { queued.get(); }).find("forked") == std::string::npos) return 3;
               { const auto goes = std::move(pending); }
               model.update([](auto&) {});
-              auto again = model.async(rows);
-              if (total(model(rows)) != 10) return 4;
+              auto again = model.async(batch);
+              if (total(model(batch)) != 10) return 4;
               return total(again.get()) == 10 ? 0 : 5;
             }) == 0);
       go = true;
@@ -542,8 +542,8 @@ TEST_CASE("a fork inside a shard that get runs: an error in the child, and the p
                         return sum_of(part);
                       },
                       without_threads(2)};
-  auto pending = model.async(rows);
-  auto later = model.async(rows);
+  auto pending = model.async(batch);
+  auto later = model.async(batch);
   std::string message;
   long sum = 0;
   try {
@@ -555,7 +555,7 @@ TEST_CASE("a fork inside a shard that get runs: an error in the child, and the p
     fanout_test::child_ends_with([&] {
       if (message.find("forked") == std::string::npos) return 1;
       if (message_of<Error>([&] { later.get(); }).find("forked") == std::string::npos) return 2;
-      return total(model(rows)) == 10 ? 0 : 3;
+      return total(model(batch)) == 10 ? 0 : 3;
     });
   }
   CHECK(message.empty());

@@ -27,7 +27,7 @@ using fanout_test::RandomSplit;
 
 namespace {
 
-constexpr std::uint32_t first_seed = 20240607;
+constexpr std::uint32_t first_case_seed = 20240607;
 constexpr int cases_per_device_count = 300;
 
 /// Random bits, which as floats hold infinities and NaNs of all kinds.
@@ -83,7 +83,7 @@ TEST_CASE("whatever is split is gathered back bit by bit") {
   for (int devices = 1; devices <= 9; ++devices) {
     for (int i = 0; i < cases_per_device_count; ++i) {
       const std::uint32_t seed =
-          first_seed + 1000 * static_cast<std::uint32_t>(devices) + static_cast<std::uint32_t>(i);
+          first_case_seed + 1000 * static_cast<std::uint32_t>(devices) + static_cast<std::uint32_t>(i);
       CAPTURE(devices);
       CAPTURE(seed);
       Random random(seed);
@@ -106,7 +106,7 @@ TEST_CASE("a function of each row gives bit by bit what a loop gives") {
   for (int devices = 1; devices <= 9; ++devices) {
     for (int i = 0; i < cases_per_device_count; ++i) {
       const std::uint32_t seed =
-          first_seed + 1000 * static_cast<std::uint32_t>(devices) + static_cast<std::uint32_t>(i);
+          first_case_seed + 1000 * static_cast<std::uint32_t>(devices) + static_cast<std::uint32_t>(i);
       CAPTURE(devices);
       CAPTURE(seed);
       Random random(seed);

@@ -89,17 +89,17 @@ TEST_CASE("means are weighed by rows and sums added, of numbers, arrays and stru
 }
 
 TEST_CASE("a struct's members keep the greatest and the least") {
-  struct Range {
+  struct Bounds {
     fanout::Min<double> least;
     fanout::Max<std::vector<double>> greatest;
   };
-  ParallelModel model{[](View<const double, 1> x) { return Range{x[0], std::vector{x[1]}}; }, host_devices(2)};
+  ParallelModel model{[](View<const double, 1> x) { return Bounds{x[0], std::vector{x[1]}}; }, host_devices(2)};
   Tensor<double, 1> x(4);
   x[0] = 2;
   x[1] = 3;
   x[2] = 4;
   x[3] = -1;
-  const Range range = model(x);
+  const Bounds range = model(x);
   CHECK(range.least == 2);
   CHECK(range.greatest.value == std::vector{3.0});
 }

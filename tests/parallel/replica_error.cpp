@@ -44,9 +44,9 @@ Tensor<int, 1> batch(const std::vector<int>& values) {
   return Tensor<int, 1>(View<const int, 1>(values.data(), values.size()));
 }
 
-using Model = ParallelModel<Thrower, fanout::DeviceSet<fanout::HostDevice>>;
+using ThrowingModel = ParallelModel<Thrower, fanout::DeviceSet<fanout::HostDevice>>;
 
-ReplicaError error_of(const Model& model, const std::vector<int>& values) {
+ReplicaError error_of(const ThrowingModel& model, const std::vector<int>& values) {
   try {
     (void)model(batch(values));
   } catch (const ReplicaError& error) {
@@ -59,7 +59,7 @@ ReplicaError error_of(const Model& model, const std::vector<int>& values) {
 }  // namespace
 
 TEST_CASE("one replica that throws is reported with shard, device and rows") {
-  Model model{Thrower{}, host_devices(3)};
+  ThrowingModel model{Thrower{}, host_devices(3)};
   const ReplicaError error = error_of(model, {0, 0, 0, 1, 0, 0, 0});  // [0, 3) [3, 5) [5, 7)
   REQUIRE(error.failures().size() == 1);
   CHECK(error.failures()[0].shard == 1);
@@ -71,7 +71,7 @@ TEST_CASE("one replica that throws is reported with shard, device and rows") {
 }
 
 TEST_CASE("all failures are reported, in row order, also when every replica throws") {
-  Model model{Thrower{}, host_devices(3)};
+  ThrowingModel model{Thrower{}, host_devices(3)};
   for (int run = 0; run < 20; ++run) {
     const ReplicaError error = error_of(model, {3, 2, 1});
     REQUIRE(error.failures().size() == 3);
@@ -90,7 +90,7 @@ TEST_CASE("all failures are reported, in row order, also when every replica thro
 }
 
 TEST_CASE("an exception is found by its type, exactly as it was thrown") {
-  Model model{Thrower{}, host_devices(4)};
+  ThrowingModel model{Thrower{}, host_devices(4)};
   const ReplicaError error = error_of(model, {0, 3, 2, 1});
   REQUIRE(error.get_if<Mine>() != nullptr);
   CHECK(error.get_if<Mine>()->code == 17);
@@ -103,13 +103,13 @@ TEST_CASE("an exception is found by its type, exactly as it was thrown") {
 }
 
 TEST_CASE("rethrow throws the failure with the lowest rows") {
-  Model model{Thrower{}, host_devices(3)};
+  ThrowingModel model{Thrower{}, host_devices(3)};
   CHECK_THROWS_AS(error_of(model, {0, 3, 1}).rethrow(), int);
   CHECK_THROWS_AS(error_of(model, {2, 3, 1}).rethrow(), Mine);
 }
 
 TEST_CASE("with rethrow_single one failure is thrown as itself, and several are not") {
-  Model model{Thrower{}, host_devices(3), Options{.rethrow_single = true}};
+  ThrowingModel model{Thrower{}, host_devices(3), Options{.rethrow_single = true}};
   CHECK_THROWS_AS(model(batch({0, 3, 0})), int);
   CHECK_THROWS_AS(model(batch({0, 0, 2})), Mine);
   CHECK_THROWS_AS(model(batch({0, 1, 2})), ReplicaError);
@@ -117,17 +117,17 @@ TEST_CASE("with rethrow_single one failure is thrown as itself, and several are 
 }
 
 TEST_CASE("an error of the library's own kind that forward throws is a failure of the replica as well") {
-  Model model{Thrower{}, host_devices(2)};
+  ThrowingModel model{Thrower{}, host_devices(2)};
   CHECK(error_of(model, {0, 4}).get_if<fanout::ShapeMismatch>() != nullptr);
 }
 
 TEST_CASE("one replica is one replica in the text") {
-  Model model{Thrower{}, host_devices(1)};
+  ThrowingModel model{Thrower{}, host_devices(1)};
   CHECK(says(error_of(model, {1}).what(), "forward failed on 1 of 1 replica\n"));
 }
 
 TEST_CASE("what scatter throws is thrown as itself, also where the shards make their pieces") {
-  Model model{Thrower{}, host_devices(2)};
+  ThrowingModel model{Thrower{}, host_devices(2)};
   const auto x = batch({0, 0});
   const View<const int, 1> elsewhere(x.data(), x.extents(), fanout::MemorySpace{{.kind = "toy", .index = 0}});
   CHECK_THROWS_AS(model(elsewhere), fanout::DeviceMismatch);

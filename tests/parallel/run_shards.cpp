@@ -181,7 +181,7 @@ TEST_CASE("a call that keeps its shards by what it learnt runs each once, as doe
   for (int i = 0; i < 3000; ++i) call();
   CHECK(runs == std::array<int, 3>{3000, 3000, 3000});
   CHECK(threads == std::array<std::thread::id, 3>{std::this_thread::get_id(), std::this_thread::get_id(),
-                                                   std::this_thread::get_id()});
+                                                  std::this_thread::get_id()});
   slow = true;
   bool handed_out = false;
   for (int i = 0; i < 200 && !handed_out; ++i) {
@@ -219,7 +219,7 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64
 }
 
 /// A random tree of nested calls: which set a call uses, how many shards it has, and which of them call again.
-struct Pattern {
+struct ThrowPattern {
   const std::vector<Hosts>& sets;
 
   const Hosts& devices(std::uint64_t call) const { return sets[mix(call) % sets.size()]; }
@@ -268,7 +268,7 @@ TEST_CASE("hundreds of random patterns of nested calls, from four threads at onc
                                    pick(two, {1}),
                                    pick(three, {2, 0}),
                                    pick(three, {0, 2, 1})};
-  const Pattern pattern{sets};
+  const ThrowPattern pattern{sets};
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     CAPTURE(seed);
     std::array<bool, 4> right{};

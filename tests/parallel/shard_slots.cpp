@@ -12,7 +12,7 @@ using fanout::detail::ShardSlots;
 
 namespace {
 
-using Counted = std::shared_ptr<int>;
+using SharedInt = std::shared_ptr<int>;
 
 struct alignas(256) Wide {
   int value = 3;
@@ -25,7 +25,7 @@ TEST_CASE("slots that are made at once are destroyed, few or many") {
   for (const std::size_t size : {0U, 1U, 8U, 9U, 30U}) {
     CAPTURE(size);
     {
-      ShardSlots<Counted> slots(size);
+      ShardSlots<SharedInt> slots(size);
       CHECK_FALSE(slots.are_made());
       slots.make_all();
       CHECK(slots.size() == size);
@@ -39,7 +39,7 @@ TEST_CASE("slots that are made at once are destroyed, few or many") {
 TEST_CASE("slots that are made one by one are destroyed where it is said that they hold something") {
   const auto counted = std::make_shared<int>(1);
   {
-    ShardSlots<Counted> slots(3);
+    ShardSlots<SharedInt> slots(3);
     for (std::size_t i = 3; i > 0; --i) {
       slots.cells()[i - 1].make();
       slots[i - 1].fill([&] { return counted; });

@@ -14,7 +14,7 @@ namespace {
 struct Point {
   int x;
 };
-enum class Colour { red };
+enum class Hue { red };
 
 }  // namespace
 
@@ -57,5 +57,5 @@ TEST_CASE("a key is written as text in quotes, as a number, or by its place") {
   CHECK(key_text(-12L, 4) == "-12");
   CHECK(key_text(~0ULL, 4) == "18446744073709551615");
   CHECK(key_text(Point{1}, 4) == "#4");
-  CHECK(key_text(Colour::red, 0) == "#0");
+  CHECK(key_text(Hue::red, 0) == "#0");
 }

@@ -49,15 +49,15 @@ struct Around {
 template <class M>
 constexpr bool counts_as_one = PlainStruct<Around<M>>&& member_count<Around<M>> == 4;
 
-struct Point {
+struct Corner {
   int x, y;
 };
 struct Line {
-  Point from, to;
+  Corner from, to;
   std::vector<int> numbers;
 };
-struct NoDefault {
-  NoDefault(int);
+struct NeedsValue {
+  NeedsValue(int);
 };
 struct ExplicitDefault {
   explicit ExplicitDefault();
@@ -70,24 +70,24 @@ struct FromAnything {
   template <class X>
   FromAnything(X&&);
 };
-enum class Colour { red };
+enum class Shade { red };
 
 static_assert(counts_as_one<int>);
 static_assert(counts_as_one<bool>);
 static_assert(counts_as_one<const double>);
-static_assert(counts_as_one<Colour>);
+static_assert(counts_as_one<Shade>);
 static_assert(counts_as_one<int*>);
 static_assert(counts_as_one<void (*)()>);
-static_assert(counts_as_one<int Point::*>);
+static_assert(counts_as_one<int Corner::*>);
 static_assert(counts_as_one<std::nullptr_t>);
-static_assert(counts_as_one<Point>, "braces may be left out around the members of a member, but are not");
+static_assert(counts_as_one<Corner>, "braces may be left out around the members of a member, but are not");
 static_assert(counts_as_one<Line>);
-static_assert(counts_as_one<const Point>);
+static_assert(counts_as_one<const Corner>);
 static_assert(counts_as_one<StructOf<int, 0>>);
 static_assert(counts_as_one<std::array<int, 3>>);
-static_assert(counts_as_one<std::array<Point, 2>>);
+static_assert(counts_as_one<std::array<Corner, 2>>);
 static_assert(counts_as_one<int[1]>, "an array of one");
-static_assert(counts_as_one<NoDefault>);
+static_assert(counts_as_one<NeedsValue>);
 static_assert(counts_as_one<ExplicitDefault>);
 static_assert(counts_as_one<Immovable>);
 static_assert(counts_as_one<FromAnything>);
@@ -96,17 +96,17 @@ static_assert(counts_as_one<std::atomic<int>>);
 static_assert(counts_as_one<std::string>);
 static_assert(counts_as_one<std::string_view>);
 static_assert(counts_as_one<std::vector<int>>);
-static_assert(counts_as_one<std::vector<Point>>);
+static_assert(counts_as_one<std::vector<Corner>>);
 static_assert(counts_as_one<std::span<const int>>);
-static_assert(counts_as_one<std::map<std::string, Point>>);
+static_assert(counts_as_one<std::map<std::string, Corner>>);
 static_assert(counts_as_one<std::optional<int>>);
 static_assert(counts_as_one<std::optional<std::vector<int>>>);
-static_assert(counts_as_one<std::optional<std::optional<Point>>>);
+static_assert(counts_as_one<std::optional<std::optional<Corner>>>);
 static_assert(counts_as_one<std::variant<int, std::string>>);
 static_assert(counts_as_one<std::any>);
 static_assert(counts_as_one<std::function<void()>>);
 static_assert(counts_as_one<std::complex<float>>);
-static_assert(counts_as_one<std::pair<int, Point>>);
+static_assert(counts_as_one<std::pair<int, Corner>>);
 static_assert(counts_as_one<std::tuple<>>);
 static_assert(counts_as_one<std::tuple<int, std::string>>);
 static_assert(counts_as_one<const int&>);
@@ -122,7 +122,7 @@ struct WithDefaults {
 static_assert(PlainStruct<WithDefaults> && member_count<WithDefaults> == 2);
 
 static_assert(!PlainStruct<Around<int[3]>>);
-static_assert(!PlainStruct<Around<Point[2]>>);
+static_assert(!PlainStruct<Around<Corner[2]>>);
 static_assert(!PlainStruct<Around<int[2][2]>>);
 static_assert(!PlainStruct<Around<char[100]>>, "more elements than members are counted");
 struct ArrayAlone {
@@ -131,27 +131,27 @@ struct ArrayAlone {
 static_assert(!PlainStruct<ArrayAlone>);
 struct ArrayBeforeWhatMustBeInitialised {
   int values[2];
-  NoDefault last;
+  NeedsValue last;
 };
 static_assert(!PlainStruct<ArrayBeforeWhatMustBeInitialised>);
 
-struct Derived : Point {
+struct WithBase : Corner {
   int z;
 };
 struct DerivedFromEmpty : StructOf<int, 0> {
   int z;
 };
-struct OnlyDerived : Point {};
-static_assert(!PlainStruct<Derived>);
+struct OnlyDerived : Corner {};
+static_assert(!PlainStruct<WithBase>);
 static_assert(!PlainStruct<DerivedFromEmpty>);
 static_assert(!PlainStruct<OnlyDerived>);
 struct HoldsDerived {
-  Derived derived;
+  WithBase derived;
   int last;
 };
 static_assert(PlainStruct<HoldsDerived> && member_count<HoldsDerived> == 2, "the base class of a member is none");
 
-class Private {
+class Closed {
   [[maybe_unused]] int x;
 };
 struct Constructed {
@@ -164,13 +164,13 @@ union Union {
   int a;
   float b;
 };
-static_assert(!PlainStruct<Private>);
+static_assert(!PlainStruct<Closed>);
 static_assert(!PlainStruct<Constructed>);
 static_assert(!PlainStruct<Virtual>);
 static_assert(!PlainStruct<Union>);
 static_assert(!PlainStruct<int>);
 static_assert(!PlainStruct<int[2]>);
 static_assert(!PlainStruct<std::string>);
-static_assert(!PlainStruct<Point&>);
+static_assert(!PlainStruct<Corner&>);
 
 }  // namespace
