@@ -85,9 +85,14 @@ class alignas(64) Mailbox {
     // While it is claimed, nobody else writes the word. So this is a plain store, that gets out with the request before
     // the thread's next look takes the line away.
     request_ = request;
-    const bool attends = (seen & attending) != 0;
-    word_.store(seen + (attends ? running : posted), MemoryOrder::release);
-    return (seen & ticket) | (attends ? 0 : revocable);
+    if ((seen & attending) != 0) {
+      word_.store(seen + running, MemoryOrder::release);
+      return seen & ticket;
+    }
+    // The poster checks next if the thread sleeps. After a weaker store, both that check and the thread's last look at
+    // this word could miss the other side's store: the thread would sleep on.
+    word_.store(seen + posted, MemoryOrder::seq_cst);
+    return (seen & ticket) | revocable;
   }
 
   /// Whether the request has been run.
