@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fault.hpp"
+#include "machine.hpp"
+
+namespace interleavings {
+
+/// One use of a protocol. The body builds all its objects and calls run() and check().
+struct Scenario {
+  const char* name;
+  void (*body)();
+  Limits limits{};
+};
+
+/// A protocol of the library, its scenarios, and the faults that they must find.
+struct Protocol {
+  const char* name;
+  std::vector<Scenario> scenarios;
+  std::vector<Fault> faults;
+};
+
+Protocol right();
+Protocol turns();
+Protocol gate();
+Protocol task();
+Protocol task_queue();
+Protocol mailbox();
+Protocol worker();
+
+}  // namespace interleavings
