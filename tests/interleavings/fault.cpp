@@ -27,11 +27,11 @@ constexpr std::array<std::pair<std::string_view, Operation>, 10> operations{{
 
 std::string Fault::find(const std::string& include) {
   std::size_t last = std::string::npos;
-  for (const auto& [name, which] : operations) {
+  for (const auto& [name, what] : operations) {
     const std::size_t at = text.rfind(name);
     if (at == std::string::npos || (last != std::string::npos && at < last)) continue;
     last = at;
-    operation = which;
+    operation = what;
   }
   if (last == std::string::npos) return "'" + text + "' names no operation";
   std::ifstream file(include + "/fanout/" + header);
@@ -41,10 +41,10 @@ std::string Fault::find(const std::string& include) {
   for (std::string read; std::getline(file, read);) {
     ++number;
     if (read.find(text) == std::string::npos) continue;
-    line = number;
-    ++found;
+    if (++found == which) line = number;
   }
-  return found == 1 ? "" : "'" + text + "' stands on " + std::to_string(found) + " lines of " + header;
+  if (found == of && which <= of) return "";
+  return "'" + text + "' stands on " + std::to_string(found) + " lines of " + header + ", not " + std::to_string(of);
 }
 
 bool Fault::hits(Operation what, const Place& place) const {

@@ -25,9 +25,11 @@ struct Fault {
   };
 
   std::string header;  ///< as in #include <fanout/...>
-  std::string text;    ///< of one line, exactly once in the header; names the operation last
+  std::string text;    ///< in one line of the header; names the operation last
   How how;
   std::string scenario;  ///< the scenario that must find it
+  int which = 1;         ///< the line with the text that is meant, if there is more than one
+  int of = 1;            ///< so many lines have the text
   Operation operation{};
   unsigned line = 0;
 

@@ -24,11 +24,14 @@ const char* name_of(Order order) {
   return "";
 }
 
-std::string place_of(const Place& place) {
+/// The file as the library includes it, or the whole path.
+std::string file_of(const Place& place) {
   const std::string_view file(place.file_name());
-  const std::size_t at = file.find("fanout/");
-  return std::string(at == std::string_view::npos ? file : file.substr(at)) + ":" + std::to_string(place.line());
+  const std::size_t at = file.rfind("fanout/");
+  return std::string(at == std::string_view::npos ? file : file.substr(at));
 }
+
+std::string place_of(const Place& place) { return file_of(place) + ":" + std::to_string(place.line()); }
 
 }  // namespace
 
@@ -65,8 +68,8 @@ std::string Machine::name(std::size_t thread) const {
 }
 
 void Machine::tell(const char* what, const void* word, const std::string& more, const Place& place) const {
-  std::printf("  %-10s %-17s ..%03zx  %-28s %s\n", name(current_).c_str(), what,
-              reinterpret_cast<std::uintptr_t>(word) & 0xfffU, more.c_str(), place_of(place).c_str());
+  std::printf("  %-10s %-17s atomic %-2zu  %-28s %s\n", name(current_).c_str(), what, memory_.number(word),
+              more.c_str(), place_of(place).c_str());
 }
 
 // ---- threads ----
@@ -269,7 +272,8 @@ bool Machine::faulty(Operation what, Fault::How how, const Place& place) const {
   return fault_ != nullptr && fault_->how == how && fault_->hits(what, place);
 }
 
-Order Machine::weakened(Operation what, Order order, const Place& place) const {
+Order Machine::weakened(Operation what, Order order, const Place& place) {
+  if (accesses_ != nullptr) accesses_->insert({file_of(place), place.line(), what, order});
   if (faulty(what, Fault::How::relaxed, place)) return Order::relaxed;
   if (order != Order::seq_cst || !faulty(what, Fault::How::acq_rel, place)) return order;
   return what == Operation::load ? Order::acquire : what == Operation::store ? Order::release : Order::acq_rel;

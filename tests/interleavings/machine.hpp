@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -17,6 +19,16 @@
 #include "memory.hpp"
 
 namespace interleavings {
+
+/// An operation on an atomic that an execution came to.
+struct Access {
+  std::string file;
+  unsigned line;
+  Operation operation;
+  Order order;
+
+  friend auto operator<=>(const Access&, const Access&) = default;
+};
 
 /// The bounds of the search, for each execution.
 struct Limits {
@@ -41,6 +53,9 @@ class Machine {
 
   /// Runs `scenario` once. Returns what went wrong, or an empty text. Prints each step if `tells`.
   std::string execute(void (*scenario)(), const Limits& limits, const Fault* fault, bool tells);
+
+  /// Notes the operations of all further executions in `accesses`.
+  void note(std::set<Access>* accesses) { accesses_ = accesses; }
 
   /// The machine of the current execution, or null.
   static Machine* now() { return now_; }
@@ -127,7 +142,7 @@ class Machine {
   void be_late(const void* word, Change change, std::uint64_t operand, Order order);
   void use(const void* atomic, const Place& place);
   bool faulty(Operation what, Fault::How how, const Place& place) const;
-  Order weakened(Operation what, Order order, const Place& place) const;
+  Order weakened(Operation what, Order order, const Place& place);
   void tell(const char* what, const void* word, const std::string& more, const Place& place) const;
 
   static Machine* now_;
@@ -136,6 +151,7 @@ class Machine {
   Memory memory_;
   Limits limits_;
   const Fault* fault_ = nullptr;
+  std::set<Access>* accesses_ = nullptr;
   bool tells_ = false;
   std::int64_t time_ = 0;
   int steps_ = 0;

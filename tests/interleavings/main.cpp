@@ -29,6 +29,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,10 +51,11 @@ struct Found {
 };
 
 /// Executes a scenario in every way that its limits allow, until an execution fails.
-Found explore(const Scenario& scenario, const Fault* fault) {
+Found explore(const Scenario& scenario, const Fault* fault, std::set<Access>* accesses = nullptr) {
   constexpr long most_schedules = 100'000'000;
   Choices choices;
   Machine machine(choices);
+  machine.note(accesses);
   Found found;
   do {
     ++found.schedules;
@@ -102,12 +105,43 @@ bool is_found(const Protocol& protocol, Fault fault) {
   return found.error.empty();
 }
 
+/// Weakens each operation of the headers in turn. Prints those for which a weaker order passes all scenarios: the order
+/// is stronger than it need be, or a scenario or the model lacks what would show the need.
+void weaken(const std::vector<Protocol>& protocols) {
+  std::map<Access, std::vector<const Scenario*>> uses;
+  for (const Protocol& protocol : protocols) {
+    for (const Scenario& scenario : protocol.scenarios) {
+      std::set<Access> accesses;
+      explore(scenario, nullptr, &accesses);
+      for (const Access& access : accesses) uses[access].push_back(&scenario);
+    }
+  }
+  for (const auto& [access, scenarios] : uses) {
+    constexpr std::string_view library = "fanout/";
+    if (access.order == Order::relaxed || !access.file.starts_with(library)) continue;
+    for (const Fault::How how : {Fault::How::relaxed, Fault::How::acq_rel}) {
+      if (how == Fault::How::acq_rel && access.order != Order::seq_cst) continue;
+      Fault fault{access.file.substr(library.size()), "", how, ""};
+      fault.operation = access.operation;
+      fault.line = access.line;
+      const bool needed = std::any_of(scenarios.begin(), scenarios.end(), [&](const Scenario* scenario) {
+        return !explore(*scenario, &fault).failure.empty();
+      });
+      if (needed) continue;
+      std::printf("%s:%u: %s passes all scenarios\n", access.file.c_str(), access.line,
+                  how == Fault::How::relaxed ? "relaxed" : "acq_rel");
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 }  // namespace interleavings
 
 /// interleavings [--deeper] [PROTOCOL...]      explores these protocols, or all
 /// interleavings PROTOCOL SCENARIO SCHEDULE    repeats one execution and prints its steps
+/// interleavings [--deeper] --weaken           prints the orders in the headers that no scenario needs
 int main(int count, char** arguments) {
   using namespace interleavings;
   std::vector<Protocol> protocols{right(), turns(), gate(), task(), task_queue(), mailbox(), worker()};
@@ -118,6 +152,7 @@ int main(int count, char** arguments) {
       for (Scenario& scenario : protocol.scenarios) ++scenario.limits.preemptions;
     }
   }
+  if (wanted.size() == 1 && wanted.front() == "--weaken") return weaken(protocols), EXIT_SUCCESS;
   bool good = true;
   bool known = wanted.empty();
   for (const Protocol& protocol : protocols) {

@@ -58,6 +58,8 @@ class Memory {
   void remove(const void* address);
   /// True if this execution has made the atomic and not destroyed it.
   bool has(const void* address) const { return find(address) != none; }
+  /// The number of the atomic, in the order in which they were made.
+  std::size_t number(const void* address) const { return find(address); }
   std::uint64_t newest(const void* address) const { return locations_[find(address)].history.back().value; }
 
   std::uint64_t load(std::size_t thread, const void* address, Order order);

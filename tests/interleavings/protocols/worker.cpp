@@ -67,6 +67,7 @@ void queue_tasks() {
   Counting first;
   Counting second;
   run([&] {
+    first.runs.set(0);  // the worker's thread must see this
     worker.post(first);
     first.wait(0, 0);
     worker.post(second);
@@ -81,6 +82,8 @@ void queue_two_at_once() {
   Counting first;
   Counting second;
   run([&] {
+    first.runs.set(0);  // the worker's thread must see this, and the next one
+    second.runs.set(0);
     worker.post(first);
     worker.post(second);
     second.wait(0, 0);
@@ -118,6 +121,7 @@ void leave_with_one_that_may_sleep() {
   Counting task;
   run([&] {
     call(worker, fanout::Park::rules);
+    task.runs.set(0);  // the worker's thread must see this
     if (!worker.leave(task)) return task.run();
     task.wait(0, 0);
   });
@@ -130,6 +134,7 @@ void leave_with_one_that_looks_around() {
   Counting task;
   run([&] {
     call(worker, fanout::Adaptive::rules);
+    task.runs.set(0);  // the worker's thread must see this
     if (!worker.leave(task) || worker.take_left(task)) return task.run();
     task.wait(0, 0);
   });
@@ -167,6 +172,8 @@ Protocol worker() {
                "leave with one that may sleep"},
               {header, "left_.load(MemoryOrder::seq_cst) == nullptr", acq_rel, "leave with one that may sleep"},
               {header, "return asleep_.load(MemoryOrder::seq_cst) < asleep_for_good", acq_rel,
+               "leave with one that may sleep"},
+              {header, "Task* task = left_.exchange(nullptr, MemoryOrder::acq_rel)", relaxed,
                "leave with one that may sleep"},
               {header, "Task* task = left_.exchange(nullptr, MemoryOrder::acq_rel)", torn,
                "leave with one that looks around"},
