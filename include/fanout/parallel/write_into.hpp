@@ -41,7 +41,7 @@ template <class D, class T>
 concept TakesSpan = std::same_as<std::remove_cv_t<D>, std::span<T>>;
 
 /// Calls `f(destination, result, path)` for each leaf of a result and for that of the destination in its place. Throws
-/// StructureMismatch where these are of different lengths, or a key is missing.
+/// StructureMismatch if these are of different lengths or have different keys.
 template <class D, class G, class F>
 void visit_destination(D& to, G& result, const LeafPath& path, const F& f);
 
@@ -71,6 +71,22 @@ template <std::same_as<LeafPath> Path>
                                    .found = found}));
 }
 
+/// For a map with all keys of the result and more. Looks them up in the map, whose keys may be of another type.
+template <class D, class G>
+[[noreturn]] void refuse_other_key(const D& to, const G& result, const LeafPath& path) {
+  auto other = to.begin();
+  const auto is_of_result = [&] {
+    for (const auto& [key, value] : result) {
+      if (to.find(key) == other) return true;
+    }
+    return false;
+  };
+  std::size_t position = 0;
+  for (; is_of_result(); ++other) ++position;
+  const std::string name = key_text(other->first, position);
+  refuse_destination(LeafPath::at_key(path, name), "no such key", "one");
+}
+
 template <class D, class G>
 concept SameTuple = TupleNode<std::remove_cv_t<D>> && TupleNode<G> && std::tuple_size_v<std::remove_cv_t<D>>
 == std::tuple_size_v<G>;
@@ -88,6 +104,8 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
       if (found == to.end()) refuse_destination(entry, "this key", "none");
       visit_destination(found->second, value, entry, f);
     }
+    // Its arrays count as destinations, so that an output may have been written there.
+    if (to.size() != result.size()) refuse_other_key(to, result, path);
   } else if constexpr (VectorNode<G> && VectorNode<std::remove_cv_t<D>> && !ArrayLeaf<G>) {
     if (to.size() != result.size()) {
       refuse_destination(path, std::to_string(result.size()) + " trees", std::to_string(to.size()));
