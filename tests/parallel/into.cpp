@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -235,6 +236,179 @@ TEST_CASE("a destination that does not fit is named") {
              "output[2][7]", "this key"));
   map.emplace(7, Tensor<int, 1>(5));
   CHECK_NOTHROW(model.into(std::tie(fits, numbers, map))(five));
+}
+
+TEST_CASE("other extents are named at any place of the tree, fewer rows and more") {
+  struct Two {
+    Tensor<int, 1> same;
+    Tensor<int, 1> twice;
+  };
+  const ParallelModel model{[](Context auto& ctx, std::span<const int> rows) {
+                              const auto output = filled(ctx, rows, 1);
+                              std::map<int, std::vector<Tensor<int, 1>>> map;
+                              map[3].push_back(output);
+                              map[7] = {output, output};
+                              return dict("map"_k = std::move(map), "pair"_k = std::pair{output, output},
+                                          "struct"_k = Two{output, output}, "last"_k = output);
+                            },
+                            host_devices(2)};
+  const Tensor<int, 1> fits(5);
+  const std::map<int, std::vector<Tensor<int, 1>>> map{{3, {fits}}, {7, {fits, fits}}};
+  const auto good =
+      dict("map"_k = map, "pair"_k = std::pair{fits, fits}, "struct"_k = Two{fits, fits}, "last"_k = fits);
+  for (const std::size_t rows : {0U, 4U, 6U}) {
+    const auto refused = [&](const auto& place, const char* name) {
+      auto to = good;
+      place(to) = Tensor<int, 1>(rows);
+      const std::string found = "found [" + std::to_string(rows) + "]";
+      return says(message_of<fanout::ShapeMismatch>([&] { model.into(to)(five); }), std::string_view(name),
+                  "expected [5]", std::string_view(found));
+    };
+    CHECK(refused(
+        [](auto& to) -> auto& { return to["map"_k].at(3)[0]; }, "output.map[3][0]:"));
+    CHECK(refused(
+        [](auto& to) -> auto& { return to["map"_k].at(7)[1]; }, "output.map[7][1]:"));
+    CHECK(refused(
+        [](auto& to) -> auto& { return to["pair"_k].first; }, "output.pair[0]:"));
+    CHECK(refused(
+        [](auto& to) -> auto& { return to["pair"_k].second; }, "output.pair[1]:"));
+    CHECK(refused(
+        [](auto& to) -> auto& { return to["struct"_k].same; }, "output.struct.same:"));
+    CHECK(refused(
+        [](auto& to) -> auto& { return to["struct"_k].twice; }, "output.struct.twice:"));
+    CHECK(refused(
+        [](auto& to) -> auto& { return to["last"_k]; }, "output.last:"));
+  }
+  auto to = good;
+  CHECK_NOTHROW(model.into(to)(five));
+}
+
+TEST_CASE("as many elements in other extents do not fit either, in a tensor or in a view") {
+  const ParallelModel model{[](Context auto& ctx, std::span<const int>) { return fanout::output<int>(ctx, 2); },
+                            host_devices(2)};
+  Tensor<int, 2> turned(2, 5);
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(turned)(five); }), "output:", "expected [5, 2]",
+             "found [2, 5]"));
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(turned.view())(five); }), "output:", "expected [5, 2]",
+             "found [2, 5]"));
+}
+
+TEST_CASE("nothing is written beside a destination whose rows are too short") {
+  const auto wide = [](auto array) {
+    for (auto& element : array) element = 1;
+    return array;
+  };
+  const ParallelModel own{[&](std::span<const int> rows) { return wide(Tensor<int, 2>(rows.size(), 2)); },
+                          host_devices(2)};
+  const ParallelModel output{[&](Context auto& ctx, std::span<const int>) { return wide(fanout::output<int>(ctx, 2)); },
+                             host_devices(2)};
+  const auto check = [](const auto& model) {
+    std::vector<int> around(15, -1);
+    const View<int, 2> narrow(around.data(), 5, 1);
+    CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(narrow)(five); }), "output:", "expected [5, 2]",
+               "found [5, 1]"));
+    CHECK(std::vector(around.begin() + 5, around.end()) == std::vector(10, -1));
+  };
+  check(own);
+  check(output);
+}
+
+TEST_CASE("a span, a vector of trees and a map have the length of the result, not less and not more") {
+  const ParallelModel spans{[](std::span<const int> rows) { return rows; }, host_devices(2)};
+  for (const std::size_t length : {0U, 4U, 6U}) {
+    std::vector<int> numbers(length, -1);
+    CHECK(says(message_of<fanout::StructureMismatch>([&] { spans.into(std::span(numbers))(five); }),
+               "output:", "expected 5 elements", "found " + std::to_string(length)));
+    spans.into(numbers)(five);  // a vector takes the length of the result
+    CHECK(numbers == five);
+  }
+
+  const ParallelModel lists{[](Context auto& ctx, std::span<const int> rows) {
+                              const auto output = filled(ctx, rows, 1);
+                              return std::pair{std::vector{output, output}, std::map<int, Tensor<int, 1>>{{7, output}}};
+                            },
+                            host_devices(2)};
+  std::vector<Tensor<int, 1>> list(2, Tensor<int, 1>(5));
+  std::map<int, Tensor<int, 1>> map{{7, Tensor<int, 1>(5)}};
+  for (const std::size_t length : {0U, 1U, 3U}) {
+    std::vector<Tensor<int, 1>> other(length, Tensor<int, 1>(5));
+    CHECK(says(message_of<fanout::StructureMismatch>([&] { lists.into(std::tie(other, map))(five); }),
+               "output[0]:", "expected 2 trees", "found " + std::to_string(length)));
+  }
+  // The one that is too many comes before the others and after them.
+  for (const int key : {3, 9}) {
+    auto other = map;
+    other.emplace(key, Tensor<int, 1>(5));
+    CHECK(says(message_of<fanout::StructureMismatch>([&] { lists.into(std::tie(list, other))(five); }),
+               "output[1][" + std::to_string(key) + "]:", "expected no such key", "found one"));
+  }
+  CHECK_NOTHROW(lists.into(std::tie(list, map))(five));
+
+  // Keys of another type, as which those of the result can be looked up.
+  const ParallelModel names{[](std::span<const int> rows) {
+                              return std::map<std::string, std::vector<int>>{{"x", {rows.begin(), rows.end()}}};
+                            },
+                            host_devices(2)};
+  std::map<std::string_view, std::vector<int>> named{{"x", {}}};
+  names.into(named)(five);
+  CHECK(named.at("x") == five);
+  named["wide"] = {};
+  CHECK(says(message_of<fanout::StructureMismatch>([&] { names.into(named)(five); }),
+             "output[\"wide\"]:", "expected no such key"));
+}
+
+TEST_CASE("tensors of a forward's own stand beside outputs of the same extents") {
+  const auto own = [](std::span<const int> rows, int factor) {
+    Tensor<int, 1> tensor(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) tensor[i] = rows[i] * factor;
+    return tensor;
+  };
+  const ParallelModel own_last{[&](Context auto& ctx, std::span<const int> rows) {
+                                 return std::tuple{filled(ctx, rows, 2), own(rows, 3), filled(ctx, rows, 4)};
+                               },
+                               host_devices(2)};
+  const ParallelModel own_first{[&](Context auto& ctx, std::span<const int> rows) {
+                                  return std::tuple{own(rows, 2), filled(ctx, rows, 3), own(rows, 4)};
+                                },
+                                host_devices(2)};
+  const auto check = [](const auto& model) {
+    Tensor<int, 1> twice(5);
+    Tensor<int, 1> thrice(5);
+    Tensor<int, 1> four_times(5);
+    for (int call = 0; call < 2; ++call) {
+      model.into(std::tie(twice, thrice, four_times))(five);
+      CHECK(listed(twice) == std::vector{2, 4, 6, 8, 10});
+      CHECK(listed(thrice) == std::vector{3, 6, 9, 12, 15});
+      CHECK(listed(four_times) == std::vector{4, 8, 12, 16, 20});
+    }
+  };
+  check(own_last);
+  check(own_first);
+}
+
+TEST_CASE("as many results as there are destinations find their places, in whatever order they were asked for") {
+  constexpr std::size_t count = 11;  // more than a call keeps near
+  const ParallelModel model{[](Context auto& ctx, std::span<const int> rows) {
+                              std::vector<Tensor<int, 1>> list(count);
+                              for (std::size_t i = count; i > 0;
+                                   i -= 2) {  // every second one an output, the last first
+                                list[i - 1] = filled(ctx, rows, static_cast<int>(i));
+                                if (i == 1) break;
+                                list[i - 2] = Tensor<int, 1>(rows.size());
+                                for (std::size_t k = 0; k < rows.size(); ++k) list[i - 2][k] = -rows[k];
+                              }
+                              return list;
+                            },
+                            host_devices(2)};
+  std::vector<Tensor<int, 1>> list(count, Tensor<int, 1>(5));
+  std::vector<const int*> data;
+  for (const auto& tensor : list) data.push_back(tensor.data());
+  model.into(list)(five);
+  for (std::size_t i = 0; i < count; ++i) {
+    CAPTURE(i);
+    CHECK(list[i].data() == data[i]);
+    CHECK(list[i][4] == (i % 2 == 0 ? 5 * static_cast<int>(i + 1) : -5));
+  }
 }
 
 TEST_CASE("into runs on all devices where it is asked to") {
