@@ -3,9 +3,12 @@
 // Models on all visible cards, from the arguments to the result.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -130,6 +133,40 @@ TEST_CASE("an update is on all cards at the next call") {
     model.update(change);
     change(changed);
     check_equal(to_host(model(x)), expected(changed, x));
+  }
+}
+
+TEST_CASE("an update waits for what the cards still compute, whoever takes the results") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  std::atomic<std::size_t> ended{0};
+  const auto takes_long = [&ended](Context auto& ctx, View<const float, 2>) {
+    fanout::launch(ctx, 1, [ended = &ended](std::size_t) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ++*ended;
+    });
+  };
+  ParallelModel model{takes_long, AllVisible<CudaDevice>{}};
+  const std::size_t cards = model.devices().size();
+  const auto x = numbers(cards, 3);
+  const auto pending = model.async(x);
+  pending.wait();  // its forwards have returned
+  model.update([&](auto&) { CHECK(ended == cards); });
+}
+
+TEST_CASE("an update may move the model to a card, to another one and back") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const auto x = numbers(9, 3);
+  ParallelModel model{linear(), AllVisible<CudaDevice>{}};
+  auto changed = linear();
+  check_equal(to_host(model(x)), expected(changed, x));
+  for (const int card : {0, 1, -1, 1, 0, 0, -1}) {
+    changed.bias[0] += 1;
+    model.update([&](Linear& m) { m = card < 0 ? changed : fanout::to(changed, CudaDevice(card)); });
+    check_equal(to_host(model(x)), expected(changed, x));
+    CHECK(model.replica(0).shares_original() == (card == 0));
+    CHECK(model.replica(1).shares_original() == (card == 1));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -86,6 +87,14 @@ struct Counting {
   }
 };
 
+struct Adds {
+  Tensor<float, 1> sum;
+  float forward(Context auto& ctx, View<const float, 2>) {
+    CHECK(sum.space() == ctx.device().memory().space);
+    return reached(sum.view())[0]++;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("inputs and the model are moved to the devices, and results lie in the main device's memory") {
@@ -146,6 +155,69 @@ TEST_CASE("a model whose arrays lie on the main device is shared there and copie
   check_scaled(to_host(model(x)), x);
   CHECK(model.replica(0).shares_original());
   CHECK_FALSE(model.replica(1).shares_original());
+}
+
+TEST_CASE("replicas follow a model whose arrays an update moves from memory to memory") {
+  const auto x = numbers(4, 3);
+  ParallelModel model{scale(), remote_devices(2)};
+  check_scaled(to_host(model(x)), x);
+  const std::size_t copies = RemoteMemory::alive();
+  const auto place = [&](const Memory& memory, float first) {
+    model.update([&](Scale& s) {
+      Scale there = scale();
+      there.factor[0] = first;
+      s = to(there, memory);
+    });
+    const auto y = to_host(model(x));
+    for (std::size_t i = 0; i < 4; ++i) CHECK(y(i, 0) == first * x(i, 0));  // two rows of each device
+  };
+  const auto shared = [&model] {
+    return std::pair{model.replica(0).shares_original(), model.replica(1).shares_original()};
+  };
+  place(RemoteDevice(0).memory(), 10);  // from copies on both to the original on one
+  CHECK(shared() == std::pair{true, false});
+  place(RemoteDevice(0).memory(), 20);
+  CHECK(shared() == std::pair{true, false});
+  place(RemoteDevice(1).memory(), 30);
+  CHECK(shared() == std::pair{false, true});
+  place(Memory{}, 40);
+  CHECK(shared() == std::pair{false, false});
+  place(RemoteDevice(1).memory(), 50);
+  CHECK(shared() == std::pair{false, true});
+  place(RemoteDevice(2).memory(), 60);  // no device of the model
+  CHECK(shared() == std::pair{false, false});
+  place(Memory{}, 70);
+  CHECK(RemoteMemory::alive() == copies);
+}
+
+TEST_CASE("copies that a forward changes follow such a model, too") {
+  const auto x = numbers(4, 3);
+  ParallelModel model{Adds{Tensor<float, 1>(1)}, remote_devices(2)};
+  const auto counted = [&] {
+    const auto sums = to_host(model(x));
+    return std::pair{sums[0], sums[1]};
+  };
+  float first = 0;
+  for (const Memory& memory : {Memory{}, RemoteDevice(0).memory(), RemoteDevice(1).memory(), Memory{}}) {
+    first += 10;
+    model.update([&](Adds& adds) {
+      adds.sum = Tensor<float, 1>(1);
+      adds.sum[0] = first;
+      adds = to(adds, memory);
+    });
+    CHECK(counted() == std::pair{first, first});
+    CHECK(counted() == std::pair{first + 1, first + 1});
+  }
+}
+
+TEST_CASE("an update waits for all devices before it changes the model") {
+  const auto x = numbers(6, 3);
+  ParallelModel model{scale(), remote_devices(3)};
+  const auto pending = model.async(x);  // whose devices may go on when its shards have ended
+  for (int i = 0; i < 2; ++i) {
+    const int before = RemoteDevice::synchronized();
+    model.update([&](Scale&) { CHECK(RemoteDevice::synchronized() == before + 3); });
+  }
 }
 
 TEST_CASE("host and remote devices run one model together") {
