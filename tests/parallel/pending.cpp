@@ -167,6 +167,49 @@ TEST_CASE("one that is destroyed waits") {
   }
 }
 
+TEST_CASE("one that another is moved over waits, and lets go of its arguments") {
+  for (const Hosts& devices : {host_devices(2), without_threads(2)}) {
+    std::atomic<long> sum{0};
+    const auto owned = std::make_shared<const int>(5);
+    const auto add = [&sum](Rows part, const std::shared_ptr<const int>&) { sum += sum_of(part); };
+    const ParallelModel model{add, devices};
+    auto pending = model.async(std::vector(rows), std::shared_ptr<const int>(owned));
+    const auto one_more = [&] { return model.async(std::vector(rows), std::shared_ptr<const int>(owned)); };
+    CHECK(owned.use_count() == 2);
+
+    auto other = one_more();
+    CHECK(owned.use_count() == 3);
+    pending = std::move(other);  // waits for the first
+    CHECK(sum >= 10);
+    CHECK(owned.use_count() == 2);
+    CHECK(pending.valid());
+    CHECK_FALSE(other.valid());
+
+    pending = std::move(other);  // which has none: waits all the same
+    CHECK(sum == 20);
+    CHECK(owned.use_count() == 1);
+    CHECK_FALSE(pending.valid());
+
+    pending = one_more();  // over one that has none
+    Pending<void>& same = pending;
+    pending = std::move(same);
+    CHECK(pending.valid());
+    CHECK(owned.use_count() == 2);
+    pending.get();
+    CHECK(sum == 30);
+    CHECK(owned.use_count() == 1);
+
+    std::vector<Pending<void>> several;
+    for (int i = 0; i < 4; ++i) several.push_back(one_more());
+    several.erase(several.begin());  // the others are moved over it
+    CHECK(sum >= 40);
+    CHECK(owned.use_count() == 4);
+    several.clear();
+    CHECK(sum == 70);
+    CHECK(owned.use_count() == 1);
+  }
+}
+
 TEST_CASE("an update runs what no device has started, waits for the rest, and does not show in earlier calls") {
   struct Scaled {
     long factor = 1;

@@ -65,6 +65,35 @@ bool in_the_end(const F& f) {
   return false;
 }
 
+/// Devices without threads: what is posted to them runs where somebody waits.
+fanout::DeviceSet<fanout::HostDevice> without_threads(int count) {
+  std::vector<fanout::HostDevice> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.emplace_back(fanout::registry().worker({.kind = "idle", .index = i}, {}, false));
+  }
+  return fanout::DeviceSet<fanout::HostDevice>(std::move(devices));
+}
+
+template <class Do>
+struct Counts {
+  Do forward_with;
+  fanout::Sum<int> calls;
+  void operator()(auto& ctx, Rows rows) { forward_with(ctx, rows); }
+};
+
+/// Calls `f` with a const model that does this in its forward, with one that has replicas of its own, and with one whose
+/// fields are combined.
+template <class Do, class F>
+void with_each_kind(const Do& forward, const F& f) {
+  SUBCASE("const") {
+    f([forward](auto& ctx, Rows rows) { forward(ctx, rows); });
+  }
+  SUBCASE("mutable") {
+    f([forward](auto& ctx, Rows rows) mutable { forward(ctx, rows); });
+  }
+  SUBCASE("combined") { f(Counts<Do>{forward, 0}); }
+}
+
 constexpr fanout::DeviceId host(int index) { return {.kind = "host", .index = index}; }
 
 template <class F>
@@ -217,6 +246,112 @@ TEST_CASE("a call from inside another one is to stop when that one is, and is no
   const ParallelModel late{[&soon](Rows rows) { return timeout_of([&] { soon(rows); }).has_value(); }, host_devices(2),
                            Options{.deadline = 1h}};
   CHECK(late(std::vector{1, 2})[0]);
+}
+
+TEST_CASE("what is called from inside a call is to stop with it, asynchronous or not, whatever its own deadline") {
+  const std::vector<int> rows(8);  // two shards at each of three depths
+  std::atomic<int> asked{0};
+  std::atomic<int> stops{0};
+  const auto ask = [&](const auto& ctx) {
+    ++asked;
+    if (ctx.stop_requested()) ++stops;
+  };
+  bool async_inner = false;
+  const ParallelModel inner{[&](auto& ctx, Rows) { ask(ctx); }, host_devices(2)};
+  const auto calls_inner = [&](auto& ctx, Rows part) {
+    ask(ctx);
+    async_inner ? inner.async(part).get() : inner(part);
+  };
+  with_each_kind(calls_inner, [&](const auto& forward) {
+    for (const auto& own : {fanout::Duration::forever(), fanout::Duration(1h)}) {
+      const ParallelModel between{forward, host_devices(2), Options{.deadline = own}};
+      bool async_between = false;
+      const auto calls_between = [&](Context auto& ctx, Rows part) {
+        ask(ctx);
+        async_between ? between.async(part).get() : between(part);
+      };
+      const ParallelModel at_once{calls_between, host_devices(2), Options{.deadline = 0ms}};
+      const ParallelModel never{calls_between, host_devices(2), Options{.deadline = 1h}};
+      for (const int asynchronous : {0, 1, 2, 3}) {
+        CAPTURE(asynchronous);
+        async_between = (asynchronous & 1) != 0;
+        async_inner = (asynchronous & 2) != 0;
+        asked = stops = 0;
+        CHECK_THROWS_AS(at_once(rows), Timeout);
+        CHECK(asked == 2 + 4 + 8);
+        CHECK(stops == asked);
+        CHECK_THROWS_AS(at_once.async(rows).get(), Timeout);
+        CHECK(stops == 2 * (2 + 4 + 8));
+        CHECK_NOTHROW(never(rows));
+        CHECK(stops == 2 * (2 + 4 + 8));
+      }
+    }
+  });
+}
+
+TEST_CASE("a call that is made inside another one and taken after it is to stop when that one was") {
+  bool stops = false;
+  const auto ask = [&stops](auto& ctx, Rows) { stops = ctx.stop_requested(); };
+  with_each_kind(ask, [&](const auto& forward) {
+    for (const auto& own : {fanout::Duration::forever(), fanout::Duration(1h)}) {
+      const ParallelModel inner{forward, without_threads(1), Options{.deadline = own}};
+      std::optional<fanout::Pending<void>> pending;
+      const auto starts = [&](Rows rows) { pending.emplace(inner.async(std::vector(rows.begin(), rows.end()))); };
+      stops = false;
+      const ParallelModel at_once{starts, host_devices(1), Options{.deadline = 0ms}};
+      CHECK_THROWS_AS(at_once(std::vector{1}), Timeout);
+      CHECK_FALSE(stops);  // it has not run
+      CHECK_NOTHROW(pending->get());
+      CHECK(stops);
+      const ParallelModel never{starts, host_devices(1)};
+      never(std::vector{1});
+      CHECK_NOTHROW(pending->get());
+      CHECK_FALSE(stops);
+    }
+  });
+}
+
+TEST_CASE("one that nobody takes tells of each of its late shards, once") {
+  Told told;
+  bool told_before_last = false;
+  const auto forward = [&](auto& ctx, Rows rows) {
+    until_stop(ctx);
+    if (rows[0] == 3) told_before_last = !told.late.empty();
+  };
+  const std::vector<LateShard> all{{.shard = 0, .device = {.kind = "idle", .index = 0}, .rows = {0, 1}},
+                                   {.shard = 1, .device = {.kind = "idle", .index = 1}, .rows = {1, 2}},
+                                   {.shard = 2, .device = {.kind = "idle", .index = 2}, .rows = {2, 3}}};
+  with_each_kind(forward, [&](const auto& of_kind) {
+    const ParallelModel model{of_kind, without_threads(3), Options{.deadline = 0ms, .late = told.sink()}};
+    // Whoever drops it runs its shards.
+    { const auto pending = model.async(std::vector{1, 2, 3}); }
+    CHECK(told.late == all);
+    CHECK(told_before_last);
+    // Who waited for it has told already.
+    told.late.clear();
+    {
+      const auto pending = model.async(std::vector{1, 2, 3});
+      pending.wait();
+      CHECK(told.late == all);
+    }
+    CHECK(told.late == all);
+  });
+}
+
+TEST_CASE("late shards that had ended before their call was dropped are told, too") {
+  Told told;
+  const auto forward = [](auto& ctx, Rows) { until_stop(ctx); };
+  with_each_kind(forward, [&](const auto& of_kind) {
+    const ParallelModel model{of_kind, host_devices(3), Options{.deadline = 0ms, .late = told.sink()}};
+    {
+      const auto pending = model.async(std::vector{1, 2, 3});
+      while (!pending.ready()) std::this_thread::yield();
+    }
+    const std::vector<LateShard> all{{.shard = 0, .device = host(0), .rows = {0, 1}},
+                                     {.shard = 1, .device = host(1), .rows = {1, 2}},
+                                     {.shard = 2, .device = host(2), .rows = {2, 3}}};
+    CHECK(told.late == all);
+  });
 }
 
 TEST_CASE("one that is destroyed tells as well, and results are there when the model is gone") {
