@@ -137,6 +137,65 @@ TEST_CASE_TEMPLATE_DEFINE("a communicator does what its concept says", Ranks, co
     CHECK(scattered_in_place == std::vector<Ints>{{2, 2, 0, 0, 0, 0}, {1, 1, 2, 2, 1, 1}, {2, 2, 2, 2, 2, 2}});
   }
 
+  SUBCASE("3. 4. 5. arrays of any size come and are reduced whole") {
+    // Around the sizes of a block in which a communicator may work, and of several.
+    for (const std::size_t each : {1U, 511U, 512U, 513U, 1024U, 1700U}) {
+      CAPTURE(each);
+      const auto value = [](std::size_t rank, std::size_t i) { return static_cast<double>(100000 * rank + i); };
+      const auto run = [&](std::size_t size, const auto& call) {
+        return after<Ranks>(
+            3,
+            [&](std::size_t rank) {
+              Doubles x(size);
+              for (std::size_t i = 0; i < size; ++i) x[i] = value(rank, i);
+              return x;
+            },
+            call);
+      };
+      // Where each rank's elements are as this says of the rank and the place.
+      const auto are = [](const std::vector<Doubles>& all, std::size_t size, const auto& expected) {
+        for (std::size_t rank = 0; rank < all.size(); ++rank) {
+          if (all[rank].size() != size) return false;
+          for (std::size_t i = 0; i < size; ++i) {
+            if (all[rank][i] != expected(rank, i)) return false;
+          }
+        }
+        return true;
+      };
+      const auto part = [each](C& c) { return fanout::RowRange{each * c.rank(), each * (c.rank() + 1)}; };
+
+      // In place: each rank's part of the array, and around it what was there.
+      const auto scattered = run(3 * each, [&](C& c, auto& x) { c.reduce_scatter(x.view(), x.rows(part(c))); });
+      CHECK(are(scattered, 3 * each, [&](std::size_t rank, std::size_t i) {
+        return i / each == rank ? value(0, i) + value(1, i) + value(2, i) : value(rank, i);
+      }));
+      const auto apart = run(each, [&](C& c, auto& x) {
+        Doubles from(3 * each);
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = value(c.rank(), i);
+        auto there = Ranks::array(c.rank(), from);
+        c.reduce_scatter(there.view(), x.view(), Reduction::max);
+      });
+      CHECK(are(apart, each, [&](std::size_t rank, std::size_t i) { return value(2, rank * each + i); }));
+      const auto gathered = run(3 * each, [&](C& c, auto& x) { c.all_gather(x.rows(part(c)), x.view()); });
+      CHECK(are(gathered, 3 * each, [&](std::size_t, std::size_t i) { return value(i / each, i); }));
+      const auto least = run(each, [](C& c, auto& x) { c.all_reduce(x.view(), Reduction::min); });
+      CHECK(are(least, each, [&](std::size_t, std::size_t i) { return value(0, i); }));
+      const auto means = run(each, [](C& c, auto& x) { c.reduce(x.view(), 1, Reduction::mean); });
+      CHECK(are(means, each, [&](std::size_t rank, std::size_t i) { return value(rank, i); }));  // of 0, 1 and 2
+      const auto sums = run(each, [](C& c, auto& x) { c.reduce(x.view(), 2); });
+      CHECK(are(sums, each, [&](std::size_t rank, std::size_t i) {
+        return rank == 2 ? value(0, i) + value(1, i) + value(2, i) : value(rank, i);
+      }));
+      const auto sent = run(each, [](C& c, auto& x) { c.broadcast(x.view(), 2); });
+      CHECK(are(sent, each, [&](std::size_t, std::size_t i) { return value(2, i); }));
+      const auto passed = run(each, [](C& c, auto& x) {
+        if (c.rank() == 1) c.send(x.view(), 0);
+        if (c.rank() == 0) c.recv(x.view(), 1);
+      });
+      CHECK(are(passed, each, [&](std::size_t rank, std::size_t i) { return value(rank == 0 ? 1 : rank, i); }));
+    }
+  }
+
   SUBCASE("5. send and recv are between two, in order") {
     const auto got = after<Ranks>(3, own_rank, [](C& c, auto& x) {
       auto other = Ranks::array(c.rank(), Ints{7, 8});

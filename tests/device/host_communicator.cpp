@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <complex>
+#include <exception>
 #include <limits>
 #include <map>
 #include <optional>
@@ -241,6 +243,49 @@ TEST_CASE("who was released names the rank that failed first") {
     }
   });
   CHECK(culprits == 24);
+}
+
+TEST_CASE("where some ranks left and one threw, the others are told of the one that threw") {
+  // On one thread, so that all have gone before the last one waits for them.
+  std::array<std::size_t, 4> order{0, 1, 2, 3};  // who throws, who leaves, who leaves released, and who waits
+  do {
+    for (const bool throws_first : {true, false}) {
+      const auto [thrower, leaver, released, waiter] = order;
+      CAPTURE(std::to_string(thrower) + " threw, " + std::to_string(leaver) + " left");
+      CAPTURE(throws_first);
+      HostMeeting meeting(4);
+      const auto leave = [&, leaver = leaver] { const HostCommunicator ranks(meeting, leaver); };
+      if (!throws_first) leave();
+      meeting.leave(thrower, std::make_exception_ptr(std::runtime_error("boom")));
+      if (throws_first) leave();
+      try {
+        HostCommunicator ranks(meeting, released);
+        int x = 0;
+        ranks.recv(x, thrower);
+      } catch (const CommunicatorAbandoned& abandoned) {
+        CHECK(abandoned.rank() == thrower);
+      }
+      HostCommunicator ranks(meeting, waiter);
+      std::size_t told = 4;
+      const std::string text = message_of<CommunicatorAbandoned>([&] {
+        try {
+          ranks.barrier();
+        } catch (const CommunicatorAbandoned& abandoned) {
+          told = abandoned.rank();
+          throw;
+        }
+      });
+      CHECK(told == thrower);
+      CHECK(says(text, "rank " + std::to_string(waiter) + " called barrier",
+                 "rank " + std::to_string(thrower) + " threw: boom"));
+      // Whoever needs one of them alone is told of that one.
+      int x = 0;
+      CHECK(says(message_of<CommunicatorAbandoned>([&, leaver = leaver] { ranks.recv(x, leaver); }),
+                 "rank " + std::to_string(leaver) + " has left"));
+      CHECK(says(message_of<CommunicatorAbandoned>([&, released = released] { ranks.send(x, released); }),
+                 "rank " + std::to_string(thrower) + " threw: boom"));
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST_CASE("send and recv do not need a rank that has left") {

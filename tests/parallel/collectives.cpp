@@ -115,6 +115,44 @@ TEST_CASE("gradients are added up inside forward") {
   CHECK(means[2] == 50.5);
 }
 
+TEST_CASE("a group of reduce_scatter and all_gather passes arrays of many elements") {
+  constexpr std::size_t each = 1300;
+  const auto passes = [](Context auto& ctx, int) {
+    const auto own = static_cast<int>(ctx.rank());
+    std::vector<int> from(3 * each);
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i) + 10000 * own;
+    std::vector<int> greatest(each);
+    std::vector<int> sums(each);
+    std::vector<int> all(3 * each);
+    auto ranks = ctx.communicator();
+    {
+      const auto group = ranks.group();
+      ranks.reduce_scatter(from, greatest, fanout::Reduction::max);
+      ranks.reduce_scatter(from, sums);
+      ranks.all_gather(std::span(from).first(each), all);
+    }
+    int wrong = 0;
+    for (std::size_t i = 0; i < each; ++i) {
+      const auto at = static_cast<int>(own * each + i);
+      wrong += greatest[i] == at + 20000 && sums[i] == 3 * at + 30000 ? 0 : 1;
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      wrong += all[i] == static_cast<int>(i % each + 10000 * (i / each)) ? 0 : 1;
+    }
+    return wrong;
+  };
+  for (const int devices : {3, 1}) {
+    // All shards on devices of their own, and all on one.
+    const fanout::Plan plan{{.rows = {0, 0}, .device = 0},
+                            {.rows = {0, 0}, .device = devices == 1 ? 0U : 1U},
+                            {.rows = {0, 0}, .device = devices == 1 ? 0U : 2U}};
+    const auto with = [plan](std::size_t, std::size_t) { return plan; };
+    const ParallelModel model{passes, host_devices(devices), fanout::Options{.split = with}};
+    const auto wrong = model(fanout::on_all(), 1);
+    CHECK(std::vector<int>(wrong.begin(), wrong.end()) == std::vector<int>(3));
+  }
+}
+
 TEST_CASE("eight shards on eight devices run at once, however many cores there are") {
   const ParallelModel model{Adds{.times = 20}, host_devices(8)};
   for (int i = 0; i < 20; ++i) CHECK(all_are(model(hundred()), 8));
