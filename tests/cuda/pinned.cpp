@@ -150,6 +150,53 @@ TEST_CASE("pinned memory that others made is taken over, and copied as that of p
   opener.join();
 }
 
+TEST_CASE("an empty pinned tensor may begin where another one does or inside of it, made and gone in any order") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  constexpr std::size_t size = 5000;
+  void* memory = nullptr;
+  {
+    const cuda::DeviceGuard entered(0);
+    REQUIRE(::cudaHostAlloc(&memory, size, cudaHostAllocPortable) == cudaSuccess);
+  }
+  auto* const data = static_cast<char*>(memory);
+  using Bytes = fanout::Tensor<char, 1>;
+  const auto adopt = [](char* at, std::size_t bytes) {
+    return cuda::adopt_pinned(
+        at, [](char*) {}, bytes);
+  };
+  const auto known = [&](std::size_t from, std::size_t bytes) {
+    return cuda::detail::pinned_blocks().use(data + from, bytes, stream);
+  };
+  const auto all_known = [&] { return known(0, size) && known(0, 1) && known(100, size - 100) && known(size - 1, 1); };
+  for (const std::size_t at : {std::size_t{0}, std::size_t{100}}) {
+    for (const bool empty_first : {true, false}) {
+      for (const bool empty_goes_first : {true, false}) {
+        CAPTURE(at);
+        CAPTURE(empty_first);
+        CAPTURE(empty_goes_first);
+        Bytes full, empty, other;
+        if (empty_first) empty = adopt(data + at, 0);
+        CHECK_FALSE(known(at, 1));
+        full = adopt(data, size);
+        if (!empty_first) empty = adopt(data + at, 0);
+        other = adopt(data + at, 0);
+        CHECK(all_known());
+        CHECK_FALSE(known(at, size + 1 - at));
+        (empty_goes_first ? empty : full) = {};
+        CHECK(all_known() == empty_goes_first);
+        CHECK(known(at, 1) == empty_goes_first);
+        (empty_goes_first ? full : empty) = {};
+        CHECK_FALSE(known(at, 1));
+        CHECK_FALSE(known(0, 1));
+      }
+    }
+  }
+  const cuda::DeviceGuard entered(0);
+  CHECK(::cudaFreeHost(memory) == cudaSuccess);
+}
+
 TEST_CASE("memory that is not pinned is not taken over as such, but freed") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;

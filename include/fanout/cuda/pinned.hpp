@@ -60,7 +60,9 @@ class PinnedBlocks {
     if (count_.load(MemoryOrder::acquire) == 0) return false;
     const auto* begin = static_cast<const std::byte*>(data);
     const HeldRight looking(right_);
-    const std::size_t position = behind(begin);
+    std::size_t position = behind(begin);
+    // Empty ones that were taken over may begin where another one does, or inside of it.
+    while (position != 0 && blocks_[position - 1]->bytes == 0) --position;
     if (position == 0) return false;
     PinnedBlock& block = *blocks_[position - 1];
     const auto offset = static_cast<std::size_t>(begin - block.data);
