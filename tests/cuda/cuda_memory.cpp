@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstring>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -112,6 +114,58 @@ TEST_CASE("what a thread does with a card's memory is in order with the device t
   barrier.open();
   first.synchronize();
   CHECK(first.stream().is_idle());
+}
+
+TEST_CASE("what a thread does that has entered no device has happened when it returns, from anywhere to anywhere") {
+  if (!fanout_test::has_stand_in(2)) return;  // cards' memory is read on the host
+  const fanout_test::Watched watched;
+  const fanout::Memory host;
+  const fanout::Memory first = fanout::CudaDevice(0).memory();
+  const fanout::Memory second = fanout::CudaDevice(1).memory();
+  const std::size_t count = 100;
+  const std::size_t bytes = count * sizeof(float);
+  const Numbers original = numbers(count);
+  Numbers pinned = cuda::pinned<float>(count);
+  pinned = original;
+  const auto outside = [](int card) {
+    return cuda::detail::lane_of(cuda::detail::card_at(card), cuda::detail::Lane::outside).compute();
+  };
+  // What other threads that have entered no device do with the cards takes long.
+  auto takes_long = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+  const auto delay = [&] {
+    for (const int card : {0, 1}) fanout_test::call_in(outside(card), takes_long);
+  };
+  const auto is_there = [&](const Numbers& array) { return std::memcmp(array.data(), original.data(), bytes) == 0; };
+
+  for (const fanout::Memory& memory : {first, second}) {
+    for (const Numbers* source : {&original, &std::as_const(pinned)}) {
+      Numbers there(fanout::Extents<1>{count}, memory);
+      delay();
+      fanout::transfer(memory, there.data(), source->space(), source->data(), bytes);
+      CHECK(is_there(there));
+      Numbers copy(fanout::Extents<1>{count}, memory);
+      delay();
+      copy = there;
+      CHECK(is_there(copy));
+      // To the other card, directly and back by way of the host.
+      const fanout::Memory& other = memory.space == first.space ? second : first;
+      Numbers across(fanout::Extents<1>{count}, other);
+      delay();
+      fanout::transfer(other, across.data(), there.space(), there.data(), bytes);
+      CHECK(is_there(across));
+      delay();
+      memory.operations->clear(memory.space, copy.data(), bytes);
+      CHECK(copy.data()[0] + copy.data()[count - 1] == 0.0F);
+      Numbers back(count);
+      delay();
+      fanout::transfer(host, back.data(), across.space(), across.data(), bytes);
+      CHECK(is_there(back));
+      delay();
+      void* const brought = fanout::bring(memory, fanout::host_memory, original.data(), bytes);
+      CHECK(is_there(Numbers(fanout::Storage(memory, brought, bytes, nullptr), original.extents())));
+    }
+  }
+  for (const int card : {0, 1}) outside(card).synchronize();
 }
 
 TEST_CASE("memory that one device allocates may be used by the others on its card") {

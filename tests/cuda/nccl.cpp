@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -65,6 +66,26 @@ struct NcclRanks {
     return fanout_test::elements_of(array);
   }
 };
+
+/// Whether two ranks reduce numbers of this type with both ends of its range among them as numbers of it, and not of
+/// another one of the same size.
+template <class T>
+bool reduces_as_its_type() {
+  constexpr T least = std::numeric_limits<T>::lowest();
+  constexpr T greatest = std::numeric_limits<T>::max();
+  constexpr T half = greatest / 2 + 1;  // of unsigned numbers the top bit alone
+  const auto reduced = [&](fanout::Reduction by) {
+    return fanout_test::after<NcclRanks>(
+        2,
+        [&](std::size_t rank) {
+          return rank == 0 ? std::vector<T>{least, greatest, 1, half} : std::vector<T>{1, 1, greatest, 3};
+        },
+        [by](NcclCommunicator& ranks, auto& x) { ranks.all_reduce(x.view(), by); });
+  };
+  using Twice = std::vector<std::vector<T>>;
+  return reduced(fanout::Reduction::max) == Twice(2, {1, greatest, greatest, half}) &&
+         reduced(fanout::Reduction::min) == Twice(2, {least, 1, 1, 3});
+}
 
 /// What all shards' cards hold is added up there, and each shard tells what it has then.
 struct Adds {
@@ -171,6 +192,13 @@ TEST_CASE(
   const ParallelModel model{adds, fanout::DeviceSet<CudaDevice>(two),
                             Options{.collectives = fanout::nccl_collectives()}};
   for (const int sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 22);
+}
+
+TEST_CASE_TEMPLATE("numbers of each type are reduced as what they are", T, signed char, int, long, long long,
+                   unsigned char, unsigned, unsigned long, unsigned long long, float, double) {
+  if (!fanout_test::has_cards(2)) return;
+  const fanout_test::Watched watched;
+  CHECK(reduces_as_its_type<T>());
 }
 
 TEST_CASE("what is not on the communicator's card, or cannot be reduced, is refused") {
