@@ -133,7 +133,7 @@ TEST_CASE("a group of reduce_scatter and all_gather passes arrays of many elemen
     }
     int wrong = 0;
     for (std::size_t i = 0; i < each; ++i) {
-      const auto at = static_cast<int>(own * each + i);
+      const auto at = static_cast<int>(each * ctx.rank() + i);
       wrong += greatest[i] == at + 20000 && sums[i] == 3 * at + 30000 ? 0 : 1;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
