@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -135,7 +135,9 @@ TEST_CASE("what a thread does that has entered no device has happened when it re
   const auto delay = [&] {
     for (const int card : {0, 1}) fanout_test::call_in(outside(card), takes_long);
   };
-  const auto is_there = [&](const Numbers& array) { return std::memcmp(array.data(), original.data(), bytes) == 0; };
+  const auto is_there = [&](const Numbers& array) {
+    return std::equal(original.begin(), original.end(), array.data());
+  };
 
   for (const fanout::Memory& memory : {first, second}) {
     for (const Numbers* source : {&original, &std::as_const(pinned)}) {

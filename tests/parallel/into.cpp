@@ -402,6 +402,7 @@ TEST_CASE("as many results as there are destinations find their places, in whate
                             host_devices(2)};
   std::vector<Tensor<int, 1>> list(count, Tensor<int, 1>(5));
   std::vector<const int*> data;
+  data.reserve(count);
   for (const auto& tensor : list) data.push_back(tensor.data());
   model.into(list)(five);
   for (std::size_t i = 0; i < count; ++i) {
