@@ -58,8 +58,8 @@ static_assert(!std::is_constructible_v<View<float, 2>, std::vector<float>&>, "a 
 static_assert(fanout::ArrayLeaf<View<float, 2>> && fanout::ArrayLeaf<View<const float, 1>>);
 static_assert(std::is_same_v<fanout::leaf_traits<View<float, 2>>::piece_type, View<const float, 2>>);
 
-constexpr float numbers[6] = {0, 1, 2, 3, 4, 5};
-constexpr View<const float, 2> table(numbers, Extents<2>{{3, 2}});
+constexpr float six_numbers[6] = {0, 1, 2, 3, 4, 5};
+constexpr View<const float, 2> table(six_numbers, Extents<2>{{3, 2}});
 static_assert(table.size() == 6 && table.extent(0) == 3 && table.extent(1) == 2 && !table.empty());
 static_assert(table(2, 1) == 5);
 static_assert(table.row(1)[0] == 2);
@@ -131,9 +131,9 @@ TEST_CASE("a view shows the elements of vectors, arrays and spans") {
 }
 
 TEST_CASE("some rows of a view are a view of the same columns") {
-  const View<const float, 2> view(numbers, 3, 2);
+  const View<const float, 2> view(six_numbers, 3, 2);
   const auto middle = view.rows({1, 2});
-  CHECK(middle.data() == numbers + 2);
+  CHECK(middle.data() == six_numbers + 2);
   CHECK(middle.extents() == Extents<2>{{1, 2}});
   CHECK(view.rows({0, 3}).extents() == view.extents());
   for (std::size_t i = 0; i <= 3; ++i) CHECK(view.rows({i, i}).extents() == Extents<2>{{0, 2}});
@@ -161,9 +161,9 @@ TEST_CASE("a view refuses extents that cannot be") {
 }
 
 TEST_CASE("the rows of a view are its leaf's rows") {
-  const View<const float, 2> view(numbers, 3, 2);
+  const View<const float, 2> view(six_numbers, 3, 2);
   using traits = fanout::leaf_traits<View<const float, 2>>;
   CHECK(traits::rows(view) == 3);
-  CHECK(traits::piece(view, 1, 3).data() == numbers + 2);
+  CHECK(traits::piece(view, 1, 3).data() == six_numbers + 2);
   CHECK(traits::piece(view, 1, 3).extents() == Extents<2>{{2, 2}});
 }

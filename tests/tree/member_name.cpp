@@ -34,21 +34,21 @@ bool names_of_all_sizes(std::index_sequence<N...>) {
   return ((expected.push_back("m" + std::to_string(N + 1)), names_of<StructOf<int, N + 1>>() == expected) && ...);
 }
 
-struct NoDefault {
-  NoDefault(int);
+struct Unmade {
+  Unmade(int);
 };
 struct Members {
   std::unique_ptr<int> only_moved;
   const std::string CONSTANT;
   StructOf<std::vector<int>, 2> inner;
-  NoDefault must_be_initialised;
+  Unmade must_be_initialised;
   int x1, _, __under__score;
 };
 template <class T>
 struct Template {
   T value;
 };
-struct Referring {
+struct WithReference {
   int number;
   const int& reference;
 };
