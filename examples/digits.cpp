@@ -139,7 +139,7 @@ int main(int argc, char** argv) try {
   fanout::ParallelModel model{std::move(network), fanout::host_devices(devices),
                               fanout::Options{.output = fanout::DeviceId{"host"}}};
   const auto run = [&](std::size_t begin, std::size_t end) {
-    return model(digits.pixels.rows({begin, end}), std::span(digits.labels).subspan(begin, end - begin));
+    return model(digits.pixels.rows({begin, end}), std::span<const int>(digits.labels).subspan(begin, end - begin));
   };
 
   examples::WorkTable work(model.devices().ids());

@@ -38,7 +38,7 @@ inline Digits read_digits(const std::string& path) {
   Digits digits{fanout::Tensor<double, 2>(lines.size(), Digits::pixel_count), {}};
   for (const auto& line : lines) {
     for (double* pixel = digits.pixels.row(digits.rows()).data();
-         const int value : std::span(line).first(Digits::pixel_count)) {
+         const int value : std::span<const int>(line).first(Digits::pixel_count)) {
       *pixel++ = value / 16.0;
     }
     digits.labels.push_back(line.back());
