@@ -36,9 +36,8 @@ inline std::size_t memory_reserved(CardIndex device = {}) { return detail::pool_
 /// From now on max_memory_allocated() is the most that is held from now on.
 inline void reset_peak_memory(CardIndex device = {}) { detail::reset_peaks(device.card()); }
 
-/// Gives what the pool keeps for later back to the card, so that others can have it; what is allocated stays. fanout
-/// has no more memory by it. Does not wait: what is released in work that is not done yet stays as well, see
-/// synchronize().
+/// Gives what the pool keeps for later back to the card, so that others can have it. Allocated memory stays, and fanout
+/// gains none. Waits for all work of the card. Throws DeviceLost and CudaError.
 inline void empty_cache(CardIndex device) { detail::trim_pool(device.card()); }
 
 /// The same on all cards that the process has used.

@@ -39,11 +39,14 @@ inline cudaMemPool_t pool_of(Card& card) {
   return made;
 }
 
-/// Gives memory that is not in use back to the card. Makes nothing on a card that was not used.
+/// Gives memory that is not in use back to the card, after waiting for the card's work. Makes nothing on a card that was
+/// not used. Throws CudaError.
 inline void trim_pool(Card& card) {
   cudaMemPool_t pool = card.pool().load(MemoryOrder::acquire);
   if (pool == nullptr) return;
   const DeviceGuard entered(card);
+  // The pool keeps released memory until the host has waited for the stream that it was released in.
+  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", card.index());
   check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", card.index());
 }
 
@@ -107,8 +110,6 @@ inline void* allocate_in(StreamRef stream, std::size_t bytes) {
   cudaError_t status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   if (status == cudaErrorMemoryAllocation) {
     note(status, card.index());
-    // Of what was released, the pool gives back only what no work can use any more.
-    stream.synchronize();
     trim_pool(card);
     status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   }
