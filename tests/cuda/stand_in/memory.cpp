@@ -103,20 +103,68 @@ TEST_CASE("a pool keeps what its threshold says, and tells what it has") {
   CHECK(cudaMallocFromPoolAsync(&memory, 65 << 20, pool, stream) == cudaErrorMemoryAllocation);
   ok(cudaMallocFromPoolAsync(&memory, 3 << 20, pool, stream));
   CHECK(value(cudaMemPoolAttrUsedMemCurrent) == 3 << 20);
-  CHECK(value(cudaMemPoolAttrReservedMemCurrent) == 4 << 20);
+  CHECK(value(cudaMemPoolAttrReservedMemCurrent) == 32 << 20);
   unsigned long long all = ~0ULL;
   ok(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
   ok(cudaFreeAsync(memory, stream));
   ok(cudaStreamSynchronize(stream));
   CHECK(value(cudaMemPoolAttrUsedMemCurrent) == 0);
   CHECK(value(cudaMemPoolAttrUsedMemHigh) == 3 << 20);
-  CHECK(value(cudaMemPoolAttrReservedMemCurrent) == 4 << 20);
+  CHECK(value(cudaMemPoolAttrReservedMemCurrent) == 32 << 20);
   unsigned long long none = 0;
   ok(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &none));
   CHECK(value(cudaMemPoolAttrUsedMemHigh) == 0);
   ok(cudaMemPoolTrimTo(pool, 0));
   CHECK(value(cudaMemPoolAttrReservedMemCurrent) == 0);
   ok(cudaStreamDestroy(stream));
+  ok(cudaMemPoolDestroy(pool));
+}
+
+TEST_CASE(
+    "a pool gives back what was freed once the host has waited for something behind the free, as the driver does") {
+  const Fresh fresh;
+  ok(cudaSetDevice(0));
+  cudaMemPoolProps wanted{};
+  wanted.allocType = cudaMemAllocationTypePinned;
+  wanted.location = {cudaMemLocationTypeDevice, 0};
+  cudaMemPool_t pool = nullptr;
+  ok(cudaMemPoolCreate(&pool, &wanted));
+  unsigned long long all = ~0ULL;
+  ok(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+  const auto stream = make_stream();
+  const auto other = make_stream();
+  cudaEvent_t event = nullptr;
+  ok(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const auto kept_after = [&](const auto& look) {
+    void* memory = nullptr;
+    ok(cudaMallocFromPoolAsync(&memory, 1 << 20, pool, stream));
+    ok(cudaFreeAsync(memory, stream));
+    while (cudaStreamQuery(stream) != cudaSuccess) {
+    }
+    look();
+    ok(cudaMemPoolTrimTo(pool, 0));
+    unsigned long long reserved = 0;
+    ok(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    ok(cudaDeviceSynchronize());
+    ok(cudaMemPoolTrimTo(pool, 0));
+    return reserved != 0;
+  };
+  CHECK(kept_after([] {}));
+  CHECK(kept_after([&] { ok(cudaStreamSynchronize(other)); }));
+  CHECK_FALSE(kept_after([&] { ok(cudaStreamSynchronize(stream)); }));
+  CHECK_FALSE(kept_after([] { ok(cudaDeviceSynchronize()); }));
+  CHECK_FALSE(kept_after([&] {
+    ok(cudaEventRecord(event, stream));
+    ok(cudaEventSynchronize(event));
+  }));
+  CHECK_FALSE(kept_after([&] {
+    ok(cudaEventRecord(event, stream));
+    ok(cudaStreamWaitEvent(other, event, 0));
+    ok(cudaStreamSynchronize(other));
+  }));
+  ok(cudaEventDestroy(event));
+  ok(cudaStreamDestroy(stream));
+  ok(cudaStreamDestroy(other));
   ok(cudaMemPoolDestroy(pool));
 }
 

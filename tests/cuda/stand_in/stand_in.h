@@ -5,6 +5,9 @@
 // The stand-in is a shared library with the name of the real one, so a program runs on either, and which one it is comes
 // out when it starts. All names here are weak: on the real runtime they are null. Ask `stand_in_is_here()` first.
 //
+// Functions given to cudaLaunchHostFunc stand for kernels, so those of different streams run at the same time. The real
+// runtime runs one at a time: seen on an H100 with CUDA 13.0.
+//
 // The environment is read at the first call of any function:
 //   FANOUT_STAND_IN_DEVICES=N        N devices (2 if unset); 0: a driver without devices; none: no driver
 //   FANOUT_STAND_IN_DELAYS=SEED      streams take random breaks

@@ -71,7 +71,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     if (!event) return cudaErrorInvalidResourceHandle;
     entry.on(event->device);
     const auto point = event->point;  // it may be recorded again meanwhile
-    if (point) wait(entry.lock, point);
+    if (point) {
+      wait(entry.lock, point);
+      note_synchronized(*point);
+    }
     return cudaSuccess;
   });
 }

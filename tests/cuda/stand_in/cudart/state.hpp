@@ -84,6 +84,12 @@ struct Pool {
   std::size_t limit = 0;  ///< 0: none
   std::uint64_t threshold = 0;
   std::size_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+  struct Freed {
+    unsigned stream;
+    std::uint64_t position;
+    std::size_t bytes;
+  };
+  std::vector<Freed> freed;  ///< that the driver does not know yet to be out of use
   std::set<int> access;
   bool destroyed = false;
 };
@@ -159,7 +165,8 @@ struct State {
   std::map<unsigned, std::shared_ptr<Event>> events;
   std::map<unsigned, PoolPtr> pools;
   std::map<std::uintptr_t, BlockPtr> blocks;
-  Clock host;  ///< what some host thread has waited for
+  Clock host;          ///< what some host thread has waited for
+  Clock synchronized;  ///< the same, but for what it has only asked for
 
   std::vector<Failure> failures;
   std::map<std::string, long> calls;
@@ -213,6 +220,8 @@ BlockPtr find_block(const void* pointer);
 bool fits(const Device& device, std::size_t bytes);
 std::size_t bytes_in_use(int device);
 void trim(Pool& pool, std::size_t keep);
+/// The host has waited for the point by a call that synchronizes.
+void note_synchronized(const Point& point);
 /// Reports what is wrong with a use of the block by the stream, and remembers it. `position` is that of the operation.
 void note_use(const char* call, const BlockPtr& block, const Stream& stream, std::uint64_t position);
 /// Reports operations that may still be using a block that is being freed: those that `clock` does not cover.

@@ -220,7 +220,10 @@ void synchronize_device(std::unique_lock<std::mutex>& lock, int device) {
   auto& destroyed = state().devices[static_cast<std::size_t>(device)].destroyed_streams;
   points.insert(points.end(), destroyed.begin(), destroyed.end());
   destroyed.clear();
-  for (const auto& point : points) wait(lock, point);
+  for (const auto& point : points) {
+    wait(lock, point);
+    note_synchronized(*point);
+  }
   for (auto& [id, pool] : state().pools) {
     if (pool->device == device) trim(*pool, pool->threshold);
   }
@@ -275,7 +278,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     const auto stream = find_stream(entry.name, handle);
     if (!stream) return cudaErrorInvalidResourceHandle;
     entry.on(stream->device);
-    wait(entry.lock, stream->is_default ? push_point(stream) : tail_of(stream));
+    const auto point = stream->is_default ? push_point(stream) : tail_of(stream);
+    wait(entry.lock, point);
+    note_synchronized(*point);
     for (auto& [id, pool] : state().pools) {
       if (pool->device == stream->device) trim(*pool, pool->threshold);
     }
