@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include <cuda_runtime.h>
@@ -27,6 +28,13 @@ struct Nothing {
   FANOUT_HOST_DEVICE void operator()(std::size_t) const {}
 };
 
+struct AddOne {
+  float* to;
+  const float* from;
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t i) const { to[i] = from[i] + 1; }
+};
+
 /// Keeps one thread busy so long.
 struct Spin {
   std::uint64_t nanoseconds;
@@ -45,26 +53,33 @@ struct Spin {
   }
 };
 
+/// f(i) for each i below n.
 #if defined(__CUDACC__)
 template <class F>
-__global__ void call_once(F f) {
-  f(0);
+__global__ void call_each(std::size_t n, F f) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < n) f(i);
 }
 
 template <class F>
-void start(cudaStream_t stream, const F& f) {
-  call_once<<<1, 1, 0, stream>>>(f);
+void start(cudaStream_t stream, std::size_t n, const F& f) {
+  const unsigned threads = n < 256 ? static_cast<unsigned>(n) : 256;
+  call_each<<<static_cast<unsigned>((n + threads - 1) / threads), threads, 0, stream>>>(n, f);
   check(cudaGetLastError(), "<<<>>>");
 }
 #else
 template <class F>
-void start(cudaStream_t stream, const F& f) {
+void start(cudaStream_t stream, std::size_t n, const F& f) {
+  struct Call {
+    std::size_t n;
+    F f;
+  };
   const auto call = [](void* what) {
-    auto* mine = static_cast<F*>(what);
-    (*mine)(0);
+    auto* mine = static_cast<Call*>(what);
+    for (std::size_t i = 0; i < mine->n; ++i) mine->f(i);
     delete mine;
   };
-  check(cudaLaunchHostFunc(stream, call, new F(f)), "cudaLaunchHostFunc");
+  check(cudaLaunchHostFunc(stream, call, new Call{n, f}), "cudaLaunchHostFunc");
 }
 #endif
 
@@ -111,20 +126,50 @@ class ByHand {
   /// An empty kernel on each card, and waiting for all.
   void launch() {
     each([](Card& card) {
-      start(card.compute, Nothing{});
+      start(card.compute, 1, Nothing{});
       check(cudaEventRecord(card.done, card.compute), "cudaEventRecord");
     });
     each([](Card& card) { check(cudaEventSynchronize(card.done), "cudaEventSynchronize"); });
   }
 
-  void copy(cudaMemcpyKind kind) {
+  /// To or from the cards' page-locked memory, or a part for each card of `host`, if that is not null.
+  void copy(cudaMemcpyKind kind, void* host = nullptr) {
+    std::size_t part = 0;
     each([&](Card& card) {
       const bool up = kind == cudaMemcpyHostToDevice;
-      check(
-          cudaMemcpyAsync(up ? card.data[0] : card.pinned, up ? card.pinned : card.data[0], bytes_, kind, card.copies),
-          "cudaMemcpyAsync");
+      void* const here = host == nullptr ? card.pinned : static_cast<char*>(host) + bytes_ * part++;
+      check(cudaMemcpyAsync(up ? card.data[0] : here, up ? here : card.data[0], bytes_, kind, card.copies),
+            "cudaMemcpyAsync");
     });
     each([](Card& card) { check(cudaStreamSynchronize(card.copies), "cudaStreamSynchronize"); });
+  }
+
+  /// A kernel that makes one array of another on each card.
+  void add_one() {
+    each([&](Card& card) {
+      start(card.compute, bytes_ / sizeof(float),
+            AddOne{static_cast<float*>(card.data[1]), static_cast<const float*>(card.data[0])});
+    });
+    each([](Card& card) { check(cudaStreamSynchronize(card.compute), "cudaStreamSynchronize"); });
+  }
+
+  /// The same with a part for each card of what the host has, and back.
+  void add_one(const void* from, void* to) {
+    std::size_t part = 0;
+    each([&](Card& card) {
+      std::memcpy(card.pinned, static_cast<const char*>(from) + bytes_ * part++, bytes_);
+      check(cudaMemcpyAsync(card.data[0], card.pinned, bytes_, cudaMemcpyHostToDevice, card.compute),
+            "cudaMemcpyAsync");
+      start(card.compute, bytes_ / sizeof(float),
+            AddOne{static_cast<float*>(card.data[1]), static_cast<const float*>(card.data[0])});
+      check(cudaMemcpyAsync(card.pinned, card.data[1], bytes_, cudaMemcpyDeviceToHost, card.compute),
+            "cudaMemcpyAsync");
+    });
+    part = 0;
+    each([&](Card& card) {
+      check(cudaStreamSynchronize(card.compute), "cudaStreamSynchronize");
+      std::memcpy(static_cast<char*>(to) + bytes_ * part++, card.pinned, bytes_);
+    });
   }
 
   /// Batches one after the other: each is copied to the cards, in turns to two places, and then a kernel runs so long.
@@ -137,7 +182,7 @@ class ByHand {
               "cudaMemcpyAsync");
         check(cudaEventRecord(card.copied, card.copies), "cudaEventRecord");
         check(cudaStreamWaitEvent(card.compute, card.copied, 0), "cudaStreamWaitEvent");
-        start(card.compute, Spin{nanoseconds});
+        start(card.compute, 1, Spin{nanoseconds});
         check(cudaEventRecord(card.computed[place], card.compute), "cudaEventRecord");
       });
     }

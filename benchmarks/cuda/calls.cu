@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a model's call costs on GPUs, as ratios to the same written by hand with streams, events and page-locked memory
-// that were made before: one call with an empty kernel, copies to and from the GPUs, and how much of the copies is
-// hidden behind kernels. Without a GPU it says so and ends with 77.
+// What a model's call costs on GPUs, as ratios to the same written by hand with streams, events and memory that were
+// made before: one call with an empty kernel, with a few rows there and back, and with a kernel over rows that are there;
+// copies to and from the GPUs, and how much of the copies is hidden behind kernels. By hand, ordinary memory is copied
+// by one cudaMemcpyAsync, and batches that overlap with kernels come from page-locked memory. Without a GPU it says so
+// and ends with 77.
 
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +56,19 @@ struct Kept {
   }
 };
 
+struct Next {
+  auto forward(Context auto& ctx, fanout::View<const float, 2> x) const {
+    auto y = fanout::output<float>(ctx, x.extent(1));
+    fanout::launch(ctx, x.size(), benchmarks::AddOne{y.data(), x.data()});
+    return y;
+  }
+};
+struct NextKept {
+  auto forward(Context auto& ctx, fanout::View<const float, 2> x) const {
+    return fanout::sharded(Next{}.forward(ctx, x));
+  }
+};
+
 std::string counted(int devices) { return std::to_string(devices) + (devices == 1 ? " device" : " devices"); }
 
 /// How much of the shorter of two things is hidden behind the other, in percent.
@@ -91,18 +106,25 @@ int main(int argc, char** argv) try {
               batches, megabytes);
   benchmarks::Comparisons comparisons(rounds);
 
+  const auto many = [calls](const auto& call) {
+    return 1e6 * seconds_of([&] {
+             for (int n = 0; n < calls; ++n) call();
+           }) /
+           calls;
+  };
   for (int count = 1; count <= cards; ++count) {
     const ParallelModel model{EmptyKernel{}, fanout::cuda_devices({.count = count})};
-    ByHand by_hand(count, 4);
-    const auto many = [calls](const auto& call) {
-      return 1e6 * seconds_of([&] {
-               for (int n = 0; n < calls; ++n) call();
-             }) /
-             calls;
-    };
+    ByHand by_hand(count, row_bytes);
     comparisons.add(
         "call with an empty kernel, " + counted(count), "us", [&] { return many([&] { model(fanout::on_all()); }); },
         [&] { return many([&] { by_hand.launch(); }); });
+    const Rows x(static_cast<std::size_t>(count), row_bytes / sizeof(float));
+    Rows y(static_cast<std::size_t>(count), row_bytes / sizeof(float));
+    const ParallelModel next{Next{}, fanout::cuda_devices({.count = count}),
+                             fanout::Options{.output = fanout::DeviceId{"host"}}};
+    comparisons.add(
+        "4 KiB there and back, " + counted(count), "us", [&] { return many([&] { next.into(y)(x); }); },
+        [&] { return many([&] { by_hand.add_one(x.data(), y.data()); }); });
   }
 
   std::vector<int> counts{1};
@@ -118,10 +140,19 @@ int main(int argc, char** argv) try {
     const Rows pinned_x = cuda::pin(x);
     Rows pinned_y = cuda::pin(y);
 
+    {
+      const auto there = ParallelModel{Kept{}, devices}(x);
+      const ParallelModel next{NextKept{}, devices};
+      comparisons.add(
+          "kernel over rows that are there" + on, "us", [&] { return many([&] { next(there); }); },
+          [&] { return many([&] { by_hand.add_one(); }); });
+    }
+
     const ParallelModel taken{Taken{}, devices};
     const auto up = [&] { return rate([&] { by_hand.copy(cudaMemcpyHostToDevice); }); };
     comparisons.add(
-        "to the devices" + on, "GB/s", [&] { return rate([&] { taken(x, 0U); }); }, up);
+        "to the devices" + on, "GB/s", [&] { return rate([&] { taken(x, 0U); }); },
+        [&] { return rate([&] { by_hand.copy(cudaMemcpyHostToDevice, x.data()); }); });
     comparisons.add(
         "to the devices, pinned" + on, "GB/s", [&] { return rate([&] { taken(pinned_x, 0U); }); }, up);
 
@@ -129,7 +160,8 @@ int main(int argc, char** argv) try {
     const auto there = ParallelModel{Kept{}, devices}(x);
     const auto down = [&] { return rate([&] { by_hand.copy(cudaMemcpyDeviceToHost); }); };
     comparisons.add(
-        "to the host" + on, "GB/s", [&] { return rate([&] { given.into(y)(there); }); }, down);
+        "to the host" + on, "GB/s", [&] { return rate([&] { given.into(y)(there); }); },
+        [&] { return rate([&] { by_hand.copy(cudaMemcpyDeviceToHost, y.data()); }); });
     comparisons.add(
         "to the host, pinned" + on, "GB/s", [&] { return rate([&] { given.into(pinned_y)(there); }); }, down);
 
