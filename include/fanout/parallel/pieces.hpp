@@ -15,9 +15,9 @@ class Pieces {
   /// `owned`: nobody else needs the values any more, so they may be moved from.
   Pieces(std::size_t size, bool owned) : values_(size), size_(size), owned_(owned) {}
 
-  /// Those that `get(i)` refers to.
+  /// Those that `get(i)` refers to. Throws std::bad_alloc for more than eight.
   template <class Get>
-  Pieces(std::size_t size, bool owned, const Get& get) noexcept
+  Pieces(std::size_t size, bool owned, const Get& get)
       : values_(size == 0 ? 1 : size,  // so that there is a first one, of which compilers would warn else
                 [&get, size](std::size_t i) noexcept -> const X* { return size == 0 ? nullptr : &get(i); }),
         size_(size),
