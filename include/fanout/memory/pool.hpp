@@ -173,7 +173,8 @@ template <std::integral Size>
       {.what = "out of host memory", .expected = std::to_string(bytes) + " bytes", .advice = "use smaller batches"}));
 }
 
-/// Objects of classes below this come from the pool, and go back to it.
+/// Objects of classes below this come from the pool, and go back to it. Those of a class that is aligned to more than
+/// `new` does, and whose constructor may throw, are made by make_pooled().
 struct Pooled {
   static void* operator new(std::size_t bytes) {
     if (void* const block = pool.take(bytes)) return block;
@@ -187,6 +188,19 @@ struct Pooled {
     alignment <= std::align_val_t{cores_apart} ? operator delete(block, bytes) : ::operator delete(block, alignment);
   }
 };
+
+/// `new X(args...)` that gives the block back if the constructor throws. By itself C++ does not: it looks for an
+/// `operator delete` that is told the alignment and not the size, without which the pool cannot take a block.
+template <class X, class... Args>
+X* make_pooled(Args&&... args) {
+  void* const block = X::operator new (sizeof(X), std::align_val_t{alignof(X)});
+  try {
+    return ::new (block) X(static_cast<Args&&>(args)...);
+  } catch (...) {
+    X::operator delete (block, sizeof(X), std::align_val_t{alignof(X)});
+    throw;
+  }
+}
 
 }  // namespace detail
 

@@ -19,6 +19,7 @@
 #include <fanout/device/host_device.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/pool.hpp>
 #include <fanout/parallel/apply.hpp>
 #include <fanout/parallel/batch_rows.hpp>
 #include <fanout/parallel/call_chain.hpp>
@@ -253,7 +254,7 @@ class ParallelModel {
     } catch (...) {
       failure = std::current_exception();
     }
-    auto* call = new detail::ModelCall<AllReplicas, Inputs>(
+    auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas, settings,
         std::move(failure));
     Pending<typename detail::ModelCallTraits<AllReplicas, Inputs>::Result> pending(call);
