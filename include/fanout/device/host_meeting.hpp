@@ -47,6 +47,8 @@ class HostMeeting : public detail::MeetingRanks {
   void meet(std::size_t rank, Collective* calls, std::size_t count, Clock::Time patience, const Help& help) {
     if (count == 0) return;
     if (epoch_ != fork_epoch()) refuse_after_fork();
+    // Before the others count on this rank, since then nothing may throw any more.
+    InlineArray<const Collective*> calls_of_round(size());
     Held held(right_);
     Rank& self = ranks_[rank];
     if (self.inside) refuse_second_thread(rank);
@@ -58,7 +60,7 @@ class HostMeeting : public detail::MeetingRanks {
     if (patience != Clock::never) help_at = 0;  // when it first has to wait, this is set
     for (;;) {
       if (round_ != 0 && !self.worked) {
-        work(rank, held);
+        work(rank, calls_of_round, held);
       } else if (Collective* received = next_to_receive(rank)) {
         receive(rank, *received, held);
       } else if (may_go(self)) {
@@ -82,7 +84,7 @@ class HostMeeting : public detail::MeetingRanks {
 
  private:
   /// Starts what all ranks have come to call, if they have: as many of their calls as fit together.
-  void begin_round() {
+  void begin_round() noexcept {
     if (round_ != 0 || inside_ != size() || broken_ != nullptr) return;
     for (std::size_t i = 0; i < size(); ++i) {
       if (ranks_[i].verdict.what != Verdict::none) return;
@@ -117,70 +119,82 @@ class HostMeeting : public detail::MeetingRanks {
     for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all(calls[i]);
   }
 
-  void work(std::size_t rank, Held& held) {
+  /// `calls` is room for one of each rank.
+  void work(std::size_t rank, InlineArray<const Collective*>& calls, Held& held) noexcept {
     ranks_[rank].worked = true;
     held.give();
-    InlineArray<const Collective*> calls(size(), [this](std::size_t i) { return ranks_[i].next_of_all(); });
-    std::string failure;
+    for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all();
+    Verdict failure;
     for (std::size_t k = 0; k < round_; ++k) {
       detail::HostCollective(calls.data(), size()).run_part_of(rank, k);
       step(calls.data());
     }
     if (rank == 0) failure = run_direct_round();
     held.take();
-    if (!failure.empty()) round_failure_ = std::move(failure);
+    if (failure.what != Verdict::none) round_failure_ = std::move(failure);
     if (--working_ == 0) end_round();
   }
 
-  void end_round() {
+  void end_round() noexcept {
     for (Rank& rank : ranks_) {
       for (std::size_t k = 0; k < round_; ++k) rank.finish(*rank.next_of_all());
-      if (!round_failure_.empty()) rank.verdict = {.what = Verdict::broken, .text = round_failure_};
+      if (round_failure_.what != Verdict::none) {
+        rank.verdict = Verdict::made_by([this] { return round_failure_; });
+      }
     }
-    round_failure_.clear();
+    round_failure_ = {};
     round_ = 0;
     signal();
     begin_round();
   }
 
-  /// Lets the devices run what they take of this round, for all ranks at once. What they throw.
-  std::string run_direct_round() {
-    std::vector<RankedCall> direct;
-    for (std::size_t i = 0; i < size(); ++i) {
-      const Collective* call = ranks_[i].next_of_all();
-      for (std::size_t k = 0; k < round_; ++k, call = ranks_[i].next_of_all(call)) {
-        if (call->direct) direct.push_back({.rank = i, .call = call});
+  /// Lets the devices run what they take of this round, for all ranks at once. What they throw, if they do.
+  Verdict run_direct_round() noexcept {
+    return Verdict::made_by([this]() -> Verdict {
+      std::vector<RankedCall> direct;
+      for (std::size_t i = 0; i < size(); ++i) {
+        const Collective* call = ranks_[i].next_of_all();
+        for (std::size_t k = 0; k < round_; ++k, call = ranks_[i].next_of_all(call)) {
+          if (call->direct) direct.push_back({.rank = i, .call = call});
+        }
       }
-    }
-    return direct.empty() ? std::string() : run_direct(direct.data(), direct.size());
+      if (direct.empty()) return {};
+      return run_direct(direct.data(), direct.size());
+    });
   }
-  std::string run_direct(const RankedCall* calls, std::size_t count) noexcept {
+  Verdict run_direct(const RankedCall* calls, std::size_t count) noexcept {
     try {
       direct_.operations->run(direct_.shared, calls, count);
       return {};
     } catch (const std::exception& exception) {
       direct_.operations->abort(direct_.shared);
-      return exception.what();
+      return broken_by(exception.what());
     } catch (...) {
       direct_.operations->abort(direct_.shared);
-      return "an exception that is no std::exception";
+      return broken_by("an exception that is no std::exception");
     }
   }
+  static Verdict broken_by(const char* what) noexcept {
+    return Verdict::made_by([what] { return Verdict{.what = Verdict::broken, .text = what}; });
+  }
 
-  void receive(std::size_t rank, Collective& recv, Held& held) {
+  void receive(std::size_t rank, Collective& recv, Held& held) noexcept {
     Rank& self = ranks_[rank];
     Rank& other = ranks_[recv.root];
     Collective& send = *sent(rank, recv);
     if (const detail::Fit fit = detail::fit(send, recv); fit != detail::Fit::fits) {
-      const std::string text = Rank::text_of(recv.root, send) + ", " + Rank::text_of(rank, recv);
-      self.verdict = other.verdict = Verdict::of(fit, text);
+      const auto verdict = [&] {
+        return Verdict::of(fit, Rank::text_of(recv.root, send) + ", " + Rank::text_of(rank, recv));
+      };
+      self.verdict = Verdict::made_by(verdict);
+      other.verdict = Verdict::made_by(verdict);
       return signal();
     }
     recv.progress = send.progress = Progress::moving;
     ++self.moving;
     ++other.moving;
     held.give();
-    std::string failure;
+    Verdict failure;
     if (recv.direct) {
       const RankedCall both[] = {{.rank = recv.root, .call = &send}, {.rank = rank, .call = &recv}};
       failure = run_direct(both, 2);
@@ -192,7 +206,10 @@ class HostMeeting : public detail::MeetingRanks {
     --other.moving;
     self.finish(recv);
     other.finish(send);
-    if (!failure.empty()) self.verdict = other.verdict = {.what = Verdict::broken, .text = failure};
+    if (failure.what != Verdict::none) {
+      other.verdict = Verdict::made_by([&] { return failure; });
+      self.verdict = std::move(failure);
+    }
     signal();
   }
 
@@ -209,7 +226,7 @@ class HostMeeting : public detail::MeetingRanks {
 
   const std::uint32_t epoch_ = fork_epoch();
   std::size_t working_ = 0;  // how many ranks have a part of the round to do
-  std::string round_failure_;
+  Verdict round_failure_;
   Direct direct_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -19,11 +20,22 @@ struct MeetingRank;
 
 /// Why a rank's calls in a HostMeeting do not run.
 struct MeetingVerdict {
-  enum What : unsigned char { none, structure, shape, abandoned, broken };
+  enum What : unsigned char { none, structure, shape, abandoned, broken, no_memory };
 
   What what = none;
   std::size_t culprit = 0;
   std::string text = {};
+
+  /// What `make()` returns, or that there is no memory for it: a rank that others wait for must not leave by an
+  /// exception.
+  template <class Make>
+  static MeetingVerdict made_by(const Make& make) noexcept {
+    try {
+      return make();
+    } catch (...) {
+      return {.what = no_memory};
+    }
+  }
 
   /// `who` says what each rank called.
   static MeetingVerdict of(Fit fit, const std::string& who) {
@@ -42,6 +54,7 @@ struct MeetingVerdict {
     if (what == shape) throw ShapeMismatch(text);
     if (what == abandoned) throw CommunicatorAbandoned(text, culprit);
     if (what == broken) throw Error(text);
+    if (what == no_memory) throw std::bad_alloc();
   }
 };
 

@@ -101,16 +101,17 @@ class MeetingRanks {
   }
 
   /// Finds out whether this rank would wait for ever. True if somebody need not wait any more.
-  bool judge(std::size_t rank) {
+  bool judge(std::size_t rank) noexcept {
     Rank& self = ranks_[rank];
     if (round_ != 0 || self.moving != 0) return false;
     if (broken_ != nullptr) {
-      self.verdict = {.what = Verdict::broken, .text = broken_};
+      self.verdict = Verdict::made_by([this] { return Verdict{.what = Verdict::broken, .text = broken_}; });
       return true;
     }
     if (const Collective* call = abandoned(self)) {
       const std::size_t culprit = ranks_[needed_by(*call)].culprit;
-      self.verdict = Verdict::of_rank_that_left(Rank::text_of(rank, *call), culprit, ranks_[culprit]);
+      self.verdict = Verdict::made_by(
+          [&] { return Verdict::of_rank_that_left(Rank::text_of(rank, *call), culprit, ranks_[culprit]); });
       return true;
     }
     if (inside_ + gone_ < size() || !all_wait()) return false;
@@ -143,14 +144,17 @@ class MeetingRanks {
   }
 
   /// All that are inside learn that their calls do not fit together; `calls[i]` is null for a rank that has left.
-  void judge_all(Fit fit, const Collective* const* calls) {
-    std::string text;
-    for (std::size_t i = 0; i < size(); ++i) {
-      if (i != 0) text += ", ";
-      text += calls[i] != nullptr ? Rank::text_of(i, *calls[i]) : "rank " + std::to_string(i) + " has left";
-    }
+  void judge_all(Fit fit, const Collective* const* calls) noexcept {
+    const Verdict verdict = Verdict::made_by([&] {
+      std::string text;
+      for (std::size_t i = 0; i < size(); ++i) {
+        if (i != 0) text += ", ";
+        text += calls[i] != nullptr ? Rank::text_of(i, *calls[i]) : "rank " + std::to_string(i) + " has left";
+      }
+      return Verdict::of(fit, text);
+    });
     for (Rank& rank : ranks_) {
-      if (rank.inside) rank.verdict = Verdict::of(fit, text);
+      if (rank.inside) rank.verdict = Verdict::made_by([&] { return verdict; });
     }
     signal();
   }
