@@ -239,7 +239,7 @@ class Worker {
     if (!has_thread()) return false;
     const HeldRight starting(start_right_);
     if (started_.load(MemoryOrder::relaxed)) return true;
-    const bool started = detail::start_thread(cores_, &Worker::enter, this, "fanout " + to_string(id_));
+    const bool started = detail::start_thread(cores_, &Worker::enter, this, thread_name_);
     started_.store(started, MemoryOrder::release);
     return started;
   }
@@ -257,6 +257,7 @@ class Worker {
   }
 
   const DeviceId id_;
+  const std::string thread_name_ = "fanout " + to_string(id_);
   const std::vector<int> cores_;
   const bool bound_;
   Right start_right_;
