@@ -130,12 +130,36 @@ void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const Memory& m
   }
 }
 
-/// Makes the combined fields of all models, which lie in these memories, like those of the first.
+/// Makes the combined fields of all models but that one, which lie in these memories, like those of the first.
 template <class M>
-void spread_fields(const Pieces<M>& models, const InlineArray<Memory>& memories) {
-  visit_combined(models, LeafPath("model"), [&memories](const auto& fields, const LeafPath&) {
-    for (std::size_t i = 1; i < fields.size(); ++i) store_field(fields[i].value, fields[0].value, memories[i]);
+void spread_fields(const Pieces<M>& models, const InlineArray<Memory>& memories, std::size_t but = 0) {
+  visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath&) {
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      if (i != but) store_field(fields[i].value, fields[0].value, memories[i]);
+    }
   });
+}
+
+/// Exchanges the combined fields of two models in host memory: all, or none if it throws.
+template <class M>
+void exchange_fields(const M& one, const M& other) {
+  struct Field {
+    void* one;
+    void* other;
+    void (*exchange)(void*, void*) noexcept;
+  };
+  Pieces<M> both(2, false);
+  both.set(0, one);
+  both.set(1, other);
+  std::size_t count = 0;
+  visit_combined(both, LeafPath("model"), [&count](const auto&, const LeafPath&) { ++count; });
+  InlineArray<Field> fields(count);
+  visit_combined(both, LeafPath("model"), [&fields, &count](const auto& found, const LeafPath&) {
+    using T = std::remove_cvref_t<decltype(found[0].value)>;
+    fields[--count] = {const_cast<T*>(&found[0].value), const_cast<T*>(&found[1].value),
+                       [](void* a, void* b) noexcept { detail::swap(*static_cast<T*>(a), *static_cast<T*>(b)); }};
+  });
+  for (const Field& field : fields) field.exchange(field.one, field.other);
 }
 
 /// One call that may change the combined fields: combine() is called after all shards have ended well, or else the
@@ -199,8 +223,17 @@ class CombiningCall {
         combine_field(fields, memories[0], place, path);
       });
     }
-    spread_fields(models, memories);  // only now that nothing can be wrong with any field
-    combined_ = true;
+    // Only now that nothing can be wrong with any field. The original comes last, since what fails until then is put
+    // back from there.
+    if (memories[0].space == host_memory) {
+      spread_fields(models, memories, count);
+      exchange_fields(models[0], models[count]);
+      combined_ = true;
+      put_back(order[0]);
+    } else {
+      spread_fields(models, memories);
+      combined_ = true;
+    }
   }
 
  private:
