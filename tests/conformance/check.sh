@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# bash check.sh TABLE PROGRAM CUDA REFUSED [CMAKE COMPILER]: passes if TABLE, docs/conformance.md, has a row for each of
+# bash check.sh TABLE PROGRAM CUDA REFUSED [CMAKE COMPILER [TOGETHER]]: passes if TABLE, docs/conformance.md, has a row for each of
 # the rules 1 to 128 and 151 to 185, and each row names test cases that show its rule, or a reason why there is none; at
 # most 45 rows have but a reason.
 #
@@ -10,12 +10,12 @@
 # - CUDA, the tests of cards, named cuda/..., of which those that are named after rules are run once. Where CUDA is
 #   `none`, since there is no CUDA toolkit, rows that name some are checked for their form only;
 # - REFUSED/rule_NNN_*.cpp, named must_not_compile/rule_NNN_*, which COMPILER must refuse; without one it need only be
-#   there.
+#   there. TOGETHER is the folder with what must_not_compile/together.sh wrote.
 # Its name carries the row's number: `rules 3 and 128: ...` stands in both rows. All cases and files that there are stand
 # in the table.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-table=$1 program=$2 cuda=$3 refused=$4 cmake=${5-} compiler=${6-}
+table=$1 program=$2 cuda=$3 refused=$4 cmake=${5-} compiler=${6-} together=${7-}
 all_rules=" $(echo {1..128} {151..185}) " most_reasons=45
 errors=0
 complain() {
@@ -114,7 +114,7 @@ for name in "${!named[@]}"; do
     if [[ ! -e $file ]]; then
       complain "there is no file $file"
     elif [[ -n $cmake ]]; then
-      "$cmake" -D "compiler=$compiler" -D "include=$here/../../include" -D "source=$file" \
+      "$cmake" -D "compiler=$compiler" -D "include=$here/../../include" -D "source=$file" -D "together=$together" \
         -P "$here/../must_not_compile/check.cmake" >&2 || complain "it is not refused as it says: $name"
     fi
     continue

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# cmake -D compiler=... -D include=... -D source=... [-D flags=...] [-D precompiled=...] -P check.cmake
+# cmake -D compiler=... -D include=... -D source=... [-D flags=...] [-D together=...] -P check.cmake
 #
 # Passes if `source` is refused with one error, whose line has the text of its `// expect:` comment, and compiles
 # when FANOUT_CONTROL is defined: so nothing but what is meant can be what fails, and nothing follows it. What
 # further `// expect:` comments say, a type or a place, stands anywhere in what the compiler prints.
+#
+# `together` is the folder that together.sh wrote. If it shows all that, the case is not compiled once more.
 
 cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
 
@@ -13,10 +15,38 @@ if(NOT text MATCHES "// expect: ([^\n]+)")
   message(FATAL_ERROR "${source} has no line `// expect: <text of the error>`")
 endif()
 
-separate_arguments(flags)
-if(precompiled)  # headers, by clang with these flags
-  list(APPEND flags -include-pch "${precompiled}")
+# Sets `wrong` to what is wrong with what the compiler said, or to nothing.
+function(judge output)
+  set(wrong "" PARENT_SCOPE)
+  string(REGEX MATCH "error: [^\n]*" searched "${output}")
+  set(rest "${text}")
+  while(rest MATCHES "// expect: ([^\n]+)(.*)")  # no list of them, since a sentence may have a semicolon
+    set(expected "${CMAKE_MATCH_1}")
+    set(rest "${CMAKE_MATCH_2}")
+    string(FIND "${searched}" "${expected}" found)
+    if(found EQUAL -1)
+      set(wrong "is refused, but not with the words\n  ${expected}" PARENT_SCOPE)
+      return()
+    endif()
+    set(searched "${output}")
+  endwhile()
+  string(REGEX MATCHALL "error: " errors "${output}")
+  list(LENGTH errors count)
+  if(NOT count EQUAL 1)
+    set(wrong "is refused with ${count} errors, and should be with one" PARENT_SCOPE)
+  endif()
+endfunction()
+
+cmake_path(GET source STEM name)
+if(together AND EXISTS "${together}/controls" AND EXISTS "${together}/${name}.txt")
+  file(READ "${together}/${name}.txt" output)
+  judge("${output}")
+  if(NOT wrong)
+    return()
+  endif()
 endif()
+
+separate_arguments(flags)
 
 # The C locale: else a quotation mark in a message depends on the machine.
 set(command "${CMAKE_COMMAND}" -E env LC_ALL=C "${compiler}" -std=c++20 "-I${include}" ${flags} -fsyntax-only
@@ -34,20 +64,8 @@ execute_process(COMMAND ${command} "${source}" RESULT_VARIABLE status
 if(status EQUAL 0)
   message(FATAL_ERROR "${source} compiles, and should not")
 endif()
-string(REGEX MATCH "error: [^\n]*" searched "${output}")
-while(text MATCHES "// expect: ([^\n]+)(.*)")  # no list of them, since a sentence may have a semicolon
-  set(expected "${CMAKE_MATCH_1}")
-  set(text "${CMAKE_MATCH_2}")
-  string(FIND "${searched}" "${expected}" found)
-  if(found EQUAL -1)
-    message(NOTICE "${output}")
-    message(FATAL_ERROR "${source} is refused, but not with the words\n  ${expected}")
-  endif()
-  set(searched "${output}")
-endwhile()
-string(REGEX MATCHALL "error: " errors "${output}")
-list(LENGTH errors count)
-if(NOT count EQUAL 1)
+judge("${output}")
+if(wrong)
   message(NOTICE "${output}")
-  message(FATAL_ERROR "${source} is refused with ${count} errors, and should be with one")
+  message(FATAL_ERROR "${source} ${wrong}")
 endif()

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# bash together.sh (controls|refusals) FOLDER COMPILER FLAG... -- SOURCE...
+#
+# Compiles all cases as one unit, each in a namespace of its own, which reads the headers once. Writes to FOLDER what
+# check.cmake looks at: `controls` if all cases compile with FANOUT_CONTROL; else NAME.txt, what the compiler says of the case
+# NAME. A case that has no file there, or an unexpected one, is compiled by itself. So this script never fails.
+set -euo pipefail
+export LC_ALL=C
+what=$1 folder=$2
+shift 2
+command=()
+while [[ $1 != -- ]]; do command+=("$1") && shift; done
+shift
+mkdir -p "$folder"
+unit=$folder/$what.cpp
+
+{
+  # The headers first, outside of all namespaces: their guards leave nothing of them for the cases.
+  sed -n 's/^#include </&/p' "$@" | sort -u
+  for source; do
+    folder_of=$(dirname -- "$source")
+    sed -n "s|^#include \"\(.*\)\"|#include \"$folder_of/\1\"|p" "$source"
+  done | sort -u
+  for source; do
+    printf 'namespace case_%s {\n#include "%s"\n}\n' "$(basename -- "$source" .cpp)" "$source"
+  done
+} > "$unit"
+
+command+=(-fsyntax-only -w -fdiagnostics-color=never -fmessage-length=0 -ftemplate-backtrace-limit=0)
+if [[ $what == controls ]]; then
+  rm -f "$folder/controls"
+  "${command[@]}" -DFANOUT_CONTROL "$unit" > "$folder/controls.log" 2>&1 && touch "$folder/controls" ||
+    echo "the cases do not compile together, so each is compiled by itself: see $folder/controls.log"
+  exit 0
+fi
+
+rm -f "$folder"/*.txt
+case $("${command[0]}" --version) in *clang*) command+=(-ferror-limit=0) ;; *) command+=(-fmax-errors=0) ;; esac
+"${command[@]}" "$unit" > "$folder/refusals.log" 2>&1 || true
+# One error is a block of lines: what g++ says before it, its own line, and what clang says behind it. The case is the
+# one whose file stands there, or else whose namespace.
+awk -v folder="$folder" '
+  function named(name) { if (of != "" && of != name) many = 1; of = name }
+  function finish(  i) {
+    if (!errors) return
+    of = ""; many = 0
+    for (i = 1; i <= n; ++i)
+      if (match(block[i], /must_not_compile\/[A-Za-z0-9_]+\.cpp/)) named(substr(block[i], RSTART + 17, RLENGTH - 21))
+    for (i = 1; i <= n && of == ""; ++i)
+      if (match(block[i], /case_[A-Za-z0-9_]+::/)) named(substr(block[i], RSTART + 5, RLENGTH - 7))
+    if (many) return
+    if (of == "") { print "an error of no case:"; for (i = 1; i <= n; ++i) print block[i] }
+    else for (i = 1; i <= n; ++i) print block[i] > (folder "/" of ".txt")
+  }
+  function begin() { finish(); n = 0; errors = 0 }
+  / error: / { if (errors) begin(); errors = 1 }
+  / note: / { block[++n] = $0; next }
+  /^In file included from|: In |^ +from |required from|required by|At global scope/ { if (errors && !/ error: /) begin() }
+  { block[++n] = $0 }
+  END { finish() }' "$folder/refusals.log"
+echo "$(find "$folder" -maxdepth 1 -name '*.txt' | wc -l) of $# cases are refused"
