@@ -148,7 +148,7 @@ TEST_CASE("an update waits for what the cards still compute, whoever takes the r
   };
   ParallelModel model{takes_long, AllVisible<CudaDevice>{}};
   const std::size_t cards = model.devices().size();
-  const auto x = numbers(cards, 3);
+  const auto x = row_numbers(cards, 3);
   const auto pending = model.async(x);
   pending.wait();  // its forwards have returned
   model.update([&](auto&) { CHECK(ended == cards); });
@@ -157,7 +157,7 @@ TEST_CASE("an update waits for what the cards still compute, whoever takes the r
 TEST_CASE("an update may move the model to a card, to another one and back") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  const auto x = numbers(9, 3);
+  const auto x = row_numbers(9, 3);
   ParallelModel model{linear(), AllVisible<CudaDevice>{}};
   auto changed = linear();
   check_equal(to_host(model(x)), expected(changed, x));

@@ -173,8 +173,8 @@ TEST_CASE("one that another is moved over waits, and lets go of its arguments") 
     const auto owned = std::make_shared<const int>(5);
     const auto add = [&sum](Rows part, const std::shared_ptr<const int>&) { sum += sum_of(part); };
     const ParallelModel model{add, devices};
-    auto pending = model.async(std::vector(rows), std::shared_ptr<const int>(owned));
-    const auto one_more = [&] { return model.async(std::vector(rows), std::shared_ptr<const int>(owned)); };
+    auto pending = model.async(std::vector(batch), std::shared_ptr<const int>(owned));
+    const auto one_more = [&] { return model.async(std::vector(batch), std::shared_ptr<const int>(owned)); };
     CHECK(owned.use_count() == 2);
 
     auto other = one_more();

@@ -78,4 +78,4 @@ TEST_CASE("members of any type are named, wherever the struct stands") {
   CHECK(names_of<Local>() == Names{"first", "second"});
 }
 
-TEST_CASE("in a struct with references in it members have no name") { CHECK(names_of<Referring>() == Names{"", ""}); }
+TEST_CASE("in a struct with references in it members have no name") { CHECK(names_of<WithReference>() == Names{"", ""}); }
