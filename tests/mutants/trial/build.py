@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiles and runs files of tests, with a changed header or without.
+
+The headers of the standard library and of doctest are precompiled. What is built without a change is kept in
+build/mutants, under a name with a digest of its inputs.
+"""
+
+import dataclasses
+import functools
+import glob
+import hashlib
+import os
+import re
+import shutil
+import time
+
+from .change import Wrong
+from .command import run
+from .suite import EXPECTED, FAST, Suite, Unit
+
+COMPILE_SECONDS = 300
+RUN_SECONDS = 300
+OPTIMISED = ("-O2", "-D_GLIBCXX_ASSERTIONS")
+PRECOMPILE = ("-fpch-validate-input-files-content", "-x", "c++-header")
+STAND_INS = {"cudart": "cudart.so.13", "nccl": "nccl.so.2"}
+STANDARD = re.compile(r"^[ \t]*#[ \t]*include <([a-z_]+)>", re.MULTILINE)
+MAIN = Unit("main")
+
+
+@dataclasses.dataclass
+class Built:
+    object: bytes
+    program: str = None  # None if its tests fail
+    seconds: float = 0
+
+
+class Build:
+    def __init__(self, root, compiler):
+        self.root = root
+        self.compiler = compiler
+        self.folder = os.path.join(root, "build", "mutants")
+        os.makedirs(self.folder, exist_ok=True)
+        cuda = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
+        cuda = cuda if os.path.exists(os.path.join(cuda, "cuda_runtime_api.h")) else None
+        places = ["/usr/local/include", "/usr/include", cuda] if cuda else []
+        nccl = next((place for place in places if os.path.exists(os.path.join(place, "nccl.h"))), None)
+        self.suite = Suite(root, cuda, nccl)
+        status, self.version = run([compiler, "--version"], 60, root)
+        if status != 0 or "clang" not in self.version:
+            raise Wrong(f"{compiler} is not clang")
+        self.linker = ["-fuse-ld=mold"] if shutil.which("mold") else []
+        # ThreadSanitizer needs it where the kernel spreads addresses widely.
+        fixed = run(["setarch", "-R", "true"], 60, root)[0] == 0
+        self.under = {"": [], "thread": ["setarch", "-R"] if fixed else []}
+
+    # ---- digests -------------------------------------------------------------------------------------------------
+
+    def sum(self, *parts):
+        return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
+
+    @functools.lru_cache(None)
+    def digest(self, unit):
+        sources = [unit.source, "tests/main.cpp"]
+        for stand_in in self.stand_ins(unit):
+            sources += self.stand_in_sources(stand_in)
+        return self.sum(self.version, unit, self.suite.digest(*sources))
+
+    def kept(self, name, digest):
+        """Returns the path under which a result is kept. Removes the results with another digest."""
+        path = os.path.join(self.folder, "kept", f"{name.replace('/', '+')}@")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        for old in glob.glob(glob.escape(path) + "*"):
+            if not old.startswith(path + digest):
+                os.remove(old)
+        return path + digest
+
+    def write(self, path, text):
+        """Writes the file unless it exists: clang refuses a precompiled header whose source is newer."""
+        if not os.path.exists(path):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return path
+
+    def make(self, path, command):
+        """Runs the command with `-o path` unless the path exists. Raises Wrong if the command fails."""
+        if not os.path.exists(path):
+            status, said = run(command + ["-o", path + ".new"], COMPILE_SECONDS, self.root)
+            if status != 0:
+                raise Wrong(f"{' '.join(command)} failed:\n{said}")
+            os.replace(path + ".new", path)
+        return path
+
+    # ---- compiling -----------------------------------------------------------------------------------------------
+
+    def flags(self, unit, scratch=None):
+        flags = [self.compiler, "-std=c++20", "-w", "-pthread", "-DDOCTEST_CONFIG_SUPER_FAST_ASSERTS", *unit.flags]
+        if scratch:  # __FILE__ must not depend on the folder
+            flags += ["-I", f"{scratch}/include", f"-ffile-prefix-map={scratch}/="]
+        flags += ["-I", "include", "-I", "tests", "-I", "examples"]
+        if unit.kind == "nccl":
+            flags += ["-isystem", self.suite.nccl]
+        if unit.kind in ("cuda", "nccl"):
+            flags += ["-isystem", self.suite.cuda]
+        return flags
+
+    @functools.lru_cache(None)
+    def standard(self):
+        """Returns a precompiled header of doctest and of all standard headers that any unit includes."""
+        files = {file for unit in self.suite.units.values() for file in self.suite.distances(unit.source)}
+        names = sorted({name for file in files for name in STANDARD.findall(self.suite.text(file))})
+        lines = ["#include <doctest/doctest.h>"]
+        lines += [f"#if __has_include(<{name}>)\n#include <{name}>\n#endif" for name in names]
+        text = "\n".join(lines) + "\n"
+        path = self.kept("standard", self.sum(self.version, text))
+        source = self.write(path + ".hpp", text)
+        return self.make(path + ".pch", self.flags(MAIN) + [*PRECOMPILE, "-fpch-instantiate-templates", source])
+
+    def precompiled(self, unit, under=""):
+        return ["-include-pch", self.standard()] if unit.flags == FAST and not under else []
+
+    def compile(self, unit, object, under="", scratch=None):
+        sanitize = [f"-fsanitize={under}"] if under else []
+        command = self.flags(unit, scratch) + self.precompiled(unit, under) + sanitize
+        return run(command + ["-c", unit.source, "-o", object], COMPILE_SECONDS, self.root)
+
+    def stands_alone(self, header, scratch=None):
+        """True if a unit compiles that includes the header and nothing else."""
+        room = header.split("/")[2]
+        unit = Unit("", "nccl" if header.endswith("/nccl.hpp") else "cuda" if room.startswith("cuda") else "core")
+        includes = os.path.join(scratch or self.folder, "includes.cpp")
+        with open(includes, "w", encoding="utf-8") as file:
+            file.write(f"#include <{header.removeprefix('include/')}>\n")
+        command = self.flags(unit, scratch) + self.precompiled(unit) + ["-fsyntax-only", includes]
+        return run(command, COMPILE_SECONDS, self.root)[0] == 0
+
+    def optimised(self, unit, scratch=None):
+        """Returns the optimised object file, or None if it does not compile."""
+        unit = dataclasses.replace(unit, flags=OPTIMISED) if unit.flags == FAST else unit
+        path = f"{scratch}/optimised.o" if scratch else self.kept(unit.name + ".optimised", self.digest(unit))
+        if scratch or not os.path.exists(path):
+            if self.compile(unit, path, scratch=scratch)[0] != 0:
+                return None
+        with open(path, "rb") as file:
+            return file.read()
+
+    # ---- linking and running -------------------------------------------------------------------------------------
+
+    def stand_ins(self, unit):
+        return {"cuda": ["cudart"], "nccl": ["nccl", "cudart"]}.get(unit.kind, [])
+
+    def stand_in_sources(self, name):
+        return self.suite.names_of_sources(f"tests/cuda/stand_in/{name}/*.cpp")
+
+    @functools.lru_cache(None)
+    def stand_in(self, name, under):
+        """Builds a stand-in for a library as tests/cuda/CMakeLists.txt does; returns its folder."""
+        sources = self.stand_in_sources(name)
+        folder = os.path.join(self.folder, "stand_in", under + self.sum(self.version, self.suite.digest(*sources)))
+        library = os.path.join(folder, f"lib{STAND_INS[name]}")
+        if not os.path.exists(library):
+            os.makedirs(folder, exist_ok=True)
+            exports = os.path.join(folder, "exports.map")
+            with open(exports, "w", encoding="utf-8") as file:
+                map = self.suite.text(f"tests/cuda/stand_in/{name}/exports.map")
+                file.write(map.replace("@CUDAToolkit_VERSION_MAJOR@", "13"))
+            unit = Unit("", "nccl" if name == "nccl" else "cuda", flags=("-O1",))
+            flags = self.flags(unit) + ([f"-fsanitize={under}"] if under else []) + ["-fPIC"]
+            objects = [self.make(os.path.join(folder, os.path.basename(source) + ".o"), flags + ["-c", source])
+                       for source in sources]
+            needs = ["-L", self.stand_in("cudart", under), "-lcudart"] if name == "nccl" else []
+            self.make(library, flags + ["-shared", f"-Wl,-soname,lib{STAND_INS[name]}",
+                                        f"-Wl,--version-script={exports}", *objects, *needs])
+        link = os.path.join(folder, f"lib{name}.so")
+        if not os.path.exists(link):
+            os.symlink(os.path.basename(library), link)
+        return folder
+
+    @functools.lru_cache(None)
+    def main(self, under):
+        path = self.kept("main" + under, self.digest(MAIN)) + ".o"
+        flags = self.flags(MAIN) + ([f"-fsanitize={under}"] if under else [])
+        return self.make(path, flags + ["-c", MAIN.source])
+
+    def link(self, unit, object, program, under=""):
+        command = [self.compiler, *self.linker, "-pthread", *unit.flags, self.main(under), object]
+        command += [f"-fsanitize={under}"] if under else []
+        for stand_in in self.stand_ins(unit):
+            folder = self.stand_in(stand_in, under)
+            command += ["-L", folder, f"-Wl,-rpath,{folder}", f"-l{stand_in}"]
+        return run(command + [*unit.libraries, "-o", program], COMPILE_SECONDS, self.root)
+
+    def environments(self, unit):
+        """Returns the environments in which the tests are run, one after the other."""
+        if unit.kind not in ("cuda", "nccl"):
+            return [{}]
+        return [{"FANOUT_STAND_IN_DEVICES": count, "FANOUT_STAND_IN_DELAYS": count} for count in ("2", "4")]
+
+    def run(self, program, environment, under, seconds):
+        environment = {**environment, "TSAN_OPTIONS": "halt_on_error=1:symbolize=0"}
+        # LD_LIBRARY_PATH often names CUDA's own folder, and would take precedence over the stand-in's.
+        environment["LD_LIBRARY_PATH"] = ""
+        return run(self.under[under] + [program], seconds, self.root, environment, bound_memory=not under)
+
+    # ---- without a change ----------------------------------------------------------------------------------------
+
+    @functools.lru_cache(8)
+    def without_change(self, unit, under=""):
+        path = self.kept(unit.name + under, self.digest(unit))
+        if not os.path.exists(path + ".seconds"):
+            self.build_without_change(unit, under, path)
+        with open(path + ".seconds", encoding="utf-8") as file:
+            seconds = file.read()
+        if not seconds:
+            return Built(b"")
+        with open(path + ".o", "rb") as file:
+            return Built(file.read(), path, float(seconds))
+
+    def build_without_change(self, unit, under, path):
+        wrong = said = None
+        if self.compile(unit, path + ".o", under)[0] != 0:
+            wrong = "does not compile"
+        elif self.suite.runs(unit) and self.link(unit, path + ".o", path, under)[0] != 0:
+            wrong = "does not link"
+        begin = time.monotonic()
+        for environment in self.environments(unit) if self.suite.runs(unit) and not wrong else []:
+            status, said = self.run(path, environment, under, RUN_SECONDS)
+            if status not in (0, 77):
+                wrong = "fails"
+        if wrong:
+            print(f"{unit.name} {wrong} without a change, and is left out", flush=True)
+        with open(path + ".seconds", "w", encoding="utf-8") as file:
+            file.write("" if wrong else str(time.monotonic() - begin))
+
+    # ---- what must not compile -----------------------------------------------------------------------------------
+
+    def all_headers(self, scratch=None):
+        """Returns a precompiled header of fanout.hpp, or None if that does not compile."""
+        path = f"{scratch}/all" if scratch else self.kept("all_headers", self.suite.digest("include/fanout/fanout.hpp"))
+        if not os.path.exists(path + ".pch"):
+            source = self.write(path + ".hpp", "#include <fanout/fanout.hpp>\n")
+            command = self.flags(MAIN, scratch) + self.precompiled(MAIN) + [*PRECOMPILE, source, "-o", path + ".pch"]
+            if run(command, COMPILE_SECONDS, self.root)[0] != 0:
+                return None
+        return path + ".pch"
+
+    def not_refused(self, unit, scratch=None):
+        """Returns what tests/must_not_compile/check.cmake would say of the file, or None if it passes."""
+        headers = self.all_headers(scratch)
+        if headers is None:
+            return "fanout.hpp does not compile"
+        command = self.flags(unit, scratch) + ["-include-pch", headers, "-fsyntax-only", "-fdiagnostics-color=never",
+                                               "-fmessage-length=0", unit.source]
+        if run(command + ["-DFANOUT_CONTROL"], COMPILE_SECONDS, self.root)[0] != 0:
+            return "does not compile with FANOUT_CONTROL"
+        status, said = run(command, COMPILE_SECONDS, self.root)
+        if status == 0:
+            return "compiles, and should not"
+        errors = [line for line in said.splitlines() if "error: " in line]
+        if not errors:
+            return "ends the compiler"
+        first, *others = EXPECTED.findall(self.suite.text(unit.source))
+        if first not in errors[0] or any(words not in said for words in others):
+            return "is refused with other words"
+        if said.count("error: ") != 1:
+            return "is refused with more errors than one"
+        return None
