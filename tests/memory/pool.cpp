@@ -170,6 +170,27 @@ TEST_CASE("no more is kept than twice what was in use at one time, or 64 MiB") {
   own.empty();
 }
 
+TEST_CASE("a pool keeps up to twice the most that was in use at one time, and drops the largest blocks first") {
+  if (!keeps_blocks) return fanout_test::skip(nothing_kept);
+  static constinit Pool own;
+  constexpr std::size_t mib = std::size_t{1} << 20U;
+  void* const one = own.take(48 * mib);
+  void* const other = own.take(48 * mib);  // 96 MiB in use, so that 192 MiB may be held
+  own.give(one, 48 * mib);
+  own.give(other, 48 * mib);
+  for (const std::size_t bytes : {40 * mib, 56 * mib}) {
+    const std::size_t before = own.kept();
+    void* const block = own.take(bytes);
+    CHECK(own.kept() == before);
+    own.give(block, bytes);
+  }
+  CHECK(own.kept() == 192 * mib);
+  void* const block = own.take(64 * mib);
+  CHECK(own.kept() == (40 + 48) * mib);  // of 40, 48, 48 and 56
+  own.give(block, 64 * mib);
+  own.empty();
+}
+
 TEST_CASE("a large block that nobody wants goes back to the system, and one in use elsewhere does not") {
   if (!keeps_blocks) return fanout_test::skip(nothing_kept);
   static constinit Pool own;
