@@ -17,7 +17,7 @@ using fanout::detail::ShardsRoom;
 using Outputs = fanout::detail::CallOutputs<int>;
 
 const fanout::DeviceId two_hosts[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};
-const Plan plan{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
+const Plan two_and_one{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
 
 const auto in_turn = [](const Plan& shards, const auto& body) {
   for (std::size_t i = 0; i < shards.size(); ++i) body(i);
@@ -28,8 +28,8 @@ const auto nothing_more = [] {};
 
 TEST_CASE("a call borrows its plan, and puts together what its shards returned") {
   ShardsRoom room;
-  Outputs outputs(plan, {}, two_hosts, room);
-  CHECK(&outputs.plan() == &plan);
+  Outputs outputs(two_and_one, {}, two_hosts, room);
+  CHECK(&outputs.plan() == &two_and_one);
   int finished = 0;
   outputs.run_all(
       in_turn,
@@ -45,7 +45,7 @@ TEST_CASE("a call borrows its plan, and puts together what its shards returned")
 
 TEST_CASE("a shard's device is the one at the place in the set that the plan names") {
   ShardsRoom room;
-  Outputs outputs(plan, {}, two_hosts, room);
+  Outputs outputs(two_and_one, {}, two_hosts, room);
   const auto fail = [](std::size_t i, CallFrame&, ShardSlot<int>& slot) {
     slot.failed_in_forward = true;
     if (i == 1) throw std::runtime_error("in forward");
@@ -67,10 +67,10 @@ TEST_CASE("what a device goes on with is waited for before the end, and what fai
     slot.completion = Completion([](void* counter) { ++*static_cast<int*>(counter); }, &waits);
   };
   ShardsRoom room;
-  Outputs outputs(plan, {}, two_hosts, room);
+  Outputs outputs(two_and_one, {}, two_hosts, room);
   outputs.run_all(in_turn, go_on, [&waits] { CHECK(waits == 2); });
 
-  Outputs failing(plan, {}, two_hosts, room);
+  Outputs failing(two_and_one, {}, two_hosts, room);
   const auto fail = [](std::size_t i, CallFrame&, ShardSlot<int>& slot) {
     slot.fill([] { return 1; });
     if (i == 0) slot.completion = Completion([](void*) { throw std::runtime_error("on the device"); }, nullptr);
