@@ -15,7 +15,7 @@ using fanout::Plan;
 using fanout::ShardOutputs;
 using fanout::ShardSlot;
 
-const std::vector<fanout::DeviceId> devices{{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
+const std::vector<fanout::DeviceId> two_hosts{{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
 const Plan four_rows{{.rows = {0, 2}, .device = 0}, {.rows = {2, 3}, .device = 1}, {.rows = {3, 4}, .device = 0}};
 
 /// Runs the shards one by one, the last first.
@@ -26,7 +26,7 @@ const auto backwards = [](const Plan& shards, const auto& body) {
 }  // namespace
 
 TEST_CASE("what the shards return stands in row order, in whatever order they ran") {
-  ShardOutputs<int> outputs(four_rows, {}, devices, backwards,
+  ShardOutputs<int> outputs(four_rows, {}, two_hosts, backwards,
                             [](std::size_t i, CallFrame& frame, ShardSlot<int>& slot) {
                               slot.fill([&] { return static_cast<int>(10 * i + frame.plan[i].rows.size()); });
                             });
@@ -39,7 +39,7 @@ TEST_CASE("what the shards return stands in row order, in whatever order they ra
 
 TEST_CASE("nothing may be returned") {
   int runs = 0;
-  ShardOutputs<void> outputs(four_rows, {}, devices, backwards,
+  ShardOutputs<void> outputs(four_rows, {}, two_hosts, backwards,
                              [&runs](std::size_t, CallFrame&, ShardSlot<void>& slot) { slot.fill([&] { ++runs; }); });
   fanout::gather(std::move(outputs));
   CHECK(runs == 3);
@@ -51,7 +51,7 @@ TEST_CASE("what is thrown before forward goes before what forward throws") {
     slot.failed_in_forward = true;
     throw std::runtime_error("in forward");
   };
-  CHECK_THROWS_AS(ShardOutputs<int>(four_rows, {}, devices, backwards, run), fanout::DeviceMismatch);
+  CHECK_THROWS_AS(ShardOutputs<int>(four_rows, {}, two_hosts, backwards, run), fanout::DeviceMismatch);
 }
 
 TEST_CASE("what a shard returned is destroyed, also where another shard threw") {
@@ -64,7 +64,7 @@ TEST_CASE("what a shard returned is destroyed, also where another shard threw") 
     });
   };
   using Outputs = ShardOutputs<std::shared_ptr<int>>;
-  CHECK_THROWS_AS(Outputs(four_rows, {}, devices, backwards, run), fanout::ReplicaError);
+  CHECK_THROWS_AS(Outputs(four_rows, {}, two_hosts, backwards, run), fanout::ReplicaError);
   CHECK(counted.use_count() == 1);
 }
 
@@ -80,9 +80,9 @@ TEST_CASE("what is to be done at the end is done once, when all shards have ende
     CHECK(runs == 3);
     ++ends;
   };
-  const ShardOutputs<void> well(four_rows, {}, devices, backwards, run, end);
+  const ShardOutputs<void> well(four_rows, {}, two_hosts, backwards, run, end);
   CHECK(ends == 1);
   fail = true;
-  CHECK_THROWS(ShardOutputs<void>(four_rows, {}, devices, backwards, run, end));
+  CHECK_THROWS(ShardOutputs<void>(four_rows, {}, two_hosts, backwards, run, end));
   CHECK(ends == 1);
 }
