@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <sys/wait.h>
@@ -12,6 +13,12 @@
 
 namespace detail = fanout::cuda::detail;
 using fanout_test::message_of;
+
+TEST_CASE("there are as many cards as the runtime says, also when it is not asked again") {
+  int said = 0;
+  if (::cudaGetDeviceCount(&said) != cudaSuccess) static_cast<void>(::cudaGetLastError());
+  for (int i = 0; i < 2; ++i) CHECK(detail::count_cards().count == std::min(said, detail::most_cards));
+}
 
 TEST_CASE("a card is the same object whoever names it, and knows its place") {
   if (!fanout_test::has_cards(1)) return;
