@@ -4,6 +4,7 @@
 // are.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <stdexcept>
@@ -228,6 +229,24 @@ TEST_CASE("host and remote devices run one model together") {
   check_scaled(y, x);
   const ParallelModel other{scale(), remote_devices(1) | fanout::host_devices(2)};
   check_scaled(to_host(other(x)), x);
+}
+
+TEST_CASE("host shards write into the result that is returned, also where the first shard's memory is another") {
+  const auto x = numbers(9, 3);
+  std::vector<const float*> written(3, nullptr);
+  const auto forward = [&written](Context auto& ctx, View<const float, 2> rows) {
+    auto y = fanout::output<float>(ctx, 3);
+    const auto into = reached(View<float, 2>(y));
+    std::ranges::copy(reached(rows), into.begin());
+    written[ctx.rank()] = into.data();
+    return y;
+  };
+  const ParallelModel model{forward, remote_devices(1) | fanout::host_devices(2),
+                            Options{.output = fanout::DeviceId{"host"}}};
+  const auto y = model(x);
+  CHECK(std::ranges::equal(y, x));
+  CHECK(written[1] == y.data() + 3 * 3);
+  CHECK(written[2] == y.data() + 6 * 3);
 }
 
 TEST_CASE("trees, vectors, broadcast values and other axes are moved") {
