@@ -206,6 +206,9 @@ TEST_CASE("what is not on the communicator's card, or cannot be reduced, is refu
   NcclRanks::run(1, [](NcclCommunicator& ranks) {
     std::vector<float> here(2);
     CHECK_THROWS_AS(ranks.all_reduce(here), fanout::DeviceMismatch);
+    auto own = NcclRanks::array(0, std::vector<float>(2));  // one of the two arrays alone
+    CHECK_THROWS_AS(ranks.all_gather(here, own), fanout::DeviceMismatch);
+    CHECK_THROWS_AS(ranks.all_gather(own, here), fanout::DeviceMismatch);
     auto there = NcclRanks::array(0, std::vector<short>(2));
     CHECK_THROWS_AS(ranks.all_reduce(there), fanout::InvalidArgument);
     CHECK(ranks.rank() == 0);
