@@ -80,7 +80,9 @@ int run(int count, char** arguments) {
   } else if (given.contains("--allocations")) {
     for (const auto& [number, program] : programs) {
       for (std::size_t draw = 0; draw < given["--allocations"]; ++draw) {
-        for (const std::size_t devices : {1, 3, 9, 17}) run_case(number, draw, devices, true, totals);
+        for (const int devices : {1, 3, 9, 17}) {
+          run_case(number, draw, static_cast<std::size_t>(devices), true, totals);
+        }
       }
     }
   } else {
