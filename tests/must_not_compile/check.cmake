@@ -38,7 +38,8 @@ function(judge output)
 endfunction()
 
 cmake_path(GET source STEM name)
-if(together AND EXISTS "${together}/controls" AND EXISTS "${together}/${name}.txt")
+if(together AND EXISTS "${together}/controls" AND EXISTS "${together}/${name}.txt"
+   AND NOT EXISTS "${together}/unclear")
   file(READ "${together}/${name}.txt" output)
   judge("${output}")
   if(NOT wrong)

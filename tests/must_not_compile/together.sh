@@ -5,7 +5,8 @@
 #
 # Compiles all cases as one unit, each in a namespace of its own, which reads the headers once. Writes to FOLDER what
 # check.cmake looks at: `controls` if all cases compile with FANOUT_CONTROL; else NAME.txt, what the compiler says of the case
-# NAME. A case that has no file there, or an unexpected one, is compiled by itself. So this script never fails.
+# NAME. A case that has no file there, or an unexpected one, is compiled by itself. So are all if
+# there is `unclear`, errors of no case: one may be the second of a case. So this script never fails.
 set -euo pipefail
 export LC_ALL=C
 what=$1 folder=$2
@@ -36,22 +37,22 @@ if [[ $what == controls ]]; then
   exit 0
 fi
 
-rm -f "$folder"/*.txt
+rm -f "$folder"/*.txt "$folder/unclear"
 case $("${command[0]}" --version) in *clang*) command+=(-ferror-limit=0) ;; *) command+=(-fmax-errors=0) ;; esac
 "${command[@]}" "$unit" > "$folder/refusals.log" 2>&1 || true
 # One error is a block of lines: what g++ says before it, its own line, and what clang says behind it. The case is the
 # one whose file stands there, or else whose namespace.
 awk -v folder="$folder" '
-  function named(name) { if (of != "" && of != name) many = 1; of = name }
+  function named(name) { if (!(name in cases)) ++count; cases[name]; of = name }
   function finish(  i) {
     if (!errors) return
-    of = ""; many = 0
+    of = ""; count = 0; delete cases
     for (i = 1; i <= n; ++i)
       if (match(block[i], /must_not_compile\/[A-Za-z0-9_]+\.cpp/)) named(substr(block[i], RSTART + 17, RLENGTH - 21))
     for (i = 1; i <= n && of == ""; ++i)
       if (match(block[i], /case_[A-Za-z0-9_]+::/)) named(substr(block[i], RSTART + 5, RLENGTH - 7))
-    if (many) return
-    if (of == "") { print "an error of no case:"; for (i = 1; i <= n; ++i) print block[i] }
+    if (of == "") { for (i = 1; i <= n; ++i) print block[i] > (folder "/unclear") }
+    else if (count > 1) for (of in cases) print "error: of one of several cases\nerror: see refusals.log" > (folder "/" of ".txt")
     else for (i = 1; i <= n; ++i) print block[i] > (folder "/" of ".txt")
   }
   function begin() { finish(); n = 0; errors = 0 }
