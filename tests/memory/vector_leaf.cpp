@@ -12,8 +12,11 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include <fanout/memory/output.hpp>
 #include <fanout/memory/tensor.hpp>
 #include <fanout/memory/vector_leaf.hpp>
 
@@ -21,6 +24,7 @@ namespace {
 
 using fanout::ArrayLeaf;
 using fanout::HasArrayLeaf;
+using fanout::Output;
 using fanout::Tensor;
 using fanout::VectorNode;
 using fanout::View;
@@ -28,8 +32,24 @@ using fanout::View;
 struct Point {
   float x, y;
 };
-struct Owner {
+struct Named {
   std::string name;
+  int number;
+};
+struct Node {
+  int value;
+  std::vector<Node> children;
+};
+struct Shown {
+  int number;
+  View<float, 1> values;
+};
+class Owner {
+ public:
+  explicit Owner(std::string name) : name_(std::move(name)) {}
+
+ private:
+  std::string name_;
 };
 enum class Hue { red };
 
@@ -50,16 +70,27 @@ static_assert(is_array<std::span<float>> && is_array<std::span<const float>> && 
 static_assert(is_array<std::span<const std::string>>);
 static_assert(is_array<std::span<bool>> && is_array<std::span<const bool>>, "these can be shown");
 
-static_assert(is_vector_of_trees<std::vector<std::vector<float>>> && HasArrayLeaf<std::vector<std::vector<float>>>);
+static_assert(is_array<std::vector<std::vector<float>>> && is_array<std::vector<std::vector<std::vector<float>>>>);
+static_assert(is_array<std::vector<std::vector<bool>>>);
+static_assert(is_array<std::vector<std::pair<std::string, int>>> && is_array<std::span<std::pair<int, int>>>);
+static_assert(is_array<std::vector<std::optional<std::string>>> && is_array<std::vector<std::map<int, float>>>);
+static_assert(is_array<std::vector<std::variant<int, std::string>>>);
+static_assert(is_array<std::vector<Named>> && is_array<std::vector<Node>>, "a struct may hold itself");
+static_assert(is_array<std::vector<Owner>>, "nobody looks into a class that lists no fields");
+static_assert(is_array<std::vector<std::unique_ptr<Tensor<float, 2>>>>, "nor through a pointer");
+
 static_assert(is_vector_of_trees<std::vector<View<float, 2>>>, "trivially copyable, but an array itself");
-static_assert(is_vector_of_trees<std::vector<std::span<float>>>);
+static_assert(is_vector_of_trees<std::vector<Output<float, 2>>>);
+static_assert(is_vector_of_trees<std::vector<std::span<float>>> && is_vector_of_trees<std::vector<std::span<Node>>>);
 static_assert(is_vector_of_trees<std::vector<std::optional<View<float, 2>>>>);
 static_assert(is_vector_of_trees<std::vector<std::array<View<float, 2>, 2>>>);
+static_assert(is_vector_of_trees<std::vector<std::vector<View<float, 2>>>>, "at any depth");
+static_assert(is_vector_of_trees<std::vector<std::map<int, Tensor<float, 1>>>>);
+static_assert(is_vector_of_trees<std::vector<std::variant<int, View<float, 2>>>>);
+static_assert(is_vector_of_trees<std::vector<Shown>>, "a struct with a view");
 static_assert(is_vector_of_trees<std::vector<Tensor<float, 2>>> && HasArrayLeaf<std::vector<Tensor<float, 2>>>);
-static_assert(is_vector_of_trees<std::vector<std::map<int, float>>>);
 static_assert(is_vector_of_trees<std::deque<float>> && !HasArrayLeaf<std::deque<float>>, "not in one piece");
 static_assert(is_vector_of_trees<std::vector<bool>> && !HasArrayLeaf<std::vector<bool>>);
-static_assert(is_vector_of_trees<std::vector<Owner>> && !HasArrayLeaf<std::vector<Owner>>);
 static_assert(!ArrayLeaf<std::span<View<float, 2>>>);
 static_assert(!ArrayLeaf<std::string> && !ArrayLeaf<std::array<float, 3>>);
 

@@ -54,8 +54,9 @@ struct Nested {
     map["none"] = std::nullopt;
     std::unordered_map<int, std::array<std::pair<int, std::string>, 2>> hashed;
     hashed[3] = {std::pair{static_cast<int>(ctx.rank()), "a"}, std::pair{7, "b"}};
-    return std::tuple{image, dict("image"_k = dict("output"_k = image, "noise"_k = noise), "deep"_k = map,
-                                  "hashed"_k = std::vector{hashed, hashed}, "rows"_k = fanout::psum(x.extent(0)))};
+    return std::tuple{
+        image, dict("image"_k = dict("output"_k = image, "noise"_k = noise), "deep"_k = map,
+                    "hashed"_k = fanout::each(std::vector{hashed, hashed}), "rows"_k = fanout::psum(x.extent(0)))};
   }
 };
 

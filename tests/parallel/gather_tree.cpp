@@ -83,16 +83,18 @@ TEST_CASE("maps are gathered key by key, in whatever order each shard holds them
 
 TEST_CASE("vectors of trees are gathered tree by tree, and optionals if they are there") {
   ParallelModel model{[](View<const int, 1> x, bool some) {
-                        std::vector<std::vector<int>> vectors(3, std::vector<int>(x.begin(), x.end()));
+                        std::vector<std::pair<int, View<const int, 1>>> views(3, {7, x});
                         std::vector<std::optional<std::pair<int, View<const int, 1>>>> pairs(2);
                         pairs[1].emplace(x[0], x);
-                        return std::tuple{vectors, pairs, some ? std::optional(x) : std::nullopt};
+                        return std::tuple{views, pairs, some ? std::optional(x) : std::nullopt};
                       },
                       host_devices(2)};
   {
-    const auto [vectors, pairs, optional] = model(count_to(5), true);
+    const auto [views, pairs, optional] = model(count_to(5), true);
     static_assert(std::is_same_v<decltype(optional), const std::optional<Tensor<int, 1>>>);
-    CHECK(vectors == std::vector(3, five_numbers));
+    REQUIRE(views.size() == 3);
+    CHECK(values(views[2].first) == std::vector{7, 7});
+    CHECK(values(views[2].second) == five_numbers);
     REQUIRE(pairs.size() == 2);
     CHECK_FALSE(pairs[0].has_value());
     REQUIRE(pairs[1].has_value());
@@ -107,9 +109,9 @@ TEST_CASE("vectors of trees are gathered tree by tree, and optionals if they are
 TEST_CASE("spans of trees are gathered to vectors, and what they show stays as it is") {
   struct Model {
     std::vector<Tensor<int, 1>> state{count_to(2), count_to(3)};
-    std::vector<std::pair<int, std::string>> pairs{{1, "a"}};
+    std::vector<std::pair<Tensor<int, 1>, std::string>> pairs{{count_to(1), "a"}};
     auto forward(View<const int, 1>) const {
-      return std::tuple{std::span(state), std::span<const std::pair<int, std::string>, 1>(pairs)};
+      return std::tuple{std::span(state), std::span<const std::pair<Tensor<int, 1>, std::string>, 1>(pairs)};
     }
   };
   for (int devices = 1; devices <= 2; ++devices) {

@@ -91,21 +91,21 @@ TEST_CASE("std::monostate is gathered to itself, also alone and under psum") {
   CHECK(ones.size() == 2);
 }
 
-TEST_CASE("variants in variants, vectors, maps, dicts and optionals are gathered where they stand") {
+TEST_CASE("variants in variants, lists, maps, dicts and optionals are gathered where they stand") {
   using Inner = std::variant<std::monostate, std::vector<int>>;
   ParallelModel model{[](View<const int, 1> x) {
                         const Inner rows = std::vector<int>(x.begin(), x.end());
                         return dict("nested"_k = std::variant<std::string, Inner>(rows),
-                                    "vector"_k = std::vector<Inner>{rows, {}, rows},
+                                    "list"_k = fanout::each(std::vector<Inner>{rows, {}, rows}),
                                     "map"_k = std::map<std::string, Inner>{{"a", rows}},
                                     "maybe"_k = std::optional<Inner>(rows));
                       },
                       host_devices(3)};
   const auto result = model(count_to(5));
   CHECK(std::get<1>(std::get<1>(result["nested"_k])) == five_values);
-  REQUIRE(result["vector"_k].size() == 3);
-  CHECK(result["vector"_k][1].index() == 0);
-  CHECK(std::get<1>(result["vector"_k][2]) == five_values);
+  REQUIRE(result["list"_k].size() == 3);
+  CHECK(result["list"_k][1].index() == 0);
+  CHECK(std::get<1>(result["list"_k][2]) == five_values);
   CHECK(std::get<1>(result["map"_k].at("a")) == five_values);
   CHECK(std::get<1>(result["maybe"_k].value()) == five_values);
 }

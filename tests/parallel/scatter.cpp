@@ -167,17 +167,18 @@ TEST_CASE("dicts and maps are descended and keep their keys") {
 TEST_CASE("vectors of trees and optionals are descended") {
   const auto x = numbered(5, 2);
   const std::vector<Tensor<float, 2>> tensors{x, x, x};
-  const std::vector<std::vector<int>> rows_in_each{{0, 1, 2, 3, 4}};
+  const std::vector<std::vector<int>> of_rows{{0}, {1, 1}, {2}, {}, {4}};
   const std::vector<std::pair<Tensor<float, 2>, int>> pairs{{x, 4}};
   const std::optional<Tensor<float, 2>> some = x;
   const std::optional<Tensor<float, 2>> none;
-  const auto [views, spans, of_pairs, of_some, of_none] = second_of(tensors, rows_in_each, pairs, some, none);
+  const auto [views, last_rows, of_pairs, of_some, of_none] = second_of(tensors, of_rows, pairs, some, none);
   static_assert(std::is_same_v<decltype(views), const std::vector<View<const float, 2>>>);
   static_assert(std::is_same_v<decltype(of_some), const std::optional<View<const float, 2>>>);
   REQUIRE(views.size() == 3);
   CHECK(views[2].data() == &tensors[2](3, 0));
-  REQUIRE(spans.size() == 1);
-  CHECK(spans[0].data() == &rows_in_each[0][3]);
+  static_assert(std::is_same_v<decltype(last_rows), const std::span<const std::vector<int>>>);
+  CHECK(last_rows.size() == 2);
+  CHECK(last_rows.data() == &of_rows[3]);
   CHECK(of_pairs[0].first.data() == &pairs[0].first(3, 0));
   CHECK(&of_pairs[0].second == &pairs[0].second);
   REQUIRE(of_some.has_value());
@@ -187,14 +188,10 @@ TEST_CASE("vectors of trees and optionals are descended") {
 
 TEST_CASE("spans of trees are descended, into vectors") {
   const std::vector<Tensor<float, 2>> tensors{numbered(5, 2), numbered(5, 1)};
-  const std::array<std::vector<int>, 1> numbers{{{0, 1, 2, 3, 4}}};
-  const auto [views, spans] = second_of(std::span(tensors), std::span(numbers));
+  const auto [views] = second_of(std::span(tensors));
   static_assert(std::is_same_v<decltype(views), const std::vector<View<const float, 2>>>);
-  static_assert(std::is_same_v<decltype(spans), const std::vector<std::span<const int>>>);
   REQUIRE(views.size() == 2);
   CHECK(views[1].data() == &tensors[1](3, 0));
-  REQUIRE(spans.size() == 1);
-  CHECK(spans[0].data() == &numbers[0][3]);
   CHECK(fanout::batch_rows(std::span(tensors)) == std::size_t{5});
   fanout::ParallelModel model{[](std::span<const View<const float, 2>> x) { return x[1].extent(0); },
                               fanout::host_devices(2)};

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -71,6 +72,7 @@ constexpr bool finds = std::is_same_v<found<X>, Expected>;
 TEST_CASE("in what can be gathered nothing is found") {
   static_assert(finds<float, void>);
   static_assert(finds<const std::vector<std::string>&, void>);
+  static_assert(finds<std::vector<Plain>, void> && finds<std::span<const Plain>, void>, "each is a row");
   static_assert(finds<std::tuple<std::map<int, std::optional<float>>, Dict<Entry<KeyA, std::string>>>, void>);
   static_assert(finds<UnderRule<MeanOverShards, std::vector<float>>, void>);
   CHECK(fanout::detail::can_be_gathered<found<float>>);
@@ -82,18 +84,18 @@ TEST_CASE("what cannot be gathered is found with its type and its place") {
   static_assert(finds<std::tuple<int, Plain&>, Ungatherable<Plain, LeafAt<Element<1>>>>);
   static_assert(finds<std::array<Plain, 2>, Ungatherable<Plain, LeafAt<Element<0>>>>);
   static_assert(finds<Dict<Entry<KeyA, std::pair<int, Plain>>>, Ungatherable<Plain, LeafAt<KeyA, Element<1>>>>);
-  static_assert(finds<std::map<int, std::vector<Plain>>, Ungatherable<Plain, LeafAt<EachValue, EachValue>>>);
+  static_assert(finds<std::map<int, std::optional<Plain>>, Ungatherable<Plain, LeafAt<EachValue, EachValue>>>);
   static_assert(finds<std::variant<int, Plain>, Ungatherable<Plain, LeafAt<Alternative<1>>>>);
   static_assert(finds<std::tuple<int, std::variant<int, std::pair<int, const char*>>>,
                       Ungatherable<const char*, LeafAt<Element<1>, Alternative<1>, Element<1>>>>);
-  static_assert(finds<std::span<const Plain>, Ungatherable<Plain, LeafAt<EachValue>>>);
+  static_assert(finds<std::deque<Plain>, Ungatherable<Plain, LeafAt<EachValue>>>);
   static_assert(finds<std::optional<Plain>, Ungatherable<Plain, LeafAt<EachValue>>>);
   CHECK_FALSE(fanout::detail::can_be_gathered<found<Plain>>);
 }
 
 TEST_CASE("the first of several is found") {
   static_assert(
-      finds<std::tuple<int, std::vector<Plain>, const char*>, Ungatherable<Plain, LeafAt<Element<1>, EachValue>>>);
+      finds<std::tuple<int, std::optional<Plain>, const char*>, Ungatherable<Plain, LeafAt<Element<1>, EachValue>>>);
   CHECK_FALSE(fanout::detail::can_be_gathered<found<std::tuple<Plain, Plain>>>);
 }
 

@@ -135,34 +135,6 @@ struct leaf_traits<X> {
 
 namespace detail {
 
-template <class X>
-concept EigenElement = EigenDense<X> &&
-                       int(X::SizeAtCompileTime) != Eigen::Dynamic&& std::same_as<X, typename X::PlainObject>;
-
-/// Vectors and spans of matrices of a fixed size, such as points, one a row.
-template <class Range, class T, class Result>
-struct eigen_elements : element_rows<Range, T> {
-  static Result concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
-    check_by_rows(place, path);
-    Result result;
-    for (std::size_t i = 0; i < pieces.size(); ++i) result.insert(result.end(), pieces[i].begin(), pieces[i].end());
-    return result;
-  }
-};
-
-}  // namespace detail
-
-template <detail::EigenElement T, class Allocator>
-struct leaf_traits<std::vector<T, Allocator>>
-    : detail::eigen_elements<std::vector<T, Allocator>, T, std::vector<T, Allocator>> {};
-template <class T, std::size_t N>
-  requires detail::EigenElement<std::remove_cv_t<T>>
-struct leaf_traits<std::span<T, N>>
-    : detail::eigen_elements<std::span<T, N>, std::remove_cv_t<T>, std::vector<std::remove_cv_t<T>>> {
-};
-
-namespace detail {
-
 /// Coefficient by coefficient.
 template <class Rule, EigenInMemory X>
   requires Combines<Rule, typename X::Scalar>

@@ -123,7 +123,7 @@ void visit_elements_of(X& tree, const LeafPath& path, const F& f) {
     for (auto& entry : tree) {
       visit_elements_of(entry.second, LeafPath::at_key(path, key_text(entry.first, position++)), f);
     }
-  } else if constexpr ((VectorNode<Node> || SpanNode<Node>)&&requires {
+  } else if constexpr ((VectorNode<Node> || SpanNode<Node> || owns_elements<Node> || shows_elements<Node>)&&requires {
                          requires std::is_lvalue_reference_v<decltype(tree[std::size_t{0}])>;
                        }) {
     for (std::size_t i = 0; i < tree.size(); ++i) visit_elements_of(tree[i], LeafPath(path, i), f);

@@ -13,11 +13,20 @@
 
 namespace fanout::inline v0 {
 
-/// What makes a std::vector or a std::span an array, one element a row, and not a vector of trees: strings, and
-/// trivially copyable types that show no array themselves. `std::vector<bool>` holds no bools that could be shown.
+namespace detail {
+
+template <class T, class Allocator>
+inline constexpr bool owns_elements<std::vector<T, Allocator>> = true;
+template <class T, std::size_t N>
+inline constexpr bool shows_elements<std::span<T, N>> = true;
+
+}  // namespace detail
+
+/// A type whose vectors and spans are arrays, one element a row: numbers, strings, structs, optionals, maps and vectors of
+/// these. A vector of tensors, views, spans or outputs is a list of trees instead. `std::vector<bool>` holds no bools that could
+/// be shown.
 template <class T>
-concept ArrayElement = std::same_as<T, std::string> ||
-    (std::is_trivially_copyable_v<T> && !HasArrayLeaf<T> && !wraps_tree<T> && !std::same_as<T, bool>);
+concept ArrayElement = !std::same_as<T, bool> && !detail::HoldsTree<T>;
 
 namespace detail {
 
@@ -25,13 +34,21 @@ namespace detail {
 template <class Range, class T>
 struct element_rows {
   using piece_type = std::span<const T>;
-  static std::size_t rows(const Range& range) { return range.size(); }
+  static std::size_t rows(const Range& range) { return std::size(range); }
   static piece_type piece(const Range& range, std::size_t begin, std::size_t end) {
-    return piece_type(range.data(), range.size()).subspan(begin, end - begin);
+    return piece_type(std::data(range), std::size(range)).subspan(begin, end - begin);
   }
 };
 
+template <class T>
+concept Letter = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+    std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+
 }  // namespace detail
+
+template <class T, std::size_t N>
+  requires((ArrayElement<T> || std::same_as<T, bool>)&&!detail::Letter<T>)  // a string literal is no array of rows
+struct leaf_traits<T[N]> : detail::element_rows<T[N], T> {};
 
 template <ArrayElement T, class Allocator>
 struct leaf_traits<std::vector<T, Allocator>> : detail::element_rows<std::vector<T, Allocator>, T> {};

@@ -51,7 +51,8 @@ struct RefuseRows {
                                    .where = first + " and " + to_string(path),
                                    .expected = "as many rows in every array that is split",
                                    .found = std::to_string(*rows) + " and " + std::to_string(found),
-                                   .advice = "pass broadcast(x) for what every replica needs whole"}));
+                                   .advice = "pass broadcast(x) for what every replica needs whole, rows(v) for a "
+                                             "vector whose elements are the rows, each(v) for one that is a list"}));
     }
   }
   template <std::same_as<LeafPath> Path>
@@ -70,6 +71,36 @@ struct RefuseRows {
   }
 };
 
+/// A container of the standard library without arrays in it, whose elements have addresses that say nothing of each other.
+template <class X>
+concept Scattered = !HasArrayLeaf<X> && !StringNode<X> && !is_vector_of_bool<X> && requires(const X& x) {
+  typename X::value_type;
+  typename X::allocator_type;
+  x.begin();
+}
+&&!requires { typename X::mapped_type; };
+
+/// `std::array`, without arrays in it.
+template <class X>
+concept FixedArray = TupleNode<X> && !HasArrayLeaf<X> && requires(const X& x) {
+  typename X::value_type;
+  x.data();
+};
+
+/// Refuses what would go to every replica whole, though it may have been meant as rows.
+template <class X>
+constexpr void check_argument() {
+  static_assert(!Scattered<X>,
+                "fanout: the elements of this container do not stand side by side, so it cannot be split by rows (its "
+                "type stands in this diagnostic); pass a std::vector, or broadcast(x) for all of it to every replica");
+  static_assert(!std::is_array_v<X> || ArrayLeaf<X> || Letter<std::remove_all_extents_t<X>>,
+                "fanout: a C array of trees is not split (its type stands in this diagnostic); pass std::span(x), or "
+                "broadcast(x) for all of it to every replica");
+  static_assert(!FixedArray<X>,
+                "fanout: a std::array may be meant as rows or as one value for every replica (its type stands in this "
+                "diagnostic); pass rows(x) or broadcast(x)");
+}
+
 template <class F, std::size_t... I, class... Args>
 void visit_arguments([[maybe_unused]] F& f, [[maybe_unused]] int axis, std::index_sequence<I...>, const Args&... args) {
   (visit_rows(args, axis, input_path<I>, f), ...);
@@ -85,6 +116,7 @@ template <class... Args>
 /// Throws ShapeMismatch, naming two arguments that do not agree.
 template <class... Args>
 CountRows count_rows(int axis, const Args&... args) {
+  (check_argument<Args>(), ...);
   CountRows count;
   visit_arguments(count, axis, std::index_sequence_for<Args...>(), args...);
   if (!count.agree) refuse_rows(axis, args...);

@@ -170,20 +170,34 @@ struct ConcatenateElements {
     std::size_t size = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) size += pieces[i].size();
     result.reserve(size);
-    for (std::size_t i = 0; i < pieces.size(); ++i) result.insert(result.end(), pieces[i].begin(), pieces[i].end());
+    for (std::size_t i = 0; i < pieces.size(); ++i) append(result, pieces, i);
     return result;
+  }
+
+ private:
+  static void append(type& result, Pieces<X>& pieces, std::size_t i) {
+    if constexpr (std::is_same_v<X, type> && !std::is_trivially_copyable_v<T>) {
+      if (pieces.owned()) {
+        for (T& element : pieces.take(i)) result.push_back(std::move(element));
+        return;
+      }
+    }
+    result.insert(result.end(), pieces[i].begin(), pieces[i].end());
   }
 };
 
-template <ArrayElement T, class Allocator>
+/// Rows that can be appended.
+template <class T>
+concept Row = ArrayElement<T> && std::is_copy_constructible_v<T>;
+
+template <Row T, class Allocator>
 struct Gathering<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
 template <class Allocator>  // no array, since nothing can point to its elements, but no vector of trees either
 struct Gathering<Concatenate, std::vector<bool, Allocator>> : ConcatenateElements<std::vector<bool, Allocator>, bool> {
 };
 template <class T, std::size_t N>
-  requires ArrayLeaf<std::span<T, N>>
-struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {
-};
+  requires(Row<std::remove_cv_t<T>> || std::is_same_v<std::remove_cv_t<T>, bool>)
+struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {};
 
 /// Leaves that say themselves how they are put together.
 template <class X>

@@ -24,10 +24,12 @@ inline constexpr bool wraps_tree<Each<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Each<X>> = true;
 
-/// `model(x, each(names))`: the elements of a vector or a span are no rows, but as many arguments in a list: what has
-/// arrays in it is split, and a list of numbers, of texts or of plain structs goes to every replica as it is. That is
-/// how a vector of trees is read anyway; so it matters for vectors that would be split by their elements. Borrows an
-/// lvalue until the call has returned; takes over an rvalue.
+/// `model(x, each(names))`: the elements of a vector or a span are a list of arguments, and not rows. Elements with arrays in
+/// them are split. A list of numbers, texts or plain structs goes to every replica whole. A vector of tensors is such a list
+/// without each(). Borrows an lvalue until the call has returned; takes over an rvalue.
+///
+/// `return each(std::move(numbers))` from a `forward`: each element is gathered with those in its place on the other shards.
+/// Throws StructureMismatch if the lists have different lengths. Does not compile for an lvalue.
 template <class X>
 Each<detail::kept_t<X>> each(X&& value) {
   static_assert(

@@ -36,6 +36,11 @@ struct TakeFirstAlone {};
 template <>
 inline constexpr bool lets_choose<TakeFirstAlone> = false;
 
+template <>
+inline constexpr bool takes_rows<TakeFirst> = true;
+template <>
+inline constexpr bool takes_rows<TakeFirstAlone> = true;
+
 template <class Rule>
 concept TakesFirst = std::is_same_v<Rule, TakeFirst> || std::is_same_v<Rule, TakeFirstAlone>;
 

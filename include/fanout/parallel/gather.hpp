@@ -7,6 +7,7 @@
 #include <fanout/parallel/concatenate.hpp>
 #include <fanout/parallel/concatenate_on.hpp>
 #include <fanout/parallel/first.hpp>
+#include <fanout/parallel/gather_rows.hpp>
 #include <fanout/parallel/gather_struct.hpp>
 #include <fanout/parallel/gather_tree.hpp>
 #include <fanout/parallel/gather_variant.hpp>

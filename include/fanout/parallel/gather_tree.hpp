@@ -118,7 +118,8 @@ struct GatheringRow {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].size() != pieces[0].size()) {
         refuse_structure(place, path, i, "replicas returned vectors of different lengths",
-                         std::to_string(pieces[0].size()) + " trees", std::to_string(pieces[i].size()));
+                         std::to_string(pieces[0].size()) + " trees", std::to_string(pieces[i].size()),
+                         "return as many from every replica, or rows(std::move(v)) if the elements are rows");
       }
     }
     type result;
@@ -131,18 +132,30 @@ struct GatheringRow {
   }
 };
 
-template <class Rule, VectorNode X>  // of bools a vector has none that could be referred to
-  requires(!ArrayLeaf<X> && !std::is_same_v<typename X::value_type, bool> && Gatherable<Rule, typename X::value_type>)
+/// A vector or a span that is gathered element by element: one of trees, and under some rules one of rows, too. A vector of
+/// bools has none that could be referred to.
+template <class Rule, class X>
+concept GatheredInside = (VectorNode<X> || SpanNode<X> ||
+                          ((owns_elements<X> || shows_elements<X>)&&!takes_rows<Rule>)) &&
+                         !std::is_same_v<typename X::value_type, bool> && Gatherable<Rule, typename X::value_type>;
+
+template <class X>
+concept GrowsAtItsEnd = requires(X& x, typename X::value_type&& value) {
+  x.push_back(static_cast<typename X::value_type&&>(value));
+};
+
+template <class Rule, class X>
+  requires(GatheredInside<Rule, X>&& GrowsAtItsEnd<X>)
 struct Gathering<Rule, X> : GatheringRow<Rule, X, typename X::value_type,
                                          rebind_element_t<X, gathered_under_t<Rule, typename X::value_type>>> {};
 
-template <class Rule, SpanNode X>
-  requires(!VectorNode<X> && Gatherable<Rule, typename X::value_type>)
+template <class Rule, class X>  // a span, whose elements belong to someone else
+  requires(GatheredInside<Rule, X> && !GrowsAtItsEnd<X>)
 struct Gathering<Rule, X> : GatheringRow<Rule, X, const typename X::value_type&,
                                          std::vector<gathered_under_t<Rule, typename X::value_type>>> {};
 
 template <class Rule, OptionalNode X>
-  requires(!VectorNode<X> && !SpanNode<X> && !MapNode<X> && Gatherable<Rule, typename X::value_type>)
+  requires(!GatheredInside<Rule, X> && !MapNode<X> && Gatherable<Rule, typename X::value_type>)
 struct Gathering<Rule, X> {
   using T = typename X::value_type;
   using type = rebind_element_t<X, gathered_under_t<Rule, T>>;

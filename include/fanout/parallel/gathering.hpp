@@ -23,6 +23,12 @@ namespace detail {
 template <class Rule>
 inline constexpr bool lets_choose = true;
 
+/// True for rules that put a vector of rows together as one array, whatever its elements are. Others look at each element.
+template <class Rule>
+inline constexpr bool takes_rows = false;
+template <>
+inline constexpr bool takes_rows<Concatenate> = true;
+
 /// How values of type X are gathered under a rule: `type`, and `gather(pieces, place, path)`. Without a `type` they are
 /// not.
 template <class Rule, class X>
@@ -101,12 +107,13 @@ void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, 
 }
 
 [[noreturn]] inline void refuse_structure(const GatherPlace& place, const LeafPath& path, std::size_t shard,
-                                          std::string what, std::string expected, std::string found) {
+                                          std::string what, std::string expected, std::string found,
+                                          std::string advice = "return the same structure from every replica") {
   throw StructureMismatch(explain({.what = std::move(what),
                                    .where = to_string(path),
                                    .expected = std::move(expected) + " as from " + place.describe(0),
                                    .found = std::move(found) + " from " + place.describe(shard),
-                                   .advice = "return the same structure from every replica"}));
+                                   .advice = std::move(advice)}));
 }
 
 }  // namespace detail

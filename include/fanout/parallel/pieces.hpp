@@ -34,7 +34,10 @@ class Pieces {
   void set(std::size_t i, const X& value) noexcept { values_[i] = &value; }
 
   /// The only value, moved out if that is allowed.
-  X take_only() { return owned_ ? X(std::move(const_cast<X&>(*values_[0]))) : X(*values_[0]); }
+  X take_only() { return owned_ ? X(std::move(take(0))) : X(*values_[0]); }
+
+  /// Value i to be moved from. Only if owned().
+  X& take(std::size_t i) noexcept { return const_cast<X&>(*values_[i]); }
 
  private:
   InlineArray<const X*> values_;

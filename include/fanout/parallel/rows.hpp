@@ -43,9 +43,12 @@ struct leaf_traits<Rows<X>> {
   }
 };
 
-/// `model(rows(meshes))`: the elements of a vector, an array or a span are its rows, whatever they are, and are not
-/// split themselves; `forward` is handed a `std::span<const T>` of some. Without it a vector of tensors is split inside
-/// each of them. Nothing is copied. Borrows an lvalue until the call has returned; takes over an rvalue.
+/// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever they are. `forward` is handed
+/// a `std::span<const T>` of some. Without it a vector of tensors is split inside each of them. Nothing is copied. Borrows
+/// an lvalue until the call has returned; takes over an rvalue.
+///
+/// `return rows(std::move(tensors))` from a `forward`: the elements of all shards are appended in row order. Each then owns
+/// what it shows, in the memory of the result. Does not compile for an lvalue.
 template <class X>
 Rows<detail::kept_t<X>> rows(X&& value) {
   static_assert(detail::SideBySide<std::remove_cvref_t<X>>,

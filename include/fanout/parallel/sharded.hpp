@@ -90,6 +90,9 @@ struct Gathering<LeaveSharded, X> {
   }
 };
 
+template <>
+inline constexpr bool takes_rows<LeaveSharded> = true;
+
 template <ArrayLeaf X>
   requires Gatherable<Concatenate, X>
 struct Gathering<LeaveSharded, X> {

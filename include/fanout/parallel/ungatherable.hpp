@@ -86,8 +86,8 @@ template <class Rule, MapNode X, class... Steps>
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::mapped_type, LeafAt<Steps..., EachValue>> {};
 template <class Rule, class X, class... Steps>
-  requires((VectorNode<X> || SpanNode<X> || OptionalNode<X>)&&!MapNode<X> && !ArrayLeaf<X> && !Gatherable<Rule, X> &&
-           !Gatherable<Rule, typename X::value_type>)
+  requires((VectorNode<X> || SpanNode<X> || OptionalNode<X> || owns_elements<X> || shows_elements<X>)&&!MapNode<X> &&
+           !Gatherable<Rule, X> && !Gatherable<Rule, typename X::value_type>)
 struct find_ungatherable<Rule, X, LeafAt<Steps...>>
     : find_ungatherable<Rule, typename X::value_type, LeafAt<Steps..., EachValue>> {};
 

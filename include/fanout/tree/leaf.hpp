@@ -36,6 +36,18 @@ concept ArrayLeaf = requires(const X& x) {
   { leaf_traits<X>::piece(x, std::size_t{}, std::size_t{}) } -> std::same_as<typename leaf_traits<X>::piece_type>;
 };
 
+namespace detail {
+
+/// True for `std::vector`, which is an array of its elements unless they hold trees (HoldsTree).
+template <class X>
+inline constexpr bool owns_elements = false;
+
+/// True for `std::span`, which is such an array, too, but as a view of somebody else's elements.
+template <class X>
+inline constexpr bool shows_elements = false;
+
+}  // namespace detail
+
 /// True for a type that counts as one number though it is not arithmetic: half, bfloat16. Specialise it to add one.
 template <class X>
 inline constexpr bool enable_scalar = false;

@@ -106,61 +106,84 @@ concept StructNode = detail::StructLike<X> && HasFields<X>;
 
 namespace detail {
 
+/// Something that is split, gathered or moved by itself: what says so, and arrays other than vectors and C arrays.
+template <class X>
+concept StandsAlone = splits_itself<X> || wraps_tree<X> || shows_elements<X> ||
+    (!owns_elements<X> && !std::is_array_v<X> && ArrayLeaf<X>);
+
+// What a tree is searched for: `found<X>` is true for a node with it.
+
+/// Something that is split.
+struct WhatIsSplit {
+  template <class X>
+  static constexpr bool found = ArrayLeaf<X> || splits_itself<X>;
+};
+/// Something of which a vector is a list, and not rows.
+struct WhatStandsAlone {
+  template <class X>
+  static constexpr bool found = StandsAlone<X>;
+};
+
 // `Around` are the structs that a type was found in: what stands in itself, by way of a vector or a map, is not asked
 // again.
-template <class X, class... Around>
-constexpr bool has_array_leaf();
+template <class Sought, class X, class... Around>
+constexpr bool has_inside();
 
-/// Initialises a member that has an array in it.
-template <class... Around>
-struct AnyArrayTree {
+/// Initialises a member that has what is sought in it.
+template <class Sought, class... Around>
+struct AnyTreeWith {
   template <class T>
-    requires(has_array_leaf<T, Around...>())
+    requires(has_inside<Sought, T, Around...>())
   operator T() const {  // NOLINT(google-explicit-constructor): stands in for what is converted
     __builtin_unreachable();
   }
 };
 
-template <class X, class... Around, std::size_t... I>
-constexpr bool any_element_has_array_leaf(std::index_sequence<I...>) {
-  return (has_array_leaf<std::remove_cvref_t<std::tuple_element_t<I, X>>, Around...>() || ...);
+template <class Sought, class X, class... Around, std::size_t... I>
+constexpr bool any_element_has_inside(std::index_sequence<I...>) {
+  return (has_inside<Sought, std::remove_cvref_t<std::tuple_element_t<I, X>>, Around...>() || ...);
 }
 
-template <class X, class... Around, std::size_t... I>
-constexpr bool any_alternative_has_array_leaf(std::index_sequence<I...>) {
-  return (has_array_leaf<std::remove_cv_t<typename AlternativesOf<X>::template type<I>>, Around...>() || ...);
+template <class Sought, class X, class... Around, std::size_t... I>
+constexpr bool any_alternative_has_inside(std::index_sequence<I...>) {
+  return (has_inside<Sought, std::remove_cv_t<typename AlternativesOf<X>::template type<I>>, Around...>() || ...);
 }
 
-template <class... Around, class... K, class... T>
-constexpr bool any_entry_has_array_leaf(const Dict<Entry<K, T>...>*) {
-  return (has_array_leaf<T, Around...>() || ...);
+template <class Sought, class... Around, class... K, class... T>
+constexpr bool any_entry_has_inside(const Dict<Entry<K, T>...>*) {
+  return (has_inside<Sought, T, Around...>() || ...);
 }
 
-template <class X, class... Around, std::size_t... I>
-constexpr bool any_field_has_array_leaf(std::index_sequence<I...>) {
-  return (has_array_leaf<std::remove_cvref_t<typename FieldsOf<X>::template type<I>>, Around...>() || ...);
+template <class Sought, class X, class... Around, std::size_t... I>
+constexpr bool any_field_has_inside(std::index_sequence<I...>) {
+  return (has_inside<Sought, std::remove_cvref_t<typename FieldsOf<X>::template type<I>>, Around...>() || ...);
 }
 
-template <class X, class... Around>
-constexpr bool has_array_leaf() {
-  if constexpr (ArrayLeaf<X> || splits_itself<X>) {
+template <class Sought, class X, class... Around>
+constexpr bool has_inside() {
+  if constexpr (Sought::template found<X>) {
     return true;
+  } else if constexpr (std::is_array_v<X>) {  // first: whether it is an array leaf depends on what is asked here
+    return has_inside<Sought, std::remove_extent_t<X>, Around...>();
+  } else if constexpr (owns_elements<X>) {
+    return has_inside<Sought, typename X::value_type, Around...>();
   } else if constexpr (DictNode<X>) {
-    return any_entry_has_array_leaf<Around...>(static_cast<const X*>(nullptr));
+    return any_entry_has_inside<Sought, Around...>(static_cast<const X*>(nullptr));
   } else if constexpr (MapNode<X>) {
-    return has_array_leaf<typename X::mapped_type, Around...>();
+    return has_inside<Sought, typename X::mapped_type, Around...>();
   } else if constexpr (VectorNode<X> || SpanNode<X> || OptionalNode<X>) {
-    return has_array_leaf<typename X::value_type, Around...>();
+    return has_inside<Sought, typename X::value_type, Around...>();
   } else if constexpr (TupleNode<X>) {
-    return any_element_has_array_leaf<X, Around...>(std::make_index_sequence<std::tuple_size_v<X>>{});
+    return any_element_has_inside<Sought, X, Around...>(std::make_index_sequence<std::tuple_size_v<X>>{});
   } else if constexpr (VariantNode<X>) {
-    return any_alternative_has_array_leaf<X, Around...>(std::make_index_sequence<AlternativesOf<X>::size>{});
+    return any_alternative_has_inside<Sought, X, Around...>(std::make_index_sequence<AlternativesOf<X>::size>{});
   } else if constexpr (!StructLike<X> || (std::is_same_v<X, Around> || ...)) {
     return false;
   } else if constexpr (ListsFields<X>) {
-    return any_field_has_array_leaf<X, X, Around...>(std::make_index_sequence<FieldsOf<X>::size>{});
+    return any_field_has_inside<Sought, X, X, Around...>(std::make_index_sequence<FieldsOf<X>::size>{});
   } else if constexpr (std::is_aggregate_v<X>) {
-    return some_member_takes<X, AnyArrayTree<X, Around...>>();  // which no struct refuses, as taking it apart might
+    return some_member_takes<X,
+                             AnyTreeWith<Sought, X, Around...>>();  // which no struct refuses, as taking it apart might
   } else {
     return false;
   }
@@ -172,6 +195,14 @@ constexpr bool has_array_leaf() {
 /// counts. Of an aggregate that takes more than 33 initialisers, as those with long C arrays do, only so many are
 /// looked at.
 template <class X>
-concept HasArrayLeaf = detail::has_array_leaf<X>();
+concept HasArrayLeaf = detail::has_inside<detail::WhatIsSplit, X>();
 
+namespace detail {
+
+/// A tree that has a tensor, a view, a span or an output in it, or something that says how it is split or gathered, as
+/// broadcast() and psum() do. A vector of such trees is a list of them. The elements of any other vector are rows.
+template <class X>
+concept HoldsTree = detail::has_inside<detail::WhatStandsAlone, X>();
+
+}  // namespace detail
 }  // namespace fanout::inline v0
