@@ -4,13 +4,18 @@
 #include <concepts>
 #include <cstddef>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/maybe.hpp>
+#include <fanout/memory/vector_leaf.hpp>
 #include <fanout/parallel/splitting.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
 
