@@ -73,6 +73,24 @@ TEST_CASE("regular arrivals are foreseen after a few, with a window that is a fe
   }
 }
 
+TEST_CASE("four that came in time are enough, whether after the last work or after idle") {
+  Arrivals after_last;
+  int seen = 0;
+  for (Clock::Time now = 10 * ms; !after_last.are_regular(); now += 10 * ms, ++seen) {
+    after_last.note(now - (seen % 2 == 0 ? ms : 9 * ms), now);  // idle for ever other spans
+  }
+  CHECK(seen == 6);  // the first tells no gap, and the second has none to be like
+
+  Arrivals after_idle;
+  seen = 0;
+  for (Clock::Time idle_since = ms; !after_idle.are_regular(); ++seen) {
+    const Clock::Time came = idle_since + 10 * ms;
+    after_idle.note(idle_since, came);
+    idle_since = came + (seen % 2 == 0 ? ms : 50 * ms);  // works for ever other spans
+  }
+  CHECK(seen == 5);
+}
+
 TEST_CASE("a little jitter does no harm, and what is irregular is not waited for") {
   CHECK(foreseen(10 * ms, 0.02, 100) >= 95);
   CHECK(foreseen(50 * ms, 0.02, 100) >= 95);

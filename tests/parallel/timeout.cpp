@@ -124,6 +124,13 @@ TEST_CASE("without a deadline nothing is late, and with one that is kept nothing
   CHECK(told.late.empty());
 }
 
+TEST_CASE("the message of a call of one shard speaks of one") {
+  const ParallelModel model{Dawdler{}, host_devices(1), Options{.deadline = 1ms}};
+  const auto timeout = timeout_of([&] { model(std::vector{-1}); });
+  REQUIRE(timeout);
+  CHECK(says(timeout->what(), "1 of 1 shard took longer than the deadline of 1000 us"));
+}
+
 TEST_CASE("a call that takes too long waits, tells who is late, and throws with the results of the others") {
   Told told;
   const ParallelModel model{Dawdler{}, host_devices(3), Options{.deadline = 30ms, .late = told.sink()}};
