@@ -156,6 +156,21 @@ TEST_CASE("a rank on which NCCL fails releases the others, and the next call has
   for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
 }
 
+TEST_CASE("communicators that tell of an error of their own are not kept") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel model{Adds{}, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
+  model(fanout::on_all(), 1);
+  for (const int rank : {0, 1}) {
+    const long aborted = stand_in_calls("ncclCommAbort");
+    stand_in_fail("ncclCommGetAsyncError", 1 + rank, 1, ncclSystemError);
+    for (int i = 0; i < 2; ++i) {
+      for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
+    }
+    CHECK(stand_in_calls("ncclCommAbort") == aborted + 2);  // one for each rank, once
+  }
+}
+
 TEST_CASE("a shard that throws releases those that would wait for it in NCCL") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
