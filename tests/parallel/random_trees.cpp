@@ -36,6 +36,23 @@ constexpr std::uint32_t first_seed = 20261120;
 constexpr std::uint32_t types = 16;
 constexpr std::uint32_t rounds = 72;  // for each type and each of 9 device counts: 10,368 trees in all
 
+template <class X>
+std::map<std::string, std::string> contents(const X& tree);
+
+/// What one row of a vector shows.
+template <class T>
+std::string row_text(const T& row) {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return std::string(reinterpret_cast<const char*>(&row), sizeof row);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return row + '\n';
+  } else {
+    std::string text;
+    for (const auto& [path, shown] : contents(row)) text += path + '=' + shown + '\n';
+    return text;
+  }
+}
+
 /// What each array of a tree shows, by its place; in a map, since the order of hashed trees does not count.
 template <class X>
 std::map<std::string, std::string> contents(const X& tree) {
@@ -43,11 +60,7 @@ std::map<std::string, std::string> contents(const X& tree) {
   fanout::visit_arrays(tree, fanout::LeafPath("tree"), [&]<class A>(const A& array, const fanout::LeafPath& path) {
     std::string& text = found[to_string(path)];
     if constexpr (requires { array.extents(); }) text = to_string(array.extents());
-    if constexpr (std::is_same_v<A, std::vector<std::string>>) {
-      for (const std::string& element : array) text += element + '\n';
-    } else {
-      text.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(*array.data()));
-    }
+    for (std::size_t i = 0; i < array.size(); ++i) text += row_text(array.data()[i]);
   });
   return found;
 }
@@ -84,7 +97,15 @@ struct ChangeRows {
 
   template <class T>
   static T changed(const T& x, std::size_t row) {
-    return static_cast<T>(static_cast<float>(x) * 0.7F + static_cast<float>(row));
+    if constexpr (std::is_arithmetic_v<T>) {
+      return static_cast<T>(static_cast<float>(x) * 0.7F + static_cast<float>(row));
+    } else {
+      return map_arrays(x, [row]<class E>(const std::vector<E>& inside) {
+        std::vector<E> made;
+        for (const E& element : inside) made.push_back(changed(element, row));
+        return made;
+      });
+    }
   }
   static std::string changed(const std::string& x, std::size_t row) { return x + " in row " + std::to_string(row); }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -50,35 +51,50 @@ struct HalfPlus {
   }
 };
 
-/// A row of rows(v), and one of what is no array.
+// ---- rows, of types that nothing else has -----------------------------------------------------------
+
+/// Copied as bytes.
 struct Pod {
   int number;
   double weight;
+
+  auto members() const { return std::tie(number, weight); }
+};
+
+/// Has rows of its own type.
+struct Branch {
+  int number;
+  std::vector<Branch> branches;
+
+  auto members() const { return std::tie(number, branches); }
+};
+
+/// Cannot be looked into, nor made from nothing.
+class Sealed {
+ public:
+  explicit Sealed(std::string text) : text_(std::move(text)) {}
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
 };
 
 // ---- leaves of fanout's types, as plain ones --------------------------------------------------------
 
-inline std::string text_of(const std::string& x) { return x; }
-inline std::string text_of(const Pod& x) { return std::to_string(x.number) + '/' + std::to_string(x.weight); }
-template <class T>
-  requires std::is_arithmetic_v<T> std::string text_of(T x) { return std::to_string(x); }
-template <class A, class B>
-std::string text_of(const std::pair<A, B>& x) {
-  return text_of(x.first) + ':' + text_of(x.second);
-}
-template <class Range>
-  requires requires(const Range& range) { range.begin() != range.end(); }
-std::string text_of(const Range& range) {
-  std::string text;
-  for (const auto& x : range) text += text_of(x) + ',';
-  return text;
-}
+template <class X>
+std::string text_of(const X& x);
 
 template <class T, std::size_t R>
 Leaf leaf_of(const fanout::View<T, R>& view) {
   Leaf leaf;
   for (std::size_t a = 0; a < R; ++a) leaf.extents.push_back(view.extent(a));
-  for (std::size_t i = 0; i < view.size(); ++i) leaf.numbers.push_back(static_cast<double>(view.data()[i]));
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      leaf.numbers.push_back(static_cast<double>(view.data()[i]));
+    } else {
+      leaf.texts.push_back(text_of(view.data()[i]));
+    }
+  }
   return leaf;
 }
 template <class T, std::size_t R>
@@ -119,10 +135,55 @@ Leaf leaf_of(const fanout::PerShard<T>& many) {
   return leaf;
 }
 template <class T>
-  requires std::is_arithmetic_v<T> Leaf leaf_of(T x) { return {.numbers = {static_cast<double>(x)}}; }
-inline Leaf leaf_of(const std::string& x) { return {.texts = {x}}; }
+Leaf leaf_of_one(const T& x) {
+  if constexpr (std::is_arithmetic_v<T>) return {.numbers = {static_cast<double>(x)}};
+  return {.texts = {text_of(x)}};
+}
+template <class T>
+  requires std::is_arithmetic_v<T> Leaf leaf_of(T x) { return leaf_of_one(x); }
+inline Leaf leaf_of(const std::string& x) { return leaf_of_one(x); }
 inline Leaf leaf_of(const fanout::RowRange& x) {
   return {.extents = {2}, .numbers = {static_cast<double>(x.begin), static_cast<double>(x.end)}};
+}
+
+template <class... X>
+std::string text_of_all(const X&... x) {
+  std::string text = "(";
+  ((text += text_of(x) + ':'), ...);
+  return text + ')';
+}
+
+/// What a row shows, whatever its type is.
+template <class X>
+std::string text_of(const X& x) {
+  if constexpr (std::is_arithmetic_v<X>) {
+    return std::to_string(x);
+  } else if constexpr (std::is_same_v<X, std::string>) {
+    return x;
+  } else if constexpr (std::is_same_v<X, Sealed>) {
+    return x.text();
+  } else if constexpr (requires { x.members(); }) {
+    return std::apply([](const auto&... member) { return text_of_all(member...); }, x.members());
+  } else if constexpr (requires { std::tuple_size<X>::value; }) {
+    return std::apply([](const auto&... element) { return text_of_all(element...); }, x);
+  } else if constexpr (requires { x.extents(); }) {
+    const Leaf leaf = leaf_of(fanout::View<const typename X::value_type, X::rank>(x));
+    return text_of_all(leaf.extents, leaf.numbers);
+  } else if constexpr (requires { x.has_value(); }) {
+    return x.has_value() ? "one " + text_of(*x) : "none";
+  } else if constexpr (requires { x.valueless_by_exception(); }) {
+    return std::to_string(x.index()) + std::visit([](const auto& held) { return text_of_all(held); }, x);
+  } else if constexpr (requires { typename X::mapped_type; }) {
+    std::map<std::string, std::string> sorted;
+    for (const auto& [key, value] : x) sorted[text_of(key)] = text_of(value);
+    std::string text;
+    for (const auto& entry : sorted) text += text_of(entry);
+    return text;
+  } else {
+    std::string text = std::to_string(x.size()) + '[';
+    for (const auto& element : x) text += text_of(element) + ',';
+    return text;
+  }
 }
 
 template <class X>
@@ -175,6 +236,129 @@ class Kept {
  private:
   std::vector<std::shared_ptr<void>> values_;
 };
+
+/// Draws values of any type that rows may have.
+class Rows {
+ public:
+  Rows(Random& random, Kept& kept, Ctx* ctx = nullptr) : random_(random), kept_(kept), ctx_(ctx) {}
+
+  template <class T>
+  T draw() {
+    return draw(std::type_identity<T>());
+  }
+
+ private:
+  template <class T>
+  T draw(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      return static_cast<T>(random_.below(250));
+    } else {
+      return T::drawn(*this);
+    }
+  }
+  std::string draw(std::type_identity<std::string>) {
+    return std::string(random_.below(30), 'y') + std::to_string(random_.below(100));
+  }
+  Pod draw(std::type_identity<Pod>) { return {draw<int>(), draw<double>()}; }
+  Sealed draw(std::type_identity<Sealed>) { return Sealed(draw<std::string>()); }
+  Branch draw(std::type_identity<Branch>) {
+    return {draw<int>(), some<std::vector<Branch>>(random_.below(4) == 0 ? 2 : 0)};
+  }
+  template <class A, class B>
+  std::pair<A, B> draw(std::type_identity<std::pair<A, B>>) {
+    return {draw<A>(), draw<B>()};
+  }
+  template <class... T>
+  std::tuple<T...> draw(std::type_identity<std::tuple<T...>>) {
+    return std::tuple<T...>{draw<T>()...};
+  }
+  template <class T, std::size_t N>
+  std::array<T, N> draw(std::type_identity<std::array<T, N>>) {
+    return [this]<std::size_t... I>(std::index_sequence<I...>) { return std::array<T, N>{(void(I), draw<T>())...}; }
+    (std::make_index_sequence<N>());
+  }
+  template <class T>
+  std::optional<T> draw(std::type_identity<std::optional<T>>) {
+    return random_.below(3) == 0 ? std::optional<T>() : std::optional<T>(draw<T>());
+  }
+  template <class... T>
+  std::variant<T...> draw(std::type_identity<std::variant<T...>>) {
+    return alternative<std::variant<T...>>(random_.below(sizeof...(T)));
+  }
+  template <class T>
+  std::vector<T> draw(std::type_identity<std::vector<T>>) {
+    return some<std::vector<T>>(random_.below(4));
+  }
+  template <class T>
+  std::deque<T> draw(std::type_identity<std::deque<T>>) {
+    return some<std::deque<T>>(random_.below(3));
+  }
+  template <class K, class T>
+  std::map<K, T> draw(std::type_identity<std::map<K, T>>) {
+    return some_entries<std::map<K, T>>();
+  }
+  template <class K, class T>
+  std::unordered_map<K, T> draw(std::type_identity<std::unordered_map<K, T>>) {
+    return some_entries<std::unordered_map<K, T>>();
+  }
+  template <class T, std::size_t R>
+  fanout::Tensor<T, R> draw(std::type_identity<fanout::Tensor<T, R>>) {
+    fanout::Extents<R> extents;
+    for (std::size_t a = 0; a < R; ++a) extents.values[a] = random_.below(3);
+    auto tensor = fanout::Tensor<T, R>::uninitialized(extents, {});
+    for (std::size_t i = 0; i < tensor.size(); ++i) tensor.data()[i] = draw<T>();
+    return tensor;
+  }
+  template <class T, std::size_t R>
+  fanout::View<const T, R> draw(std::type_identity<fanout::View<const T, R>>) {
+    return kept_.keep(draw<fanout::Tensor<T, R>>());
+  }
+  template <class T>
+  std::span<const T> draw(std::type_identity<std::span<const T>>) {
+    return kept_.keep(draw<std::vector<T>>());
+  }
+  template <class T>
+  fanout::Output<T, 2> draw(std::type_identity<fanout::Output<T, 2>>) {
+    auto window = [this] {
+      const std::size_t columns = random_.below(3);
+      const MayFail may_fail;
+      return fanout::output<T>(*ctx_, columns);
+    }();
+    for (std::size_t i = 0; i < window.size(); ++i) window.data()[i] = draw<T>();
+    return window;
+  }
+
+  template <class Range>
+  Range some(std::size_t size) {
+    Range made;
+    for (; size > 0; --size) made.push_back(draw<typename Range::value_type>());
+    return made;
+  }
+  template <class Map>
+  Map some_entries() {
+    Map made;
+    for (std::size_t i = random_.below(3); i > 0; --i) {
+      auto key = draw<typename Map::key_type>();
+      made.emplace(std::move(key), draw<typename Map::mapped_type>());
+    }
+    return made;
+  }
+  template <class V, std::size_t I = 0>
+  V alternative(std::size_t index) {
+    if constexpr (I + 1 < std::variant_size_v<V>) {
+      if (index != I) return alternative<V, I + 1>(index);
+    }
+    return V(std::in_place_index<I>, draw<std::variant_alternative_t<I, V>>());
+  }
+
+  Random& random_;
+  Kept& kept_;
+  Ctx* ctx_;
+};
+
+/// Elements that the oracle draws. It knows any others as texts.
+template <class T>
+concept Plain = (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>)&&!std::is_same_v<T, bool>;
 
 // ---- one case ---------------------------------------------------------------------------------------
 
@@ -270,7 +454,11 @@ class Source {
   }
   template <class T>
   std::vector<T> vector(const std::string& path) {
-    return vector_of<T>(draw(path, 1, kind_of<T>(), axis_ == Item::not_split ? axis_ : 0));
+    if constexpr (Plain<T>) {
+      return vector_of<T>(draw(path, 1, kind_of<T>(), axis_ == Item::not_split ? axis_ : 0));
+    } else {
+      return elements<T>(path, axis_ != Item::not_split);
+    }
   }
   template <class T>
   std::span<const T> span(const std::string& path) {
@@ -285,17 +473,9 @@ class Source {
   template <class T>
   std::vector<T> elements(const std::string& path, bool split) {
     std::vector<T> made;
-    Item item{.path = path, .axis = split ? 0 : Item::not_split};
-    for (std::size_t i = split ? own_.rows : random_.below(5); i > 0; --i) {
-      made.push_back(element(static_cast<T*>(nullptr)));
-      if constexpr (std::is_arithmetic_v<T>) {
-        item.leaf.numbers.push_back(static_cast<double>(made.back()));
-      } else {
-        item.leaf.texts.push_back(text_of(made.back()));
-      }
-    }
-    item.leaf.extents = {made.size()};
-    items.push_back(std::move(item));
+    Rows rows(random_, kept_);
+    for (std::size_t i = split ? own_.rows : random_.below(5); i > 0; --i) made.push_back(rows.draw<T>());
+    items.push_back({.path = path, .leaf = leaf_of(made), .axis = split ? 0 : Item::not_split});
     return made;
   }
   fanout::Range range(const std::string& path) {
@@ -343,22 +523,6 @@ class Source {
 
  private:
   const Leaf& draw(const std::string& path, std::size_t rank, Kind kind, int axis);
-
-  std::string element(std::string*) { return std::string(random_.below(30), 'y') + std::to_string(random_.below(100)); }
-  Pod element(Pod*) { return {static_cast<int>(random_.below(100)), static_cast<double>(random_.below(100))}; }
-  template <class T>
-    requires std::is_arithmetic_v<T> T element(T*) { return static_cast<T>(random_.below(250)); }
-  template <class A, class B>
-  std::pair<A, B> element(std::pair<A, B>*) {
-    A a = element(static_cast<A*>(nullptr));
-    return {std::move(a), element(static_cast<B*>(nullptr))};
-  }
-  template <class T>
-  std::vector<T> element(std::vector<T>*) {
-    std::vector<T> made;
-    for (std::size_t i = random_.below(4); i > 0; --i) made.push_back(element(static_cast<T*>(nullptr)));
-    return made;
-  }
 
   Case& own_;
   Random random_;
@@ -437,7 +601,25 @@ class Shard {
   }
   template <class T>
   std::vector<T> vector(const std::string& path) {
-    return vector_of<T>(draw(path, 1, kind_of<T>(), false));
+    if constexpr (Plain<T>) {
+      return vector_of<T>(draw(path, 1, kind_of<T>(), false));
+    } else {
+      std::vector<T> made;
+      const std::size_t size = draw(path, 1, Kind::text, false).extents[0];
+      Random random(hash(path, true));
+      Rows rows(random, record_.kept, &ctx_);
+      while (made.size() < size) made.push_back(rows.draw<T>());
+      record_.returned.back().leaf = leaf_of(made);
+      return made;
+    }
+  }
+  /// Two rows.
+  template <class T>
+  std::array<T, 2> array(const std::string& path) {
+    Random random(hash(path, true));
+    auto made = Rows(random, record_.kept, &ctx_).draw<std::array<T, 2>>();
+    record_.returned.push_back({.path = path, .leaf = leaf_of_range(made), .axis = 0, .rule = rule_});
+    return made;
   }
   template <class T>
   std::span<const T> span(const std::string& path) {
@@ -452,13 +634,17 @@ class Shard {
     rule_ = before;
     return made;
   }
-  /// One value of each shard, of a type that the oracle need not know.
+  /// One value of each shard.
   template <class T>
-  std::vector<T> listed(const std::string& path) {
-    const Random random(hash(path, true));
-    std::vector<T> made(Random(random).below(4), static_cast<T>(Random(random).below(100)));
-    record_.returned.push_back({.path = path, .leaf = {.texts = {text_of(made)}}, .rule = Rule::listed});
+  T listed(const std::string& path) {
+    Random random(hash(path, true));
+    T made = Rows(random, record_.kept).draw<T>();
+    record_.returned.push_back({.path = path, .leaf = leaf_of_one(made), .rule = Rule::listed});
     return made;
+  }
+  template <class T>
+  const T& keep(T&& value) {
+    return record_.kept.keep(std::forward<T>(value));
   }
 
   std::size_t choose(const std::string& path, std::size_t end);

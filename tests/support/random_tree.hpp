@@ -53,10 +53,11 @@ constexpr auto some_tree() {
                                                        std::type_identity<fanout::Tensor<std::uint16_t, 4>>>>();
   } else if constexpr (Depth == 0) {
     return std::tuple_element_t<
-        choice % 5,
+        choice % 6,
         std::tuple<std::type_identity<fanout::Tensor<float, 1>>, std::type_identity<fanout::Tensor<float, 3>>,
                    std::type_identity<fanout::Tensor<std::uint16_t, 2>>, std::type_identity<std::vector<float>>,
-                   std::type_identity<std::vector<std::string>>>>();
+                   std::type_identity<std::vector<std::string>>,
+                   std::type_identity<std::vector<std::vector<std::uint16_t>>>>>();
   } else {
     using A = typename decltype(some_tree<mixed(Seed, 100), Depth - 1, Wide>())::type;
     using B = typename decltype(some_tree<mixed(Seed, 200), choice / 16 % Depth, Wide>())::type;
@@ -150,12 +151,13 @@ void fill(X& tree, Random& random, std::size_t rows, int axis = 0) {
       return fanout::Tensor<T, R>::uninitialized(extents, {});
     }(tree);
     for (auto& x : tree) x = static_cast<std::remove_reference_t<decltype(x)>>(1 + below(random, 10000));
-  } else if constexpr (std::is_same_v<X, std::vector<float>>) {
-    tree.clear();  // a map may fill it twice
-    for (std::size_t i = 0; i < rows; ++i) tree.push_back(static_cast<float>(1 + below(random, 10000)));
-  } else if constexpr (std::is_same_v<X, std::vector<std::string>>) {
-    tree.clear();
-    for (std::size_t i = 0; i < rows; ++i) tree.push_back(std::string(below(random, 30), 'x') + std::to_string(i));
+  } else if constexpr (std::is_arithmetic_v<X>) {
+    tree = static_cast<X>(1 + below(random, 10000));
+  } else if constexpr (std::is_same_v<X, std::string>) {
+    tree = std::string(below(random, 30), 'x') + std::to_string(below(random, 100));
+  } else if constexpr (fanout::ArrayLeaf<X>) {
+    tree = X(rows);  // a map may fill it twice
+    for (auto& row : tree) fill(row, random, below(random, 4));
   } else if constexpr (is_both<X>) {
     fill(tree.first_tree, random, rows, axis);
     fill(tree.second_tree, random, rows, axis);
