@@ -190,6 +190,25 @@ TEST_CASE("under each(v) the elements are a list, each gathered with those in it
   CHECK(sums == std::vector{3, 21});
 }
 
+TEST_CASE("bools that can be referred to are a list, as other numbers are") {
+  const ParallelModel model{[](Context auto& ctx, RowRange) {
+                              static constexpr bool shown[] = {true, false};
+                              const std::deque<bool> bools{ctx.rank() == 1, true};
+                              return std::tuple{bools, fanout::first(bools), each(std::span(shown))};
+                            },
+                            host_devices(2)};
+  const auto [bools, first, listed] = model(Range{4});
+  static_assert(std::is_same_v<decltype(bools), const std::deque<Tensor<bool, 1>>>);
+  static_assert(std::is_same_v<decltype(listed), const std::vector<Tensor<bool, 1>>>);
+  for (std::size_t shard = 0; shard < 2; ++shard) {
+    CHECK(bools[0][shard] == (shard == 1));
+    CHECK(bools[1][shard]);
+    CHECK(listed[0][shard]);
+    CHECK(!listed[1][shard]);
+  }
+  CHECK(first == std::deque<bool>{false, true});
+}
+
 TEST_CASE("lists of different lengths are refused, and the error names rows(v)") {
   const ParallelModel model{[](Context auto& ctx, RowRange) { return each(std::vector<int>(1 + ctx.rank())); },
                             host_devices(2)};

@@ -69,7 +69,7 @@ struct Gathering<Concatenate, Rows<X>> {
 
 /// `return each(std::move(numbers))`: a list, in which each element is gathered with those in its place.
 template <class Rule, class X>
-  requires(!std::is_same_v<element_in_t<X>, bool> && Gatherable<Rule, element_in_t<X>>)
+  requires(RefersToElements<std::remove_cvref_t<X>>&& Gatherable<Rule, element_in_t<X>>)
 struct Gathering<Rule, Each<X>> {
   using List = std::remove_cvref_t<X>;
   using T = element_in_t<X>;

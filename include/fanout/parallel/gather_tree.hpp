@@ -132,12 +132,15 @@ struct GatheringRow {
   }
 };
 
-/// A vector or a span that is gathered element by element: one of trees, and under some rules one of rows, too. A vector of
-/// bools has none that could be referred to.
+/// A range with elements that can be referred to, which those of a `std::vector<bool>` cannot.
+template <class X>
+concept RefersToElements = std::is_reference_v<decltype(std::declval<const X&>()[0])>;
+
+/// A vector or a span that is gathered element by element: one of trees, and under some rules one of rows, too.
 template <class Rule, class X>
 concept GatheredInside = (VectorNode<X> || SpanNode<X> ||
                           ((owns_elements<X> || shows_elements<X>)&&!takes_rows<Rule>)) &&
-                         !std::is_same_v<typename X::value_type, bool> && Gatherable<Rule, typename X::value_type>;
+                         RefersToElements<X>&& Gatherable<Rule, typename X::value_type>;
 
 template <class X>
 concept GrowsAtItsEnd = requires(X& x, typename X::value_type&& value) {
