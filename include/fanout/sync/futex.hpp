@@ -78,6 +78,9 @@ inline void pause() noexcept {
   asm volatile("isb" ::: "memory");
 #elif defined(__powerpc64__)
   asm volatile("or 27,27,27" ::: "memory");  // "yield" in the Power ISA
+#elif defined(__riscv)
+  asm volatile(".4byte 0x0100000f" ::
+                   : "memory");  // "pause" of Zihintpause; cores without it take it as a fence of nothing
 #endif
 }
 
