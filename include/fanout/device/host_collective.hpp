@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include <fanout/base/cache_line.hpp>
 #include <fanout/device/collective.hpp>
 
 namespace fanout::inline v0 {
@@ -87,7 +88,7 @@ class HostCollective {
   /// Calls `f(block, begin, count)` for one block of elements after the other, with memory for it.
   template <class F>
   static void for_blocks(const Collective& call, std::size_t begin, std::size_t end, const F& f) noexcept {
-    alignas(64) std::byte block[block_bytes];
+    alignas(cache_line) std::byte block[block_bytes];
     const std::size_t most = block_bytes / call.type->size;
     while (begin < end) {
       const std::size_t count = end - begin < most ? end - begin : most;

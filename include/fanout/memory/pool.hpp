@@ -159,7 +159,7 @@ class Pool {
     }
   }
 
-  alignas(64) EmptyPlace kept_[classes][places]{};
+  alignas(cache_line) EmptyPlace kept_[classes][places]{};
   Atomic<std::size_t> held_{0};     // of the blocks that count, in use and kept
   Atomic<std::size_t> limit_{0};    // if it is above the least
   Atomic<std::uint32_t> gifts_{0};  // of blocks that count

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <fanout/base/any_function.hpp>
+#include <fanout/base/cache_line.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -67,7 +68,7 @@ struct CallFrame : CallSettings {
 
   const Plan& plan;
   const Clock::Time stop_at;
-  alignas(64) OutputBuffers outputs{target};  // so that a shard finds the first in one line
+  alignas(cache_line) OutputBuffers outputs{target};  // so that a shard finds the first in one line
   CallMeeting meeting;
 
  private:
