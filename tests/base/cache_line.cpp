@@ -3,10 +3,22 @@
 
 #include <doctest/doctest.h>
 
+#include <fanout/device/mailbox.hpp>
 #include <fanout/parallel/shard_slots.hpp>
+#include <fanout/parallel/shard_tasks.hpp>
 
 TEST_CASE("what different cores write stands apart") {
-  static_assert(fanout::cores_apart % 64 == 0);
+  static_assert(fanout::cache_line == 64 || fanout::cache_line == 128 || fanout::cache_line == 256);
+#if defined(__x86_64__)
+  static_assert(fanout::cache_line == 64);
+#elif defined(__powerpc64__)
+  static_assert(fanout::cache_line == 128);
+#elif defined(__s390x__)
+  static_assert(fanout::cache_line == 256);
+#endif
+  static_assert(fanout::cores_apart % fanout::cache_line == 0);
+  static_assert(alignof(fanout::Mailbox) == fanout::cache_line);
+  static_assert(alignof(fanout::ShardTask) == fanout::cache_line);
   CHECK(sizeof(fanout::detail::ShardCell<char>) % fanout::cores_apart == 0);
   CHECK(alignof(fanout::detail::ShardCell<char>) == fanout::cores_apart);
 }

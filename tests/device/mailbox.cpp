@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <thread>
 #include <vector>
@@ -21,8 +23,9 @@ namespace {
 
 struct Calls {
   std::vector<std::size_t> shards;  // plain: who has the device is alone
-  static void run(const void* self, std::size_t shard) noexcept {
+  static fanout::Atomic<bool>* run(const void* self, std::size_t shard) noexcept {
     const_cast<Calls*>(static_cast<const Calls*>(self))->shards.push_back(shard);
+    return nullptr;
   }
   Mailbox::Request request(std::size_t shard) const {
     return {.run = &run, .body = this, .shard = shard, .rules = nullptr, .takes = 0, .woken_at = 0};
@@ -33,8 +36,7 @@ struct Calls {
 bool serve(Mailbox& mailbox) {
   const Mailbox::Request* request = mailbox.begin();
   if (request == nullptr) return false;
-  request->run(request->body, request->shard);
-  mailbox.answer();
+  mailbox.answer(request->run(request->body, request->shard));
   return true;
 }
 
@@ -104,8 +106,7 @@ TEST_CASE("a request is begun once, and its answer frees the device") {
   CHECK_FALSE(mailbox.take_back(ticket));
   CHECK_FALSE(mailbox.is_answered(ticket));
   CHECK(mailbox.post(calls.request(9)) == 0);  // waits a moment, since the answer might be on its way
-  request->run(request->body, request->shard);
-  mailbox.answer();
+  mailbox.answer(request->run(request->body, request->shard));
   CHECK(mailbox.is_answered(ticket));
   const Mailbox::Ticket next = mailbox.post(calls.request(2));
   CHECK(next != ticket);
@@ -153,8 +154,9 @@ TEST_CASE("posters, takers and the thread share one device") {
   Mailbox mailbox;
   long runs = 0;  // plain
   struct Count {
-    static void run(const void* counter, std::size_t) noexcept {
+    static fanout::Atomic<bool>* run(const void* counter, std::size_t) noexcept {
       ++*const_cast<long*>(static_cast<const long*>(counter));
+      return nullptr;
     }
   };
   std::atomic<bool> end{false};
@@ -216,4 +218,74 @@ TEST_CASE("in the child of a fork the device is free, whoever had it, and what w
             return mailbox.take_back(own) ? 0 : 5;
           }) == 0);
   }
+}
+
+TEST_CASE("no ticket is 0, also when their numbers begin again") {
+  Calls calls;
+  Mailbox mailbox;
+  constexpr std::uint64_t all_numbers = (std::uint64_t{1} << 47U) - 32;
+  auto& word = reinterpret_cast<std::uint64_t&>(mailbox);  // the first member of a class of standard layout
+  word |= all_numbers;
+  std::uint64_t before = word;
+  for (int i = 0; i < 3; ++i) {
+    const Mailbox::Ticket ticket = mailbox.post(calls.request(0));
+    CHECK(ticket > 31);  // what is lower means something else to ShardTask
+    CHECK(mailbox.take_back(ticket));
+    mailbox.give();
+    CHECK(word != before);
+    before = word;
+  }
+}
+
+namespace {
+
+/// A request whose end is told by a flag.
+struct Flagged {
+  fanout::Atomic<bool> ended{false};
+  bool told_too_early = false;
+  static fanout::Atomic<bool>* run(const void* self, std::size_t) noexcept {
+    auto& flagged = *const_cast<Flagged*>(static_cast<const Flagged*>(self));
+    flagged.told_too_early = flagged.ended.load();
+    return &flagged.ended;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the end of a request is told when it has returned, by whoever ran it") {
+  for (const bool back : {false, true}) {
+    Mailbox mailbox;
+    Flagged flagged;
+    if (!back) mailbox.attend();
+    const Mailbox::Ticket ticket = mailbox.post({&Flagged::run, &flagged, 0, nullptr, 0, 0});
+    REQUIRE(ticket != 0);
+    if (back) {
+      CHECK(mailbox.take_back(ticket));
+      mailbox.run_taken_back();
+    } else {
+      CHECK(serve(mailbox));
+    }
+    CHECK(flagged.ended.load());
+    CHECK_FALSE(flagged.told_too_early);
+  }
+}
+
+TEST_CASE("the device's thread lets a poster go on that is writing its request") {
+  // The word says for a moment that a request is written. Another thread ends that, as the poster would.
+  Mailbox mailbox;
+  mailbox.attend();
+  auto& word = reinterpret_cast<fanout::Atomic<std::uint64_t>&>(mailbox);
+  const std::uint64_t attended = word.load();
+  constexpr std::uint64_t claimed = 2;
+  constexpr std::uint64_t running = 4;
+  word.store(attended + claimed);
+  std::thread poster([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    word.store(attended + running);
+  });
+  CHECK_FALSE(mailbox.stop_attending());
+  CHECK(mailbox.has_request());  // so it did not come back meanwhile, to be called again and again
+  poster.join();
+  mailbox.answer(nullptr);
+  CHECK(mailbox.stop_attending());
 }

@@ -307,3 +307,119 @@ TEST_CASE("a worker without cores has no thread and leaves what is posted to who
   CHECK(task.is_done());
   CHECK(thread == std::this_thread::get_id());
 }
+
+namespace {
+
+/// Has its thread run one request whose caller waits by these rules.
+void call_by(Worker& worker, const fanout::WaitRules& rules) {
+  const auto nothing = [](const void*, std::size_t) noexcept -> fanout::Atomic<bool>* { return nullptr; };
+  fanout::Mailbox::Ticket ticket = 0;
+  while ((ticket = worker.post(nothing, nullptr, 0, rules)) == 0) std::this_thread::yield();
+  REQUIRE(worker.right().await(ticket, 0, fork_epoch()));
+}
+
+bool waits_by(const Worker& worker, const fanout::WaitRules& rules) {
+  return fanout::detail::RulesWord::of(worker.rules()) == fanout::detail::RulesWord::of(rules);
+}
+
+/// Leaves a task with the worker and waits for it, in ms.
+double time_to_find(Worker& worker) {
+  const auto begin = std::chrono::steady_clock::now();
+  Calling task([] {});
+  if (!worker.leave(task)) return 0;  // then a call hands it out at once
+  CHECK(wait_for(task));
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+constexpr double long_ms = 2'000;  // 20 on a machine that is idle
+
+}  // namespace
+
+TEST_CASE("a worker keeps a copy of the rules by which it waits") {
+  Worker& worker = new_worker(11, true);
+  CHECK(waits_by(worker, fanout::Adaptive::rules));
+  {
+    fanout::WaitRules rules{.spin = 64'000, .keeps_small = true};  // as of a library that is closed after the call
+    call_by(worker, rules);
+    rules = {.spin = 128};
+  }
+  CHECK(waits_by(worker, {.spin = 64'000, .keeps_small = true}));
+}
+
+TEST_CASE("a worker is told how to wait also if a request is taken back before its thread wakes") {
+  Worker& worker = new_worker(12, true);
+  const auto nothing = [](const void*, std::size_t) noexcept -> fanout::Atomic<bool>* { return nullptr; };
+  std::atomic<int> thread{0};
+  Calling hello([&thread] { thread = fanout_test::this_thread(); });
+  worker.post(hello);
+  REQUIRE(wait_for(hello));
+  constexpr fanout::WaitRules other{.foresees = true};
+  bool back = false;
+  while (!back) {
+    call_by(worker, fanout::Park::rules);
+    fanout_test::until_asleep(thread);
+    const fanout::Mailbox::Ticket ticket = worker.post(nothing, nullptr, 0, other);
+    if (ticket == 0) continue;
+    back = worker.right().take_back(ticket);
+    if (back) worker.right().give();
+    if (!back) CHECK(worker.right().await(ticket, 0, fork_epoch()));
+  }
+  CHECK(waits_by(worker, other));
+}
+
+TEST_CASE("a thread finds what was left with it while it spins, sleeps or waits for a call that it foresees") {
+  Worker& worker = new_worker(13, true);
+  for (const fanout::WaitRules& rules :
+       {fanout::Spin::rules, fanout::WaitRules{.spin = 60'000'000'000}, fanout::Adaptive::rules, fanout::Park::rules}) {
+    for (int i = 0; i < 3; ++i) {
+      call_by(worker, rules);
+      CHECK(time_to_find(worker) < long_ms);
+    }
+  }
+  Worker& foreseeing = new_worker(14, true);
+  constexpr fanout::WaitRules foresees{.foresees = true};
+  for (int i = 0; i < 12; ++i) {
+    call_by(foreseeing, foresees);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  call_by(foreseeing, foresees);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK(time_to_find(foreseeing) < 200);  // and not when the next call is due
+}
+
+TEST_CASE("a thread finds what was left with it also if it always has work") {
+  Worker& worker = new_worker(15, true);
+  call_by(worker, fanout::Spin::rules);
+  Calling left([] {});
+  REQUIRE(worker.leave(left));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto nothing = [](const void*, std::size_t) noexcept -> fanout::Atomic<bool>* { return nullptr; };
+  while (!left.is_done() && std::chrono::steady_clock::now() < end) {
+    const fanout::Mailbox::Ticket ticket = worker.post(nothing, nullptr, 0, fanout::Spin::rules);
+    if (ticket != 0) CHECK(worker.right().await(ticket, 1'000, fork_epoch()));
+  }
+  CHECK(left.is_done());
+  if (!left.is_done()) worker.take_left(left);
+}
+
+TEST_CASE("a thread does not run what is left with it for a moment only") {
+  Worker& worker = new_worker(16, true);
+  call_by(worker, fanout::Spin::rules);
+  int left = 0;
+  int too_early = 0;
+  using clock = std::chrono::steady_clock;
+  const auto end = clock::now() + std::chrono::milliseconds(200);
+  while (clock::now() < end) {
+    Calling task([] {});
+    const auto begin = clock::now();
+    if (!worker.leave(task)) continue;
+    ++left;
+    for (int i = 0; i < 1000; ++i) fanout::pause();
+    if (worker.take_left(task)) continue;
+    // It has run after a millisecond at least, in which this thread had to stand back.
+    too_early += clock::now() - begin < std::chrono::microseconds(500) ? 1 : 0;
+    CHECK(wait_for(task));
+  }
+  CHECK(left > 0);
+  CHECK(too_early == 0);
+}

@@ -76,6 +76,8 @@ class Machine {
   /// The time in nanoseconds. It advances when it is read, and when a sleep times out.
   std::int64_t clock() { return time_ += 1000; }
   static constexpr std::int64_t never = INT64_MAX;
+  /// From now on, so many sleeps may time out.
+  void allow_timeouts(int timeouts) { limits_.timeouts = timeouts; }
 
   // Memory.
 

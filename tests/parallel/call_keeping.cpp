@@ -133,6 +133,35 @@ TEST_CASE("calls learn that handing out costs more than it gains, and try it aga
   CHECK(kept > 8);
 }
 
+TEST_CASE("when a thread found a kept shard, the next calls keep none, and after each such time for longer") {
+  CallTimes times;
+  Tasks tasks;
+  times.body.note(4, 1);
+  const auto decide = [&] {
+    CallKeeping keeping(&times, three_shards, Adaptive::rules);
+    if (keeping.what() != Keeping::all) keeping.look_who_sleeps(tasks);
+    return keeping.what();
+  };
+  const auto calls_that_hand_out = [&] {
+    CallKeeping found(&times, three_shards, Adaptive::rules);
+    CHECK(found.what() == Keeping::all);
+    times.note_found();
+    int calls = 0;
+    while (decide() == Keeping::none) ++calls;
+    return calls;
+  };
+  CHECK(decide() == Keeping::all);
+  CHECK(calls_that_hand_out() == 1024);
+  CHECK(calls_that_hand_out() == 2048);
+  int longest = 0;
+  for (int i = 0; i < 10; ++i) longest = calls_that_hand_out();
+  CHECK(longest == 65'536);
+  times.note_found();
+  for (Thread& thread : tasks.threads) thread.asleep = true;
+  times.body.note(4, Ticks::in(10'000));  // worth handing out, were the threads awake
+  CHECK(decide() == Keeping::none);
+}
+
 TEST_CASE("calls learn that shards which are kept take longer than the caller's own") {
   CallTimes times;
   Tasks tasks;

@@ -67,14 +67,14 @@ TEST_CASE("each cell stands in lines of its own, aligned as its value is") {
   }
 }
 
-TEST_CASE("a shard's end can be told before its slot is made and after") {
+TEST_CASE("a shard's end can be told before its slot is made and after, each on its own") {
   for (const std::size_t size : {2U, 9U}) {
     ShardSlots<int> slots(size);
-    CHECK_FALSE(slots.cells()[1].has_ended());
+    CHECK_FALSE(slots.cells()[1].ended().load());
     slots.cells()[1].make();
-    CHECK_FALSE(slots.cells()[1].has_ended());
-    slots.cells()[1].end();
-    CHECK(slots.cells()[1].has_ended());
-    CHECK_FALSE(slots.cells()[0].has_ended());
+    CHECK_FALSE(slots.cells()[1].ended().load());
+    slots.cells()[1].ended().store(true);
+    CHECK(slots.cells()[1].ended().load());
+    CHECK_FALSE(slots.cells()[0].ended().load());
   }
 }

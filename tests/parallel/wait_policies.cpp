@@ -99,7 +99,8 @@ TEST_CASE("a thread sleeps after its last call, unless it was told to spin") {
   }
 }
 
-TEST_CASE("where shards take long, a thread that ran one and a call that waits for one look longer, and sleep after all") {
+TEST_CASE(
+    "where shards take long, a thread that ran one and a call that waits for one look longer, and sleep after all") {
   const auto set = fanout::host_devices({.count = 2, .wait = AfterLongShards{}});
   if (!set[1].bound()) {
     fanout_test::skip("the devices share cores");
@@ -167,6 +168,32 @@ TEST_CASE("shards that wait for each other end also where calls were so small th
     meet = true;
     for (int i = 0; i < 3; ++i) CHECK(model(count_to(2)).extent(0) == 2);
   }
+}
+
+TEST_CASE(
+    "shards that wait for each other end where another set lets the device's thread spin, and the next calls hand "
+    "out") {
+  std::atomic<bool> meet{false};
+  std::barrier both(2);
+  const ParallelModel model{[&](View<const int, 1> x) {
+                              if (meet) both.arrive_and_wait();
+                              return x[0];
+                            },
+                            fanout::host_devices(2)};
+  const ParallelModel spins{[](View<const int, 1> x) { return x[0]; },
+                            fanout::host_devices({.count = 2, .wait = fanout::Spin{}})};
+  for (int i = 0; i < 2000; ++i) model(count_to(2));
+  for (int i = 0; i < 20; ++i) spins(count_to(2));
+  meet = true;
+  using clock = std::chrono::steady_clock;
+  int slow = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto begin = clock::now();
+    CHECK(model(count_to(2)).extent(0) == 2);
+    slow += clock::now() - begin > std::chrono::milliseconds(15) ? 1 : 0;
+  }
+  MESSAGE("slow calls: " << slow);
+  CHECK(slow <= 3);  // one, on a machine that is idle
 }
 
 TEST_CASE("work that comes regularly is handed to a thread that is awake, and work that is small may stay") {

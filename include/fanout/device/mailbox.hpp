@@ -6,6 +6,8 @@
 
 #include <sched.h>
 
+#include <fanout/base/cache_line.hpp>
+#include <fanout/device/wait_policy.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
@@ -21,16 +23,18 @@ namespace fanout::inline v0 {
 /// A device's thread that is just looking here (it *attends*) begins a request as soon as it sees it, so that needs no
 /// agreement; from one that does not, the poster may take the request back. What was held when the process forked, by
 /// whatever thread, is free in the child.
-class alignas(64) Mailbox {
+class alignas(cache_line) Mailbox {
  public:
-  /// What the thread is to run: `run(body, shard)`, which does not throw.
+  /// What the thread is to run: `run(body, shard)`, which does not throw. Returns a flag or null. The flag is set for who
+  /// waits, before the answer, when none of the caller's code is running any more.
+  using Run = Atomic<bool>* (*)(const void* body, std::size_t shard) noexcept;
   struct Request {
-    void (*run)(const void* body, std::size_t shard) noexcept;
+    Run run;
     const void* body;
     std::size_t shard;
-    const void* rules;      ///< how the thread is to wait afterwards
-    std::int64_t takes;     ///< so many Ticks, as expected, or less than 1
-    std::int64_t woken_at;  ///< the Ticks when the sleeping thread was woken for it, or 0
+    const WaitRules* rules;  ///< how the thread is to wait afterwards; read before it answers
+    std::int64_t takes;      ///< so many Ticks, as expected, or less than 1
+    std::int64_t woken_at;   ///< the Ticks when the sleeping thread was woken for it, or 0
   };
 
   /// Tells one request of a mailbox from all others; its lowest bit says that it can be taken back. 0 is none.
@@ -110,7 +114,7 @@ class alignas(64) Mailbox {
 
   /// Runs a request that was taken back, and answers it.
   void run_taken_back() noexcept {
-    request_.run(request_.body, request_.shard);
+    tell_end(request_.run(request_.body, request_.shard));
     give();
   }
 
@@ -146,16 +150,21 @@ class alignas(64) Mailbox {
   /// Stops looking here; false if there is a request.
   bool stop_attending() noexcept {
     std::uint64_t seen = word_.load(MemoryOrder::relaxed);
-    while (phase(seen) == free || phase(seen) == held) {
-      if (word_.compare_exchange_weak(seen, seen - attending, MemoryOrder::acq_rel)) return true;
+    while (phase(seen) < posted) {
+      if (phase(seen) == claimed) {
+        ::sched_yield();  // who is writing may need this core
+        seen = word_.load(MemoryOrder::relaxed);
+      } else if (word_.compare_exchange_weak(seen, seen - attending, MemoryOrder::acq_rel)) {
+        return true;
+      }
     }
     return false;
   }
 
-  /// Sleeps while another thread has the device.
+  /// Sleeps while another thread has the device, or lets it go on if it is just posting.
   void await_change() noexcept {
     std::uint64_t seen = current();
-    if (phase(seen) == held && will_wake(seen)) park(word_, seen);
+    if ((phase(seen) == held || phase(seen) == claimed) && will_wake(seen)) park(word_, seen);
   }
 
   /// Whether there is a request for a thread that is not running one.
@@ -170,8 +179,10 @@ class alignas(64) Mailbox {
     return phase(seen) == running ? &request_ : nullptr;
   }
 
-  /// The request has been run: frees the device and wakes those who wait. By the thread, which attends.
-  void answer() noexcept {
+  /// The request has been run and has returned `ended`: frees the device and wakes those who wait. By the thread, which
+  /// attends.
+  void answer(Atomic<bool>* ended) noexcept {
+    tell_end(ended);
     // Others may say meanwhile that they wait, and nothing else.
     const std::uint64_t seen = word_.load(MemoryOrder::relaxed);
     if ((word_.exchange(freed(seen), MemoryOrder::acq_rel) & wanted) != 0) unpark_all(word_);
@@ -181,8 +192,13 @@ class alignas(64) Mailbox {
   void forget() noexcept { static_cast<void>(current()); }
 
  private:
+  static void tell_end(Atomic<bool>* ended) noexcept {
+    if (ended != nullptr) ended->store(true, MemoryOrder::release);
+  }
+
   // The word: who has the device, whether its thread looks here, whether somebody sleeps until that changes, a number
-  // that is another one after each time that the device was had, and the epoch in which that is true.
+  // that is another one after each time that the device was had, a bit that makes no ticket 0, and the epoch in which
+  // that is true.
   static constexpr std::uint64_t free = 0;
   static constexpr std::uint64_t held = 1;
   static constexpr std::uint64_t claimed = 2;  // by a poster, who is writing the request
@@ -193,7 +209,8 @@ class alignas(64) Mailbox {
   static constexpr std::uint64_t one = 32;
   static constexpr std::uint64_t ticket = ~(one - 1);
   static constexpr int epoch_at = 48;
-  static constexpr std::uint64_t numbers = (std::uint64_t{1} << epoch_at) - one;
+  static constexpr std::uint64_t always = std::uint64_t{1} << (epoch_at - 1);
+  static constexpr std::uint64_t numbers = always - one;
 
   static bool is_of(std::uint64_t word, Ticket request) noexcept { return ((word ^ request) & ticket) == 0; }
   static std::uint64_t phase(std::uint64_t word) noexcept { return word & 7U; }
@@ -207,7 +224,7 @@ class alignas(64) Mailbox {
   std::uint64_t current() noexcept {
     std::uint64_t seen = word_.load(MemoryOrder::acquire);
     while (((seen ^ epoch_now()) >> epoch_at) != 0) {
-      const std::uint64_t fresh = epoch_now() | ((seen + one) & numbers);
+      const std::uint64_t fresh = epoch_now() | always | ((seen + one) & numbers);
       if (word_.compare_exchange_weak(seen, fresh, MemoryOrder::acq_rel)) return fresh;
     }
     return seen;
@@ -225,11 +242,11 @@ class alignas(64) Mailbox {
     return true;
   }
 
-  Atomic<std::uint64_t> word_{epoch_now() | one};
+  Atomic<std::uint64_t> word_{epoch_now() | always};
   Request request_{};
 };
 
-static_assert(sizeof(Mailbox) == 64);
+static_assert(sizeof(Mailbox) == cache_line);
 
 /// Has a device for as long as it lives. If its own thread forks, the child does not have it.
 class HeldDevice {

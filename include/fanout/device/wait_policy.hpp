@@ -21,6 +21,38 @@ struct WaitRules {
   bool keeps_small = false;
 };
 
+namespace detail {
+
+/// WaitRules in one word, so that threads read and write them at once, and keep no pointer into a library that may be
+/// closed. Spans are kept in steps of 64 ns, rounded up; from two minutes on they are `forever`.
+struct RulesWord {
+  static constexpr std::uint64_t of(const WaitRules& rules) noexcept {
+    return steps(rules.spin) << 33U | steps(rules.longest_spin) << 2U | (rules.foresees ? 2U : 0U) |
+           (rules.keeps_small ? 1U : 0U);
+  }
+  static constexpr WaitRules rules(std::uint64_t word) noexcept {
+    return {.spin = span(word >> 33U),
+            .longest_spin = span(word >> 2U & most),
+            .foresees = (word & 2U) != 0,
+            .keeps_small = (word & 1U) != 0};
+  }
+
+ private:
+  static constexpr std::uint64_t most = 0x7fffffff;
+  static constexpr std::int64_t step = 64;
+
+  static constexpr std::uint64_t steps(std::int64_t span) noexcept {
+    if (span <= 0) return 0;
+    const auto whole = static_cast<std::uint64_t>((span - 1) / step) + 1;
+    return whole < most ? whole : most;
+  }
+  static constexpr std::int64_t span(std::uint64_t steps) noexcept {
+    return steps == most ? WaitRules::forever : static_cast<std::int64_t>(steps) * step;
+  }
+};
+
+}  // namespace detail
+
 /// A way to wait, as a type: `P::rules` says what it does. Spin, Park and Adaptive are such, and one of your own may
 /// be:
 ///

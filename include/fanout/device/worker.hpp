@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/cache_line.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/device/arrivals.hpp>
 #include <fanout/device/mailbox.hpp>
@@ -57,11 +58,14 @@ class Worker {
   /// Whether the thread would have to be woken, or started.
   bool is_asleep() const noexcept { return asleep_.load(MemoryOrder::relaxed) != awake; }
 
+  /// How the thread waits, as the last call on it said; spans to 64 ns.
+  WaitRules rules() const noexcept { return detail::RulesWord::rules(rules_.load(MemoryOrder::relaxed)); }
+
   /// Takes the device, if it is free and nothing is queued, and hands it to the thread with a request. 0 if not, or if
   /// there is no thread. `run` is called with `body` and `shard`, which is expected to take so many ticks, on a thread
-  /// that waits by these rules afterwards.
-  Mailbox::Ticket post(void (*run)(const void*, std::size_t) noexcept, const void* body, std::size_t shard,
-                       const WaitRules& rules, std::int64_t takes = 0) noexcept {
+  /// that waits by these rules, which are copied, afterwards.
+  Mailbox::Ticket post(Mailbox::Run run, const void* body, std::size_t shard, const WaitRules& rules,
+                       std::int64_t takes = 0) noexcept {
     if (epoch_.load(MemoryOrder::acquire) != fork_epoch()) revive();
     if (!started_.load(MemoryOrder::acquire) && !start()) return 0;
     if (!queue_.empty()) return 0;
@@ -74,7 +78,7 @@ class Worker {
                                                   .takes = takes,
                                                   .woken_at = sleeps ? Ticks::now() : 0});
     if ((ticket & Mailbox::revocable) != 0) {
-      rules_.store(&rules, MemoryOrder::relaxed);  // the thread may wake too late to see the request
+      wait_by(rules);  // the thread may wake too late to see the request
       wake();
     }
     return ticket;
@@ -92,12 +96,14 @@ class Worker {
   bool take_back(Task& task) noexcept { return queue_.remove(task); }
 
   /// Leaves a task with the worker that the caller means to run itself by and by, so takes back: a thread that sleeps
-  /// is not woken for it. Should it take long until that, since what the caller runs waits for this task, the thread
-  /// finds it. False if it sleeps for good, is not there, or has been left another one.
+  /// is not woken for it. If the caller has not taken it back after 20 ms, since what it runs waits for this task, the
+  /// thread runs it, unless the device is busy. False if the thread sleeps for good, is not there, or has been left
+  /// another task.
   bool leave(Task& task) noexcept {
     if (epoch_.load(MemoryOrder::acquire) != fork_epoch() || !looks_around()) return false;
     Task* none = nullptr;
     if (!left_.compare_exchange_strong(none, &task, MemoryOrder::seq_cst)) return false;
+    left_was_seen_.store(false, MemoryOrder::relaxed);
     // The thread says that it sleeps for good and then looks once more, so that one of the two notices.
     return looks_around() || !take_left(task);
   }
@@ -126,8 +132,11 @@ class Worker {
   static constexpr std::uint32_t asleep_for_good = 2;
   static constexpr std::uint32_t not_started = 3;
 
-  /// How often a thread that sleeps looks for what was left to it, and after which idle time no more, in nanoseconds.
-  static constexpr std::int64_t between_looks = 20'000'000;
+  /// How often a thread looks for what was left with it, and how soon again after it saw something: a call whose shards
+  /// are small has taken that back by then. Together 20 ms, in nanoseconds.
+  static constexpr std::int64_t between_looks = 19'000'000;
+  static constexpr std::int64_t look_again = 1'000'000;
+  /// After which idle time a thread that sleeps looks no more.
   static constexpr std::int64_t looks_for = 10'000'000'000;
 
   static void* enter(void* worker) {
@@ -143,21 +152,22 @@ class Worker {
     while (epoch == fork_epoch()) {
       if (const Mailbox::Request* request = mailbox_.begin()) {
         if (request->woken_at != 0) wake_cost.note(Ticks::now() - request->woken_at);
-        const auto* rules = static_cast<const WaitRules*>(request->rules);
         shard_takes_ = request->takes;
         __builtin_prefetch(request, 1);  // so that the line is here to write when the answer is due
-        request->run(request->body, request->shard);
+        Atomic<bool>* ended = request->run(request->body, request->shard);
         if (epoch != fork_epoch()) break;
-        mailbox_.answer();
-        // Callers read what stands beside it.
-        if (rules != rules_.load(MemoryOrder::relaxed)) rules_.store(rules, MemoryOrder::relaxed);
+        wait_by(*request->rules);  // which may be gone when the caller knows the end
+        mailbox_.answer(ended);
+        look_while_busy();
       } else if (!queue_.empty()) {
         // Not before the device is ours is a task taken, since whoever posted it may take it back until then.
         bool ours = false;
         spin(spin_ticks(rules()), [&] { return mailbox_.has_request() || (ours = mailbox_.try_take()); });
         if (ours) {
           if (Task* task = queue_.pop()) task->run();
-          if (epoch == fork_epoch()) mailbox_.give();
+          if (epoch != fork_epoch()) break;
+          mailbox_.give();
+          look_while_busy();
         } else {
           mailbox_.await_change();
         }
@@ -173,51 +183,89 @@ class Worker {
   /// Whether the thread will find what is left with it.
   bool looks_around() const noexcept { return asleep_.load(MemoryOrder::seq_cst) < asleep_for_good; }
 
-  const WaitRules& rules() const noexcept { return *rules_.load(MemoryOrder::relaxed); }
+  void wait_by(const WaitRules& rules) noexcept {
+    const std::uint64_t word = detail::RulesWord::of(rules);
+    // Callers read what stands beside it.
+    if (word != rules_.load(MemoryOrder::relaxed)) rules_.store(word, MemoryOrder::relaxed);
+  }
 
   bool has_work() const noexcept { return mailbox_.has_request() || !queue_.empty(); }
 
-  void wait_for_work() noexcept {
-    const WaitRules& rules = this->rules();
+  /// Looks for work for so many ticks, and now and then for what was left. False if neither came.
+  bool look_for_work(std::int64_t ticks) noexcept {
     const auto came = [this] { return has_work(); };
+    const std::int64_t slice = Ticks::in(look_again);
+    while (ticks > slice) {
+      if (spin(slice, came) || look_for_left(Clock::now())) return true;
+      if (ticks != Ticks::forever) ticks -= slice;
+    }
+    return spin(ticks, came);
+  }
+
+  void wait_for_work() noexcept {
+    const std::uint64_t word = rules_.load(MemoryOrder::relaxed);
+    const WaitRules rules = detail::RulesWord::rules(word);
     const std::int64_t looked = spin_ticks(rules, shard_takes_);
-    if (spin(looked, came)) return;
+    if (look_for_work(looked)) return;
     const bool foresees = rules.foresees && bound_;
     Clock::Time idle_since = Clock::now() - Ticks::nanoseconds(looked);
     idle_since_.store(idle_since, MemoryOrder::relaxed);
     while (!has_work()) {
       const Clock::Time now = Clock::now();
-      Clock::Time until = rules.keeps_small && now - idle_since < looks_for ? now + between_looks : Clock::never;
+      if (look_for_left(now)) return;
+      const bool looks = is_left() || (rules.keeps_small && now - idle_since < looks_for);
+      Clock::Time until = looks ? next_look_ : Clock::never;
       if (foresees && arrivals_.are_regular()) {
         const Arrivals::Window window = arrivals_.next(idle_since);
         if (now >= window.begin && now < window.end) {
-          if (spin(Ticks::in(window.end - now), came)) break;
+          if (look_for_work(Ticks::in(window.end - now))) break;
           continue;
         }
         if (now < window.begin && window.begin < until) until = window.begin;
       }
-      sleep(until);
-      run_left();
-      if (&this->rules() != &rules) return;  // a call came that waits in another way
+      sleep(until, looks);
+      if (rules_.load(MemoryOrder::relaxed) != word) return;  // a call came that waits in another way
       idle_since = idle_since_.load(MemoryOrder::relaxed);  // calls that ran what they would have given to this thread
     }
     if (foresees) arrivals_.note(idle_since, Clock::now());
   }
 
-  /// Runs a task that was left, if it is still there: then its caller waits for it.
-  void run_left() noexcept {
-    if (left_.load(MemoryOrder::relaxed) == nullptr || !mailbox_.try_take()) return;
-    const std::uint32_t epoch = fork_epoch();
-    if (Task* task = left_.exchange(nullptr, MemoryOrder::acq_rel)) task->run();
-    if (epoch == fork_epoch()) mailbox_.give();
+  bool is_left() const noexcept { return left_.load(MemoryOrder::relaxed) != nullptr; }
+
+  /// Between two pieces of work, of which there may be no end.
+  void look_while_busy() noexcept {
+    if (is_left()) look_for_left(Clock::now());
   }
 
-  void sleep(Clock::Time until) noexcept {
+  /// From time to time, runs a task that was left if it was there at the look before, too: then its caller waits for it.
+  /// True if it ran one.
+  bool look_for_left(Clock::Time now) noexcept {
+    if (now < next_look_) return false;
+    const bool left = is_left();
+    next_look_ = now + (left ? look_again : between_looks);
+    if (!left) return false;
+    if (left_was_seen_.load(MemoryOrder::relaxed)) return run_left();
+    left_was_seen_.store(true, MemoryOrder::relaxed);
+    return false;
+  }
+
+  /// False if the device is not free, or the task was taken back.
+  bool run_left() noexcept {
+    if (!mailbox_.try_take()) return false;
+    const std::uint32_t epoch = fork_epoch();
+    Task* task = left_.exchange(nullptr, MemoryOrder::acq_rel);
+    if (task != nullptr) task->run();
+    if (epoch == fork_epoch()) mailbox_.give();
+    return task != nullptr;
+  }
+
+  /// Sleeps until then at most. A thread that `looks` will look for what is left with it by then.
+  void sleep(Clock::Time until, bool looks) noexcept {
     if (!mailbox_.stop_attending()) return;
-    const std::uint32_t how = until == Clock::never ? asleep_for_good : asleep;
+    const std::uint32_t how = looks ? asleep : asleep_for_good;
     asleep_.store(how, MemoryOrder::seq_cst);
     if (!has_work() && (how == asleep || left_.load(MemoryOrder::seq_cst) == nullptr)) {
-      if (how == asleep) {
+      if (until != Clock::never) {
         park_until(asleep_, how, until);
       } else {
         park(asleep_, how);
@@ -262,18 +310,20 @@ class Worker {
   const bool bound_;
   Right start_right_;
   Mailbox mailbox_;
-  alignas(64) TaskQueue queue_;
+  alignas(cache_line) TaskQueue queue_;
   // What callers look at, in one line; it is written when the thread begins or ends to sleep, and by calls that leave
   // something.
-  alignas(64) Atomic<bool> started_{false};
+  alignas(cache_line) Atomic<bool> started_{false};
   Atomic<std::uint32_t> epoch_{fork_epoch()};
   Atomic<std::uint32_t> asleep_{not_started};
   Atomic<std::uint32_t> times_left_{0};
   Atomic<Task*> left_{nullptr};
   Atomic<Clock::Time> idle_since_{0};
-  Atomic<const WaitRules*> rules_{&Adaptive::rules};  // the thread's
-  alignas(64) Arrivals arrivals_;
-  std::int64_t shard_takes_ = 0;  // the last one, as was expected; the thread's alone
+  Atomic<std::uint64_t> rules_{detail::RulesWord::of(Adaptive::rules)};  // the thread's
+  Atomic<bool> left_was_seen_{false};                                    // at the thread's last look
+  alignas(cache_line) Arrivals arrivals_;
+  std::int64_t shard_takes_ = 0;  // the last one, as was expected; the thread's alone, as what follows
+  Clock::Time next_look_ = 0;     // for what was left
 };
 
 }  // namespace fanout::inline v0

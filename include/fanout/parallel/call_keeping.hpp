@@ -23,7 +23,7 @@ class CallKeeping {
     if (times == nullptr || plan.size() < 2 || !rules.keeps_small) return;
     rows_ = plan[0].rows.size();
     expected_ = times->body.expected(rows_);
-    if (expected_ != BodyTime::unknown && !times->handing_out.is_worth(expected_, plan.size())) {
+    if (expected_ != BodyTime::unknown && !times->handing_out.is_worth(expected_, plan.size()) && times->may_keep()) {
       what_ = Keeping::all;
       if (!times->is_kept_call_noted()) return;
     }
@@ -40,6 +40,7 @@ class CallKeeping {
     for (auto& task : tasks) asleep += task.shard != 0 && task.worker->is_asleep() ? 1 : 0;
     all_awake_ = asleep == 0;
     if (all_awake_ || Ticks::nanoseconds(expected_ * asleep) >= wake_cost.nanoseconds()) return;
+    if (!times_->may_keep()) return;
     all_asleep_ = asleep + 1 == static_cast<std::int64_t>(tasks.size());
     what_ = all_asleep_ ? Keeping::all : Keeping::asleep;
     const std::int64_t nanoseconds = 2 * Ticks::nanoseconds(expected_);

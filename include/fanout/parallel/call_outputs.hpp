@@ -34,8 +34,7 @@ namespace detail {
 /// they take long to come back: a call makes the room first, which asks for them, and does other things meanwhile.
 struct alignas(cores_apart) ShardsRoom {
   ShardsRoom() noexcept {
-    __builtin_prefetch(bytes, 1);
-    __builtin_prefetch(bytes + 64, 1);
+    for (std::size_t at = 0; at < sizeof(bytes); at += cache_line) __builtin_prefetch(bytes + at, 1);
   }
   ShardsRoom(const ShardsRoom&) = delete;
   ShardsRoom& operator=(const ShardsRoom&) = delete;
@@ -125,7 +124,7 @@ class CallOutputs {
   /// All shards of a call, as those see it who run them. Another core fetches each line that is read here from the
   /// caller's, which takes longer than all else that a call does. So they are few, and are asked for at once.
   template <class Run>
-  struct alignas(64) Shards {
+  struct alignas(cache_line) Shards {
     CallOutputs& outputs;
     ShardCell<R>* cells;
     bool plain;  // nothing of the frame is to be looked at, and the slots are not made yet
@@ -133,12 +132,11 @@ class CallOutputs {
 
     void operator()(std::size_t i) const noexcept {
       const auto* const here = reinterpret_cast<const std::byte*>(this);
-      __builtin_prefetch(here + 64);
+      __builtin_prefetch(here + cache_line);
       ShardCell<R>& cell = cells[i];
       outputs.run_in(cell, plain, i, run);
-      cell.end();  // the caller may be gone from now on
     }
-    bool has_ended(std::size_t i) const noexcept { return cells[i].has_ended(); }
+    Atomic<bool>& ended(std::size_t i) const noexcept { return cells[i].ended(); }
     void tell_late() const noexcept { outputs.tell_late(); }
     template <class Tasks>
     void tasks_are(Tasks& tasks) const noexcept {
@@ -251,8 +249,8 @@ class CallOutputs {
   CallFrame frame_;
   const DeviceId* devices_;
   ShardsRoom& room_;
-  Atomic<bool> eventful_{false};       // a shard failed, or its device goes on
-  Atomic<bool> holds_{false};          // a slot holds something besides its value
+  Atomic<bool> eventful_{false};  // a shard failed, or its device goes on
+  Atomic<bool> holds_{false};     // a slot holds something besides its value
   ShardSlots<R> slots_;
 };
 

@@ -85,8 +85,8 @@ void run_own_and_hand_out(const Plan& plan, ShardTasks& tasks, const Body& body,
 /// handing them out are not handed out; see Adaptive. A call that hands nothing out takes no device.
 ///
 /// Shards that wait for each other need not wait for the caller: `body.tasks_are(tasks)`, where there is such, is told
-/// before any of them runs where those can be taken back that have not been started. And `body.has_ended(i)`, where
-/// there is such, tells whether a shard has ended, before the device's thread has said so.
+/// before any of them runs where those can be taken back that have not been started. And `body.ended(i)`, where there
+/// is such, is a flag for each shard that the device's thread sets before it says that the device is free.
 ///
 /// When the deadline has passed and some have not ended, `tell_late()` is called: when it passes if the caller waits,
 /// and else after each shard that the caller runs from then on. It does not throw.
@@ -112,9 +112,13 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
   }
   look();
   for (std::size_t i = tasks.size(); i > 0; --i) {
-    if (!tasks[i - 1].take_back()) continue;
-    tasks[i - 1].run_here(body);
-    look();
+    ShardTask& task = tasks[i - 1];
+    if (task.take_back()) {
+      task.run_here(body);
+      look();
+    } else if (task.is_left() && times != nullptr) {
+      times->note_found();
+    }
   }
   if (!tasks.wait(body, deadline, tell_late)) refuse_after_fork();
   keeping.all_ended(plan.size());

@@ -23,8 +23,8 @@ class alignas(alignof(ShardSlot<R>) > cores_apart ? alignof(ShardSlot<R>) : core
   ShardSlot<R>& slot() noexcept { return *std::launder(reinterpret_cast<ShardSlot<R>*>(bytes_)); }
   const ShardSlot<R>& slot() const noexcept { return *std::launder(reinterpret_cast<const ShardSlot<R>*>(bytes_)); }
 
-  void end() noexcept { ended_.store(true, MemoryOrder::release); }
-  bool has_ended() const noexcept { return ended_.load(MemoryOrder::acquire); }
+  /// Set when the shard has ended, if another thread than the caller's ran it.
+  Atomic<bool>& ended() noexcept { return ended_; }
 
  private:
   Atomic<bool> ended_{false};

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 
+#include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
@@ -24,7 +25,7 @@
 namespace fanout::inline v0 {
 
 /// One shard of a call, as a task for its device. One that was not given away is run by whoever made it.
-class alignas(64) ShardTask : public Task {
+class alignas(cache_line) ShardTask : public Task {
  public:
   ShardTask() noexcept {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
 
@@ -39,6 +40,9 @@ class alignas(64) ShardTask : public Task {
     if (ticket_ == 0) queue(body);
   }
 
+  /// True if it was left, and not handed over at once.
+  bool is_left() const noexcept { return ticket_ == left; }
+
   /// Leaves it with its device for the caller to take back; hands it there if that cannot be.
   template <class Body>
   void leave(const Body& body, const WaitRules& rules) noexcept {
@@ -49,10 +53,9 @@ class alignas(64) ShardTask : public Task {
 
   /// True if no device has started it: then the caller runs it.
   bool take_back() noexcept {
-    if (ticket_ == 0) return false;
+    if (is_handed()) return worker->right().take_back(ticket_);
     if (ticket_ == left) return worker->take_left(*this);
-    if (ticket_ == queued) return !is_done() && worker->take_back(*this);
-    return worker->right().take_back(ticket_);
+    return ticket_ == queued && !is_done() && worker->take_back(*this);
   }
 
   /// Runs one that was taken back.
@@ -75,17 +78,18 @@ class alignas(64) ShardTask : public Task {
     }
   }
 
-  /// Waits for one that was given away, as Task does. Where the body tells the ends of its shards, and the thread touches
-  /// nothing afterwards but its own mailbox, that is looked at first: the thread's answer need not have come yet.
+  /// Waits for one that was given away, as Task does. If the body has flags for the ends of its shards, looks at that one
+  /// first: the thread sets it before it answers, and touches only its own mailbox afterwards.
   template <class Body>
   bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
             Clock::Time until = Clock::never) noexcept {
     if (ticket_ == 0 || (!is_handed() && is_done())) return true;
     std::int64_t ticks = worker->spin_ticks(rules, takes);
     if (!is_handed()) return Task::wait(ticks, epoch, until);
-    if constexpr (requires { body.has_ended(shard); }) {
+    if constexpr (requires { body.ended(shard); }) {
       if ((until != Clock::never && ticks == Ticks::forever) || epoch != fork_epoch()) ticks = 0;
-      if (spin(ticks, [&] { return body.has_ended(shard); })) return true;
+      const Atomic<bool>& ended = body.ended(shard);
+      if (spin(ticks, [&] { return ended.load(MemoryOrder::acquire); })) return true;
       ticks = 0;
     }
     return worker->right().await(ticket_, ticks, epoch, until);
@@ -97,8 +101,11 @@ class alignas(64) ShardTask : public Task {
   static constexpr Mailbox::Ticket left = 4;
 
   template <class Body>
-  static void call(const void* body, std::size_t i) noexcept {
-    (*static_cast<const Body*>(body))(i);
+  static Atomic<bool>* call(const void* untyped, std::size_t i) noexcept {
+    const Body& body = *static_cast<const Body*>(untyped);
+    body(i);
+    if constexpr (requires { body.ended(i); }) return &body.ended(i);
+    return nullptr;
   }
 
   template <class Body>
@@ -122,7 +129,7 @@ class alignas(64) ShardTask : public Task {
   const void* body_;
   Mailbox::Ticket ticket_ = 0;
 };
-static_assert(sizeof(ShardTask) == 64);
+static_assert(sizeof(ShardTask) == cache_line);
 
 /// The shards of one call as tasks, which know in which epoch they were made.
 class ShardTasks {

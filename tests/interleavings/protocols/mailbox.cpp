@@ -17,9 +17,10 @@ struct Body {
   Plain<int> asked{0};
   mutable Plain<int> runs{0};
 
-  static void run(const void* body, std::size_t) noexcept {
+  static fanout::Atomic<bool>* run(const void* body, std::size_t) noexcept {
     const auto& self = *static_cast<const Body*>(body);
     self.runs.set(self.runs.get() + self.asked.get());
+    return nullptr;
   }
   Mailbox::Request request() const {
     return {.run = &Body::run, .body = this, .shard = 0, .rules = nullptr, .takes = 0, .woken_at = 0};
@@ -30,8 +31,7 @@ struct Body {
 void serve(Mailbox& mailbox) {
   const Mailbox::Request* request = nullptr;
   while ((request = mailbox.begin()) == nullptr) fanout::pause();
-  request->run(request->body, request->shard);
-  mailbox.answer();
+  mailbox.answer(request->run(request->body, request->shard));
 }
 
 void post_to_one_that_attends() {
@@ -57,8 +57,7 @@ void take_back() {
       [&] {
         mailbox.attend();
         if (const Mailbox::Request* request = mailbox.begin()) {
-          request->run(request->body, request->shard);
-          mailbox.answer();
+          mailbox.answer(request->run(request->body, request->shard));
         }
       },
       [&] {
