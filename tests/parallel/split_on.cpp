@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -94,6 +96,32 @@ TEST_CASE("a forward may take a strided view of what is split by rows, too") {
   const ParallelModel on_last{[](StridedView<const int, 3> part) { return part; }, host_devices(2),
                               Options{.axis = -1}};
   CHECK(listed(on_last(x)) == listed(x));
+}
+
+namespace {
+
+/// Takes 40 arguments, the last of them strided.
+struct TakesMany {
+  template <class... X>
+  int forward(const X&... x) const
+      requires(sizeof...(X) == 40 &&
+               std::is_same_v<std::tuple_element_t<39, std::tuple<X...>>, StridedView<const int, 3>>) {
+    const auto all = std::tie(x...);
+    return std::get<0>(all) + std::get<38>(all) + std::get<39>(all)(0, 0, 0);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a call takes more arguments than a word of 32 bits has") {
+  const auto x = counted(2, 6, 3);
+  const ParallelModel model{TakesMany{}, host_devices(2)};
+  const auto call = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return model(static_cast<int>(I)..., split<1>(x));
+  };
+  const auto sums = call(std::make_index_sequence<39>{});
+  CHECK(sums[0] == 38 + x(0, 0, 0));
+  CHECK(sums[1] == 38 + x(0, 3, 0));
 }
 
 TEST_CASE("a generic forward gets views") {
