@@ -397,6 +397,18 @@ TEST_CASE("results go with the last copy of the error, and need not be copied") 
   }
 }
 
+#if defined(__FLT16_MAX__)
+TEST_CASE("results may be of a type that no library has a std::type_info of") {
+  fanout::SmallVector<LateShard> late;
+  late.push_back({});
+  Timeout timeout(late, 2, fanout::Duration(1ms));
+  timeout.keep_results([] { return static_cast<_Float16>(3); });
+  REQUIRE(timeout.results<_Float16>() != nullptr);
+  CHECK(static_cast<float>(*timeout.results<_Float16>()) == 3);
+  CHECK(timeout.results<float>() == nullptr);
+}
+#endif
+
 TEST_CASE("a negative deadline has no meaning") {
   CHECK_THROWS_AS((ParallelModel{Dawdler{}, host_devices(1), Options{.deadline = -1ms}}), fanout::InvalidArgument);
   const ParallelModel at_once{Dawdler{}, host_devices(1), Options{.deadline = 0ms}};

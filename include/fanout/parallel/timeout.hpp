@@ -88,9 +88,11 @@ class FANOUT_EXPORT Timeout : public Error {
   template <class R>
   static constexpr char tag = 0;
   template <class R>
+  struct Tag {};  // the typeid of R itself is not in every runtime library: of _Float16, say
+  template <class R>
   static const void* type_of() noexcept {
 #if defined(__GXX_RTTI)
-    return &typeid(R);
+    return &typeid(Tag<R>);
 #else
     return &tag<R>;
 #endif
@@ -98,7 +100,7 @@ class FANOUT_EXPORT Timeout : public Error {
   template <class R>
   static bool holds(const Kept& kept) noexcept {
 #if defined(__GXX_RTTI)
-    return *static_cast<const std::type_info*>(kept.type) == typeid(R);  // also one of another shared library
+    return *static_cast<const std::type_info*>(kept.type) == typeid(Tag<R>);  // also one of another shared library
 #else
     return kept.type == type_of<R>();
 #endif
