@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -218,4 +220,36 @@ TEST_CASE("a queue whose list another thread held at a fork can be used in the c
   end = true;
   busy.join();
   CHECK(failed == 0);
+}
+
+TEST_CASE("very many tasks are taken back in any order, each in the same time") {
+  TaskQueue queue;
+  constexpr std::size_t size = 200'000;
+  const auto tasks = std::make_unique<Task[]>(size);
+  for (const bool backwards : {true, false}) {
+    for (std::size_t i = 0; i < size; ++i) queue.push(tasks[i]);
+    const auto begin = std::chrono::steady_clock::now();
+    std::size_t removed = 0;
+    for (std::size_t i = 0; i < size; ++i) removed += queue.remove(tasks[backwards ? size - 1 - i : i]) ? 1 : 0;
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // a search would take a minute
+    CHECK(removed == size);
+    CHECK(queue.empty());
+    CHECK_FALSE(queue.remove(tasks[size / 2]));
+  }
+}
+
+TEST_CASE("what a queue has forgotten cannot be taken back, nor what was taken before") {
+  TaskQueue queue;
+  std::array<Task, 4> tasks;
+  for (Task& task : tasks) queue.push(task);
+  queue.forget();
+  Task fresh;
+  Task behind;
+  queue.push(fresh);
+  queue.push(behind);
+  for (Task& task : tasks) CHECK_FALSE(queue.remove(task));
+  CHECK(queue.pop() == &fresh);
+  CHECK(queue.pop() == &behind);
+  CHECK_FALSE(queue.remove(behind));
+  CHECK(queue.empty());
 }

@@ -73,6 +73,7 @@ class Task {
   Task* next_;
   Task* previous_;
   Atomic<std::uint32_t> state_{done};
+  std::uint32_t listed_ = 0;  // in which list of its queue it stands; guarded by that
 };
 
 }  // namespace fanout::inline v0

@@ -15,6 +15,7 @@ namespace fanout::inline v0 {
 class TaskQueue {
  public:
   void push(Task& task) noexcept {
+    task.listed_ = 0;
     Task* none = nullptr;
     if (behind_.load(MemoryOrder::seq_cst) == 0 && first_.compare_exchange_strong(none, &task)) return;
     const HeldRight listing(list_right_);
@@ -22,6 +23,7 @@ class TaskQueue {
     task.next_ = nullptr;
     (last_ != nullptr ? last_->next_ : head_) = &task;
     last_ = &task;
+    task.listed_ = list_;
     behind_.fetch_add(1, MemoryOrder::seq_cst);
   }
 
@@ -46,13 +48,9 @@ class TaskQueue {
     if (first_.compare_exchange_strong(expected, nullptr, MemoryOrder::acq_rel)) return true;
     if (behind_.load(MemoryOrder::acquire) == 0) return false;
     const HeldRight listing(list_right_);
-    for (Task* listed = head_; listed != nullptr; listed = listed->next_) {
-      if (listed == &task) {
-        unlink(task);
-        return true;
-      }
-    }
-    return false;
+    if (task.listed_ != list_) return false;
+    unlink(task);
+    return true;
   }
 
   bool empty() const noexcept {
@@ -63,6 +61,7 @@ class TaskQueue {
   void forget() noexcept {
     first_.store(nullptr);
     head_ = last_ = nullptr;
+    ++list_;
     behind_.store(0);
   }
 
@@ -70,6 +69,7 @@ class TaskQueue {
   void unlink(Task& task) noexcept {
     (task.previous_ != nullptr ? task.previous_->next_ : head_) = task.next_;
     (task.next_ != nullptr ? task.next_->previous_ : last_) = task.previous_;
+    task.listed_ = 0;
     behind_.fetch_sub(1, MemoryOrder::acq_rel);
   }
 
@@ -78,6 +78,7 @@ class TaskQueue {
   Right list_right_;
   Task* head_ = nullptr;
   Task* last_ = nullptr;
+  std::uint32_t list_ = 1;  // another one after a fork, when the tasks of the one before are forgotten
 };
 
 }  // namespace fanout::inline v0
