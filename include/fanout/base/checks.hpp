@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// FANOUT_CHECKS is 1 if the library spends time on finding mistakes of a `forward`, and 0 if it does not. Define it
+// yourself, for the whole program and not for one unit, or leave it to these defaults: 1 under a sanitizer that the
+// compiler tells of (g++ 12 does not tell of UndefinedBehaviorSanitizer), with _GLIBCXX_ASSERTIONS and with _DEBUG;
+// otherwise 0. No type and no layout depends on it.
+#if !defined(FANOUT_CHECKS)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FANOUT_CHECKS 1
+#elif defined(_GLIBCXX_ASSERTIONS) || defined(_DEBUG)
+#define FANOUT_CHECKS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) || \
+    __has_feature(undefined_behavior_sanitizer)
+#define FANOUT_CHECKS 1
+#else
+#define FANOUT_CHECKS 0
+#endif
+#else
+#define FANOUT_CHECKS 0
+#endif
+#endif
