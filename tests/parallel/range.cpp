@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -22,13 +23,48 @@ TEST_CASE("each shard is handed its rows of a range without data") {
     const ParallelModel squares{[](fanout::Context auto& ctx, RowRange rows) {
                                   CHECK(rows == ctx.rows());
                                   auto output = fanout::output<std::size_t>(ctx);
-                                  for (std::size_t i = rows.begin; i < rows.end; ++i) output[i - rows.begin] = i * i;
+                                  for (const auto [local, global] : rows.enumerate()) output[local] = global * global;
                                   return output;
                                 },
                                 host_devices(devices)};
     const auto all = squares(Range{7});
     CHECK(std::vector(all.begin(), all.end()) == std::vector<std::size_t>{0, 1, 4, 9, 16, 25, 36});
     CHECK(squares(Range{0}).empty());
+  }
+}
+
+TEST_CASE("rows of a range draw the same numbers on every number of devices, or none") {
+  std::vector<std::uint32_t> expected;
+  for (int devices = 1; devices <= 4; ++devices) {
+    CAPTURE(devices);
+    const ParallelModel draws{[](fanout::Context auto& ctx, RowRange rows) {
+                                auto output = fanout::output<std::uint32_t>(ctx);
+                                for (const auto [local, global] : rows.enumerate()) {
+                                  output[local] = ctx.random(local)();
+                                  CHECK(output[local] == ctx.random(rows.local(global))());
+                                }
+                                return output;
+                              },
+                              host_devices(devices)};
+    const auto drawn = draws(Range{7});
+    if (devices == 1) expected.assign(drawn.begin(), drawn.end());
+    CHECK(std::vector(drawn.begin(), drawn.end()) == expected);
+
+    // Numbers in the whole batch, where those in the shard are due.
+    const ParallelModel mistaken{[](fanout::Context auto& ctx, RowRange rows) {
+                                   auto output = fanout::output<std::uint32_t>(ctx);
+                                   for (std::size_t i = rows.begin; i < rows.end; ++i) {
+                                     output[i - rows.begin] = ctx.random(i)();
+                                   }
+                                   return output;
+                                 },
+                                 host_devices(devices), fanout::Options{.rethrow_single = true}};
+    if (devices == 1) {
+      const auto same = mistaken(Range{7});
+      CHECK(std::vector(same.begin(), same.end()) == expected);
+    } else {
+      CHECK_THROWS_AS((void)mistaken(Range{7}), fanout::Error);
+    }
   }
 }
 

@@ -3,12 +3,16 @@
 
 #include <fanout/parallel/shard_context.hpp>
 
+#include "support/message_of.hpp"
+
 namespace {
 
 using fanout::HostDevice;
 using fanout::Memory;
 using fanout::Scratch;
 using fanout::ShardContext;
+using fanout_test::message_of;
+using fanout_test::says;
 
 struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
@@ -33,6 +37,26 @@ TEST_CASE_FIXTURE(Fixture, "random numbers are keyed by seed, call and the row i
   fanout::RandomStream expected(7, 9, 4);
   fanout::RandomStream random = second.random(1);
   for (int i = 0; i < 9; ++i) CHECK(random() == expected());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a row that the shard does not have has no random numbers") {
+  CHECK_NOTHROW((void)first.random(2));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { (void)first.random(3); }), "at ctx.random",
+             "a row from 0 to 2, counted from the shard's first one", "found 3", "ctx.rows().local(row)"));
+  CHECK_THROWS_AS((void)second.random(second.rows().begin), fanout::InvalidArgument);
+  CHECK_THROWS_AS((void)second.random(second.rows().local(2)), fanout::InvalidArgument);  // of the shard before
+  CHECK(second.random(second.rows().local(4))() == second.random(1)());
+}
+
+TEST_CASE("a shard without rows has the first row's random numbers, for the kernels that count from there") {
+  const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
+  const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 3}, .device = 0}};
+  fanout::CallFrame frame{plan, {.seed = 7, .number = 9}};
+  Scratch scratch;
+  const ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
+  CHECK(context.random(0)() == fanout::RandomStream(7, 9, 3)());
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { (void)context.random(1); }), "row 0 in a shard without rows",
+             "found 1"));
 }
 
 TEST_CASE_FIXTURE(Fixture, "the n-th outputs of all shards share a buffer, if their rows have as many bytes") {

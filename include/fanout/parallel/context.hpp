@@ -19,7 +19,9 @@ namespace fanout::inline v0 {
 /// 2. `rank()` is the shard's position in the plan and `size()` the number of shards: 0 <= rank < size.
 /// 3. `rows()` are the shard's rows in the whole batch; empty if nothing was split.
 /// 4. `random(i)` gives the random numbers of the shard's i-th row: they depend on the model's seed, the number of the
-///    call and the row's place in the whole batch, not on the devices.
+///    call and the row's place in the whole batch, not on the devices. `i` counts from the shard's first row; of a row of
+///    the whole batch, as a RowRange has them, it is `rows().local(row)`. A row that the shard does not have is an
+///    InvalidArgument, but for row 0 of a shard without rows: a kernel may be given `random(0)` in any case.
 /// 5. `stop_requested()` is true from the deadline of the call on, or of one that it is made from inside of: the call
 ///    still waits for `forward`, but what it returns comes too late. Without a deadline false, for one comparison.
 /// 6. `claim_output(row_bytes)` gives a buffer in the device's memory, the rows in it that are this shard's, and where

@@ -49,7 +49,8 @@ class RandomStream {
       : seed_(seed), row_(row), call_(call) {}
 
   /// The stream of the row that is so many rows further on, from its beginning. In a kernel, where there is no context:
-  /// with `first = ctx.random(0)`, row i's numbers are those of `first.after(i)`.
+  /// with `first = ctx.random(0)`, the numbers of the shard's row i are those of `first.after(i)`. As launch() does, `i`
+  /// counts from the shard's first row. Nothing checks that the shard has such a row.
   FANOUT_HOST_DEVICE constexpr RandomStream after(std::uint64_t rows) const noexcept {
     return {seed_, call_, row_ + rows};
   }

@@ -12,8 +12,11 @@
 
 namespace fanout::inline v0 {
 
-/// `model(Range{1000000})`: so many rows without data. `forward` is handed the `RowRange` of those that are its own:
-/// for Monte Carlo, ensembles, rays, and whatever else computes from the number of a row.
+/// `model(Range{1000000})`: so many rows without data. `forward` is handed the `RowRange` of those that are its own, by
+/// their numbers in the whole batch: for Monte Carlo, ensembles, rays, and whatever else computes from the number of a
+/// row. Outputs and ctx.random() count from the shard's first row, so a loop has both numbers:
+///
+///     for (const auto [local, global] : rows.enumerate()) y[local] = trace(global, ctx.random(local));
 class Range {
  public:
   /// Throws ShapeMismatch for a negative number.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
+#include <fanout/base/error.hpp>
 #include <fanout/device/host_device.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -36,7 +38,12 @@ class ShardContext {
   auto stream() const requires requires(const D& device) { device.stream(); }
   { return device_.stream(); }
 
-  RandomStream random(std::size_t row) const noexcept { return {call_.seed, call_.number, rows().begin + row}; }
+  /// Throws InvalidArgument for a row that the shard does not have. Row 0 is there for everyone, as the first row from
+  /// which RandomStream::after() counts.
+  RandomStream random(std::size_t row) const {
+    if (row >= rows_.size() && row != 0) refuse_random(row);
+    return {call_.seed, call_.number, rows().begin + row};
+  }
 
   bool stop_requested() const noexcept { return call_.stop_requested(); }
 
@@ -70,6 +77,16 @@ class ShardContext {
   void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
 
  private:
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_random(std::size_t row) const {
+    throw InvalidArgument(explain({.what = "random numbers of a row that the shard does not have",
+                                   .where = "ctx.random",
+                                   .expected = rows_.empty() ? "row 0 in a shard without rows"
+                                                             : "a row from 0 to " + std::to_string(rows_.size() - 1) +
+                                                                   ", counted from the shard's first one",
+                                   .found = std::to_string(row),
+                                   .advice = "of a row of the whole batch, pass ctx.rows().local(row)"}));
+  }
+
   [[gnu::noinline]] const OutputBuffers::Place& make_output(std::size_t n, std::size_t row_bytes) {
     return call_.outputs.get(n, call_.plan.rows(), row_bytes);
   }
