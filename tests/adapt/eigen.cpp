@@ -225,3 +225,15 @@ TEST_CASE("Eigen computes into the gathered result") {
   const fanout::Tensor<float, 2> product = model(x);
   CHECK(fanout::as_eigen(product).isApprox(x * weight));
 }
+
+TEST_CASE("a matrix whose memory is written as a result is found, strides and all") {
+  RowMajor matrix = RowMajor::Zero(4, 3);
+  const View<float, 1> last(matrix.data() + 9, 3);
+  const ParallelModel model{[](fanout::Context auto& ctx, const auto&...) { return fanout::output<float>(ctx); },
+                            host_devices(2)};
+  const std::vector<float> rows(3);
+  CHECK_THROWS_AS(model.into(last)(rows, fanout::broadcast(matrix)), fanout::InvalidArgument);
+  const Eigen::Ref<const RowMajor, Eigen::Unaligned, Eigen::OuterStride<>> middle = matrix.middleCols(1, 1);
+  CHECK_THROWS_AS(model.into(last)(rows, fanout::broadcast(middle)), fanout::InvalidArgument);
+  CHECK_NOTHROW(model.into(View<float, 1>(matrix.data() + 11, 1))(std::vector<float>(1), fanout::broadcast(middle)));
+}

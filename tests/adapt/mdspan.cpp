@@ -120,3 +120,14 @@ TEST_CASE("an mdspan is shown as a View, and a View as an mdspan") {
                        fanout::ShapeMismatch);
   CHECK(fanout::as_view(Columns(tensor.data(), 6, 1)).extent(0) == 6);
 }
+
+TEST_CASE("an mdspan whose memory is written as a result is found, strides and all") {
+  std::vector<int> numbers(12);
+  const std::vector<int> rows(3);
+  const ParallelModel model{[](fanout::Context auto& ctx, const auto&...) { return fanout::output<int>(ctx); },
+                            host_devices(2)};
+  const Strided middle(numbers.data() + 1, {std::dextents<int, 2>(4, 1), std::array{3, 1}});
+  CHECK_THROWS_AS(model.into(View<int, 1>(numbers.data() + 8, 3))(rows, fanout::broadcast(middle)),
+                  fanout::InvalidArgument);
+  CHECK_NOTHROW(model.into(View<int, 1>(numbers.data() + 11, 1))(std::vector<int>(1), fanout::broadcast(middle)));
+}

@@ -109,6 +109,12 @@ struct leaf_traits<X> {
     }
   }
 
+  static std::span<const std::byte> bytes(const X& x) {
+    if (x.size() == 0) return {};
+    const Eigen::Index last = (x.outerSize() - 1) * x.outerStride() + (x.innerSize() - 1) * x.innerStride();
+    return std::as_bytes(std::span(x.data(), static_cast<std::size_t>(last) + 1));
+  }
+
   static concatenated_type concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
     detail::check_by_rows(place, path);
     if constexpr (std::is_same_v<X, concatenated_type>) {

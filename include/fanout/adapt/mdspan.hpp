@@ -181,6 +181,10 @@ struct leaf_traits<X> {
     __builtin_unreachable();  // refused, and this silences what would follow
   }
 
+  static std::span<const std::byte> bytes(const X& x) requires std::is_pointer_v<typename X::data_handle_type> {
+    return std::as_bytes(std::span(x.data_handle(), static_cast<std::size_t>(x.mapping().required_span_size())));
+  }
+
   static detail::mdspan_tensor_t<X> concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
     if (place.axis != 0) return detail::gather_copies<Concatenate>(pieces, place, path);
     auto extents = detail::extents_of(pieces[0]).with_rows(0);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -147,6 +148,13 @@ struct leaf_traits<at::Tensor> {
   static at::Tensor piece_on(int axis, const at::Tensor& x, std::size_t begin, std::size_t end, const LeafPath& path) {
     return x.narrow(detail::torch_axis(axis, x, path), static_cast<std::int64_t>(begin),
                     static_cast<std::int64_t>(end - begin));
+  }
+
+  static std::span<const std::byte> bytes(const at::Tensor& x) {
+    if (!x.defined() || x.dim() == 0 || x.numel() == 0 || !x.has_storage()) return {};
+    std::int64_t last = 0;
+    for (std::int64_t axis = 0; axis < x.dim(); ++axis) last += (x.size(axis) - 1) * x.stride(axis);
+    return {static_cast<const std::byte*>(x.data_ptr()), static_cast<std::size_t>(last + 1) * x.element_size()};
   }
 
   static at::Tensor concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {

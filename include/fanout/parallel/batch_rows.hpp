@@ -11,6 +11,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/maybe.hpp>
 #include <fanout/memory/vector_leaf.hpp>
+#include <fanout/parallel/overlap.hpp>
 #include <fanout/parallel/splitting.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -118,13 +119,15 @@ template <class... Args>
   visit_arguments(refuse, axis, std::index_sequence_for<Args...>(), args...);
 }
 
-/// Throws ShapeMismatch, naming two arguments that do not agree.
+/// Throws ShapeMismatch, naming two arguments that do not agree, and InvalidArgument, naming an inout() and what
+/// overlaps with it.
 template <class... Args>
 CountRows count_rows(int axis, const Args&... args) {
   (check_argument<Args>(), ...);
   CountRows count;
   visit_arguments(count, axis, std::index_sequence_for<Args...>(), args...);
   if (!count.agree) refuse_rows(axis, args...);
+  check_written(args...);
   return count;
 }
 

@@ -37,6 +37,9 @@ Broadcast<detail::kept_t<X>> broadcast(X&& value) {
 
 namespace detail {
 
+template <class X>
+inline constexpr bool splits_by_rows<Broadcast<X>> = false;
+
 /// Looks whether all arrays of a tree lie in a memory, and where the first does that does not. Those that do not say
 /// so, as a std::vector, are for the host wherever they are used.
 struct FindElsewhere {

@@ -64,7 +64,8 @@ struct leaf_traits<InOut<X>> {
 
 /// `model(inout(state))`: an array is split by rows as it would be without, and `forward` may write its rows in place:
 /// it takes a `View<T, R>` of a Tensor or a View, a `std::span<T>` of a std::vector or a std::span. Nothing is copied.
-/// The array must outlive the call, and no other argument of the call should show its elements.
+/// The array must outlive the call. If another argument shows its memory, and not the same rows for each shard, the call
+/// throws InvalidArgument: one shard would write what another one reads.
 template <class X>
 auto inout(X&& value) {
   static_assert(detail::WritableRows<X>,

@@ -8,7 +8,9 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/crew.hpp>
 #include <fanout/parallel/on_all.hpp>
+#include <fanout/parallel/overlap.hpp>
 #include <fanout/parallel/write_into.hpp>
+#include <fanout/tree/leaf_path.hpp>
 
 namespace fanout::inline v0 {
 
@@ -20,7 +22,9 @@ class Into {
   Into(const Model& model, D to) : model_(model), to_(std::forward<D>(to)) {}
 
   /// The model's call, without a result. Waits and throws as it does; what the destination holds then is not said. Throws
-  /// ShapeMismatch and StructureMismatch for a destination that the result does not fit into.
+  /// ShapeMismatch and StructureMismatch for a destination that the result does not fit into. Throws InvalidArgument
+  /// before anything runs if arrays of the destination overlap, or if an argument shows memory of a Tensor or a View of
+  /// it, except as the same rows of an inout().
   template <class... Args>
   void operator()(Args&&... args) {
     write(false, args...);
@@ -37,7 +41,10 @@ class Into {
     static_assert(!std::is_void_v<R>, "fanout: forward returns nothing that could be written into a destination");
     if constexpr (!std::is_void_v<R>) {
       SmallVector<OutputTarget> targets;
-      detail::CollectTargets{targets}(to_);
+      SmallVector<detail::ShownMemory> memory;
+      detail::CollectTargets collect{targets, memory};
+      detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
+      detail::check_destination(to_, memory, args...);
       R result = model_.run(on_all, {targets.begin(), targets.size()}, args...);
       detail::write_into(to_, result, Crew(model_.devices()));
     }

@@ -160,7 +160,9 @@ class ParallelModel {
   /// std::vector<T>, variables for anything else, in a tuple (`std::tie(scores, loss)`), a dict, a map or a struct.
   /// Arrays stay the memory that they are: the n-th output() that shards ask for is written right there if the n-th
   /// Tensor or View of the destination has its extents; anything else is gathered first, and then copied. Borrows an
-  /// lvalue until the call has returned, and owns an rvalue. No argument of the call should show the same elements.
+  /// lvalue until the call has returned, and owns an rvalue. A shard may write there what another one still reads, so
+  /// an argument that shows memory of such a Tensor or View is an InvalidArgument, and so are two arrays of the
+  /// destination that overlap. To write in place, pass the same rows: `model.into(x)(inout(x))`.
   template <class D>
   Into<ParallelModel, D> into(D&& to) const {
     return {*this, std::forward<D>(to)};

@@ -71,6 +71,9 @@ UnderRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
 
 namespace detail {
 
+template <class X>
+inline constexpr bool is_sharded<Sharded<X>> = true;
+
 // What one shard returned, by itself, as a value that owns what it shows.
 
 template <>

@@ -39,6 +39,9 @@ SplitOn<Axis, detail::kept_t<X>> split(X&& value) {
 namespace detail {
 
 template <int Axis, class X>
+inline constexpr bool splits_by_rows<SplitOn<Axis, X>> = Axis == 0;
+
+template <int Axis, class X>
 struct Splitting<SplitOn<Axis, X>> {
   using Value = std::remove_cvref_t<X>;
   using piece_type = piece_t<Value>;

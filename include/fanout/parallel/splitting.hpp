@@ -197,6 +197,14 @@ template <Contiguous X>
 template <class X>
 inline constexpr bool is_inout = false;
 
+/// False for what chooses another axis for its arrays, or hands each shard the whole.
+template <class X>
+inline constexpr bool splits_by_rows = true;
+
+/// What holds one value for each shard.
+template <class X>
+inline constexpr bool is_sharded = false;
+
 /// Stands for all rows that an array has, however many.
 inline constexpr RowRange all_rows{0, ~std::size_t{0}};
 

@@ -18,6 +18,7 @@
 #include <fanout/memory/vector_leaf.hpp>
 #include <fanout/memory/view.hpp>
 #include <fanout/parallel/crew.hpp>
+#include <fanout/parallel/overlap.hpp>
 #include <fanout/parallel/shared_copy.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
@@ -120,41 +121,143 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
   }
 }
 
-/// Notes where the tensors of a result are to be written, in the order of the tree.
-struct CollectTargets {
-  SmallVector<OutputTarget>& targets;
+/// Calls `f.target(view, path)` for each tensor of a destination and `f.other(array, path)` for its other arrays, in the
+/// order of the tree. Paths are right if `F::names`.
+template <class F>
+struct VisitTargets {
+  F& f;
 
   template <class X>
-  void operator()(X& to) const {
+  void operator()(X& to, const LeafPath& path) const {
     if constexpr (requires { requires TakesElements<X, typename X::value_type, X::rank>; }) {
-      const View<typename X::value_type, X::rank> view = to;
-      const std::size_t rows = view.extent(0);
-      const bool here = view.space() == host_memory && rows != 0;
-      targets.push_back({.data = here ? view.data() : nullptr,
-                         .rows = rows,
-                         .row_bytes = view.extents().row_size() * sizeof(typename X::value_type)});
+      f.target(View<typename X::value_type, X::rank>(to), path);
     } else if constexpr (DictNode<std::remove_cv_t<X>>) {
-      std::apply([this](auto&... values) { ((*this)(values), ...); }, to.values);
+      visit_entries(to, path);
     } else if constexpr (TupleNode<std::remove_cv_t<X>>) {
-      std::apply([this](auto&... values) { ((*this)(values), ...); }, to);
-    } else if constexpr (!HasArrayLeaf<X> || ArrayLeaf<X>) {
+      visit_elements(to, path, std::make_index_sequence<std::tuple_size_v<std::remove_cv_t<X>>>());
+    } else if constexpr (!HasArrayLeaf<X>) {
       return;
+    } else if constexpr (ArrayLeaf<X>) {
+      f.other(to, path);
     } else if constexpr (MapNode<std::remove_cv_t<X>>) {
-      for (auto& entry : to) (*this)(entry.second);
+      std::size_t position = 0;
+      for (auto& entry : to) {
+        if constexpr (F::names) {
+          const std::string name = key_text(entry.first, position++);
+          (*this)(entry.second, LeafPath::at_key(path, name));
+        } else {
+          (*this)(entry.second, path);
+        }
+      }
     } else if constexpr (VectorNode<std::remove_cv_t<X>>) {
-      for (auto& value : to) (*this)(value);
+      for (std::size_t i = 0; i < to.size(); ++i) (*this)(to[i], LeafPath(path, i));
     } else if constexpr (StructNode<X>) {
-      collect_fields(to, std::make_index_sequence<FieldsOf<X>::size>());
+      visit_fields(to, path, std::make_index_sequence<FieldsOf<X>::size>());
     }
   }
 
  private:
+  template <class... K, class... T>
+  void visit_entries(Dict<Entry<K, T>...>& to, const LeafPath& path) const {
+    ((*this)(to[K{}], LeafPath(path, K::name())), ...);
+  }
+  template <class... K, class... T>
+  void visit_entries(const Dict<Entry<K, T>...>& to, const LeafPath& path) const {
+    ((*this)(to[K{}], LeafPath(path, K::name())), ...);
+  }
   template <class X, std::size_t... I>
-  void collect_fields(X& to, std::index_sequence<I...>) const {
+  void visit_elements(X& to, const LeafPath& path, std::index_sequence<I...>) const {
+    ((*this)(std::get<I>(to), LeafPath(path, I)), ...);
+  }
+  template <class X, std::size_t... I>
+  void visit_fields(X& to, const LeafPath& path, std::index_sequence<I...>) const {
     const auto field = []<class Field>(const Field& of) -> Field& { return const_cast<Field&>(of); };
-    ((*this)(field(FieldsOf<X>::template get<I>(to))), ...);
+    ((*this)(field(FieldsOf<X>::template get<I>(to)), field_path<X, I>(path)), ...);
   }
 };
+
+/// Notes where the tensors of a result are to be written, and the memory of all arrays of the destination. Those that
+/// are no tensors are written when all shards have ended.
+struct CollectTargets {
+  static constexpr bool names = false;
+  SmallVector<OutputTarget>& targets;
+  SmallVector<ShownMemory>& memory;
+
+  template <class T, std::size_t R>
+  void target(const View<T, R>& view, const LeafPath&) const {
+    const std::size_t rows = view.extent(0);
+    const bool here = view.space() == host_memory && rows != 0;
+    targets.push_back(
+        {.data = here ? view.data() : nullptr, .rows = rows, .row_bytes = view.extents().row_size() * sizeof(T)});
+    ShownMemory shown = shown_by(view);
+    shown.by_rows = true;
+    shown.written = true;
+    memory.push_back(shown);
+  }
+  template <class X>
+  void other(const X& array, const LeafPath&) const {
+    memory.push_back(shown_by(array));
+  }
+};
+
+/// The path of the n-th array of a destination.
+struct NameTarget {
+  static constexpr bool names = true;
+  std::size_t n;
+  std::string name = {};
+
+  template <class X>
+  void target(const X& array, const LeafPath& path) {
+    other(array, path);
+  }
+  template <class X>
+  void other(const X&, const LeafPath& path) {
+    if (n-- == 0) name = to_string(path);
+  }
+};
+
+template <class D>
+std::string name_of_target(std::size_t n, D& to) {
+  NameTarget named{n};
+  VisitTargets<NameTarget>{named}(to, output_root);
+  return named.name;
+}
+
+template <class D>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_destinations(std::size_t one, std::size_t other, D& to) {
+  throw InvalidArgument(explain({.what = "two arrays of a destination show the same memory",
+                                 .where = name_of_target(one, to) + " and " + name_of_target(other, to),
+                                 .expected = "memory of its own for each",
+                                 .advice = "pass two arrays that do not overlap"}));
+}
+
+template <class D, class... Args>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_shown_destination(const Overlap& overlap, D& to,
+                                                                     const Args&... args) {
+  throw InvalidArgument(
+      explain({.what = "an argument shows memory of the destination, which shards write while others read it",
+               .where = name_of_shown(overlap.argument, args...) + " and " + name_of_target(overlap.listed, to),
+               .expected = "memory that no argument shows, or the same rows of inout(x)",
+               .advice = "write into another array; if forward reads only the rows that it writes, pass inout(x)"}));
+}
+
+/// Throws InvalidArgument, naming both, for two arrays of the destination that overlap, and for an argument that
+/// overlaps with a tensor of it: outputs are written there while other shards read. The same rows of an inout() are
+/// what each shard may write in any case.
+template <class D, class... Args>
+void check_destination(D& to, const SmallVector<ShownMemory>& memory, const Args&... args) {
+  for (std::size_t i = 1; i < memory.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (memory[i].overlaps(memory[k])) refuse_destinations(k, i, to);
+    }
+  }
+  const auto clash = [](const ShownMemory& target, const ShownMemory& shown) {
+    return target.written && !(shown.written && target.is_row_for_row(shown));
+  };
+  FindOverlap<decltype(clash)> find{memory, clash};
+  visit_shown(find, args...);
+  if (find.overlap.found) refuse_shown_destination(find.overlap, to, args...);
+}
 
 /// A result that was written where another one is to stand is moved out of its way first; so is what was written to
 /// the caller's memory and is not to stand there at all, but in a variable.
