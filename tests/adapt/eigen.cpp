@@ -237,3 +237,20 @@ TEST_CASE("a matrix whose memory is written as a result is found, strides and al
   CHECK_THROWS_AS(model.into(last)(rows, fanout::broadcast(middle)), fanout::InvalidArgument);
   CHECK_NOTHROW(model.into(View<float, 1>(matrix.data() + 11, 1))(std::vector<float>(1), fanout::broadcast(middle)));
 }
+
+TEST_CASE("a mean of many small blocks is as exact as its elements") {
+  const auto blocks = [](std::size_t rows, std::size_t) {
+    fanout::Plan plan;
+    for (std::size_t begin = 0; begin < rows; ++begin) plan.add({.rows = {begin, begin + 1}, .device = 0});
+    if (rows == 0) plan.add({.rows = {0, 0}, .device = 0});
+    return plan;
+  };
+  const ParallelModel model{[](fanout::RowRange) {
+                              const RowMajor tenths = RowMajor::Constant(2, 2, 0.1F);
+                              return std::tuple{fanout::pmean(tenths), fanout::psum(tenths)};
+                            },
+                            host_devices(1), fanout::Options{.split = blocks}};
+  const auto [mean, sum] = model(fanout::Range{100'000});
+  CHECK(mean(1, 1) == 0.1F);
+  CHECK(sum(1, 1) == static_cast<float>(1e5 * static_cast<double>(0.1F)));
+}

@@ -290,6 +290,24 @@ TEST_CASE("what cannot be split or put together is refused with the place") {
   CHECK_THROWS_AS(TorchModel{Net(nullptr)}, fanout::InvalidArgument);
 }
 
+TEST_CASE("a mean of many blocks of half precision is as exact as that is") {
+  const auto blocks = [](std::size_t rows, std::size_t) {
+    fanout::Plan plan;
+    for (std::size_t begin = 0; begin < rows; ++begin) plan.add({.rows = {begin, begin + 1}, .device = 0});
+    if (rows == 0) plan.add({.rows = {0, 0}, .device = 0});
+    return plan;
+  };
+  const ParallelModel model{[](fanout::RowRange) {
+                              const Tensor ones = torch::ones({2}, torch::kHalf);
+                              return std::tuple{fanout::pmean(ones), fanout::psum(ones)};
+                            },
+                            host_devices(1), fanout::Options{.split = blocks}};
+  const auto [mean, sum] = model(fanout::Range{3000});
+  CHECK((mean.scalar_type() == torch::kHalf));
+  CHECK(mean[1].item<float>() == 1);
+  CHECK(sum[1].item<float>() == 3000);
+}
+
 TEST_CASE("tensors are shown to each other") {
   Tensor x = counted(3, 2);
   const fanout::View<float, 2> view = fanout::as_view<float, 2>(x);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <complex>
+#include <cstdint>
 #include <exception>
 #include <limits>
 #include <map>
@@ -77,6 +78,10 @@ Gradients gradients(float value) {
 }
 
 }  // namespace
+
+__extension__ using HalfFloat = _Float16;
+template <>
+inline constexpr bool fanout::enable_scalar<HalfFloat> = true;
 
 FANOUT_TEST_COMMUNICATOR(HostRanks);
 
@@ -317,4 +322,32 @@ TEST_CASE("what cannot be is refused at once") {
   CHECK(says(message_of<fanout::DeviceMismatch>([&] { ranks.all_reduce(elsewhere); }), "host memory", "toy:0"));
   ranks.all_reduce(x);
   ranks.barrier();
+}
+
+TEST_CASE("sums and means are rounded once, and whole numbers wrap") {
+  std::atomic<int> right{0};
+  HostRanks::run(3, [&](HostCommunicator& ranks) {
+    std::vector<HalfFloat> means(600, HalfFloat(60000));  // a sum of which would be infinite
+    ranks.all_reduce(means, Reduction::mean);
+    std::vector<HalfFloat> sums(600, HalfFloat(ranks.rank() == 0 ? 2048 : 1));  // each 1 alone would be lost
+    ranks.all_reduce(sums);
+    std::vector<int> wrapped(600, std::numeric_limits<int>::max());
+    ranks.all_reduce(wrapped);
+    std::uint16_t product = 0xffff;
+    ranks.all_reduce(product, Reduction::prod);
+    if (means[599] == HalfFloat(60000) && sums[599] == HalfFloat(2050)) ++right;
+    if (wrapped[599] == std::numeric_limits<int>::max() - 2 && product == 0xffff) ++right;
+  });
+  CHECK(right == 6);
+
+  std::atomic<int> exact{0};
+  constexpr std::size_t many = 24;
+  HostRanks::run(many, [&](HostCommunicator& ranks) {
+    std::vector<float> sums(600, ranks.rank() == 0 ? 0x1p24F : 1);
+    ranks.all_reduce(sums);
+    std::complex<float> mean(0.1F, 3);
+    ranks.all_reduce(mean, Reduction::mean);
+    if (sums[0] == 0x1p24F + 24 && sums[599] == sums[0] && mean == std::complex<float>(0.1F, 3)) ++exact;
+  });
+  CHECK(exact == many);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <complex>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -29,6 +33,10 @@ using fanout::Tensor;
 using fanout::View;
 using fanout_test::message_of;
 using fanout_test::says;
+
+__extension__ using Float16 = _Float16;
+template <>
+inline constexpr bool fanout::enable_scalar<Float16> = true;
 
 namespace {
 
@@ -350,4 +358,84 @@ TEST_CASE("arrays and vectors that cannot be combined are refused with place, sh
                         host_devices(2)};
   CHECK(says(message_of<fanout::ShapeMismatch>([&] { by_rows(reals_to(5)); }), "output[1]", "[3]", "[2]",
              "reduce needs arrays of the same extents"));
+}
+
+namespace {
+
+/// Blocks of 64 rows, dealt to the devices in turn.
+struct BlocksOf64 {
+  fanout::Plan operator()(std::size_t rows, std::size_t devices) const {
+    fanout::Plan plan;
+    for (std::size_t begin = 0; begin < rows; begin += 64) {
+      plan.add({.rows = {begin, std::min(begin + 64, rows)}, .device = begin / 64 % devices});
+    }
+    if (rows == 0) plan.add({.rows = {0, 0}, .device = 0});
+    return plan;
+  }
+};
+
+/// Structs of combined members, too.
+template <class T>
+struct Averages {
+  fanout::Mean<T> mean;
+  fanout::Mean<Tensor<T, 1>> means;
+  fanout::Sum<T> sum;
+};
+
+/// The mean of the same number on all shards, and how many shards there are, as numbers, arrays, vectors and members.
+template <class T>
+void averages_of(T x) {
+  const ParallelModel model{
+      [x](fanout::RowRange) {
+        Tensor<T, 1> many(600);
+        for (T& value : many) value = x;
+        return std::tuple{pmean(x), pmean(many), pmean(std::vector(3, x)), psum(T(1)), Averages<T>{x, many, T(1)}};
+      },
+      host_devices(2), fanout::Options{.split = BlocksOf64()}};
+  const auto [mean, means, vector, shards, members] = model(fanout::Range{1'000'000});
+  static_assert(std::is_same_v<decltype(mean), const T>);
+  static_assert(std::is_same_v<decltype(means), const Tensor<T, 1>>);
+  CHECK(mean == x);
+  CHECK(means[0] == x);
+  CHECK(means[599] == x);
+  CHECK(vector[2] == x);
+  CHECK(members.mean.value == x);
+  CHECK(members.means.value[300] == x);
+  CHECK(shards == T(15625));
+  CHECK(members.sum.value == T(15625));
+}
+
+}  // namespace
+
+TEST_CASE("means and sums of many blocks are as exact as their type") {
+  averages_of<Float16>(Float16(1));
+  averages_of<Float16>(Float16(60000));  // a sum of which would be infinite
+  averages_of<float>(0.1F);
+
+  const ParallelModel complex{[](fanout::RowRange) { return pmean(std::complex<float>(0.1F, 3)); }, host_devices(1),
+                              fanout::Options{.split = BlocksOf64()}};
+  CHECK(complex(fanout::Range{1'000'000}) == std::complex<float>(0.1F, 3));
+
+  // One lost bit after the other, if each sum were rounded to a float.
+  const ParallelModel sums{[](fanout::RowRange rows) {
+                             const float x = rows.begin == 0 ? 0x1p24F : 1;
+                             return std::tuple{psum(x), psum(std::vector{x})};
+                           },
+                           host_devices(1), fanout::Options{.split = BlocksOf64()}};
+  const auto [number, vector] = sums(fanout::Range{64 * 101});
+  CHECK(number == 0x1p24F + 100);
+  CHECK(vector[0] == 0x1p24F + 100);
+}
+
+TEST_CASE("sums of whole numbers wrap") {
+  const ParallelModel model{[](View<const int, 1> x) {
+                              return std::tuple{psum(x[0]), psum(std::vector(300, x[0])), psum(std::int8_t{100})};
+                            },
+                            host_devices(2)};
+  Tensor<int, 1> x(2);
+  x[0] = x[1] = std::numeric_limits<int>::max();
+  const auto [number, vector, small] = model(x);
+  CHECK(number == -2);
+  CHECK(vector[299] == -2);
+  CHECK(small == -56);
 }

@@ -52,12 +52,37 @@ TEST_CASE("psum takes numbers, and pmean floating and complex ones") {
   static_assert(MeanOverShards::takes<std::complex<float>>);
   static_assert(!MeanOverShards::takes<int> && !MeanOverShards::takes<bool> && !MeanOverShards::takes<Color>);
   CHECK(SumOverShards::next<std::uint8_t>(200, 100, 0.5) == 44);  // wraps as its type does, whatever the share
+  constexpr int most = std::numeric_limits<int>::max();
+  static_assert(fanout::detail::Add()(most, 2) == std::numeric_limits<int>::min() + 1);
+  static_assert(fanout::detail::Add()(std::int64_t{-1} << 63, std::int64_t{-1}) == std::int64_t{0x7fffffffffffffff});
+  static_assert(fanout::detail::product_of<std::uint16_t>(0xffff, 0xffff) == 1, "no product of ints");
+  static_assert(fanout::detail::product_of(most, 2) == -2);
+  static_assert(fanout::detail::difference_of(-most, 2) == most);
 }
 
 TEST_CASE("a mean counts each value by its share") {
   CHECK(MeanOverShards::first(3.0, 0.25) == 0.75);
   CHECK(MeanOverShards::next(0.75, 4.0, 0.5) == 2.75);
-  CHECK(MeanOverShards::first(std::complex<float>(2, 4), 0.5) == std::complex<float>(1, 2));
+  CHECK(MeanOverShards::first(std::complex<float>(2, 4), 0.5) == std::complex<double>(1, 2));
+}
+
+TEST_CASE("sums of floating numbers are kept as doubles, and rounded when they are done") {
+  using fanout::detail::narrowed;
+  using fanout::detail::wide_t;
+  using fanout::detail::widened;
+  static_assert(std::is_same_v<wide_t<float>, double> && std::is_same_v<wide_t<Half>, double>);
+  static_assert(std::is_same_v<wide_t<double>, double> && std::is_same_v<wide_t<long double>, long double>);
+  static_assert(std::is_same_v<wide_t<std::complex<float>>, std::complex<double>>);
+  static_assert(std::is_same_v<wide_t<std::complex<double>>, std::complex<double>>);
+  static_assert(std::is_same_v<wide_t<std::complex<long double>>, std::complex<long double>>);
+  static_assert(std::is_same_v<wide_t<std::uint8_t>, std::uint8_t> && std::is_same_v<wide_t<Color>, Color>);
+  static_assert(std::is_same_v<wide_t<fanout::DeviceId>, fanout::DeviceId>);
+  CHECK(widened<double>(Half(1.5F)) == 1.5);
+  CHECK(static_cast<float>(narrowed<Half>(1.5)) == 1.5F);
+  CHECK(narrowed<std::complex<float>>(widened<std::complex<double>>(std::complex<float>(1, 2))) ==
+        std::complex<float>(1, 2));
+  CHECK(SumOverShards::next<float>(SumOverShards::first(1.0F, 0.5), 0x1p-40F, 0.5) == 1 + 0x1p-40);
+  static_assert(std::is_same_v<MaxOverShards::accumulated<float>, float>, "makes no number that it was not given");
 }
 
 TEST_CASE("pmax and pmin take what has an order") {

@@ -155,20 +155,30 @@ struct Gathering<Rule, X> {
                        std::string(Rule::name) + " needs matrices of the same extents from every replica");
       }
     }
-    type result;
+    Wide result;
     fold_shards<Rule>(
         place,
         [&](std::size_t i, double share) {
-          result = pieces[i].unaryExpr([share](const T& x) { return Rule::template first<T>(x, share); });
+          result = pieces[i].template cast<Accumulated>().unaryExpr(
+              [share](const Accumulated& x) { return Rule::template first<Accumulated>(x, share); });
         },
         [&](std::size_t i, double share) {
-          result = result.binaryExpr(
-              pieces[i], [share](const T& so_far, const T& x) { return Rule::template next<T>(so_far, x, share); });
+          result = result.binaryExpr(pieces[i].template cast<Accumulated>(),
+                                     [share](const Accumulated& so_far, const Accumulated& x) {
+                                       return Rule::template next<Accumulated>(so_far, x, share);
+                                     });
         });
-    return result;
+    if constexpr (std::is_same_v<Wide, type>) {
+      return result;
+    } else {
+      return result.unaryExpr([](const Accumulated& x) { return narrowed<T>(x); });
+    }
   }
 
  private:
+  using Accumulated = typename Rule::template accumulated<T>;
+  using Wide = std::remove_cvref_t<decltype(std::declval<const type&>().template cast<Accumulated>().eval())>;
+
   static std::string extents_of(const X& x) {
     return '[' + std::to_string(x.rows()) + ", " + std::to_string(x.cols()) + ']';
   }

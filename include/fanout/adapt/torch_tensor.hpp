@@ -240,12 +240,20 @@ struct Gathering<Rule, at::Tensor> {
                                      .found = at::toString(found),
                                      .advice = "convert it, with .to(torch::kFloat) say"}));
     }
+    constexpr bool sum = mean || std::is_same_v<Rule, SumOverShards>;
+    at::ScalarType common = found;
+    for (std::size_t i = 1; i < pieces.size(); ++i) common = at::promoteTypes(common, pieces[i].scalar_type());
+    const bool widens = sum && pieces.size() > 1 && (at::isFloatingType(common) || at::isComplexType(common));
+    const at::ScalarType wide = at::isComplexType(common) ? at::kComplexDouble : at::kDouble;
+    const auto weighed = [&](std::size_t i, double share) {
+      const at::Tensor x = widens ? pieces[i].to(wide) : pieces[i];
+      return mean ? x * share : x;
+    };
     at::Tensor result;
     fold_shards<Rule>(
-        place, [&](std::size_t i, double share) { result = mean ? pieces[i] * share : pieces[i]; },
-        [&](std::size_t i, double share) {
-          result = combine_torch<Rule>(result, mean ? pieces[i] * share : pieces[i]);
-        });
+        place, [&](std::size_t i, double share) { result = weighed(i, share); },
+        [&](std::size_t i, double share) { result = combine_torch<Rule>(result, weighed(i, share)); });
+    if (widens) result = result.to(common);
     return is_torch_alone(result) ? result : result.clone();
   }
 };

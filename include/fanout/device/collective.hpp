@@ -15,8 +15,18 @@
 namespace fanout::inline v0 {
 
 /// How the numbers of all ranks become one, element by element and in the order of the ranks, so that the result is
-/// bitwise the same in every run. A mean counts every rank once, however many rows it has.
+/// bitwise the same in every run. A mean counts every rank once, however many rows it has. Sums and products of whole
+/// numbers wrap. In the host's memory those of floating numbers are rounded as psum() says.
 enum class Reduction : unsigned char { sum, prod, min, max, mean };
+
+/// Where the elements of each rank begin that become one.
+struct RankElements {
+  const void* (*from)(const void* of, std::size_t rank);
+  const void* of;
+  std::size_t ranks;
+
+  const void* operator[](std::size_t rank) const { return from(of, rank); }
+};
 
 /// The elements of the arrays of a collective: any trivially copyable type; for reductions, numbers.
 struct ElementType {
@@ -27,10 +37,8 @@ struct ElementType {
   Kind kind;
   /// Whether this reduction can be made of such elements.
   bool (*reduces)(Reduction by) noexcept;
-  /// Makes `so_far[i]` what becomes of it and `x[i]`.
-  void (*combine)(Reduction by, void* so_far, const void* x, std::size_t count);
-  /// Divides sums by the number of ranks.
-  void (*divide)(void* sums, std::size_t ranks, std::size_t count);
+  /// Writes to `to` what becomes of `count` elements of each rank, in the order of the ranks.
+  void (*reduce)(Reduction by, void* to, const RankElements& from, std::size_t count);
 };
 
 namespace detail {
@@ -70,32 +78,85 @@ struct ElementsOf {
     return false;
   }
 
-  static void combine(Reduction by, void* so_far, const void* x, std::size_t count) {
-    auto* const to = static_cast<T*>(so_far);
-    const auto* const from = static_cast<const T*>(x);
+  static void reduce(Reduction by, void* to, const RankElements& from, std::size_t count) {
+    auto* const result = static_cast<T*>(to);
     if (by == Reduction::sum || by == Reduction::mean) {
-      if constexpr (Summed<T>) {
-        for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<T>(to[i] + from[i]);
-      }
+      if constexpr (Summed<T>) add(by == Reduction::mean, result, from, count);
     } else if (by == Reduction::prod) {
       if constexpr (Multiplied<T>) {
-        for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<T>(to[i] * from[i]);
+        accumulate(
+            result, from, count, [](auto& so_far, const auto& x) { so_far = product(so_far, x); }, keep());
       }
     } else if constexpr (Compared<T>) {
       // A loop for each, since in one for both the compiler would ask which in every turn.
       if (by == Reduction::min) {
-        for (std::size_t i = 0; i < count; ++i) to[i] = from[i] < to[i] || is_nan(from[i]) ? from[i] : to[i];
+        fold(result, from, 0, count, [](T& so_far, const T& x) { so_far = x < so_far || is_nan(x) ? x : so_far; });
       } else {
-        for (std::size_t i = 0; i < count; ++i) to[i] = to[i] < from[i] || is_nan(from[i]) ? from[i] : to[i];
+        fold(result, from, 0, count, [](T& so_far, const T& x) { so_far = so_far < x || is_nan(x) ? x : so_far; });
       }
     }
   }
 
-  static void divide(void* sums, std::size_t ranks, std::size_t count) {
+ private:
+  static auto keep() {
+    return [](auto&) {};
+  }
+  template <class A>
+  static A product(const A& a, const A& b) {
+    return static_cast<A>(product_of(a, b));
+  }
+  template <class A>
+  static A sum(const A& a, const A& b) {
+    return static_cast<A>(sum_of(a, b));
+  }
+
+  static void add([[maybe_unused]] bool mean, T* to, const RankElements& from, std::size_t count) {
+    const auto next = [](auto& so_far, const auto& x) { so_far = sum(so_far, x); };
     if constexpr (Averaged<T>) {
-      auto* const to = static_cast<T*>(sums);
-      const auto by = static_cast<typename real_of<T>::type>(static_cast<float>(ranks));
-      for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<T>(to[i] / by);
+      if (mean) {
+        return accumulate(to, from, count, next, [ranks = from.ranks](auto& x) {
+          using A = std::remove_reference_t<decltype(x)>;
+          x = static_cast<A>(x / static_cast<typename real_of<A>::type>(static_cast<float>(ranks)));
+        });
+      }
+    }
+    accumulate(to, from, count, next, keep());
+  }
+
+  /// Puts all ranks together by `next(so_far, x)`, and then calls `finish(so_far)`: as numbers of the wide type, but for
+  /// floats of few ranks.
+  template <class Next, class Finish>
+  static void accumulate(T* to, const RankElements& from, std::size_t count, const Next& next, const Finish& finish) {
+    using A = wide_t<T>;
+    if constexpr (!std::same_as<A, T>) {
+      if (!std::same_as<typename real_of<T>::type, float> || from.ranks > added_as_floats) {
+        constexpr std::size_t block = 256;
+        A wide[block];
+        for (std::size_t begin = 0; begin < count; begin += block) {
+          const std::size_t size = count - begin < block ? count - begin : block;
+          fold(wide, from, begin, size, next);
+          for (std::size_t i = 0; i < size; ++i) {
+            finish(wide[i]);
+            to[begin + i] = narrowed<T>(wide[i]);
+          }
+        }
+        return;
+      }
+    }
+    fold(to, from, 0, count, next);
+    for (std::size_t i = 0; i < count; ++i) finish(to[i]);
+  }
+
+  /// Puts the elements from `begin` on of all ranks together.
+  template <class A, class Next>
+  static void fold(A* so_far, const RankElements& from, std::size_t begin, std::size_t count, const Next& next) {
+    for (std::size_t rank = 0; rank < from.ranks; ++rank) {
+      const T* const x = static_cast<const T*>(from[rank]) + begin;
+      if (rank == 0) {
+        for (std::size_t i = 0; i < count; ++i) so_far[i] = widened<A>(x[i]);
+      } else {
+        for (std::size_t i = 0; i < count; ++i) next(so_far[i], widened<A>(x[i]));
+      }
     }
   }
 };
@@ -108,8 +169,7 @@ inline constexpr ElementType element_type = {.name = &type_name<T>,
                                                      : std::is_signed_v<T>       ? ElementType::Kind::signed_integer
                                                                                  : ElementType::Kind::unsigned_integer,
                                              .reduces = &ElementsOf<T>::reduces,
-                                             .combine = &ElementsOf<T>::combine,
-                                             .divide = &ElementsOf<T>::divide};
+                                             .reduce = &ElementsOf<T>::reduce};
 
 }  // namespace detail
 

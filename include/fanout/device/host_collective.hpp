@@ -99,11 +99,16 @@ class HostCollective {
 
   /// Writes to `block` what becomes of all ranks' elements from `begin` on.
   void reduce(void* block, std::size_t begin, std::size_t count) const noexcept {
-    const ElementType& type = *calls_[0]->type;
-    const Reduction by = calls_[0]->reduction;
-    copy_elements(block, at(calls_[0]->from, begin), count * type.size);
-    for (std::size_t i = 1; i < ranks_; ++i) type.combine(by, block, at(calls_[i]->from, begin), count);
-    if (by == Reduction::mean) type.divide(block, ranks_, count);
+    struct From {
+      const HostCollective& collective;
+      std::size_t begin;
+    };
+    const From from{*this, begin};
+    const auto elements = [](const void* of, std::size_t rank) -> const void* {
+      const From& found = *static_cast<const From*>(of);
+      return found.collective.at(found.collective.calls_[rank]->from, found.begin);
+    };
+    calls_[0]->type->reduce(calls_[0]->reduction, block, {elements, &from, ranks_}, count);
   }
 
   const void* at(const void* data, std::size_t element) const noexcept {

@@ -16,6 +16,7 @@
 #include <fanout/parallel/gathering.hpp>
 #include <fanout/parallel/reduction.hpp>
 #include <fanout/tree/leaf.hpp>
+#include <fanout/tree/number.hpp>
 
 namespace fanout::inline v0 {
 
@@ -41,6 +42,43 @@ void fold_shards(const GatherPlace& place, const Begin& begin, const Add& add) {
   }
 }
 
+/// Whether the numbers of these shards are kept in another type until all are in the result.
+template <class Rule, class T>
+bool accumulates_wide(const GatherPlace& place) {
+  if constexpr (std::same_as<typename Rule::template accumulated<T>, T>) {
+    return false;
+  } else {
+    return !std::same_as<typename real_of<T>::type, float> || place.plan.size() > added_as_floats;
+  }
+}
+
+template <class Rule, class T, class A, class Numbers>
+void fold_numbers(A* result, std::size_t size, const GatherPlace& place, const Numbers& numbers) {
+  fold_shards<Rule>(
+      place,
+      [&](std::size_t i, double share) {
+        const T* const from = numbers(i);
+        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template first<T, A>(from[k], share);
+      },
+      [&](std::size_t i, double share) {
+        const T* const from = numbers(i);
+        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template next<T, A>(result[k], from[k], share);
+      });
+}
+
+/// Combines what the shards show, `size` numbers each that begin at `numbers(i)`, into the first `size` of `result`.
+template <class Rule, class T, class Numbers>
+void combine_into(T* result, std::size_t size, const GatherPlace& place, const Numbers& numbers) {
+  if (!accumulates_wide<Rule, T>(place)) return fold_numbers<Rule, T>(result, size, place, numbers);
+  constexpr std::size_t block = 256;  // stays in the nearest cache while all shards are added to it
+  typename Rule::template accumulated<T> wide[block];
+  for (std::size_t begin = 0; begin < size; begin += block) {
+    const std::size_t count = size - begin < block ? size - begin : block;
+    fold_numbers<Rule, T>(wide, count, place, [&](std::size_t i) { return numbers(i) + begin; });
+    for (std::size_t k = 0; k < count; ++k) result[begin + k] = narrowed<T>(wide[k]);
+  }
+}
+
 template <class Rule, class X>
   requires(Scalar<X>&& Combines<Rule, X>)
 struct Gathering<Rule, X> {
@@ -48,27 +86,10 @@ struct Gathering<Rule, X> {
 
   static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
     X result{};
-    fold_shards<Rule>(
-        place, [&](std::size_t i, double share) { result = Rule::template first<X>(pieces[i], share); },
-        [&](std::size_t i, double share) { result = Rule::template next<X>(result, pieces[i], share); });
+    combine_into<Rule>(&result, 1, place, [&](std::size_t i) { return &pieces[i]; });
     return result;
   }
 };
-
-/// Combines the pieces, which show `size` numbers each, into the first `size` of `result`.
-template <class Rule, class T, class X>
-void combine_into(T* result, std::size_t size, const Pieces<X>& pieces, const GatherPlace& place) {
-  fold_shards<Rule>(
-      place,
-      [&](std::size_t i, double share) {
-        const T* const from = pieces[i].data();
-        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template first<T>(from[k], share);
-      },
-      [&](std::size_t i, double share) {
-        const T* const from = pieces[i].data();
-        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template next<T>(result[k], from[k], share);
-      });
-}
 
 template <class Rule, class X, class T, std::size_t R>
 struct CombineArrays {
@@ -97,7 +118,7 @@ struct CombineArrays {
     bool elsewhere = false;
     for (std::size_t i = 0; i < pieces.size(); ++i) elsewhere = elsewhere || !(pieces[i].space() == host_memory);
     if (!elsewhere) {
-      combine_into<Rule, T>(result.data(), result.size(), pieces, place);
+      combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return pieces[i].data(); });
       return result;
     }
     InlineArray<type> brought(pieces.size());
@@ -107,7 +128,7 @@ struct CombineArrays {
       transfer(Memory{}, brought[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size() * sizeof(T));
       here.set(i, brought[i]);
     }
-    combine_into<Rule, T>(result.data(), result.size(), here, place);
+    combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return here[i].data(); });
     return result;
   }
 };
@@ -134,7 +155,7 @@ struct CombineElements {
       }
     }
     type result(pieces[0].size());
-    combine_into<Rule, T>(result.data(), result.size(), pieces, place);
+    combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return pieces[i].data(); });
     return result;
   }
 };

@@ -26,6 +26,7 @@
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/gate.hpp>
 #include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/number.hpp>
 
 namespace fanout::inline v0 {
 
@@ -72,7 +73,7 @@ constexpr bool check_combined_fields() {
 struct Subtract {
   template <class T>
   constexpr auto operator()(const T& from, const T& what) const -> decltype(from - what) {
-    return from - what;
+    return difference_of(from, what);
   }
 };
 
