@@ -277,3 +277,206 @@ TEST_CASE("a call from inside a forward sees what the forward's device is still 
   check_equal(to_host(cores), expected(linear(), x));
   check_equal(to_host(later), expected(linear(), x));
 }
+
+namespace {
+
+/// Gives a device work that takes its time and then sets the elements to 2, 4, 6 and so on.
+void fill_slowly(const CudaDevice& device, View<float, 2> x) {
+  fanout::Launcher<CudaDevice>::launch(device, 1, [x](std::size_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = 2 * static_cast<float>(i + 1);
+  });
+}
+
+Tensor<float, 2> even_numbers(std::size_t rows, std::size_t columns) {
+  Tensor<float, 2> tensor(rows, columns);
+  float next = 0;
+  for (float& value : tensor) value = next += 2;
+  return tensor;
+}
+
+/// All visible cards, with two devices on each.
+auto two_on_each_card() {
+  std::vector<CudaDevice> devices;
+  for (int i = 0; i < fanout::cuda::device_count(); ++i) {
+    devices.push_back(CudaDevice(i));
+    devices.push_back(CudaDevice(i, 1));
+  }
+  return fanout::DeviceSet(std::move(devices));
+}
+
+}  // namespace
+
+TEST_CASE("a call from inside an entered device sees what that device is still computing") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const CudaDevice first(0);
+  const ParallelModel cards{linear(), two_on_each_card()};
+  const ParallelModel cores{linear(), fanout::host_devices(2)};
+  const auto find_sum = [](Context auto& ctx, View<const float, 2> of) {
+    auto sum = fanout::empty<float>(ctx, 1);
+    fanout::launch(ctx, 1, [of, sum](std::size_t) {
+      sum[0] = 0;
+      for (std::size_t i = 0; i < of.size(); ++i) sum[0] += of.data()[i];
+    });
+    return sum;
+  };
+  const ParallelModel sums{find_sum, two_on_each_card()};
+  const auto x = even_numbers(12, 3);
+  const auto wanted = expected(linear(), x);
+  const auto before = row_numbers(12, 3);
+  auto there = fanout::to(before, first);
+  const auto again = [&] {
+    first.synchronize();
+    fill_slowly(first, there);
+  };
+  const auto clear = [&] {
+    first.synchronize();
+    fanout::copy<float, 2>(before, there);
+  };
+  const auto inputs = fanout::scatter(cards.devices(), there);
+  {
+    const auto entered = first.enter();
+    again();
+    check_equal(to_host(cards(there)), wanted);
+    clear();
+    again();
+    check_equal(cores(there), wanted);
+    clear();
+    again();
+    const auto every = to_host(sums(fanout::on_all(), fanout::broadcast(there)));
+    for (const float sum : every) CHECK(sum == 1332);
+    clear();
+    again();
+    auto pending = cards.async(there);
+    check_equal(to_host(pending.get()), wanted);
+    clear();
+    again();
+    Tensor<float, 2> result(12, 2);
+    cards.into(result)(there);
+    check_equal(result, wanted);
+    clear();
+    again();
+    check_equal(to_host(fanout::to(there, CudaDevice(fanout::cuda::device_count() - 1))), x);
+    clear();
+    again();
+    const auto replicas = fanout::replicate(linear(), cards.devices());
+    check_equal(to_host(gather(apply(replicas, inputs))), wanted);
+  }
+}
+
+TEST_CASE("a model that is made or changed inside an entered device is the same on all devices") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const CudaDevice first(0);
+  const auto x = row_numbers(12, 3);
+  auto wanted = linear();
+  wanted.weight = even_numbers(2, 3);
+  const auto outcome = expected(wanted, x);
+  const auto entered = first.enter();
+  Linear there = fanout::to(linear(), first);
+  fill_slowly(first, there.weight);
+  SUBCASE("made") {
+    const ParallelModel model{there, two_on_each_card()};
+    check_equal(to_host(model(x)), outcome);
+  }
+  SUBCASE("moved in") {
+    const ParallelModel model{std::move(there), two_on_each_card()};
+    check_equal(to_host(model(x)), outcome);
+  }
+  SUBCASE("replicated") {
+    const auto devices = two_on_each_card();
+    const auto replicas = fanout::replicate(std::move(there), devices);
+    check_equal(to_host(gather(apply(replicas, fanout::scatter(devices, x)))), outcome);
+  }
+  SUBCASE("one of several") {
+    // Two devices of one card read the model where it lies.
+    const fanout::DeviceSet devices(std::vector{CudaDevice(0, 1), CudaDevice(0, 2)});
+    const auto models = std::tie(there, there);
+    check_equal(to_host(gather(apply(models, devices, fanout::scatter(devices, x)))), outcome);
+  }
+  SUBCASE("changed") {
+    ParallelModel model{linear(), two_on_each_card()};
+    model(x);
+    model.update([&](Linear& m) {
+      m = fanout::to(linear(), first);
+      fill_slowly(first, m.weight);
+    });
+    check_equal(to_host(model(x)), outcome);
+  }
+  SUBCASE("changed by what then throws") {
+    ParallelModel model{linear(), two_on_each_card()};
+    model(x);
+    CHECK_THROWS_AS(model.update([&](Linear& m) {
+      m = fanout::to(linear(), first);
+      fill_slowly(first, m.weight);
+      throw 1;
+    }),
+                    int);
+    check_equal(to_host(model(x)), outcome);
+  }
+}
+
+namespace {
+
+/// Counts rows in a field that all replicas have in common. Allocates nothing, since that would order the devices.
+struct Counting {
+  fanout::Sum<Tensor<float, 1>> rows{Tensor<float, 1>(1)};
+
+  void forward(Context auto& ctx, View<const float, 2> x, bool fails) {
+    fanout::launch(ctx, x.extent(0), [count = View<float, 1>(rows.value)](std::size_t) { ++count[0]; });
+    if (fails) throw 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fields that are combined inside an entered device are there at the next call") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const auto x = row_numbers(8, 3);
+  const ParallelModel model{Counting{}, two_on_each_card()};
+  const auto entered = CudaDevice(0).enter();
+  for (int call = 0; call < 10; ++call) {
+    model(x, false);
+    CHECK_THROWS_AS(model(x, true), fanout::ReplicaError);  // what it counted is taken back
+  }
+  CHECK(to_host(model.model().rows.value)[0] == 80);
+}
+
+TEST_CASE("a factory called inside an entered device sees what that device is still computing") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const CudaDevice first(0);
+  const auto x = row_numbers(12, 3);
+  auto wanted = linear();
+  wanted.weight = even_numbers(2, 3);
+  const auto entered = first.enter();
+  Linear there = fanout::to(linear(), first);
+  fill_slowly(first, there.weight);
+  const ParallelModel model{fanout::factory([&there](const auto& device) { return fanout::to(there, device); }),
+                            two_on_each_card()};
+  check_equal(to_host(model(x)), expected(wanted, x));
+}
+
+TEST_CASE("sharded values that an entered device is still computing are complete in the next call") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const CudaDevice first(0);
+  const auto devices = two_on_each_card();
+  const ParallelModel model{linear(), devices};
+  const auto x = even_numbers(12, 3);
+  const auto entered = first.enter();
+  const auto before = row_numbers(12, 3);
+  auto there = fanout::to(before, first);
+  fill_slowly(first, there);
+  std::vector<fanout::DeviceId> ids;
+  std::vector<View<const float, 2>> parts;
+  const fanout::Plan plan = model.plan(12);
+  for (const fanout::Shard& shard : plan) {
+    ids.push_back(devices.ids()[shard.device]);
+    parts.push_back(View<const float, 2>(there).rows(shard.rows));
+  }
+  const fanout::Sharded<View<const float, 2>> sharded(plan, ids, parts);
+  check_equal(to_host(model(sharded)), expected(linear(), x));
+}

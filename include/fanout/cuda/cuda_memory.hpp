@@ -119,8 +119,11 @@ inline void* bring_to_card(const MemorySpace& to, const void* from_data, std::si
   return data;
 }
 
-/// Of what the thread has done; other threads' is theirs to wait for.
-inline void wait_for_card(const MemorySpace& space) { lane_for(space).synchronize(); }
+/// Waits for what the thread has done; other threads wait for theirs. A thread that has entered no device has waited
+/// for each thing that it did.
+inline void wait_for_card(const MemorySpace& space) {
+  if (innermost_lane != nullptr) lane_for(space).synchronize();
+}
 
 /// The table of a card's memory, and that of parts of an OutputBuffer there; each names the other.
 struct CudaTables {

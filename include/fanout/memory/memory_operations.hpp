@@ -23,7 +23,8 @@ namespace fanout::inline v0 {
 ///    to the host has got there when it returns, and what comes from there has been read. Null if it cannot.
 /// 6. `bring` is `allocate` and `transfer` of host memory in one, so that it need not be in order with earlier work of
 ///    the device, which does not know this memory. Null where that is no better.
-/// 7. `wait` returns when all that has been done in the space has happened, and throws what failed of it.
+/// 7. `wait` returns when all that the thread has done in the space has happened, and throws what failed of it. Each
+///    call of a model waits for the spaces of its arguments, so it should cost little if nothing is in flight.
 /// 8. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there are
 ///    none; then parts are copied.
 struct MemoryOperations {

@@ -31,6 +31,9 @@ inline const MemoryOperations* find_memory(DeviceKind kind) noexcept {
   return known == nullptr ? nullptr : known->operations;
 }
 
+/// False if the host's is the only memory in the process. Whoever has an array elsewhere sees true.
+inline bool knows_device_memory() noexcept { return known_memories.load(MemoryOrder::relaxed) != nullptr; }
+
 }  // namespace detail
 
 /// Makes known what can be done with the memories of a kind of device, so that arrays there are found by their space
@@ -113,7 +116,7 @@ void* bring(const To& to, const MemorySpace& from, const void* from_data, std::s
   return data;
 }
 
-/// Returns when what was done in a memory has happened. Throws what failed of it.
+/// Returns when what this thread has done in a memory has happened. Throws what failed of it.
 inline void wait_for(const Memory& memory) {
   if (memory.operations->wait != nullptr) memory.operations->wait(memory.space);
 }

@@ -272,6 +272,9 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
                                    .advice = "scatter by a plan with a shard for each model"}));
   }
   check_plan(inputs.plan, inputs.plan.rows(), devices.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    detail::visit_model(models, i, [&devices](const auto& model) { detail::settle_model(model, devices); });
+  }
   const auto visit = [&models, &devices](std::size_t i, std::size_t device_of, const auto& run) {
     devices.visit(device_of, [&](const auto& device) {
       detail::visit_model(models, i, [&](const auto& model) { run(detail::PlacedModel(model, device)); });

@@ -13,6 +13,7 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/memory/copy_into.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/combine.hpp>
 #include <fanout/parallel/gather_struct.hpp>
@@ -105,6 +106,7 @@ void store_field(const T& field, const T& value, const Memory& memory) {
   CopyInto into(memory);
   const_cast<T&>(field) = value;
   into.finish();
+  wait_for(memory);  // other devices read it next
 }
 
 /// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one,

@@ -23,6 +23,7 @@
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/pending_calls.hpp>
 #include <fanout/parallel/replicate.hpp>
+#include <fanout/parallel/settled_inputs.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
@@ -199,7 +200,13 @@ class ModelUpdate {
   }
   ModelUpdate(const ModelUpdate&) = delete;
   ModelUpdate& operator=(const ModelUpdate&) = delete;
-  ~ModelUpdate() { state_.original.version.fetch_add(1, MemoryOrder::release); }
+  ~ModelUpdate() {
+    try {
+      settle_model(state_.original.model, state_.replicas.devices());
+    } catch (...) {  // a device that fails says so again when it is used next
+    }
+    state_.original.version.fetch_add(1, MemoryOrder::release);
+  }
 
  private:
   State& state_;

@@ -13,6 +13,7 @@
 #include <fanout/parallel/made_replica.hpp>
 #include <fanout/parallel/per_replica.hpp>
 #include <fanout/parallel/replica.hpp>
+#include <fanout/parallel/settled_inputs.hpp>
 #include <fanout/sync/gate.hpp>
 
 namespace fanout::inline v0 {
@@ -40,12 +41,15 @@ class Replicas {
 
   /// Takes the model over.
   Replicas(M&& model, const DeviceSet<Ds...>& devices) requires detail::HasOriginal<M>
-      : original_{std::move(model)}, devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {}
+      : original_{std::move(model)}, devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
+    detail::settle_model(original_.model, devices_);
+  }
 
   /// Makes a model for each device, at the same time, and waits for all. Throws FactoryError if the factory threw. Does
   /// not keep the factory.
   Replicas(const M& factory, const DeviceSet<Ds...>& devices) requires(!detail::HasOriginal<M>)
       : devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
+    detail::settle_model(factory.make, devices_);
     detail::make_models(factory.make, *this);
   }
   Replicas(const Replicas&) = delete;

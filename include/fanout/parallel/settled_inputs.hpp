@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <tuple>
 
+#include <fanout/device/device.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/parallel/call_chain.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
 namespace fanout::inline v0 {
 
-// Arguments of a call from inside a `forward`, which that forward's device may still be computing.
+// Arguments and models that a device may still be computing: the device of the `forward` that makes the call, or one
+// that the thread has entered. No other device is in order with that work, so the thread waits for it.
 
 namespace detail {
 
@@ -24,6 +28,8 @@ struct SettleArrays {
       if (!(array.space() == host_memory)) wait_where(array.space());
     } else if constexpr (requires { visit_arrays(array.value, path, *this); }) {
       visit_arrays(array.value, path, *this);
+    } else if constexpr (requires { array.plan(); }) {  // one tree for each shard
+      for (const auto& tree : array) visit_arrays(tree, path, *this);
     }
   }
 
@@ -34,12 +40,24 @@ struct SettleArrays {
   }
 };
 
-/// Another device than the one that computes an argument is in no order with it, so it must be there before the call.
-/// Called by the thread that makes the call; costs a look where that is inside of no other.
+/// Waits for the arguments of a call. Called by the thread that makes the call. Costs one look if no memory but the
+/// host's is known.
 template <class... Args>
 void settle_inputs(const std::tuple<Args...>& arguments) {
-  if (current_link() == nullptr) return;
+  if (!knows_device_memory()) return;
   std::apply([](const auto&... x) { (visit_arrays(x, input_root, SettleArrays()), ...); }, arguments);
+}
+
+/// Waits for a model that the thread has made or changed, before the devices copy it. Also waits for the devices'
+/// memories, since a model may hide its arrays.
+template <class M, Device... Ds>
+void settle_model(const M& model, const DeviceSet<Ds...>& devices) {
+  if constexpr ((HasOwnMemory<Ds> || ...)) {
+    visit_arrays(model, LeafPath("model"), SettleArrays());
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      devices.visit(i, [](const auto& device) { wait_for(Memory(device.memory())); });
+    }
+  }
 }
 
 }  // namespace detail
