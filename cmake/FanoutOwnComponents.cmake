@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # The components of a fanout that is built from its sources. Those that FANOUT_COMPONENTS names have to be there; if it names
-# none, each is there if what it needs is, and a message says why another one is not.
+# none, each is there if what it needs is, and a message says why another one is not. If fanout is only installed, nothing
+# here uses them, and none is looked for.
 
 set(FANOUT_COMPONENTS "" CACHE STRING "Components that have to be there, of `cuda` and `nccl`; `none`: look for none of them")
 include("${CMAKE_CURRENT_LIST_DIR}/FanoutComponents.cmake")
 
 set(wanted ${FANOUT_COMPONENTS})
 if(FANOUT_COMPONENTS STREQUAL "")
-  set(wanted ${fanout_components})
+  if(NOT PROJECT_IS_TOP_LEVEL OR FANOUT_BUILD_TESTS OR FANOUT_BUILD_EXAMPLES OR FANOUT_BUILD_BENCHMARKS)
+    set(wanted ${fanout_components})
+  endif()
 elseif(FANOUT_COMPONENTS STREQUAL "none")
   set(wanted)
 endif()
