@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/requirements.hpp>
+
 #include <csignal>
 #include <cstddef>
 #include <string>
@@ -23,10 +25,59 @@ inline void wake_in_time() noexcept {
 #endif
 }
 
+#if defined(__linux__)
+
+/// A set of cores, in the kernel's form. Null if there are none, or no memory.
+class CoreMask {
+ public:
+  explicit CoreMask(const std::vector<int>& cores) noexcept
+      : count_(cores.empty() ? 0 : static_cast<std::size_t>(cores.back()) + 1),
+        mask_(count_ == 0 ? nullptr : CPU_ALLOC(count_)) {
+    if (mask_ == nullptr) return;
+    CPU_ZERO_S(bytes(), mask_);
+    for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), bytes(), mask_);
+  }
+  CoreMask(const CoreMask&) = delete;
+  CoreMask& operator=(const CoreMask&) = delete;
+  ~CoreMask() {
+    if (mask_ != nullptr) CPU_FREE(mask_);
+  }
+
+  const cpu_set_t* get() const noexcept { return mask_; }
+  std::size_t bytes() const noexcept { return CPU_ALLOC_SIZE(count_); }
+
+ private:
+  std::size_t count_;
+  cpu_set_t* mask_;
+};
+
+#endif
+
+/// What a thread is started with: it is never joined, and has the stack that a thread has with glibc.
+class ThreadAttributes {
+ public:
+  ThreadAttributes() noexcept {
+    ::pthread_attr_init(&attributes_);
+    ::pthread_attr_setdetachstate(&attributes_, PTHREAD_CREATE_DETACHED);
+#if !defined(__GLIBC__)
+    // musl's threads have 128 KiB, too few for a `forward`. Pages that are not touched cost nothing.
+    ::pthread_attr_setstacksize(&attributes_, std::size_t{8} << 20);
+#endif
+  }
+  ThreadAttributes(const ThreadAttributes&) = delete;
+  ThreadAttributes& operator=(const ThreadAttributes&) = delete;
+  ~ThreadAttributes() { ::pthread_attr_destroy(&attributes_); }
+
+  pthread_attr_t* get() noexcept { return &attributes_; }
+
+ private:
+  pthread_attr_t attributes_;
+};
+
 /// Starts a thread that calls `enter(argument)`, is never joined, and blocks all signals but those of its own faults.
 /// It runs on these cores; if there are none or they were taken from the process meanwhile, where the calling thread
 /// may. False if none can be started: the system's limit.
-inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument,
+inline bool start_thread([[maybe_unused]] const std::vector<int>& cores, void* (*enter)(void*), void* argument,
                          [[maybe_unused]] const std::string& name) noexcept {
   sigset_t all;
   sigset_t before;
@@ -34,27 +85,24 @@ inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), v
   // What a thread does to itself is not blocked: the process would end without the handler that is to report it.
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_t thread{};
   int failure = -1;
-#if defined(__linux__)
-  const std::size_t highest = cores.empty() ? 0 : static_cast<std::size_t>(cores.back());
-  if (cpu_set_t* mask = cores.empty() ? nullptr : CPU_ALLOC(highest + 1)) {
-    const std::size_t bytes = CPU_ALLOC_SIZE(highest + 1);
-    CPU_ZERO_S(bytes, mask);
-    for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), bytes, mask);
-    ::pthread_attr_setaffinity_np(&attributes, bytes, mask);
-    failure = ::pthread_create(&thread, &attributes, enter, argument);
-    CPU_FREE(mask);
-    ::pthread_attr_destroy(&attributes);
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+#if defined(__GLIBC__) && defined(__linux__)
+  const CoreMask mask(cores);
+  if (mask.get() != nullptr) {
+    ThreadAttributes bound;
+    ::pthread_attr_setaffinity_np(bound.get(), mask.bytes(), mask.get());
+    failure = ::pthread_create(&thread, bound.get(), enter, argument);
   }
 #endif
-  if (failure != 0) failure = ::pthread_create(&thread, &attributes, enter, argument);
-  ::pthread_attr_destroy(&attributes);
+  if (failure != 0) {
+    ThreadAttributes anywhere;
+    failure = ::pthread_create(&thread, anywhere.get(), enter, argument);
+#if defined(__linux__) && !defined(__GLIBC__)
+    const CoreMask mask(cores);  // only glibc knows of cores before the thread runs
+    if (failure == 0 && mask.get() != nullptr) ::pthread_setaffinity_np(thread, mask.bytes(), mask.get());
+#endif
+  }
 #if defined(__linux__)
   if (failure == 0) ::pthread_setname_np(thread, name.substr(0, 15).c_str());
 #endif
