@@ -9,7 +9,7 @@ cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it as
 
 # Which folders each folder may include, besides itself. `umbrella` is fanout.hpp and its like; fwd.hpp, which only
 # declares, lies below all of them.
-set(below_fwd "")
+set(below_fwd base)
 set(below_base "")
 set(below_sync base)
 set(below_tree base)

@@ -3,6 +3,7 @@
 
 // All of fanout with CUDA devices. Needs the headers of the CUDA toolkit and any C++20 compiler; programs are linked
 // with the CUDA runtime, libcudart. What needs a CUDA compiler or NCCL is included by its own name.
+#include <fanout/base/requirements.hpp>
 #include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_devices.hpp>

@@ -3,6 +3,7 @@
 
 // All of fanout for host devices.
 
+#include <fanout/base/requirements.hpp>
 #include <fanout/base/version.hpp>
 #include <fanout/device/first_available.hpp>
 #include <fanout/device/indices.hpp>

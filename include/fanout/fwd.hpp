@@ -11,6 +11,8 @@
 // To be used instead of declarations of your own, which would have to know the inline namespace and the arguments that
 // have defaults.
 
+#include <fanout/base/requirements.hpp>
+
 #include <cstddef>
 
 namespace fanout::inline v0 {

@@ -5,6 +5,8 @@
 // adds them. Thrust comes with the CUDA toolkit, in include/cccl, where no compiler but nvcc looks by itself; an older
 // one that the system has may be found in its place.
 
+#include <fanout/base/requirements.hpp>
+
 #include <concepts>
 #include <type_traits>
 #include <utility>

@@ -3,6 +3,7 @@
 
 // Tensors, containers and modules of libtorch (https://pytorch.org/cppdocs), on the CPU.
 
+#include <fanout/base/requirements.hpp>
 #include <fanout/adapt/torch_containers.hpp>
 #include <fanout/adapt/torch_model.hpp>
 #include <fanout/adapt/torch_modes.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/requirements.hpp>
+
 // The few marks that compilers force on us. CUDA is chosen by including a header, so FANOUT_HOST_DEVICE only tells
 // nvcc that a function may also be called in a kernel; no type and no layout depends on it.
 #if defined(__CUDACC__)

@@ -4,6 +4,8 @@
 // launch() for CudaDevice: to be included, in a .cu, before a model that launches is made for GPUs. The one kernel that
 // fanout brings along is here.
 
+#include <fanout/base/requirements.hpp>
+
 #include <cstddef>
 
 #include <cuda_runtime.h>

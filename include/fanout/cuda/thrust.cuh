@@ -3,6 +3,8 @@
 
 // Thrust on GPUs: thrust_policy(ctx), in a .cu, for contexts of GPUs and of host devices.
 
+#include <fanout/base/requirements.hpp>
+
 #include <cstddef>
 
 #include <thrust/system/cuda/execution_policy.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/requirements.hpp>
+
 namespace fanout::inline v0 {
 
 /// What a call has to do with the calls before and after it on the same replica.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/requirements.hpp>
+
 namespace fanout::inline v0 {
 
 /// The first argument of a call that runs on all devices. Made by on_all().

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/requirements.hpp>
+
 namespace fanout::inline v0 {
 
 /// What an atomic access orders besides itself: the values of std::memory_order, with the same meaning.
