@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <fanout/memory/extents.hpp>
+#include <fanout/tree/node.hpp>
 
 #include "support/message_of.hpp"
 
@@ -34,6 +35,8 @@ static_assert(!(Extents<2>{{2, 3}} == Extents<2>{{1, 3}}) && !(Extents<2>{{2, 3}
 static_assert(Extents<2>{{2, 3}} != Extents<2>{{3, 2}});
 static_assert(Extents<2>{{2, 3}} != Extents<2>{{2, 2}});
 static_assert(std::is_trivially_copyable_v<Extents<4>>, "kernels take them");
+
+static_assert(!fanout::TupleNode<Extents<2>> && !fanout::HasArrayLeaf<Extents<2>>, "a shape is no tree");
 
 static_assert(checked_extents(4, 30, 5U) == Extents<2>{{30, 5}});
 static_assert(checked_extents(4, short{3}, std::uint8_t{4}, std::int64_t{5}) == Extents<3>{{3, 4, 5}});
@@ -80,4 +83,24 @@ TEST_CASE("an axis of no elements does not excuse the others") {
   CHECK(says(refusal(4, 0, most, most), "invalid extents", "found [0, "));
   CHECK(says(refusal(4, most, 0, most), "invalid extents"));
   CHECK_NOTHROW(checked_extents(4, 0, 1000, 0));
+}
+
+TEST_CASE("extents are bound to names, one for each axis") {
+  const Extents<3> extents{{2, 3, 4}};
+  const auto [planes, rows, columns] = extents;
+  CHECK(planes == 2);
+  CHECK(rows == 3);
+  CHECK(columns == 4);
+  Extents<2> written{{2, 3}};
+  auto& [first, second] = written;
+  second = 7;
+  CHECK(first == 2);
+  CHECK(written == Extents<2>{{2, 7}});
+}
+
+TEST_CASE("extents in braces are checked, whatever integers they are") {
+  const int columns = 3;
+  CHECK(checked_extents(4, {std::size_t{2}, columns}) == Extents<2>{{2, 3}});
+  CHECK(says(message_of<ShapeMismatch>([] { checked_extents(4, {2, -7}); }), "invalid extents", "found -7"));
+  CHECK(says(message_of<ShapeMismatch>([] { checked_extents(4, {1L << 40, 1L << 40}); }), "invalid extents"));
 }

@@ -167,3 +167,43 @@ TEST_CASE("the rows of a view are its leaf's rows") {
   CHECK(traits::piece(view, 1, 3).data() == six_numbers + 2);
   CHECK(traits::piece(view, 1, 3).extents() == Extents<2>{{2, 2}});
 }
+
+TEST_CASE("rows that a view does not have are refused") {
+  const View<const float, 2> view(six_numbers, 3, 2);
+  CHECK(view.rows({3, 3}).empty());
+  const auto refused = [&](fanout::RowRange range) {
+    return fanout_test::message_of<fanout::InvalidArgument>([&] { static_cast<void>(view.rows(range)); });
+  };
+  CHECK(fanout_test::says(refused({2, 4}), "rows outside of their array", "expected rows within [0, 3), found [2, 4)"));
+  CHECK(fanout_test::says(refused({2, 1}), "found [2, 1)"));
+}
+
+#if FANOUT_CHECKS
+TEST_CASE("an element outside of a view is refused where checks are on") {
+  const View<const float, 2> view(six_numbers, 3, 2);
+  const auto refused = [](const auto& touch) { return fanout_test::message_of<fanout::InvalidArgument>(touch); };
+  CHECK(fanout_test::says(refused([&] { static_cast<void>(view(0, 2)); }), "an index outside of its array",
+                          "expected indices below the extents [3, 2], found [0, 2]"));
+  CHECK(fanout_test::says(refused([&] { static_cast<void>(view.row(3)); }), "found [3]"));
+  CHECK(fanout_test::says(refused([&] { static_cast<void>(view[0][2]); }), "found [2]"));
+  CHECK(fanout_test::says(refused([&] { static_cast<void>(view.extent(2)); }), "found [2]"));
+}
+#endif
+
+TEST_CASE("a view deduces its type from a pointer with extents, a vector, an array or a span") {
+  std::vector<int> numbers{1, 2, 3, 4};
+  const std::vector<int>& reads = numbers;
+  std::array<float, 2> pair{1, 2};
+  const View of_pointer{numbers.data(), 2, 2};
+  const View of_vector = numbers;
+  const View of_const = reads;
+  const View of_array = pair;
+  const View of_span = std::span(reads);
+  static_assert(std::is_same_v<decltype(of_pointer), const View<int, 2>>);
+  static_assert(std::is_same_v<decltype(of_vector), const View<int, 1>>);
+  static_assert(std::is_same_v<decltype(of_const), const View<const int, 1>>);
+  static_assert(std::is_same_v<decltype(of_array), const View<float, 1>>);
+  static_assert(std::is_same_v<decltype(of_span), const View<const int, 1>>);
+  CHECK(of_pointer[1][0] == 3);
+  CHECK(of_vector == of_span);
+}

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <fanout/base/annotate.hpp>
@@ -18,6 +19,20 @@ struct Extents {
   static_assert(R >= 1, "fanout: an array has at least one axis; a single number is a scalar");
 
   std::size_t values[R]{};
+
+  /// `auto [rows, columns] = x.extents();`
+  template <std::size_t Axis>
+  FANOUT_HOST_DEVICE constexpr std::size_t& get() & noexcept {
+    return values[Axis];
+  }
+  template <std::size_t Axis>
+  FANOUT_HOST_DEVICE constexpr const std::size_t& get() const& noexcept {
+    return values[Axis];
+  }
+  template <std::size_t Axis>
+  FANOUT_HOST_DEVICE constexpr std::size_t get() const&& noexcept {
+    return values[Axis];
+  }
 
   FANOUT_HOST_DEVICE constexpr std::size_t operator[](std::size_t axis) const noexcept { return values[axis]; }
   FANOUT_HOST_DEVICE constexpr std::size_t& operator[](std::size_t axis) noexcept { return values[axis]; }
@@ -59,6 +74,13 @@ std::string to_string(const Extents<R>& extents) {
 
 namespace detail {
 
+// An integer of any type, so that no extent in braces is narrowed: `x({rows, 5})` takes signed and unsigned ones.
+#if defined(__SIZEOF_INT128__)
+__extension__ using AnyInteger = __int128;
+#else
+using AnyInteger = long long;
+#endif
+
 [[noreturn]] inline void refuse_uncountable(std::string found) {
   throw ShapeMismatch(explain({.what = "invalid extents",
                                .expected = "numbers of elements that are not negative and whose bytes fit into memory",
@@ -89,4 +111,22 @@ constexpr Extents<sizeof...(I)> checked_extents(std::size_t element_size, I... e
   return checked_extents(element_size, Extents<sizeof...(I)>{static_cast<std::size_t>(extents)...});
 }
 
+/// The same for extents in braces.
+template <std::size_t R>
+constexpr Extents<R> checked_extents(std::size_t element_size, const detail::AnyInteger (&extents)[R]) {
+  Extents<R> result;
+  for (std::size_t axis = 0; axis < R; ++axis) {
+    if (extents[axis] < 0) detail::refuse_uncountable(std::to_string(static_cast<long long>(extents[axis])));
+    result.values[axis] = static_cast<std::size_t>(extents[axis]);
+  }
+  return checked_extents(element_size, result);
+}
+
 }  // namespace fanout::inline v0
+
+template <std::size_t R>
+struct std::tuple_size<fanout::Extents<R>> : std::integral_constant<std::size_t, R> {};
+template <std::size_t Axis, std::size_t R>
+struct std::tuple_element<Axis, fanout::Extents<R>> {
+  using type = std::size_t;
+};

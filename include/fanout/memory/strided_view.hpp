@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -56,36 +55,34 @@ class StridedView {
   /// The first element.
   FANOUT_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
   FANOUT_HOST_DEVICE constexpr const Extents<R>& extents() const noexcept { return extents_; }
-  FANOUT_HOST_DEVICE constexpr std::size_t extent(std::size_t axis) const noexcept {
-    assert(axis < R);
+  FANOUT_HOST_DEVICE constexpr std::size_t extent(std::size_t axis) const {
+    detail::check_index({axis}, Extents<1>{{R}});
     return extents_[axis];
   }
   FANOUT_HOST_DEVICE constexpr const Extents<R>& strides() const noexcept { return strides_; }
-  FANOUT_HOST_DEVICE constexpr std::size_t stride(std::size_t axis) const noexcept {
-    assert(axis < R);
+  FANOUT_HOST_DEVICE constexpr std::size_t stride(std::size_t axis) const {
+    detail::check_index({axis}, Extents<1>{{R}});
     return strides_[axis];
   }
   FANOUT_HOST_DEVICE constexpr std::size_t size() const noexcept { return extents_.size(); }
   FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return size() == 0; }
   FANOUT_HOST_DEVICE constexpr MemorySpace space() const noexcept { return space_; }
 
-  /// The element at these indices, which builds with assertions check. Where the memory is not the caller's, reading
-  /// the reference is an access violation.
+  /// The element at these indices, checked as View checks them. Reading the reference is an access violation if the
+  /// memory is not the caller's.
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  FANOUT_HOST_DEVICE constexpr T& operator()(I... indices) const noexcept {
+  FANOUT_HOST_DEVICE constexpr T& operator()(I... indices) const {
     const std::size_t at[R] = {static_cast<std::size_t>(indices)...};
+    detail::check_index(at, extents_);
     std::size_t offset = 0;
-    for (std::size_t axis = 0; axis < R; ++axis) {
-      assert(at[axis] < extents_[axis]);
-      offset += at[axis] * strides_[axis];
-    }
+    for (std::size_t axis = 0; axis < R; ++axis) offset += at[axis] * strides_[axis];
     return data_[offset];
   }
 
-  /// Some of an axis, as an array of as many axes.
-  FANOUT_HOST_DEVICE constexpr StridedView slice(std::size_t axis, RowRange range) const noexcept {
-    assert(axis < R && range.begin <= range.end && range.end <= extents_[axis]);
+  /// Some of an axis, as an array of as many axes. Throws InvalidArgument for a part that is not there.
+  FANOUT_HOST_DEVICE constexpr StridedView slice(std::size_t axis, RowRange range) const {
+    detail::check_rows(range, extent(axis));
     StridedView result = *this;
     result.extents_[axis] = range.size();
     if (!result.empty()) result.data_ += range.begin * strides_[axis];  // else there may be no memory at all

@@ -7,9 +7,13 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/base/checks.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/row_range.hpp>
@@ -27,6 +31,64 @@ Borrowed refuse_view_of_temporary() {
                 "fanout: a view of a temporary would show memory that is gone; give the temporary a name that lives "
                 "as long as the view");
   return {};
+}
+
+template <std::size_t R>
+[[noreturn]] void refuse_index(const std::size_t (&at)[R], const Extents<R>& extents) {
+  Extents<R> found;
+  for (std::size_t axis = 0; axis < R; ++axis) found[axis] = at[axis];
+  throw InvalidArgument(explain({.what = "an index outside of its array",
+                                 .expected = "indices below the extents " + to_string(extents),
+                                 .found = to_string(found)}));
+}
+
+/// Throws for an index outside of `extents` if FANOUT_CHECKS is 1; in kernels it is an assertion.
+template <std::size_t R>
+FANOUT_HOST_DEVICE constexpr void check_index([[maybe_unused]] const std::size_t (&at)[R],
+                                              [[maybe_unused]] const Extents<R>& extents) {
+#if FANOUT_CHECKS
+  for (std::size_t axis = 0; axis < R; ++axis) {
+#if defined(__CUDA_ARCH__)
+    assert(at[axis] < extents[axis]);
+#else
+    if (at[axis] >= extents[axis]) refuse_index(at, extents);
+#endif
+  }
+#endif
+}
+
+/// Where the element at these indices stands in a contiguous array.
+template <std::size_t R>
+FANOUT_HOST_DEVICE constexpr std::size_t element_offset(const std::size_t (&at)[R], const Extents<R>& extents) {
+  check_index(at, extents);
+  std::size_t offset = at[0];
+  for (std::size_t axis = 1; axis < R; ++axis) offset = offset * extents[axis] + at[axis];
+  return offset;
+}
+
+template <std::same_as<RowRange> Rows>
+[[noreturn]] void refuse_rows(Rows range, std::size_t rows) {
+  throw InvalidArgument(explain({.what = "rows outside of their array",
+                                 .expected = "rows within " + to_string(Rows{0, rows}),
+                                 .found = to_string(range)}));
+}
+
+/// Throws for rows that an array of `rows` rows does not have; in kernels it is an assertion.
+template <std::same_as<RowRange> Rows>
+FANOUT_HOST_DEVICE constexpr void check_rows(Rows range, std::size_t rows) {
+#if defined(__CUDA_ARCH__)
+  assert(range.begin <= range.end && range.end <= rows);
+#else
+  if (range.begin > range.end || range.end > rows) refuse_rows(range, rows);
+#endif
+}
+
+template <std::size_t From, std::size_t To>
+[[noreturn]] void refuse_reshape(const Extents<From>& from, const Extents<To>& to) {
+  throw ShapeMismatch(explain({.what = "an array was reshaped to another number of elements",
+                               .where = "reshape",
+                               .expected = std::to_string(from.size()) + " elements, those of " + to_string(from),
+                               .found = std::to_string(to.size()) + ", those of " + to_string(to)}));
 }
 
 }  // namespace detail
@@ -82,46 +144,60 @@ class View {
 
   FANOUT_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
   FANOUT_HOST_DEVICE constexpr const Extents<R>& extents() const noexcept { return extents_; }
-  FANOUT_HOST_DEVICE constexpr std::size_t extent(std::size_t axis) const noexcept {
-    assert(axis < R);
+  FANOUT_HOST_DEVICE constexpr std::size_t extent(std::size_t axis) const {
+    detail::check_index({axis}, Extents<1>{{R}});
     return extents_[axis];
   }
   FANOUT_HOST_DEVICE constexpr std::size_t size() const noexcept { return extents_.size(); }
   FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return size() == 0; }
   FANOUT_HOST_DEVICE constexpr MemorySpace space() const noexcept { return space_; }
 
-  /// The element at these indices. Where the memory is not the caller's, reading the reference is an access violation;
-  /// builds with assertions check the indices.
+  /// The element at these indices. Reading the reference is an access violation if the memory is not the caller's.
+  /// Throws InvalidArgument for an index outside of the array if FANOUT_CHECKS is 1, and does not look otherwise.
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  FANOUT_HOST_DEVICE constexpr T& operator()(I... indices) const noexcept {
-    const std::size_t at[R] = {static_cast<std::size_t>(indices)...};
-    std::size_t offset = 0;
-    for (std::size_t axis = 0; axis < R; ++axis) {
-      assert(at[axis] < extents_[axis]);
-      offset = offset * extents_[axis] + at[axis];
-    }
-    return data_[offset];
+  FANOUT_HOST_DEVICE constexpr T& operator()(I... indices) const {
+    return data_[detail::element_offset({static_cast<std::size_t>(indices)...}, extents_)];
   }
 
-  FANOUT_HOST_DEVICE constexpr T& operator[](std::size_t i) const noexcept requires(R == 1) {
-    assert(i < extents_[0]);
+  /// `x[i]`: the i-th element of an array of one axis, the i-th row of any other. Checked as an element is.
+  FANOUT_HOST_DEVICE constexpr T& operator[](std::size_t i) const requires(R == 1) {
+    detail::check_index({i}, extents_);
     return data_[i];
   }
+  FANOUT_HOST_DEVICE constexpr View<T, (R > 1 ? R - 1 : 1)> operator[](std::size_t i) const requires(R > 1) {
+    return row(i);
+  }
 
-  /// One row, as an array of one axis less.
-  FANOUT_HOST_DEVICE constexpr View<T, (R > 1 ? R - 1 : 1)> row(std::size_t i) const noexcept requires(R > 1) {
-    assert(i < extents_[0]);
+  /// One row, as an array of one axis less. Checked as an element is.
+  FANOUT_HOST_DEVICE constexpr View<T, (R > 1 ? R - 1 : 1)> row(std::size_t i) const requires(R > 1) {
+    detail::check_index({i}, Extents<1>{{extents_[0]}});
     Extents<(R > 1 ? R - 1 : 1)> rest;
     for (std::size_t axis = 1; axis < R; ++axis) rest[axis - 1] = extents_[axis];
     return {data_ + i * extents_.row_size(), rest, space_};
   }
 
-  /// Some of the rows.
-  FANOUT_HOST_DEVICE constexpr View rows(RowRange range) const noexcept {
-    assert(range.begin <= range.end && range.end <= extents_[0]);
+  /// Some of the rows. Throws InvalidArgument for rows that are not there.
+  FANOUT_HOST_DEVICE constexpr View rows(RowRange range) const {
+    detail::check_rows(range, extents_[0]);
     return {range.size() == 0 ? data_ : data_ + range.begin * extents_.row_size(), extents_.with_rows(range.size()),
             space_};
+  }
+
+  /// The same elements with other extents: `x.reshape(3, 4)`, `x.reshape({rows, 4})`. Throws ShapeMismatch if these
+  /// make another number of elements.
+  template <std::integral... I>
+    requires(sizeof...(I) > 0)
+  View<T, sizeof...(I)> reshape(I... extents)
+  const { return reshape(checked_extents(sizeof(T), extents...)); }
+  template <std::size_t N>
+  View<T, N> reshape(const detail::AnyInteger (&extents)[N]) const {
+    return reshape(checked_extents(sizeof(T), extents));
+  }
+  template <std::size_t N>
+  View<T, N> reshape(const Extents<N>& extents) const {
+    if (extents.size() != size()) detail::refuse_reshape(extents_, extents);
+    return {data_, extents, space_};
   }
 
   /// All elements in memory order. Host memory only, like begin() and end().
@@ -134,6 +210,17 @@ class View {
   Extents<R> extents_{};
   MemorySpace space_ = host_memory;
 };
+
+/// `View v{pointer, rows, columns}`, and `View v = numbers` for a vector, an array or a span. A view of a vector that
+/// is const only reads.
+template <class T, std::integral... I>
+  requires(sizeof...(I) > 0)
+View(T*, I...)
+->View<T, sizeof...(I)>;
+template <class Range>
+  requires(!requires { std::remove_cvref_t<Range>::rank; })
+View(Range&&)
+->View<typename decltype(std::span(std::declval<Range&>()))::element_type, 1>;
 
 namespace detail {
 
@@ -155,5 +242,41 @@ struct leaf_traits<View<T, R>> {
     return piece_type(view).rows({begin, end});
   }
 };
+
+namespace detail {
+
+/// A Tensor, a View or an Output.
+template <class X>
+concept ContiguousArray = requires {
+  X::rank;
+  requires std::convertible_to<const X&, View<const typename X::value_type, X::rank>>;
+};
+
+template <std::same_as<MemorySpace> Space>
+[[noreturn]] void refuse_host_access(const Space& space) {
+  throw DeviceMismatch(explain({.what = two_devices(host_memory, space) + ": elements of a tensor used from the host",
+                                .expected = to_string(host_memory),
+                                .found = to_string(space),
+                                .advice = "copy the tensor to the host first: to_host(x)"}));
+}
+
+}  // namespace detail
+
+/// True for arrays of the same extents whose elements are equal, in their order: `x == x.view()`. As everywhere, a NaN
+/// equals nothing. Throws DeviceMismatch unless both lie in the host's memory.
+template <detail::ContiguousArray A, detail::ContiguousArray B>
+  requires(A::rank == B::rank && std::same_as<typename A::value_type, typename B::value_type> &&
+           std::equality_comparable<typename A::value_type>)
+bool operator==(const A& a, const B& b) {
+  if (!(a.space() == host_memory)) detail::refuse_host_access(a.space());
+  if (!(b.space() == host_memory)) detail::refuse_host_access(b.space());
+  if (!(a.extents() == b.extents())) return false;
+  const auto* const first = a.data();
+  const auto* const second = b.data();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!(first[i] == second[i])) return false;
+  }
+  return true;
+}
 
 }  // namespace fanout::inline v0

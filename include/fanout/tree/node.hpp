@@ -71,10 +71,11 @@ concept OptionalNode = !ArrayLeaf<X> && requires(const X& optional) {
   *optional;
 };
 
-/// A fixed number of trees: tuple, pair, array.
+/// A fixed number of trees, which `std::get` reaches: tuple, pair, array.
 template <class X>
 concept TupleNode = !ArrayLeaf<X> && requires {
   std::tuple_size<X>::value;
+  requires(std::tuple_size<X>::value == 0 || requires(const X& x) { std::get<0>(x); });
 };
 
 /// One of several trees.
