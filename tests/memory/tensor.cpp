@@ -83,7 +83,7 @@ static_assert(HasView<Matrix&> && HasView<const Matrix&>);
 static_assert(HasRow<Matrix&> && HasRow<const Matrix&>);
 static_assert(HasRows<Matrix&> && HasRows<const Matrix&>);
 static_assert(!HasRow<Tensor<float, 1>&>, "a row of one axis is an element");
-static_assert(HasIndex<Tensor<float, 1>&> && !HasIndex<Matrix&>);
+static_assert(HasIndex<Tensor<float, 1>&> && HasIndex<Matrix&>);
 
 static_assert(fanout::ArrayLeaf<Matrix>);
 static_assert(std::is_same_v<fanout::leaf_traits<Matrix>::piece_type, View<const float, 2>>);
@@ -388,8 +388,7 @@ TEST_CASE("a tensor is made in the memory that it is told") {
   CHECK_THROWS_AS((Tensor<float, 1>(Extents<1>{{3}}, counting.memory())), fanout::OutOfMemory);
 }
 
-#if !defined(NDEBUG)
-TEST_CASE("builds with assertions refuse to touch elements in another memory from the host") {
+TEST_CASE("elements in another memory are not reached from the host") {
   const CountingMemory counting;
   Tensor<int, 2> matrix(Extents<2>{{3, 4}}, counting.memory());
   Tensor<int, 1> vector(Extents<1>{{3}}, counting.memory());
@@ -397,10 +396,12 @@ TEST_CASE("builds with assertions refuse to touch elements in another memory fro
     return says(message_of<fanout::DeviceMismatch>(touch), "elements of a tensor used from the host",
                 "expected host memory, found the memory of counting:0", "copy the tensor to the host first");
   };
+#if FANOUT_CHECKS
   CHECK(refused([&] { matrix(0, 0) = 1; }));
   CHECK(refused([&] { static_cast<void>(std::as_const(matrix)(0, 0)); }));
   CHECK(refused([&] { vector[0] = 1; }));
   CHECK(refused([&] { static_cast<void>(std::as_const(vector)[0]); }));
+#endif
   CHECK(refused([&] { static_cast<void>(matrix.values()); }));
   CHECK(refused([&] { static_cast<void>(std::as_const(matrix).values()); }));
   CHECK(refused([&] {
@@ -409,10 +410,180 @@ TEST_CASE("builds with assertions refuse to touch elements in another memory fro
   CHECK(refused([&] {
     for ([[maybe_unused]] const int& x : std::as_const(vector)) continue;
   }));
+  CHECK(refused([&] { static_cast<void>(matrix == matrix); }));
+  CHECK(refused([&] { static_cast<void>(Tensor<int, 2>(3, 4) == matrix.view()); }));
   CHECK_NOTHROW(static_cast<void>(matrix.rows({1, 2}).extents()));
   CHECK_NOTHROW(static_cast<void>(matrix.view().row(1).size()));
 }
+
+#if FANOUT_CHECKS
+TEST_CASE("an element outside of a tensor is refused where checks are on") {
+  Tensor<int, 2> x = counted(3, 4);
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { x(3, 0) = 1; }), "an index outside of its array",
+             "expected indices below the extents [3, 4], found [3, 0]"));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { static_cast<void>(std::as_const(x)(0, 4)); }), "found [0, 4]"));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { static_cast<void>(x[3]); }), "[3], found [3]"));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { static_cast<void>(x[0][4]); }), "[4], found [4]"));
+  CHECK_THROWS_AS(static_cast<void>(x(-1, 0)), fanout::InvalidArgument);
+  CHECK_THROWS_AS(static_cast<void>(x.extent(2)), fanout::InvalidArgument);
+  Tensor<int, 1> none;
+  CHECK_THROWS_AS(none[0] = 1, fanout::InvalidArgument);
+}
 #endif
+
+TEST_CASE("extents stand in parentheses, in braces or in both, signed or not") {
+  const std::size_t rows = 3;
+  const int columns = 5;
+  const Extents<2> shape{{3, 5}};
+  CHECK(Tensor<double, 2>({rows, 5}).extents() == shape);
+  CHECK(Tensor<double, 2>{{rows, 5}}.extents() == shape);
+  CHECK(Tensor<double, 2>({rows, columns}).extents() == shape);
+  CHECK(Tensor<double, 2>{rows, columns}.extents() == shape);
+  CHECK(Tensor<double, 2>({3, 5}).extents() == shape);
+  CHECK(Tensor<double, 2>{{3, 5}}.extents() == shape);
+  CHECK(Tensor<double, 2>({3U, 5LL}, Memory{}).extents() == shape);
+  CHECK(Tensor<double, 2>(shape).extents() == shape);
+  CHECK(Tensor<double, 2>{shape}.extents() == shape);
+  CHECK(Tensor<double, 2>({0, 5}).extents() == Extents<2>{{0, 5}});
+  CHECK(Tensor<double, 2>::uninitialized({rows, columns}).extents() == shape);
+  CHECK(Tensor<double, 1>(3).extents() == Extents<1>{{3}});
+  CHECK(Tensor<double, 1>({3}).extents() == Extents<1>{{3}});
+  CHECK(Tensor<double, 1>{3}.extents() == Extents<1>{{3}});
+  CHECK(Tensor<double, 1>{{3}}.extents() == Extents<1>{{3}});
+  for (const double x : Tensor<double, 2>({rows, columns})) CHECK(x == 0);
+  CHECK(says(message_of<ShapeMismatch>([&] { Tensor<double, 2>({rows, -columns}); }), "invalid extents", "found -5"));
+  CHECK(says(message_of<ShapeMismatch>([] {
+               Tensor<double, 2>({std::size_t(-1), 2});
+             }),
+             "invalid extents", "found [18446744073709551615, 2]"));
+}
+
+TEST_CASE("a tensor is made of elements in braces, whose depth is its rank") {
+  CHECK(fanout::tensor<double>({{1, 2}, {3, 4}, {5, 6}}).extents() == Extents<2>{{3, 2}});
+  CHECK(fanout::tensor<double>({{1, 2}, {3, 4}, {5, 6}})(2, 0) == 5);
+  const Tensor<float, 1> vector = fanout::tensor({1.5F, 2.5F});
+  CHECK(vector[1] == 2.5F);
+  const Tensor<int, 3> cube = fanout::tensor({{{1}, {2}}, {{3}, {4}}, {{5}, {6}}});
+  CHECK(cube.extents() == Extents<3>{{3, 2, 1}});
+  CHECK(cube(2, 1, 0) == 6);
+  CHECK(fanout::tensor<float>({{1}, {2}}).extents() == Extents<2>{{2, 1}});
+  CHECK(fanout::tensor<float>({7})[0] == 7);
+  const double array[2][2] = {{1, 2}, {3, 4}};
+  CHECK(fanout::tensor(array)(1, 0) == 3);
+}
+
+TEST_CASE("a tensor is made of a vector and extents, as a copy") {
+  const int rows = 2;
+  const std::vector<int> numbers{1, 2, 3, 4, 5, 6};
+  const auto x = fanout::tensor(numbers, {rows, std::size_t{3}});
+  static_assert(std::is_same_v<decltype(x), const Tensor<int, 2>>);
+  CHECK(x(1, 0) == 4);
+  CHECK(x.data() != numbers.data());
+  CHECK(is_aligned(x));
+  CHECK(fanout::tensor(std::array{1, 2, 3, 4}, {2, 2})(1, 1) == 4);
+  CHECK(fanout::tensor(std::span(numbers).first(3), {3, 1})(2, 0) == 3);
+  CHECK(fanout::tensor<double>({1, 2, 3, 4}, {4, 1})(3, 0) == 4);
+  CHECK(fanout::tensor(x, {6})[5] == 6);
+  CHECK(says(message_of<ShapeMismatch>([&] {
+               fanout::tensor(numbers, {4, 2});
+             }),
+             "tensor", "expected 8 elements, those of [4, 2], found 6"));
+  CHECK_THROWS_AS(fanout::tensor(numbers, {-3, -2}), ShapeMismatch);
+}
+
+TEST_CASE("a tensor can be full of one value") {
+  const std::size_t rows = 2;
+  const auto x = Tensor<float, 2>::full({rows, 3}, 1.5F);
+  CHECK(x.extents() == Extents<2>{{2, 3}});
+  for (const float v : x) CHECK(v == 1.5F);
+  CHECK(Tensor<int, 2>::full(x.extents(), 7)(1, 2) == 7);
+}
+
+TEST_CASE("tensors and views are equal if their extents and elements are") {
+  const Tensor<int, 2> x = counted(3, 4);
+  Tensor<int, 2> y = x;
+  CHECK(x == y);
+  CHECK(x == y.view());
+  CHECK(y.view() == x);
+  CHECK(x.view() == y.view());
+  CHECK_FALSE(x != y);
+  y(2, 3) = 0;
+  CHECK(x != y);
+  CHECK(x.rows({0, 2}) == y.rows({0, 2}));
+  CHECK_FALSE(x == counted(4, 3));
+  CHECK(Tensor<int, 2>(0, 4) != Tensor<int, 2>(0, 5));
+  CHECK(Tensor<int, 2>() == Tensor<int, 2>());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(fanout::tensor({nan}) != fanout::tensor({nan}));
+}
+
+TEST_CASE("a view is assigned as a copy, also of a part of the tensor itself") {
+  Tensor<int, 2> x = counted(3, 4);
+  const int* const data = x.data();
+  const Tensor<int, 2> other = counted(2, 6);
+  x = other.view();
+  CHECK(x.data() == data);
+  CHECK(x == other);
+  x = x.rows({1, 2});
+  CHECK(x == other.rows({1, 2}));
+  x = x.view();
+  CHECK(x == other.rows({1, 2}));
+  x = View<const int, 2>();
+  CHECK(x.empty());
+  x = {};
+  CHECK(x.empty());
+
+  const CountingMemory counting;
+  Tensor<int, 2> far({2, 6}, counting.memory());
+  const Tensor<int, 2> twin = far;
+  far = twin.view();
+  CHECK(counting.alive() == 2);
+  far = twin.rows({0, 1});
+  CHECK(far.space() == CountingMemory::space);
+  CHECK(far.extents() == Extents<2>{{1, 6}});
+  x = other;
+  CHECK(says(message_of<fanout::DeviceMismatch>([&] { x = twin.view(); }), "counting:0"));
+  CHECK(x == other);
+}
+
+TEST_CASE("a reshaped tensor shows the same elements") {
+  Tensor<int, 2> x = counted(3, 4);
+  const std::size_t rows = 2;
+  CHECK(x.reshape(2, 6)(1, 0) == 6);
+  CHECK(x.reshape({rows, 3, 2})(1, 2, 1) == 11);
+  CHECK(std::as_const(x).reshape(12)[7] == 7);
+  CHECK(x.reshape(Extents<2>{{4, 3}}).data() == x.data());
+  x.reshape(12)[7] = 70;
+  CHECK(x(1, 3) == 70);
+  static_assert(std::is_same_v<decltype(std::as_const(x).reshape({2, 6})), View<const int, 2>>);
+  CHECK(says(message_of<ShapeMismatch>([&] { x.reshape(5, 2); }), "reshape",
+             "expected 12 elements, those of [3, 4], found 10, those of [5, 2]"));
+  CHECK_THROWS_AS(x.reshape({-3, -4}), ShapeMismatch);
+}
+
+TEST_CASE("an index of a tensor of several axes is a row") {
+  Tensor<int, 3> x(2, 3, 4);
+  x[1][2][3] = 5;
+  CHECK(x(1, 2, 3) == 5);
+  CHECK(std::as_const(x)[1].extents() == Extents<2>{{3, 4}});
+  CHECK(x.view()[1][2] == x.row(1).row(2));
+}
+
+TEST_CASE("a view deduces its type from what it shows, and a tensor from a view") {
+  Tensor<int, 2> x = counted(3, 4);
+  View writes = x;
+  View reads = std::as_const(x);
+  View same = reads;
+  Tensor copy(reads);
+  Tensor twin = x;
+  static_assert(std::is_same_v<decltype(writes), View<int, 2>>);
+  static_assert(std::is_same_v<decltype(reads), View<const int, 2>>);
+  static_assert(std::is_same_v<decltype(same), View<const int, 2>>);
+  static_assert(std::is_same_v<decltype(copy), Tensor<int, 2>>);
+  static_assert(std::is_same_v<decltype(twin), Tensor<int, 2>>);
+  CHECK(copy == writes);
+  CHECK(twin.data() != x.data());
+}
 
 TEST_CASE("the rows of a tensor are its leaf's rows") {
   const Tensor<int, 2> tensor = counted(3, 4);

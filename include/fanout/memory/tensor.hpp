@@ -5,14 +5,18 @@
 
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/checks.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/storage.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/memory/view.hpp>
 
 namespace fanout::inline v0 {
@@ -33,10 +37,13 @@ class Tensor {
   /// No rows, no memory.
   Tensor() noexcept = default;
 
-  /// All elements zero. Any integers will do as extents. Throws ShapeMismatch and OutOfMemory.
+  /// All elements zero: `x(rows, 5)`, `x({rows, 5})` or `x{rows, 5}`, with integers of any type. What stands in the
+  /// braces are extents, never elements: `Tensor<int, 1> v{3}` has three zeros. Throws ShapeMismatch and OutOfMemory.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   explicit Tensor(I... extents) : Tensor(checked_extents(sizeof(T), extents...)) {}
+  template <std::size_t N>
+  explicit Tensor(const detail::AnyInteger (&extents)[N], const Memory& memory = {}) : Tensor(axes(extents), memory) {}
   explicit Tensor(const Extents<R>& extents, const Memory& memory = {}) : Tensor(uninitialized(extents, memory)) {
     storage_.clear();
   }
@@ -47,12 +54,27 @@ class Tensor {
     operations.copy(view.space(), data(), view.data(), storage_.bytes());
   }
 
-  /// Elements that are not set to anything.
+  /// Elements that are not set to anything. Throws as the constructors do.
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...), Memory{}); }
-  static Tensor uninitialized(const Extents<R>& extents, const Memory& memory) {
+  static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...)); }
+  template <std::size_t N>
+  static Tensor uninitialized(const detail::AnyInteger (&extents)[N], const Memory& memory = {}) {
+    return uninitialized(axes(extents), memory);
+  }
+  static Tensor uninitialized(const Extents<R>& extents, const Memory& memory = {}) {
     return Tensor(Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
+  }
+
+  /// All elements equal to `value`: `Tensor<float, 2>::full({rows, 5}, 1)`. In host memory.
+  template <std::size_t N>
+  static Tensor full(const detail::AnyInteger (&extents)[N], const T& value) {
+    return full(axes(extents), value);
+  }
+  static Tensor full(const Extents<R>& extents, const T& value) {
+    Tensor tensor = uninitialized(extents);
+    for (T& element : tensor) element = value;
+    return tensor;
   }
 
   /// Takes over host memory that others made: `deleter(pointer)` is called once, when the tensor lets go of it. If
@@ -95,10 +117,26 @@ class Tensor {
   }
   ~Tensor() = default;
 
+  /// A copy of what the view shows, which may be a part of this tensor, in the view's memory. Keeps its own memory where
+  /// the sizes are the same, as the assignment of a tensor does. Throws OutOfMemory.
+  template <class V>
+    requires(std::same_as<V, View<T, R>> || std::same_as<V, View<const T, R>>)
+  Tensor& operator=(const V& view) {
+    const std::size_t bytes = view.size() * sizeof(T);
+    if (bytes != storage_.bytes() || !(view.space() == space())) {
+      const Memory memory = view.space() == space() ? storage_.memory() : memory_of(view.space());
+      if (memory.operations == nullptr) detail::refuse_transfer(space(), view.space());
+      return *this = Tensor(view, *memory.operations->fresh);
+    }
+    if (bytes != 0 && view.data() != data()) storage_.memory().operations->copy(space(), data(), view.data(), bytes);
+    extents_ = view.extents();
+    return *this;
+  }
+
   T* data() noexcept { return static_cast<T*>(storage_.data()); }
   const T* data() const noexcept { return static_cast<const T*>(storage_.data()); }
   const Extents<R>& extents() const noexcept { return extents_; }
-  std::size_t extent(std::size_t axis) const noexcept { return view().extent(axis); }
+  std::size_t extent(std::size_t axis) const { return view().extent(axis); }
   std::size_t size() const noexcept { return extents_.size(); }
   bool empty() const noexcept { return size() == 0; }
   MemorySpace space() const noexcept { return storage_.space(); }
@@ -120,15 +158,26 @@ class Tensor {
     return detail::refuse_view_of_temporary<View<U, R>>();
   }
 
-  /// Elements, rows and ranges of a tensor in host memory, checked as View checks them.
+  /// The element at these indices, in host memory. If FANOUT_CHECKS is 1, throws InvalidArgument for an index outside
+  /// of the tensor, and DeviceMismatch if the tensor lies elsewhere; does not look otherwise.
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  T& operator()(I... indices) { return reach().view()(indices...); }
+  T& operator()(I... indices) { return data()[offset({static_cast<std::size_t>(indices)...})]; }
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  const T& operator()(I... indices) const { return reach().view()(indices...); }
-  T& operator[](std::size_t i) requires(R == 1) { return reach().view()[i]; }
-  const T& operator[](std::size_t i) const requires(R == 1) { return reach().view()[i]; }
+  const T& operator()(I... indices) const { return data()[offset({static_cast<std::size_t>(indices)...})]; }
+
+  /// `x[i]`: the i-th element of a tensor of one axis, the i-th row of any other.
+  T& operator[](std::size_t i) & requires(R == 1) { return data()[offset({i})]; }
+  const T& operator[](std::size_t i) const& requires(R == 1) { return data()[offset({i})]; }
+  auto operator[](std::size_t i) & requires(R > 1) { return view().row(i); }
+  auto operator[](std::size_t i) const& requires(R > 1) { return view().row(i); }
+  template <class Borrowed = View<const T, R>>
+  auto operator[](std::size_t i) const&& requires(R > 1) {
+    return detail::refuse_view_of_temporary<Borrowed>().row(i);
+  }
+
+  /// Rows, ranges of rows and other extents, as View has them.
   auto row(std::size_t i) & requires(R > 1) { return view().row(i); }
   auto row(std::size_t i) const& requires(R > 1) { return view().row(i); }
   template <class Borrowed = View<const T, R>>
@@ -141,40 +190,144 @@ class Tensor {
   Borrowed rows(RowRange) const&& {
     return detail::refuse_view_of_temporary<Borrowed>();
   }
+  auto reshape(std::integral auto... extents) & { return view().reshape(extents...); }
+  auto reshape(std::integral auto... extents) const& { return view().reshape(extents...); }
+  auto reshape(std::integral auto... extents) const&& {
+    return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents...);
+  }
+  template <std::size_t N>
+  auto reshape(const detail::AnyInteger (&extents)[N]) & {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const detail::AnyInteger (&extents)[N]) const& {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const detail::AnyInteger (&extents)[N]) const&& {
+    return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const Extents<N>& extents) & {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const Extents<N>& extents) const& {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const Extents<N>& extents) const&& {
+    return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents);
+  }
 
-  std::span<T> values() & { return reach().view().values(); }
-  std::span<const T> values() const& { return reach().view().values(); }
+  /// All elements in memory order. Throws DeviceMismatch if they do not lie in host memory.
+  std::span<T> values() & { return {begin(), size()}; }
+  std::span<const T> values() const& { return {begin(), size()}; }
   template <class Borrowed = std::span<const T>>
   Borrowed values() const&& {
     return detail::refuse_view_of_temporary<Borrowed>();
   }
-  T* begin() { return reach().data(); }
+  T* begin() {
+    reach();
+    return data();
+  }
   T* end() { return data() + size(); }
-  const T* begin() const { return reach().data(); }
+  const T* begin() const {
+    reach();
+    return data();
+  }
   const T* end() const { return data() + size(); }
 
  private:
-  /// Builds with assertions refuse to touch the elements of another memory from the host.
-  Tensor& reach() {
-    std::as_const(*this).reach();
-    return *this;
+  template <std::size_t N>
+  static Extents<R> axes(const detail::AnyInteger (&extents)[N]) {
+    static_assert(N == R, "fanout: a tensor takes one extent for each of its axes");
+    if constexpr (N == R) return checked_extents(sizeof(T), extents);
+    __builtin_unreachable();  // refused, and this silences what would follow
   }
-  const Tensor& reach() const {
-#if !defined(NDEBUG)
-    if (!(space() == host_memory)) {
-      throw DeviceMismatch(
-          explain({.what = detail::two_devices(host_memory, space()) + ": elements of a tensor used from the host",
-                   .expected = to_string(host_memory),
-                   .found = to_string(space()),
-                   .advice = "copy the tensor to the host first: to_host(x)"}));
-    }
+
+  std::size_t offset(const std::size_t (&indices)[R]) const {
+#if FANOUT_CHECKS
+    reach();
 #endif
-    return *this;
+    return detail::element_offset(indices, extents_);
+  }
+
+  void reach() const {
+    if (!(space() == host_memory)) detail::refuse_host_access(space());
   }
 
   Storage storage_;
   Extents<R> extents_{};
 };
+
+/// `View v = tensor`, which writes; of a const tensor it only reads.
+template <class T, std::size_t R>
+View(Tensor<T, R>&) -> View<T, R>;
+template <class T, std::size_t R>
+View(const Tensor<T, R>&) -> View<const T, R>;
+
+/// `Tensor x(view)`: a copy.
+template <class T, std::size_t R>
+Tensor(const View<T, R>&) -> Tensor<std::remove_const_t<T>, R>;
+
+namespace detail {
+
+/// Rows in braces that are not of one length, which no array takes.
+template <class T>
+struct RaggedRows {
+  RaggedRows(std::initializer_list<std::initializer_list<T>>) {}
+};
+
+template <class T, std::size_t R>
+Tensor<T, R> tensor_of(std::span<const T> values, const Extents<R>& extents) {
+  if (values.size() != extents.size()) {
+    throw ShapeMismatch(
+        explain({.what = "a tensor was made of another number of elements than its extents have",
+                 .where = "tensor",
+                 .expected = std::to_string(extents.size()) + " elements, those of " + to_string(extents),
+                 .found = std::to_string(values.size())}));
+  }
+  return Tensor<T, R>(View<const T, R>(values.data(), extents));
+}
+
+}  // namespace detail
+
+/// A tensor of these elements, in host memory: `tensor<double>({{1, 2}, {3, 4}})` is [2, 2]. The braces, up to three
+/// deep, are the axes. Rows of different lengths do not compile.
+template <class T, std::size_t A>
+Tensor<T, 1> tensor(const T (&values)[A]) {
+  return detail::tensor_of<T, 1>(values, {{A}});
+}
+template <class T, std::size_t A, std::size_t B>
+Tensor<T, 2> tensor(const T (&values)[A][B]) {
+  return detail::tensor_of<T, 2>({&values[0][0], A * B}, {{A, B}});
+}
+template <class T, std::size_t A, std::size_t B, std::size_t C>
+Tensor<T, 3> tensor(const T (&values)[A][B][C]) {
+  return detail::tensor_of<T, 3>({&values[0][0][0], A * B * C}, {{A, B, C}});
+}
+#if !defined(__CUDACC__)  // nvcc takes it for as good as the others, and refuses ragged rows in its own words
+template <class T>
+Tensor<T, 2> tensor(const detail::RaggedRows<T>&) {
+  static_assert(sizeof(T) == 0, "fanout: the rows of a tensor have one length");
+  return {};
+}
+#endif
+
+/// A tensor of these elements, in the order of memory, and extents: `tensor(numbers, {rows, 5})`. Copies a vector, an
+/// array or a span, since the memory of a tensor is aligned. Throws ShapeMismatch if the elements are not as many as
+/// the extents make.
+template <class Values, std::size_t R>
+  requires requires(const Values& values) { std::span(values); }
+auto tensor(const Values& values, const detail::AnyInteger (&extents)[R]) {
+  using T = std::remove_cvref_t<decltype(std::span(values)[0])>;
+  return detail::tensor_of<T, R>(std::span(values), checked_extents(sizeof(T), extents));
+}
+template <class T, std::size_t N, std::size_t R>
+Tensor<T, R> tensor(const T (&values)[N], const detail::AnyInteger (&extents)[R]) {
+  return detail::tensor_of<T, R>(values, checked_extents(sizeof(T), extents));
+}
 
 template <class T, std::size_t R>
 struct leaf_traits<Tensor<T, R>> {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: the rows of a tensor have one length
+#include <fanout/fanout.hpp>
+
+int main() {
+#ifdef FANOUT_CONTROL
+  const fanout::Tensor<float, 2> x = fanout::tensor<float>({{1, 2}, {3, 4}});
+#else
+  const fanout::Tensor<float, 2> x = fanout::tensor<float>({{1, 2}, {3}});
+#endif
+  return x.empty() ? 1 : 0;
+}
