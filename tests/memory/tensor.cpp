@@ -558,6 +558,7 @@ TEST_CASE("a reshaped tensor shows the same elements") {
   static_assert(std::is_same_v<decltype(std::as_const(x).reshape({2, 6})), View<const int, 2>>);
   CHECK(says(message_of<ShapeMismatch>([&] { x.reshape(5, 2); }), "reshape",
              "expected 12 elements, those of [3, 4], found 10, those of [5, 2]"));
+  CHECK_THROWS_AS(x.reshape(5, 3), ShapeMismatch);
   CHECK_THROWS_AS(x.reshape({-3, -4}), ShapeMismatch);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <array>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -14,6 +15,15 @@
 #include <vector>
 
 #include <fanout/tree/rebind.hpp>
+
+namespace fanout_test {
+namespace {
+
+template <class T, std::size_t N>
+struct Other {};
+
+}  // namespace
+}  // namespace fanout_test
 
 namespace {
 
@@ -55,5 +65,18 @@ static_assert(std::is_same_v<rebind_map_t<std::unordered_map<int, int, OwnHash, 
 using PairAllocator = OwnAllocator<std::pair<const int, int>>;
 static_assert(
     std::is_same_v<rebind_map_t<std::map<int, int, std::less<int>, PairAllocator>, bool>, std::map<int, bool>>);
+
+template <template <class, std::size_t> class Array>
+struct State {
+  Array<int, 1> x;
+};
+template <class T, template <class, std::size_t> class Array>
+struct StateOf {
+  Array<T, 1> x;
+};
+static_assert(
+    std::is_same_v<fanout::rebind_arrays_t<State<std::array>, fanout_test::Other>, State<fanout_test::Other>>);
+static_assert(std::is_same_v<fanout::rebind_arrays_t<StateOf<int, std::array>, fanout_test::Other>,
+                             StateOf<int, fanout_test::Other>>);
 
 }  // namespace

@@ -211,6 +211,10 @@ class View {
   MemorySpace space_ = host_memory;
 };
 
+/// A view that only reads, as a template of its own: a kind of array, like Tensor.
+template <class T, std::size_t R>
+using ConstView = View<const T, R>;
+
 /// `View v{pointer, rows, columns}`, and `View v = numbers` for a vector, an array or a span. A view of a vector that
 /// is const only reads.
 template <class T, std::integral... I>

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
+#include <fanout/memory/tensor.hpp>
+#include <fanout/memory/view.hpp>
 #include <fanout/parallel/shard_place.hpp>
 #include <fanout/parallel/split_tree.hpp>
 #include <fanout/parallel/splitting.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
+#include <fanout/tree/rebind.hpp>
 
 namespace fanout::inline v0 {
 
@@ -27,39 +31,58 @@ inline constexpr bool shows_trees = SplitSpan<X>;
 template <template <class...> class C, class... T>
 inline constexpr bool shows_trees<C<T...>> = (shows_trees<std::remove_cvref_t<T>> || ...);
 
-/// Whether a field that is declared as a Field can hold what a shard is handed of it. A reference can refer to what
-/// every shard is handed whole, but not to rows, which would be gone.
-template <class Field>
-inline constexpr bool holds_piece =
-    std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Field>> && !shows_trees<std::remove_cv_t<Field>>;
-template <class Field>
-  requires std::is_reference_v<Field>
-inline constexpr bool holds_piece<Field> = !HasArrayLeaf<std::remove_cvref_t<Field>>;
+/// A struct whose arrays are tensors because its template argument says so, and could be views.
+template <class X>
+concept OverTensors = requires {
+  typename rebind_arrays_t<X, ConstView>;
+  requires std::same_as<rebind_arrays_t<X, Tensor>, X>;
+};
 
-template <class X, std::size_t... I>
+/// What a shard is handed of a struct: one of views if it is a template of the kind of its arrays, else its own type.
+template <class X>
+struct struct_piece {
+  using type = X;
+};
+template <OverTensors X>
+struct struct_piece<X> {
+  using type = rebind_arrays_t<X, ConstView>;
+};
+
+/// Whether a field that is declared as a Held can hold what a shard is handed of a Field. A reference can refer to what
+/// every shard is handed whole, but not to rows, which would be gone.
+template <class Field, class Held>
+inline constexpr bool holds_piece =
+    std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Held>> && !shows_trees<std::remove_cv_t<Held>>;
+template <class Field, class Held>
+  requires std::is_reference_v<Field>
+inline constexpr bool holds_piece<Field, Held> = std::same_as<Field, Held> && !HasArrayLeaf<std::remove_cvref_t<Field>>;
+
+template <class X, class Piece, std::size_t... I>
 constexpr bool holds_pieces(std::index_sequence<I...>) {
-  return (holds_piece<typename FieldsOf<X>::template type<I>> && ...);
+  return (holds_piece<typename FieldsOf<X>::template type<I>, typename FieldsOf<Piece>::template type<I>> && ...);
 }
 
-/// A struct keeps its type, so it is rebuilt around the rows of its arrays if these are of the arrays' own types.
+/// A struct keeps its type, so it is rebuilt around the rows of its arrays if these are of the arrays' own types; or it
+/// is a template of the kind of its arrays, and rebuilt as one of views.
 template <SplitStruct X>
 struct Splitting<X> {
-  using piece_type = X;
+  using piece_type = typename struct_piece<X>::type;
 
-  static X piece(const X& x, [[maybe_unused]] const ShardPlace& place, [[maybe_unused]] const LeafPath& path) {
+  static piece_type piece(const X& x, [[maybe_unused]] const ShardPlace& place, [[maybe_unused]] const LeafPath& path) {
     static_assert(
         StructNode<X>,
         "fanout: a struct with arrays is split by rows, but this one's members cannot be found, because of base "
         "classes, C arrays or more than 32 members; list its fields (tree/fields.hpp), or pass a tuple, a dict "
         "or broadcast(x)");
     if constexpr (StructNode<X>) {
-      constexpr bool holds_all = holds_pieces<X>(std::make_index_sequence<FieldsOf<X>::size>());
-      static_assert(holds_all && Makeable<X>,
-                    "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
-                    "std::span<const T> and its other members copyable; make them so, or pass a tuple, a dict or "
-                    "broadcast(x)");
-      if constexpr (holds_all && Makeable<X>) {
-        return FieldsOf<X>::make(
+      constexpr bool holds_all = holds_pieces<X, piece_type>(std::make_index_sequence<FieldsOf<X>::size>());
+      static_assert(
+          holds_all && Makeable<piece_type>,
+          "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
+          "std::span<const T> and its other members copyable; make them so, make it a template of the kind of "
+          "its arrays (State<Tensor>, State<ConstView>), or pass a tuple, a dict or broadcast(x)");
+      if constexpr (holds_all && Makeable<piece_type>) {
+        return FieldsOf<piece_type>::make(
             [&](auto index) -> decltype(auto) { return field_piece<decltype(index)::value>(x, place, path); });
       }
     }

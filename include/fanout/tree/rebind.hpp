@@ -50,6 +50,19 @@ struct rebind_map;
 template <template <class...> class C, class K, class Old, class... Rest, class T>
 struct rebind_map<C<K, Old, Rest...>, T> : map_with<C, K, T, Rest...> {};
 
+template <class X, template <class, std::size_t> class New>
+struct rebind_arrays {};
+template <template <template <class, std::size_t> class> class S, template <class, std::size_t> class Old,
+          template <class, std::size_t> class New>
+struct rebind_arrays<S<Old>, New> {
+  using type = S<New>;
+};
+template <template <class, template <class, std::size_t> class> class S, class T,
+          template <class, std::size_t> class Old, template <class, std::size_t> class New>
+struct rebind_arrays<S<T, Old>, New> {
+  using type = S<T, New>;
+};
+
 }  // namespace detail
 
 /// The tuple, pair, array or variant X with elements of these types.
@@ -63,5 +76,10 @@ using rebind_element_t = typename detail::rebind_element<X, T>::type;
 /// The map X with values of type T.
 template <class X, class T>
 using rebind_map_t = typename detail::rebind_map<X, T>::type;
+
+/// The struct X, a template of the kind of its arrays, with another kind: of `State<Tensor>` a `State<ConstView>`. The
+/// element type may stand before the kind, `State<float, Tensor>`.
+template <class X, template <class, std::size_t> class Array>
+using rebind_arrays_t = typename detail::rebind_arrays<X, Array>::type;
 
 }  // namespace fanout::inline v0
