@@ -7,6 +7,7 @@
 #include <fanout/base/version.hpp>
 #include <fanout/device/first_available.hpp>
 #include <fanout/device/indices.hpp>
+#include <fanout/memory/rows_of.hpp>
 #include <fanout/memory/to.hpp>
 #include <fanout/parallel/launch.hpp>
 #include <fanout/parallel/parallel_model.hpp>

@@ -158,6 +158,6 @@ TEST_CASE_FIXTURE(
   CHECK(on(on_second, 1));
   CHECK(values(on_second) == values(numbers(4)));
   const Tensor<double, 1> zeros(4);
-  fanout::copy<double, 1>(zeros, on_second);
+  fanout::copy(zeros, on_second);
   CHECK(values(on_second) == std::vector<double>(4, 0));
 }

@@ -17,6 +17,11 @@ using fanout::to_host;
 using fanout_test::RemoteDevice;
 using fanout_test::RemoteMemory;
 
+template <class From, class Into>
+concept CopiesInto = requires(const From& from, Into into) {
+  fanout::copy(from, into);
+};
+
 TEST_CASE("trees keep their type, and their arrays lie where they were asked to") {
   const std::map<std::string, std::tuple<Tensor<int, 1>, int>> tree{{"a", {Tensor<int, 1>(3), 7}}};
   const auto there = to(tree, RemoteDevice(1));
@@ -41,9 +46,16 @@ TEST_CASE("copy writes where there is room already") {
   Tensor<int, 1> x(3), back(3);
   x[2] = 9;
   auto there = Tensor<int, 1>::uninitialized({3}, RemoteMemory::memory(0));
-  fanout::copy<int, 1>(x, there);
-  fanout::copy<int, 1>(there, back);
+  fanout::copy(x, there);
+  fanout::copy(there, back);
   CHECK(back[2] == 9);
+  Tensor<int, 1> two(2);
+  fanout::copy(x.rows({1, 3}), two);
+  CHECK(two == fanout::tensor({0, 9}));
+  fanout::copy(two, x.rows({0, 2}));
+  CHECK(x == fanout::tensor({0, 9, 9}));
+  static_assert(!CopiesInto<Tensor<int, 1>, const Tensor<int, 1>&>, "not into what is const");
+  static_assert(!CopiesInto<Tensor<int, 1>, Tensor<long, 1>&>);
   Tensor<int, 1> other(2);
-  CHECK_THROWS_AS((fanout::copy<int, 1>(x, other)), fanout::ShapeMismatch);
+  CHECK_THROWS_AS((fanout::copy(x, other)), fanout::ShapeMismatch);
 }

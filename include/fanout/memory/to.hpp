@@ -3,7 +3,7 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <cstddef>
+#include <concepts>
 #include <type_traits>
 
 #include <fanout/base/error.hpp>
@@ -45,19 +45,22 @@ auto to_host(const X& value) {
   return fanout::to(value, Memory{});
 }
 
-/// Copies all elements from one array to another of the same extents, in whatever memories they lie, and waits until
-/// they are there: `copy<float, 2>(result, view)`. Throws ShapeMismatch, and DeviceMismatch where no way is known.
-template <class T, std::size_t R>
-void copy(View<const T, R> from, View<T, R> into) {
-  if (!(from.extents() == into.extents())) {
+/// Copies all elements of one array into another of the same extents, in whatever memories they lie, and waits until
+/// they are there: `copy(x, result.rows({0, 10}))`. `into` is a Tensor or a View that writes. The arrays must not overlap.
+/// Throws ShapeMismatch, and DeviceMismatch where no way is known.
+template <detail::ContiguousArray From, class Into>
+  requires std::convertible_to<Into&, View<typename From::value_type, From::rank>>
+void copy(const From& from, Into&& into) {
+  const View<typename From::value_type, From::rank> to = into;
+  if (!(from.extents() == to.extents())) {
     throw ShapeMismatch(explain({.what = "an array was copied to one of other extents",
                                  .where = "copy",
-                                 .expected = to_string(into.extents()),
+                                 .expected = to_string(to.extents()),
                                  .found = to_string(from.extents())}));
   }
-  const Memory memory = memory_of(into.space());
-  if (memory.operations == nullptr) detail::refuse_transfer(into.space(), from.space());
-  transfer(memory, into.data(), from.space(), from.data(), from.size() * sizeof(T));
+  const Memory memory = memory_of(to.space());
+  if (memory.operations == nullptr) detail::refuse_transfer(to.space(), from.space());
+  transfer(memory, to.data(), from.space(), from.data(), from.size() * sizeof(typename From::value_type));
   wait_for(memory);
 }
 
