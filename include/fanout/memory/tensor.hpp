@@ -294,7 +294,8 @@ Tensor<T, R> tensor_of(std::span<const T> values, const Extents<R>& extents) {
 }  // namespace detail
 
 /// A tensor of these elements, in host memory: `tensor<double>({{1, 2}, {3, 4}})` is [2, 2]. The braces, up to three
-/// deep, are the axes. Rows of different lengths do not compile.
+/// deep, are the axes. Rows of different lengths do not compile. nvcc takes the column `{{1}, {2}}` for one axis, and warns
+/// of it: `tensor<double>({1, 2}, {2, 1})` is the same everywhere.
 template <class T, std::size_t A>
 Tensor<T, 1> tensor(const T (&values)[A]) {
   return detail::tensor_of<T, 1>(values, {{A}});
