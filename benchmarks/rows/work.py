@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rows 6 to 14: what work costs around and inside of calls."""
+"""Rows 6 to 15: what work costs around and inside of calls."""
 
 from driver.model import Across, Contender, Limit, Ratio, Row
 
@@ -94,6 +94,14 @@ def include(name, contender, ours=False):
 
 
 INCLUDE = include("fanout", "fanout", ours=True)
+
+# Row 15: elements.
+def elements(name, contender, ours=True):
+    return Contender(name, "bench_elements", {"contender": contender}, ours=ours)
+
+
+REACHED = [elements("x(i, j) of a Tensor", "tensor"), elements("x[i][j] of a Tensor", "row"),
+           elements("x(i, j) of a View", "view")]
 
 ROWS = [
     Row(
@@ -216,5 +224,11 @@ ROWS = [
         number="14c", title="Scatter and gather of 1e7 floats", group="steady",
         case="scatter_gather", keys={"seconds": 0.02, "floats": 1e7}, rounds=1, metric="faults",
         contenders=counted(VIEWS, CAT), targets=[Limit(VIEWS.name, "faults", at_most=0)],
+    ),
+    Row(
+        number="15", title="Elements one by one, at -O2, in turns with a pointer", group="elements", case="elements",
+        keys={"seconds": 0.2}, variants={"100 x 100": {"size": 100}, "1000 x 1000": {"size": 1000}}, metric="over_raw",
+        contenders=REACHED + [elements("std::span", "span", ours=False), elements("pointer", "raw", ours=False)],
+        targets=[Limit(c.name, "over_raw", at_most=1.3) for c in REACHED],
     ),
 ]

@@ -136,7 +136,10 @@ class Tensor {
   T* data() noexcept { return static_cast<T*>(storage_.data()); }
   const T* data() const noexcept { return static_cast<const T*>(storage_.data()); }
   const Extents<R>& extents() const noexcept { return extents_; }
-  std::size_t extent(std::size_t axis) const { return view().extent(axis); }
+  std::size_t extent(std::size_t axis) const {
+    detail::check_index({axis}, Extents<1>{{R}});
+    return extents_[axis];
+  }
   std::size_t size() const noexcept { return extents_.size(); }
   bool empty() const noexcept { return size() == 0; }
   MemorySpace space() const noexcept { return storage_.space(); }
