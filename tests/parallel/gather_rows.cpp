@@ -126,7 +126,7 @@ TEST_CASE("rules of numbers look into the rows of a vector") {
 }
 
 TEST_CASE("under rows(v) tensors, views and outputs are rows, and own what they show") {
-  for (const std::size_t devices : {1, 2, 3, 9}) {
+  for (const int devices : {1, 2, 3, 9}) {
     const ParallelModel model{[](Context auto& ctx, View<const int, 1> x) {
                                 std::vector<Tensor<int, 1>> tensors;
                                 std::vector<std::pair<int, View<const int, 1>>> views;
@@ -151,7 +151,7 @@ TEST_CASE("under rows(v) tensors, views and outputs are rows, and own what they 
       CHECK(views[i].first == static_cast<int>(i));
       CHECK(values(views[i].second) == std::vector{static_cast<int>(i)});
     }
-    REQUIRE(outputs.size() == devices);
+    REQUIRE(outputs.size() == static_cast<std::size_t>(devices));
     std::vector<int> all;
     for (const auto& output : outputs) all.insert(all.end(), output.begin(), output.end());
     CHECK(all == values(fanout_test::count_to(9)));
@@ -171,6 +171,22 @@ TEST_CASE("rows of any kind stay sharded, and are gathered later") {
     CHECK(fanout::gather(left) ==
           std::vector<std::pair<std::size_t, std::string>>{{0, "0"}, {0, "0"}, {2, "2"}, {2, "2"}});
   }
+}
+
+TEST_CASE("bools stay sharded, and a span of views is stacked view by view") {
+  const ParallelModel model{[](View<const int, 1> x) {
+                              static thread_local std::vector<View<const int, 1>> views;
+                              views = {x, View<const int, 1>(x.data(), 1)};
+                              return std::tuple{fanout::sharded(std::vector<bool>(x.size(), true)),
+                                                fanout::stack(std::span(views))};
+                            },
+                            host_devices(2)};
+  const auto [bools, stacked] = model(fanout_test::count_to(4));
+  CHECK(bools[1] == std::vector<bool>{true, true});
+  CHECK(fanout::gather(bools) == std::vector<bool>(4, true));
+  static_assert(std::is_same_v<decltype(stacked), const std::vector<Tensor<int, 2>>>);
+  CHECK(stacked.at(0)(1, 1) == 3);
+  CHECK(stacked.at(1)(1, 0) == 2);
 }
 
 TEST_CASE("under each(v) the elements are a list, each gathered with those in its place") {

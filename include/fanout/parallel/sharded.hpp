@@ -108,6 +108,13 @@ struct Gathering<LeaveSharded, X> {
   }
 };
 
+template <class Allocator>
+struct Gathering<LeaveSharded, std::vector<bool, Allocator>> {
+  using X = std::vector<bool, Allocator>;
+  using type = X;
+  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) { return pieces.take_only(); }
+};
+
 /// Keeps the buffer of which it is a window alive.
 template <class T, std::size_t R>
 struct Gathering<LeaveSharded, Output<T, R>> {

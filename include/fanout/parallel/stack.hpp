@@ -69,7 +69,7 @@ template <ArrayElement T, class Allocator>
 struct Gathering<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
 };
 template <class T, std::size_t N>
-  requires std::is_trivially_copyable_v<T>
+  requires(ArrayElement<std::remove_cv_t<T>> && std::is_trivially_copyable_v<T>)
 struct Gathering<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {
 };
 
