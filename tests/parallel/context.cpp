@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <complex>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <tuple>
 
@@ -14,6 +17,8 @@ using fanout::host_devices;
 using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::message_of;
+using fanout_test::says;
 
 namespace {
 
@@ -112,3 +117,58 @@ TEST_CASE("extents that cannot be are a failure of the replica") {
   }
   CHECK(model(Tensor<int, 1>(4), 2).extents() == fanout::Extents<2>{4, 2});
 }
+
+TEST_CASE("extents that repeat the shard's rows are named as the mistake that they are") {
+  const ParallelModel model{
+      [](Context auto& ctx, View<const float, 1> x) { return fanout::output<float>(ctx, x.extent(0)); },
+      host_devices(2)};
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { (void)model(Tensor<float, 1>(5)); }), "[3, 3]", "[2, 2]",
+             "the rows of each shard twice", "output<T>(ctx) has one element for each row"));
+  const ParallelModel others{
+      [](Context auto& ctx, View<const float, 1>) { return fanout::output<float>(ctx, ctx.rank() + 3); },
+      host_devices(2)};
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { (void)others(Tensor<float, 1>(5)); }),
+             "arrays are concatenated by rows"));
+}
+
+#if FANOUT_CHECKS
+TEST_CASE("what nobody has set shows, where checks are on") {
+  const ParallelModel sums{[](Context auto& ctx, View<const float, 1> x) {
+                             auto y = fanout::output<float>(ctx);
+                             for (std::size_t i = 0; i < x.size(); ++i) y[i] += x[i];
+                             return y;
+                           },
+                           host_devices(2)};
+  for (int call = 0; call < 2; ++call) {
+    const auto y = sums(Tensor<float, 1>(5));
+    for (const float value : y) CHECK(std::isnan(value));
+  }
+  const ParallelModel bytes{[](Context auto& ctx, View<const float, 1>) {
+                              const auto numbers = fanout::empty<double>(ctx, 2, 3);
+                              const auto complex = fanout::empty<std::complex<float>>(ctx, 3);
+                              CHECK(std::isnan(numbers(1, 2)));
+                              CHECK(std::isnan(complex[2].imag()));
+                              static_cast<void>(fanout::empty<double>(ctx, 0));
+                              const auto whole = fanout::empty<std::uint32_t>(ctx, 3);
+                              CHECK(whole[2] == 0xCDCDCDCD);
+                              return fanout::output<std::uint8_t>(ctx, 2);
+                            },
+                            host_devices(2)};
+  const auto unset = bytes(Tensor<float, 1>(3));
+  CHECK(unset(2, 1) == 0xCD);
+  CHECK(unset.size() == 6);
+}
+
+TEST_CASE("what forward reads in place is left as it is, though checks are on") {
+  const ParallelModel twice{[](Context auto& ctx, View<const float, 1> x) {
+                              auto y = fanout::output<float>(ctx);
+                              for (std::size_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i];
+                              return y;
+                            },
+                            host_devices(2)};
+  Tensor<float, 1> x(5);
+  x[4] = 3;
+  twice.into(x)(fanout::inout(x));
+  CHECK(x[4] == 6);
+}
+#endif

@@ -4,7 +4,9 @@
 // FANOUT_CHECKS is 1 if the library spends time on finding mistakes of a `forward`, and 0 if it does not. Define it
 // yourself, for the whole program and not for one unit, or leave it to these defaults: 1 under a sanitizer that the
 // compiler tells of (g++ 12 does not tell of UndefinedBehaviorSanitizer), with _GLIBCXX_ASSERTIONS and with _DEBUG;
-// otherwise 0. No type and no layout depends on it.
+// otherwise 0. No type and no layout depends on it. With 1
+//
+// - what output() and empty() give in host memory is filled with NaNs, or 0xCD bytes, since its elements are not set.
 #if !defined(FANOUT_CHECKS)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FANOUT_CHECKS 1

@@ -5,12 +5,19 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstring>
+#include <type_traits>
 
+#include <fanout/base/checks.hpp>
 #include <fanout/device/device.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/output.hpp>
+#include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/view.hpp>
 #include <fanout/parallel/random_stream.hpp>
 #include <fanout/plan/row_range.hpp>
+#include <fanout/tree/number.hpp>
 
 namespace fanout::inline v0 {
 
@@ -43,23 +50,54 @@ concept Context = requires(C& ctx, std::size_t n) {
   { ctx.claim_scratch(n) } -> std::same_as<void*>;
 };
 
-/// This shard's rows of a result that all shards fill together, [rows, trailing...], not set to anything. Shards that
+namespace detail {
+
+/// Makes the mistake of reading what nobody has set show: bytes of host memory become NaNs, or 0xCD each if the elements
+/// are no floating numbers.
+template <class T>
+void fill_unset(T* data, std::size_t size) noexcept {
+  constexpr bool has_nan =
+      std::is_floating_point_v<typename real_of<T>::type> || NarrowFloat<typename real_of<T>::type>;
+  if (size != 0) std::memset(static_cast<void*>(data), has_nan ? 0xFF : 0xCD, size * sizeof(T));
+}
+
+}  // namespace detail
+
+/// This shard's rows of a result that all shards fill together, [rows, trailing...]. `trailing` are the extents behind
+/// the rows, which come by themselves: output<T>(ctx) has one element for each row, output<T>(ctx, 3) three. Shards that
 /// ask for their outputs in the same order and return them at the same places are gathered without a copy. Lives until
 /// the results are gathered. Throws ShapeMismatch for extents that cannot be, and OutOfMemory.
+///
+/// The elements are not set, so write each of them before it is read: `y[i] += x[i]` adds to what an earlier call left.
+/// With FANOUT_CHECKS those in host memory are NaN, or 0xCD bytes, except in a destination of the caller's.
 template <class T, Context C, std::integral... I>
 Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   const auto extents = checked_extents(sizeof(T), ctx.rows().size(), trailing...);
   const auto claim = ctx.claim_output(extents.row_size() * sizeof(T));
-  return {claim.buffer, claim.first, ctx.device().memory().space, claim.rows, extents};
+  const Output<T, 1 + sizeof...(I)> output(claim.buffer, claim.first, ctx.device().memory().space, claim.rows, extents);
+  if constexpr (FANOUT_CHECKS != 0) {
+    // What the caller has may be the rows of an inout(), which forward reads.
+    const Memory& memory = claim.buffer.memory();
+    if (memory.space == host_memory && memory.operations != &detail::borrowed_host_operations) {
+      detail::fill_unset(output.data(), output.size());
+    }
+  }
+  return output;
 }
 
-/// Scratch on the shard's device, [extents...], not set to anything. Lives until the results are gathered. Throws
-/// ShapeMismatch and OutOfMemory.
+/// Scratch on the shard's device, [extents...]: all extents are given, none is the shard's rows by itself as in output().
+/// Lives until the results are gathered. Throws ShapeMismatch and OutOfMemory.
+///
+/// The elements are not set; see output().
 template <class T, Context C, std::integral... I>
 View<T, sizeof...(I)> empty(C& ctx, I... extents) {
   const auto shape = checked_extents(sizeof(T), extents...);
   const Memory memory = ctx.device().memory();
-  return {static_cast<T*>(ctx.claim_scratch(shape.size() * sizeof(T))), shape, memory.space};
+  T* const data = static_cast<T*>(ctx.claim_scratch(shape.size() * sizeof(T)));
+  if constexpr (FANOUT_CHECKS != 0) {
+    if (memory.space == host_memory) detail::fill_unset(data, shape.size());
+  }
+  return {data, shape, memory.space};
 }
 
 }  // namespace fanout::inline v0

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/memory/extents.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/parallel/gather_place.hpp>
 #include <fanout/parallel/pieces.hpp>
@@ -76,6 +77,16 @@ inline void check_space(const MemorySpace& found, const GatherPlace& place, cons
   if (!(found == place.target.space)) check_way_from(found, place, path, shard);
 }
 
+/// True for [rows, rows, ...], which output<T>(ctx, x.extent(0)) makes where output<T>(ctx) was meant.
+template <std::size_t R>
+bool has_rows_twice(const Extents<R>& extents, const GatherPlace& place, std::size_t shard) {
+  if constexpr (R > 1) {
+    return extents[0] == extents[1] && extents[1] == place.plan[shard].rows.size();
+  } else {
+    return false;
+  }
+}
+
 /// The extents of arrays that are put together by rows. Throws ShapeMismatch and DeviceMismatch.
 template <class X>
 auto extents_of_all(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
@@ -84,8 +95,11 @@ auto extents_of_all(const Pieces<X>& pieces, const GatherPlace& place, const Lea
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto found = pieces[i].extents();
     if (!(found.with_rows(0) == extents.with_rows(0))) {
+      const bool twice = has_rows_twice(extents, place, 0) && has_rows_twice(found, place, i);
       refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
-                     "arrays are concatenated by rows, so all other axes must agree");
+                     twice ? "these are the rows of each shard twice: output<T>(ctx, ...) takes the extents behind the "
+                             "rows alone, so output<T>(ctx) has one element for each row"
+                           : "arrays are concatenated by rows, so all other axes must agree");
     }
     check_space(pieces[i].space(), place, path, i);
     rows += found[0];
