@@ -25,6 +25,15 @@ inline void wake_in_time() noexcept {
 #endif
 }
 
+/// As a thread-local variable of a thread, keeps the library loaded whose code makes it: dlclose does not unload one that
+/// a destructor of a running thread is in.
+struct LibraryInUse {
+  LibraryInUse() noexcept = default;
+  LibraryInUse(const LibraryInUse&) = delete;
+  LibraryInUse& operator=(const LibraryInUse&) = delete;
+  ~LibraryInUse() { asm volatile(""); }  // so that no compiler finds that there is nothing to do
+};
+
 #if defined(__linux__)
 
 /// A set of cores, in the kernel's form. Null if there are none, or no memory.

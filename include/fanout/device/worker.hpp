@@ -140,6 +140,7 @@ class Worker {
   static constexpr std::int64_t looks_for = 10'000'000'000;
 
   static void* enter(void* worker) {
+    [[maybe_unused]] thread_local const detail::LibraryInUse this_code;
     static_cast<Worker*>(worker)->loop();
     return nullptr;
   }
@@ -287,6 +288,7 @@ class Worker {
     if (!has_thread()) return false;
     const HeldRight starting(start_right_);
     if (started_.load(MemoryOrder::relaxed)) return true;
+    [[maybe_unused]] thread_local const detail::LibraryInUse until_it_runs;  // then its thread keeps its code itself
     const bool started = detail::start_thread(cores_, &Worker::enter, this, thread_name_);
     started_.store(started, MemoryOrder::release);
     return started;

@@ -77,6 +77,7 @@ class ShardMeeting : public CallMeeting::Place {
   void start_others() noexcept {
     while (ShardTask* task = call_.take_back()) {
       const auto run = [](void* own) -> void* {
+        [[maybe_unused]] thread_local const LibraryInUse this_code;
         static_cast<ShardTask*>(own)->run();
         return nullptr;
       };

@@ -12,6 +12,8 @@ namespace fanout::inline v0::detail {
 
 inline void wake_in_time() noexcept {}
 
+struct LibraryInUse {};
+
 inline bool start_thread(const std::vector<int>&, void* (*enter)(void*), void* argument, const std::string&) noexcept {
   interleavings::Machine::now()->start(enter, argument, true);
   return true;
