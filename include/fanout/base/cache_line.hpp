@@ -7,8 +7,8 @@
 
 namespace fanout::inline v0 {
 
-/// The bytes of a line of the cache, which travels from core to core as a whole. By the architecture alone, so that code
-/// compiled for different processors of one agrees.
+/// The bytes of a line of the cache, which travels from core to core as a whole. By the architecture alone, so that
+/// code compiled for different processors of one agrees.
 #if defined(__s390x__)
 inline constexpr std::size_t cache_line = 256;
 #elif defined(__powerpc64__) || (defined(__aarch64__) && defined(__APPLE__))

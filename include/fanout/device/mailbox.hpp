@@ -25,8 +25,8 @@ namespace fanout::inline v0 {
 /// whatever thread, is free in the child.
 class alignas(cache_line) Mailbox {
  public:
-  /// What the thread is to run: `run(body, shard)`, which does not throw. Returns a flag or null. The flag is set for who
-  /// waits, before the answer, when none of the caller's code is running any more.
+  /// What the thread is to run: `run(body, shard)`, which does not throw. Returns a flag or null. The flag is set for
+  /// who waits, before the answer, when none of the caller's code is running any more.
   using Run = Atomic<bool>* (*)(const void* body, std::size_t shard) noexcept;
   struct Request {
     Run run;

@@ -25,8 +25,8 @@ inline void wake_in_time() noexcept {
 #endif
 }
 
-/// As a thread-local variable of a thread, keeps the library loaded whose code makes it: dlclose does not unload one that
-/// a destructor of a running thread is in.
+/// As a thread-local variable of a thread, keeps the library loaded whose code makes it: dlclose does not unload one
+/// that a destructor of a running thread is in.
 struct LibraryInUse {
   LibraryInUse() noexcept = default;
   LibraryInUse(const LibraryInUse&) = delete;

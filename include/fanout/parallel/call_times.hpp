@@ -14,8 +14,8 @@ struct CallTimes {
   BodyTime body;
   HandingOut handing_out;
 
-  /// Whether a call that keeps all its shards is to be noted: one in eight, since to look at the clock takes longer than
-  /// many a shard.
+  /// Whether a call that keeps all its shards is to be noted: one in eight, since to look at the clock takes longer
+  /// than many a shard.
   bool is_kept_call_noted() noexcept {
     const std::uint32_t before = kept_calls_.load(MemoryOrder::relaxed);
     kept_calls_.store(before + 1, MemoryOrder::relaxed);

@@ -78,8 +78,8 @@ class alignas(cache_line) ShardTask : public Task {
     }
   }
 
-  /// Waits for one that was given away, as Task does. If the body has flags for the ends of its shards, looks at that one
-  /// first: the thread sets it before it answers, and touches only its own mailbox afterwards.
+  /// Waits for one that was given away, as Task does. If the body has flags for the ends of its shards, looks at that
+  /// one first: the thread sets it before it answers, and touches only its own mailbox afterwards.
   template <class Body>
   bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
             Clock::Time until = Clock::never) noexcept {
