@@ -36,10 +36,10 @@ class Fanout(ConanFile):
 
     def validate(self):
         if self.settings.os in ("Windows", "WindowsStore", "WindowsCE"):
-            raise ConanInvalidConfiguration(f"{self.name} needs Linux or another POSIX system; on Windows, build it in WSL")
-        if re.fullmatch(r"x86|arm(v[4-7].*|.*_32.*)|ppc32.*|mips|sparc|s390|riscv32|sh4le|tc\d+.*|xtensa.*|asm\.js|wasm|avr",
-                        str(self.settings.arch)):
-            raise ConanInvalidConfiguration(f"{self.name} needs a 64-bit system, and {self.settings.arch} has 32 bits")
+            raise ConanInvalidConfiguration("fanout needs Linux or another POSIX system; on Windows, build it in WSL")
+        narrow = r"x86|arm(v[4-7].*|.*_32.*)|ppc32.*|mips|sparc|s390|riscv32|sh4le|tc\d+|xtensa.*|asm\.js|wasm|avr"
+        if re.fullmatch(narrow, str(self.settings.arch)):
+            raise ConanInvalidConfiguration(f"fanout needs a 64-bit system, and {self.settings.arch} has 32 bits")
         check_min_cppstd(self, 20)
         oldest = {"gcc": "12", "clang": "16"}.get(str(self.settings.compiler))
         if oldest and Version(self.settings.compiler.version) < oldest:

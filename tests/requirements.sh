@@ -17,10 +17,12 @@ refuses() {
   shift
   for header; do
     tried=$((tried + 1))
-    output=$("$compiler" -std=c++20 "${flags[@]}" -w -fsyntax-only -fdiagnostics-color=never -x c++ "$header" 2>&1) || true
+    output=$("$compiler" -std=c++20 "${flags[@]}" -w -fsyntax-only -fdiagnostics-color=never -x c++ "$header" 2>&1) ||
+      true
     errors=$(grep -E ' (fatal )?error: ' <<< "$output" || true)
     if [[ $(wc -l <<< "$errors") -ne 2 || $errors != *"error: "*"$sentence"*requirements_not_met* ]]; then
-      printf '%s, compiled with %s, does not say only "%s":\n%s\n' "$header" "${flags[*]}" "$sentence" "${output:0:2000}" >&2
+      printf '%s, compiled with %s, does not say only "%s":\n%s\n' \
+        "$header" "${flags[*]}" "$sentence" "${output:0:2000}" >&2
       wrong=$((wrong + 1))
     fi
   done
@@ -42,12 +44,14 @@ ordinary=(include/fanout/fanout.hpp include/fanout/fwd.hpp include/fanout/cuda.h
 others=(include/fanout/cuda/{launch,thrust}.cuh include/fanout/cuda/nccl.hpp
   include/fanout/adapt/{dlpack,eigen,mdspan,thrust,torch}.hpp)
 
-refuses "fanout needs C++20: compile with -std=c++20" -std=c++17 -Iinclude -- "${all[@]}" "${ordinary[@]}" "${others[@]}"
+refuses "fanout needs C++20: compile with -std=c++20" -std=c++17 -Iinclude -- \
+  "${all[@]}" "${ordinary[@]}" "${others[@]}"
 refuses "fanout needs C++20: compile with -std=c++20" -std=c++11 -Iinclude -- "${ordinary[@]}"
 refuses "fanout needs exceptions" -fno-exceptions -Iinclude -- "${ordinary[@]}" "${others[@]}"
 refuses "fanout needs exceptions" -fno-exceptions -isystem include -- "${ordinary[@]}"  # as an installed package is
 refuses "fanout needs Linux or another POSIX system" -D_WIN32 -Iinclude -- "${ordinary[@]}" "${others[@]}"
-refuses "fanout needs a 64-bit system" -U__SIZEOF_POINTER__ -D__SIZEOF_POINTER__=4 -Iinclude -- "${ordinary[@]}" "${others[@]}"
+refuses "fanout needs a 64-bit system" -U__SIZEOF_POINTER__ -D__SIZEOF_POINTER__=4 -Iinclude -- \
+  "${ordinary[@]}" "${others[@]}"
 refuses "fanout needs g++, clang" -U__GNUC__ -Iinclude -- "${ordinary[@]}" "${others[@]}"
 takes
 takes -fno-rtti

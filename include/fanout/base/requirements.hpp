@@ -2,7 +2,7 @@
 #pragma once
 
 // What fanout needs of the system and the compiler. Each header includes this before any other code of fanout's, itself
-// or by way of others. An #error does not stop a compiler, but a missing file does: so one sentence is all that it says.
+// or by way of others. An #error does not stop a compiler, but a missing file does, so no other errors follow.
 
 #if defined(_WIN32) || !__has_include(<pthread.h>)
 #error "fanout needs Linux or another POSIX system; on Windows, build it in WSL (README.md, Using it)"
