@@ -37,6 +37,9 @@ TEST_CASE("the rows of a tensor are a range of views, which write") {
   CHECK(x == fanout::tensor<int>({{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}}));
   CHECK(std::ranges::distance(rows_of(x)) == 3);
   CHECK(rows_of(x).size() == 3);
+  auto at = rows_of(x).begin();
+  CHECK((*at++)[0] == 1);
+  CHECK((*at)[0] == 2);
 }
 
 TEST_CASE("rows of what is const only read, and have the other axes") {

@@ -58,4 +58,6 @@ TEST_CASE("copy writes where there is room already") {
   static_assert(!CopiesInto<Tensor<int, 1>, Tensor<long, 1>&>);
   Tensor<int, 1> other(2);
   CHECK_THROWS_AS((fanout::copy(x, other)), fanout::ShapeMismatch);
+  Tensor<int, 2> wide(2, 3);
+  CHECK_THROWS_AS((fanout::copy(Tensor<int, 2>(3, 2), wide)), fanout::ShapeMismatch);
 }
