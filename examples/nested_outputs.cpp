@@ -8,7 +8,9 @@
 #include <support/arguments.hpp>
 #include <tuple>
 
-using namespace fanout::literals;
+// [literals]
+using namespace fanout::literals;  // for "image"_k
+// [/literals]
 
 // [kernels]
 struct NoisyRow {  // called for each row, on whatever device

@@ -8,7 +8,7 @@
 cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
 
 # Which folders each folder may include, besides itself. `umbrella` is fanout.hpp and its like; fwd.hpp, which only
-# declares, lies below all of them.
+# declares, lies below all but base.
 set(below_fwd base)
 set(below_base "")
 set(below_sync base)

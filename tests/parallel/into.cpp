@@ -233,7 +233,7 @@ TEST_CASE("a destination that does not fit is named") {
              "output[1]", "5 elements", "found 3"));
   map.clear();
   CHECK(says(message_of<fanout::StructureMismatch>([&] { model.into(std::tie(fits, numbers, map))(five); }),
-             "output[2][7]", "this key"));
+             "output[2][7]", "expected this key, found no key"));
   map.emplace(7, Tensor<int, 1>(5));
   CHECK_NOTHROW(model.into(std::tie(fits, numbers, map))(five));
 }
@@ -340,7 +340,7 @@ TEST_CASE("a span, a vector of trees and a map have the length of the result, no
     auto other = map;
     other.emplace(key, Tensor<int, 1>(5));
     CHECK(says(message_of<fanout::StructureMismatch>([&] { lists.into(std::tie(list, other))(five); }),
-               "output[1][" + std::to_string(key) + "]:", "expected no such key", "found one"));
+               "output[1][" + std::to_string(key) + "]:", "expected only the result's keys, ", "found this one too"));
   }
   CHECK_NOTHROW(lists.into(std::tie(list, map))(five));
 
@@ -354,7 +354,7 @@ TEST_CASE("a span, a vector of trees and a map have the length of the result, no
   CHECK(named.at("x") == five);
   named["wide"] = {};
   CHECK(says(message_of<fanout::StructureMismatch>([&] { names.into(named)(five); }),
-             "output[\"wide\"]:", "expected no such key"));
+             "output[\"wide\"]:", "expected only the result's keys, "));
 }
 
 TEST_CASE("tensors of a forward's own stand beside outputs of the same extents") {

@@ -61,6 +61,19 @@ void fill_unset(T* data, std::size_t size) noexcept {
   if (size != 0) std::memset(static_cast<void*>(data), has_nan ? 0xFF : 0xCD, size * sizeof(T));
 }
 
+/// As a condition that names its arguments: compilers print it where they are refused.
+template <class... Given>
+inline constexpr bool are_context_and_extents = false;
+
+template <class Result, class... Given>
+[[noreturn]] Result refuse_array() {
+  static_assert(are_context_and_extents<Given...>,
+                "fanout: output<T>(ctx, extents...) and empty<T>(ctx, extents...) take the context of forward and then "
+                "integers, and were given something else (the types stand in this diagnostic); take the context as "
+                "`forward(fanout::Context auto& ctx, ...)`");
+  throw 0;
+}
+
 }  // namespace detail
 
 /// This shard's rows of a result that all shards fill together, [rows, trailing...]. `trailing` are the extents behind
@@ -98,6 +111,16 @@ View<T, sizeof...(I)> empty(C& ctx, I... extents) {
     if (memory.space == host_memory) detail::fill_unset(data, shape.size());
   }
   return {data, shape, memory.space};
+}
+
+/// Refuse what is no context and no extents.
+template <class T, class... Given>
+Output<T, 1 + sizeof...(Given)> output(const Given&...) {
+  return detail::refuse_array<Output<T, 1 + sizeof...(Given)>, Given...>();
+}
+template <class T, class... Given>
+View<T, 1 + sizeof...(Given)> empty(const Given&...) {
+  return detail::refuse_array<View<T, 1 + sizeof...(Given)>, Given...>();
 }
 
 }  // namespace fanout::inline v0

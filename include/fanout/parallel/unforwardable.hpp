@@ -72,6 +72,10 @@ auto refuse_writing() {
   return call_forward(instance<M&>(), instance<Ctx&>(), instance<W&>()...);
 }
 
+/// As a condition that names what a model is handed: compilers print it where that is refused.
+template <class M, class... Handed>
+inline constexpr bool forward_takes = false;
+
 /// Refuses a model that is not Forwardable with the sentence that fits it best. Returns what its forward returns where
 /// that can be told, else a number, so that what the caller does with the result is no second error.
 template <class M, class Ctx, class... A>
@@ -99,9 +103,10 @@ auto refuse_unforwardable() {
                   "forward(ctx, args...)");
     return float();
   } else {
-    static_assert(Forwardable<M, Ctx, A...>,
-                  "fanout: forward cannot be called with what it is handed: it takes other arguments, is private or "
-                  "ambiguous, or does not compile with these; a Tensor arrives as View<const T, R>, a std::vector as "
+    static_assert(forward_takes<M, A...>,
+                  "fanout: forward cannot be called with what it is handed (the model and the types stand in this "
+                  "diagnostic): it takes other arguments, is private or ambiguous, or does not compile with these; a "
+                  "Tensor arrives as View<const T, R>, a std::vector as "
                   "std::span<const T>, anything else by const reference");
     return float();
   }

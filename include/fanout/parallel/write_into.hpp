@@ -72,6 +72,18 @@ template <std::same_as<LeafPath> Path>
                                    .found = found}));
 }
 
+/// The keys of a map, at most five of them.
+template <class Map>
+std::string list_keys(const Map& map) {
+  std::string text;
+  std::size_t position = 0;
+  for (auto entry = map.begin(); entry != map.end() && position < 5; ++entry, ++position) {
+    text += (position == 0 ? "" : ", ") + key_text(entry->first, position);
+  }
+  if (position < map.size()) text += " and " + std::to_string(map.size() - position) + " more";
+  return text.empty() ? "no key" : text;
+}
+
 /// For a map with all keys of the result and more. Looks them up in the map, whose keys may be of another type.
 template <class D, class G>
 [[noreturn]] void refuse_other_key(const D& to, const G& result, const LeafPath& path) {
@@ -85,7 +97,7 @@ template <class D, class G>
   std::size_t position = 0;
   for (; is_of_result(); ++other) ++position;
   const std::string name = key_text(other->first, position);
-  refuse_destination(LeafPath::at_key(path, name), "no such key", "one");
+  refuse_destination(LeafPath::at_key(path, name), "only the result's keys, " + list_keys(result), "this one too");
 }
 
 template <class D, class G>
@@ -102,7 +114,7 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
       const std::string name = key_text(key, position++);
       const LeafPath entry = LeafPath::at_key(path, name);
       const auto found = to.find(key);
-      if (found == to.end()) refuse_destination(entry, "this key", "none");
+      if (found == to.end()) refuse_destination(entry, "this key", list_keys(to));
       visit_destination(found->second, value, entry, f);
     }
     // Its arrays count as destinations, so that an output may have been written there.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -34,6 +35,12 @@ constexpr bool keys_differ() {
   return true;
 }
 
+/// As a condition that names its arguments: compilers print it where a key is refused.
+template <class Wanted, class... Keys>
+inline constexpr bool is_key_among = (std::is_same_v<Wanted, Keys> || ...);
+template <class... Given>
+inline constexpr bool are_entries = false;
+
 }  // namespace detail
 
 template <class... K, class... T>
@@ -61,12 +68,23 @@ struct Dict<Entry<K, T>...> {
     return std::get<index(key)>(std::move(values));
   }
 
+  /// Refuses a text in place of a key.
+  template <class Text>
+    requires std::is_convertible_v<const Text&, std::string_view>
+  constexpr const Dict& operator[](const Text&) const {
+    static_assert(sizeof(Text) == 0,
+                  "fanout: a key is part of a dict's type, so a text cannot stand for it; put _k behind the text, with "
+                  "`using namespace fanout::literals`");
+    return *this;
+  }
+
   friend constexpr bool operator==(const Dict&, const Dict&) = default;
 
  private:
   template <class Wanted>
   static constexpr std::size_t index(Wanted) {
-    static_assert(contains(Wanted{}), "fanout: this dict has no such key");
+    static_assert(detail::is_key_among<Wanted, K...>,
+                  "fanout: this dict has no such key; it and those that the dict has stand in this diagnostic");
     return contains(Wanted{}) ? detail::position_of_key<Wanted, Entry<K, T>...>() : 0;
   }
 };
@@ -75,6 +93,17 @@ struct Dict<Entry<K, T>...> {
 template <class... K, class... T>
 constexpr Dict<Entry<K, T>...> dict(Entry<K, T>... entries) {
   return {std::tuple<T...>{std::move(entries.value)...}};
+}
+
+/// Refuses what are no entries.
+template <class... Given>
+  requires(sizeof...(Given) != 0)
+constexpr Dict<> dict(const Given&...) {
+  static_assert(
+      detail::are_entries<Given...>,
+      "fanout: dict takes entries, and was given something else (its type stands in this diagnostic); an entry "
+      "is a text with _k behind it, = and a value, with `using namespace fanout::literals`");
+  return {};
 }
 
 }  // namespace fanout::inline v0

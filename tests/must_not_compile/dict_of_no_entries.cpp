@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: dict takes entries, and was given something else (its type stands in this diagnostic)
+// expect: double
+#include <fanout/fanout.hpp>
+using namespace fanout::literals;
+
+int main() {
+#ifdef FANOUT_CONTROL
+  static_cast<void>(fanout::dict("image"_k = 1.0));
+#else
+  static_cast<void>(fanout::dict(1.0));
+#endif
+}
