@@ -7,6 +7,7 @@
 #include <fanout/cuda/stream.hpp>
 
 #include "cuda/cards.hpp"
+#include "support/message_of.hpp"
 
 namespace cuda = fanout::cuda;
 

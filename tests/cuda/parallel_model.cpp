@@ -332,7 +332,7 @@ TEST_CASE("a call from inside an entered device sees what that device is still c
   };
   const auto clear = [&] {
     first.synchronize();
-    fanout::copy<float, 2>(before, there);
+    fanout::copy(before, there);
   };
   const auto inputs = fanout::scatter(cards.devices(), there);
   {

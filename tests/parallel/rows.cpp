@@ -60,7 +60,7 @@ TEST_CASE("structs of all kinds are rows, in place") {
 TEST_CASE("a vector without tensors is rows, whatever its elements are") {
   const std::vector<std::vector<double>> matrix(4, std::vector<double>(6, 3.5));
   const std::vector<std::pair<std::string, int>> pairs{{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}};
-  for (const std::size_t devices : {1, 2, 3}) {
+  for (const int devices : {1, 2, 3}) {
     const ParallelModel model{[](std::span<const std::vector<double>> some,
                                  std::span<const std::pair<std::string, int>> names, std::span<const Mesh>) {
                                 std::vector<std::pair<double, std::string>> sums;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/requirements.hpp>
+
 // FANOUT_CHECKS is 1 if the library spends time on finding mistakes of a `forward`, and 0 if it does not. Define it
 // yourself, for the whole program and not for one unit, or leave it to these defaults: 1 under a sanitizer that the
 // compiler tells of (g++ 12 does not tell of UndefinedBehaviorSanitizer), with _GLIBCXX_ASSERTIONS and with _DEBUG;

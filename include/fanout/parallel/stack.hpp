@@ -68,6 +68,8 @@ template <ArrayElement T, class Allocator>
   requires std::is_trivially_copyable_v<T>
 struct Gathering<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
 };
+template <StringNode T, class Allocator>
+struct Gathering<Stack, std::vector<T, Allocator>> {};  // texts make no tensor of two axes
 template <class T, std::size_t N>
   requires(ArrayElement<std::remove_cv_t<T>> && std::is_trivially_copyable_v<T>)
 struct Gathering<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {
