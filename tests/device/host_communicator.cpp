@@ -79,9 +79,11 @@ Gradients gradients(float value) {
 
 }  // namespace
 
+#if defined(__FLT16_MAX__)
 __extension__ using HalfFloat = _Float16;
 template <>
 inline constexpr bool fanout::enable_scalar<HalfFloat> = true;
+#endif
 
 FANOUT_TEST_COMMUNICATOR(HostRanks);
 
@@ -326,19 +328,25 @@ TEST_CASE("what cannot be is refused at once") {
 
 TEST_CASE("sums and means are rounded once, and whole numbers wrap") {
   std::atomic<int> right{0};
+  std::atomic<int> halves{0};
   HostRanks::run(3, [&](HostCommunicator& ranks) {
+#if defined(__FLT16_MAX__)
     std::vector<HalfFloat> means(600, HalfFloat(60000));  // a sum of which would be infinite
     ranks.all_reduce(means, Reduction::mean);
     std::vector<HalfFloat> sums(600, HalfFloat(ranks.rank() == 0 ? 2048 : 1));  // each 1 alone would be lost
     ranks.all_reduce(sums);
+    if (means[599] == HalfFloat(60000) && sums[599] == HalfFloat(2050)) ++halves;
+#endif
     std::vector<int> wrapped(600, std::numeric_limits<int>::max());
     ranks.all_reduce(wrapped);
     std::uint16_t product = 0xffff;
     ranks.all_reduce(product, Reduction::prod);
-    if (means[599] == HalfFloat(60000) && sums[599] == HalfFloat(2050)) ++right;
     if (wrapped[599] == std::numeric_limits<int>::max() - 2 && product == 0xffff) ++right;
   });
-  CHECK(right == 6);
+  CHECK(right == 3);
+#if defined(__FLT16_MAX__)
+  CHECK(halves == 3);
+#endif
 
   std::atomic<int> exact{0};
   constexpr std::size_t many = 24;
