@@ -14,6 +14,7 @@ sys.path.insert(0, HERE)
 
 from trial.change import Change, Wrong, read  # noqa: E402
 from trial.command import run  # noqa: E402
+from trial.in_order import in_order  # noqa: E402
 from trial.suite import Suite  # noqa: E402
 from trial.trial import Trial, Verdict  # noqa: E402
 
@@ -67,6 +68,26 @@ def written(folder, files):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     return folder
+
+
+class InOrder(unittest.TestCase):
+    def test_results_come_in_order_and_calls_run_at_once(self):
+        def slow_if_even(i):
+            time.sleep(0.02 * (i % 2 == 0))
+            return -i
+
+        self.assertEqual(list(in_order(slow_if_even, range(20), 2)), [(i, -i) for i in range(20)])
+
+    def test_a_caller_may_stop_early(self):
+        called = []
+        for i, _ in in_order(called.append, range(1000), 2):
+            if i == 3:
+                break
+        self.assertLess(len(called), 1000)
+
+    def test_what_a_call_raises_is_raised(self):
+        with self.assertRaises(ZeroDivisionError):
+            list(in_order(lambda i: 1 // i, [1, 0, 1], 2))
 
 
 class InFolder(unittest.TestCase):

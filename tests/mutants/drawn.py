@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""bash tests/mutants/draw [--count N] [--seed N] [--room ROOM]
+"""bash tests/mutants/draw [--count N] [--seed N] [--room ROOM] [--jobs N]
 
 Draws mutants of the headers at random, from all that universalmutator makes, and tries the tests on each. Fails if the
 tests find fewer than 90 %. A mutant counts if its header still compiles by itself. Not counted: mutants that change
@@ -28,6 +28,7 @@ from universalmutator.mutator import mutants_regexp  # noqa: E402
 
 from trial.change import Wrong, read  # noqa: E402
 from trial.command import processor_seconds  # noqa: E402
+from trial.in_order import in_order  # noqa: E402
 from trial.trial import Trial  # noqa: E402
 
 EQUIVALENT = os.path.join(HERE, "equivalent.txt")
@@ -82,18 +83,20 @@ def bare(line):
     return COMMENT.sub("", line).split()
 
 
-def draw(trial, mutants, count):
+def draw(trial, mutants, count, jobs):
     """Yields each mutant drawn with its verdict, or the reason why it is none, until `count` mutants count."""
     equivalent = {(change.file, change.put_into(ROOT)) for change in read(EQUIVALENT)}
-    for mutant in mutants:
+
+    def judge(mutant):
         if (mutant.file, mutant.put_into(ROOT)) in equivalent:
-            yield mutant, "is equivalent"
-        elif not trial.stands_alone(mutant):
-            yield mutant, "does not stand alone"
-        else:
-            verdict = trial.judge(mutant, leave_out_same_code=True)
-            yield mutant, verdict
-            count -= verdict.how != "same code"
+            return "is equivalent"
+        if not trial.stands_alone(mutant):
+            return "does not stand alone"
+        return trial.judge(mutant, leave_out_same_code=True)
+
+    for mutant, said in in_order(judge, mutants, jobs):
+        yield mutant, said
+        count -= not isinstance(said, str) and said.how != "same code"
         if count == 0:
             return
 
@@ -116,6 +119,7 @@ def options():
     parser.add_argument("--count", type=int, default=30, help="how many mutants (30)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="by which they are drawn")
     parser.add_argument("--room", help="a folder of include/fanout")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many are tried at once (one a core)")
     return parser.parse_args()
 
 
@@ -129,7 +133,7 @@ def main():
     trial = Trial(ROOT, os.environ.get("CXX", "clang++-16"))
     verdicts, left_out = [], collections.Counter()
     same = []
-    for mutant, said in draw(trial, mutants, asked.count):
+    for mutant, said in draw(trial, mutants, asked.count, asked.jobs):
         if isinstance(said, str):
             left_out[said] += 1
             continue

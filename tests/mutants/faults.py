@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""bash tests/mutants/run [--named] [--check] [NAME...]
+"""bash tests/mutants/run [--named] [--check] [--jobs N] [NAME...]
 
 Puts the faults of faults.txt (or those named) into the library, one at a time. Fails if the tests do not find one of
 them. A fault is found if a file of tests compiles, ends and passes without the fault, but not with it. The files that
@@ -18,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 
 from trial.change import Wrong, read  # noqa: E402
+from trial.in_order import in_order  # noqa: E402
 from trial.trial import Trial  # noqa: E402
 
 FAULTS = os.path.join(HERE, "faults.txt")
@@ -30,6 +31,7 @@ def options():
     parser.add_argument("--named", action="store_true", help="try only the files of tests that faults.txt names")
     parser.add_argument("--check", action="store_true",
                         help="only check that each change can be applied and each fault has a result")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many are tried at once (one a core)")
     parser.add_argument("names", nargs="*", metavar="NAME")
     return parser.parse_args()
 
@@ -71,13 +73,13 @@ def main():
     for fault in chosen:
         fault.put_into(ROOT)
     trial = Trial(ROOT, os.environ.get("CXX", "clang++-16"))
-    lines, found, left_out = [], 0, 0
+    lines, found = [], 0
+    tried = [fault for fault in chosen if trial.can_try(fault)]
+    left_out = len(chosen) - len(tried)
     for fault in chosen:
-        if not trial.can_try(fault):
+        if fault not in tried:
             print(f"{fault.name:24} is left out: the headers of CUDA or NCCL are missing", flush=True)
-            left_out += 1
-            continue
-        verdict = trial.judge(fault, named_only=asked.named)
+    for fault, verdict in in_order(lambda fault: trial.judge(fault, named_only=asked.named), tried, asked.jobs):
         found += verdict.found
         lines.append(f"{fault.name:24} {verdict}")
         print(lines[-1], flush=True)

@@ -5,6 +5,8 @@ The headers of the standard library and of doctest are precompiled. What is buil
 build/mutants, under a name with a digest of its inputs.
 """
 
+import collections
+import contextlib
 import dataclasses
 import functools
 import glob
@@ -12,6 +14,7 @@ import hashlib
 import os
 import re
 import shutil
+import threading
 import time
 
 from .change import Wrong
@@ -39,6 +42,7 @@ class Build:
         self.root = root
         self.compiler = compiler
         self.folder = os.path.join(root, "build", "mutants")
+        self.making = collections.defaultdict(threading.RLock)  # by path: one thread makes it, others wait
         os.makedirs(self.folder, exist_ok=True)
         cuda = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
         cuda = cuda if os.path.exists(os.path.join(cuda, "cuda_runtime_api.h")) else None
@@ -71,23 +75,26 @@ class Build:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         for old in glob.glob(glob.escape(path) + "*"):
             if not old.startswith(path + digest):
-                os.remove(old)
+                with contextlib.suppress(FileNotFoundError):  # another thread was first
+                    os.remove(old)
         return path + digest
 
     def write(self, path, text):
         """Writes the file unless it exists: clang refuses a precompiled header whose source is newer."""
-        if not os.path.exists(path):
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+        with self.making[path]:
+            if not os.path.exists(path):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
         return path
 
     def make(self, path, command):
         """Runs the command with `-o path` unless the path exists. Raises Wrong if the command fails."""
-        if not os.path.exists(path):
-            status, said = run(command + ["-o", path + ".new"], COMPILE_SECONDS, self.root)
-            if status != 0:
-                raise Wrong(f"{' '.join(command)} failed:\n{said}")
-            os.replace(path + ".new", path)
+        with self.making[path]:
+            if not os.path.exists(path):
+                status, said = run(command + ["-o", path + ".new"], COMPILE_SECONDS, self.root)
+                if status != 0:
+                    raise Wrong(f"{' '.join(command)} failed:\n{said}")
+                os.replace(path + ".new", path)
         return path
 
     # ---- compiling -----------------------------------------------------------------------------------------------
@@ -137,11 +144,12 @@ class Build:
         """Returns the optimised object file, or None if it does not compile."""
         unit = dataclasses.replace(unit, flags=OPTIMISED) if unit.flags == FAST else unit
         path = f"{scratch}/optimised.o" if scratch else self.kept(unit.name + ".optimised", self.digest(unit))
-        if scratch or not os.path.exists(path):
-            if self.compile(unit, path, scratch=scratch)[0] != 0:
-                return None
-        with open(path, "rb") as file:
-            return file.read()
+        with self.making[path]:
+            if scratch or not os.path.exists(path):
+                if self.compile(unit, path, scratch=scratch)[0] != 0:
+                    return None
+            with open(path, "rb") as file:
+                return file.read()
 
     # ---- linking and running -------------------------------------------------------------------------------------
 
@@ -151,8 +159,12 @@ class Build:
     def stand_in_sources(self, name):
         return self.suite.names_of_sources(f"tests/cuda/stand_in/{name}/*.cpp")
 
-    @functools.lru_cache(None)
     def stand_in(self, name, under):
+        with self.making[name + under]:
+            return self.make_stand_in(name, under)
+
+    @functools.lru_cache(None)
+    def make_stand_in(self, name, under):
         """Builds a stand-in for a library as tests/cuda/CMakeLists.txt does; returns its folder."""
         sources = self.stand_in_sources(name)
         folder = os.path.join(self.folder, "stand_in", under + self.sum(self.version, self.suite.digest(*sources)))
@@ -206,8 +218,9 @@ class Build:
     @functools.lru_cache(8)
     def without_change(self, unit, under=""):
         path = self.kept(unit.name + under, self.digest(unit))
-        if not os.path.exists(path + ".seconds"):
-            self.build_without_change(unit, under, path)
+        with self.making[path]:
+            if not os.path.exists(path + ".seconds"):
+                self.build_without_change(unit, under, path)
         with open(path + ".seconds", encoding="utf-8") as file:
             seconds = file.read()
         if not seconds:
@@ -236,11 +249,13 @@ class Build:
     def all_headers(self, scratch=None):
         """Returns a precompiled header of fanout.hpp, or None if that does not compile."""
         path = f"{scratch}/all" if scratch else self.kept("all_headers", self.suite.digest("include/fanout/fanout.hpp"))
-        if not os.path.exists(path + ".pch"):
-            source = self.write(path + ".hpp", "#include <fanout/fanout.hpp>\n")
-            command = self.flags(MAIN, scratch) + self.precompiled(MAIN) + [*PRECOMPILE, source, "-o", path + ".pch"]
-            if run(command, COMPILE_SECONDS, self.root)[0] != 0:
-                return None
+        with self.making[path]:
+            if not os.path.exists(path + ".pch"):
+                source = self.write(path + ".hpp", "#include <fanout/fanout.hpp>\n")
+                command = self.flags(MAIN, scratch) + self.precompiled(MAIN) + [*PRECOMPILE, source]
+                command += ["-o", path + ".pch"]
+                if run(command, COMPILE_SECONDS, self.root)[0] != 0:
+                    return None
         return path + ".pch"
 
     def not_refused(self, unit, scratch=None):

@@ -4,7 +4,7 @@
 import os
 import resource
 import signal
-import subprocess
+import subprocess  # with prlimit, since a function that runs between fork and exec is not safe beside other threads
 
 LARGEST_FILE = 64 << 20  # a failing loop may print forever
 MOST_MEMORY = 8 << 30  # of address space
@@ -13,14 +13,8 @@ MOST_MEMORY = 8 << 30  # of address space
 def run(command, seconds, cwd, env=None, bound_memory=True):
     """Returns exit status and output, both streams in one. After `seconds`, the command and its children are killed and
     the status is None."""
-
-    def bounds():
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
-        if bound_memory:
-            resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-
-    process = subprocess.Popen(command, cwd=cwd, env={**os.environ, "LC_ALL": "C", **(env or {})}, preexec_fn=bounds,
+    bounds = ["prlimit", "--core=0", f"--fsize={LARGEST_FILE}"] + [f"--as={MOST_MEMORY}"] * bound_memory
+    process = subprocess.Popen(bounds + command, cwd=cwd, env={**os.environ, "LC_ALL": "C", **(env or {})},
                                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT)
     try:

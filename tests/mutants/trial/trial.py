@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import tempfile
+import threading
 
 from .build import Build
 from .change import Wrong
@@ -40,6 +41,7 @@ class Trial:
         self.suite = self.build.suite
         self.known_file = os.path.join(self.build.folder, "known.json")
         self.known = {}
+        self.noting = threading.Lock()
         if os.path.exists(self.known_file):
             with open(self.known_file, encoding="utf-8") as file:
                 self.known = json.load(file)
@@ -57,10 +59,11 @@ class Trial:
                 return verdict
         with self.changed(change.file, changed) as scratch:
             verdict = self.try_units(units, scratch, change.under, leave_out_same_code)
-        self.known[key] = [verdict.how, verdict.unit, verdict.what, self.digest(verdict, units)]
-        with open(self.known_file + ".new", "w", encoding="utf-8") as file:
-            json.dump(self.known, file, indent=0)
-        os.replace(self.known_file + ".new", self.known_file)
+        with self.noting:
+            self.known[key] = [verdict.how, verdict.unit, verdict.what, self.digest(verdict, units)]
+            with open(self.known_file + ".new", "w", encoding="utf-8") as file:
+                json.dump(self.known, file, indent=0)
+            os.replace(self.known_file + ".new", self.known_file)
         return verdict
 
     def stands_alone(self, change):
