@@ -8,7 +8,7 @@
 // span    x[i * columns + j] of a std::span
 // raw     the same of a pointer
 //
-// Each takes turns with the pointer in one process; over_raw is the median of the ratios of neighbouring sweeps.
+// Each kind of access alternates with the pointer in one process. over_raw is the median ratio of neighbouring sweeps.
 
 #include <algorithm>
 #include <cstddef>

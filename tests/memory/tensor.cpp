@@ -458,7 +458,7 @@ TEST_CASE("extents stand in parentheses, in braces or in both, signed or not") {
              "invalid extents", "found [18446744073709551615, 2]"));
 }
 
-TEST_CASE("a tensor is made of elements in braces, whose depth is its rank") {
+TEST_CASE("nested braces make a tensor, and their depth is its rank") {
   CHECK(fanout::tensor<double>({{1, 2}, {3, 4}, {5, 6}}).extents() == Extents<2>{{3, 2}});
   CHECK(fanout::tensor<double>({{1, 2}, {3, 4}, {5, 6}})(2, 0) == 5);
   const Tensor<float, 1> vector = fanout::tensor({1.5F, 2.5F});

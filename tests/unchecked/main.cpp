@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is left unchecked, and what never is, where FANOUT_CHECKS is 0: 0 if both are so.
+// With FANOUT_CHECKS=0, single elements are not checked; ranges and extents are. Exits with 0 if this holds.
 
 #include <cstdio>
 

@@ -196,9 +196,9 @@ class alignas(cache_line) Mailbox {
     if (ended != nullptr) ended->store(true, MemoryOrder::release);
   }
 
-  // The word: who has the device, whether its thread looks here, whether somebody sleeps until that changes, a number
-  // that is another one after each time that the device was had, a bit that makes no ticket 0, and the epoch in which
-  // that is true.
+  // The fields of the word: who has the device; whether its thread polls; whether somebody sleeps until that changes; a
+  // count of how often the device was taken; a bit that is always set, so that no ticket is 0; the fork epoch in which
+  // the rest is valid.
   static constexpr std::uint64_t free = 0;
   static constexpr std::uint64_t held = 1;
   static constexpr std::uint64_t claimed = 2;  // by a poster, who is writing the request

@@ -238,8 +238,8 @@ class Worker {
     if (is_left()) look_for_left(Clock::now());
   }
 
-  /// From time to time, runs a task that was left if it was there at the look before, too: then its caller waits for
-  /// it. True if it ran one.
+  /// Runs a deferred task if the look before saw it, too, since its caller then waits for it. Looks at intervals.
+  /// Returns true if it ran a task.
   bool look_for_left(Clock::Time now) noexcept {
     if (now < next_look_) return false;
     const bool left = is_left();

@@ -48,8 +48,8 @@ struct struct_piece<X> {
   using type = rebind_arrays_t<X, ConstView>;
 };
 
-/// Whether a field that is declared as a Held can hold what a shard is handed of a Field. A reference can refer to what
-/// every shard is handed whole, but not to rows, which would be gone.
+/// True if a member of type Held can hold the shard's part of a member of type Field. A reference can refer to a value
+/// that every shard is handed whole. It cannot refer to rows, since their view is a temporary.
 template <class Field, class Held>
 inline constexpr bool holds_piece =
     std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Held>> && !shows_trees<std::remove_cv_t<Held>>;
