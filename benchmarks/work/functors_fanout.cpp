@@ -30,8 +30,8 @@ struct Sweep {
 
 struct Hits {
   auto forward(fanout::RowRange rows, std::size_t total, Runners* runners) const {
-    runners->note(rows.begin, rows.end, total);
-    return fanout::psum(benchmarks::count_hits(rows.begin, rows.end));
+    runners->note(rows.first, rows.last, total);
+    return fanout::psum(benchmarks::count_hits(rows.first, rows.last));
   }
 };
 

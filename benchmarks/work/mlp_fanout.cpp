@@ -61,7 +61,7 @@ struct Layer {
   void forward(Context auto& ctx, StridedView<const float, 2> w, std::span<const float> b, View<const float, 2> x,
                const View<float, 2>& y) const {
     benchmarks::one_layer(x.data(), x.extent(0), x.extent(1), w.data(), b.data(), b.size(), y.extent(1),
-                          y.data() + ctx.rows().begin);
+                          y.data() + ctx.rows().first);
   }
 };
 

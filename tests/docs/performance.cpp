@@ -105,7 +105,7 @@ TEST_CASE("rows may first be written by the device that works on them") {
   // [first_touch]
   auto x = Tensor<float, 1>::uninitialized(rows);  // addresses, no pages yet
   const ParallelModel fill{[](Context auto& ctx, View<float, 1> mine) {
-                             std::iota(mine.begin(), mine.end(), static_cast<float>(ctx.rows().begin));
+                             std::iota(mine.begin(), mine.end(), static_cast<float>(ctx.rows().first));
                            },
                            devices};
   fill(fanout::inout(x));  // each page lies near the device that writes it first

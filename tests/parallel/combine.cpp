@@ -253,9 +253,9 @@ TEST_CASE("a function of structs, tuples or tensors combines them whole") {
   const auto better = [](const Best& a, const Best& b) { return a.score < b.score ? b : a; };
   ParallelModel model{
       [better](Context auto& ctx, View<const double, 1> x) {
-        Best best{x[0], ctx.rows().begin};
+        Best best{x[0], ctx.rows().first};
         for (std::size_t i = 1; i < x.size(); ++i) {
-          best = better(best, {x[i], ctx.rows().begin + i});
+          best = better(best, {x[i], ctx.rows().first + i});
         }
         using Least = std::pair<double, int>;
         return std::tuple{reduce(best, better), reduce(Least(x[0], 1), [](Least a, Least b) { return b < a ? b : a; }),
@@ -418,7 +418,7 @@ TEST_CASE("means and sums of many blocks are as exact as their type") {
 
   // One lost bit after the other, if each sum were rounded to a float.
   const ParallelModel sums{[](fanout::RowRange rows) {
-                             const float x = rows.begin == 0 ? 0x1p24F : 1;
+                             const float x = rows.first == 0 ? 0x1p24F : 1;
                              return std::tuple{psum(x), psum(std::vector{x})};
                            },
                            host_devices(1), fanout::Options{.split = BlocksOf64()}};

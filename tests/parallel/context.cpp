@@ -64,7 +64,7 @@ TEST_CASE("a context has eight members, and lacks none of them") {
 TEST_CASE("a context tells the device, the rank and the rows of its shard") {
   ParallelModel model{
       [](Context auto& ctx, View<const int, 1>) {
-        return std::vector{Seen{ctx.device().id().index, ctx.rank(), ctx.size(), ctx.rows().begin, ctx.rows().end}};
+        return std::vector{Seen{ctx.device().id().index, ctx.rank(), ctx.size(), ctx.rows().first, ctx.rows().last}};
       },
       host_devices(3)};
   const auto seen = model(Tensor<int, 1>(8));
@@ -88,7 +88,7 @@ TEST_CASE("an output has this shard's rows, and scratch the extents that were as
                         const bool right = output.extents() == fanout::Extents<3>{x.extent(0), 3, 2} &&
                                            flat.extents() == fanout::Extents<1>{x.extent(0)} &&
                                            scratch.extents() == fanout::Extents<2>{4, 5} &&
-                                           output.first_row() == ctx.rows().begin &&
+                                           output.first_row() == ctx.rows().first &&
                                            reinterpret_cast<std::uintptr_t>(scratch.data()) % 64 == 0;
                         return right;
                       },

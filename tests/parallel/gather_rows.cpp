@@ -71,7 +71,7 @@ void check_rows(const Make& make) {
     CAPTURE(devices);
     const ParallelModel model{[&make](RowRange some) {
                                 std::vector<Row> result;
-                                for (std::size_t row = some.begin; row < some.end; ++row) result.push_back(make(row));
+                                for (std::size_t row = some.first; row < some.last; ++row) result.push_back(make(row));
                                 return result;
                               },
                               host_devices(devices)};
@@ -162,7 +162,7 @@ TEST_CASE("under rows(v) tensors, views and outputs are rows, and own what they 
 TEST_CASE("rows of any kind stay sharded, and are gathered later") {
   const ParallelModel model{[](RowRange some) {
                               return fanout::sharded(std::vector<std::pair<std::size_t, std::string>>(
-                                  some.size(), {some.begin, std::to_string(some.begin)}));
+                                  some.size(), {some.first, std::to_string(some.first)}));
                             },
                             host_devices(2)};
   const auto left = model(Range{4});

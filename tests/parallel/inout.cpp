@@ -27,7 +27,7 @@ TEST_CASE("forward writes the rows of an inout argument in place") {
   const ParallelModel model{[](fanout::Context auto& ctx, View<int, 2> rows, std::span<int> n, std::span<std::string> s,
                                const std::vector<int>& whole) {
                               for (std::size_t i = 0; i < rows.extent(0); ++i) {
-                                rows(i, 1) = static_cast<int>(ctx.rows().begin + i) + whole[0];
+                                rows(i, 1) = static_cast<int>(ctx.rows().first + i) + whole[0];
                                 n[i] *= 10;
                                 s[i] += "!";
                               }

@@ -46,7 +46,7 @@ struct WritesAt {
   const int* begin;
   auto forward(Context auto& ctx, std::span<const int> rows) const {
     auto output = filled(ctx, rows, 2);
-    CHECK(output.data() == begin + ctx.rows().begin);
+    CHECK(output.data() == begin + ctx.rows().first);
     return output;
   }
 };
@@ -111,8 +111,8 @@ TEST_CASE("an output is written right into a member of a struct, into a map and 
   const ParallelModel structs{[&](Context auto& ctx, std::span<const int> rows) {
                                 const auto a = filled(ctx, rows, 2);
                                 const auto b = filled(ctx, rows, 1);
-                                CHECK(a.data() == twice + ctx.rows().begin);
-                                CHECK(b.data() == same + ctx.rows().begin);
+                                CHECK(a.data() == twice + ctx.rows().first);
+                                CHECK(b.data() == same + ctx.rows().first);
                                 return Pair{a, static_cast<int>(rows.size()), b};
                               },
                               host_devices(2)};
@@ -127,7 +127,7 @@ TEST_CASE("an output is written right into a member of a struct, into a map and 
   const int* const x = map["x"][0].data();
   const ParallelModel maps{[&](Context auto& ctx, std::span<const int> rows) {
                              const auto a = filled(ctx, rows, 2);
-                             CHECK(a.data() == x + ctx.rows().begin);
+                             CHECK(a.data() == x + ctx.rows().first);
                              std::map<std::string, std::vector<Tensor<int, 1>>> result;
                              result["x"].push_back(a);
                              return result;

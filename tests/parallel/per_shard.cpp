@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <array>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -16,6 +23,7 @@ using fanout::ParallelModel;
 using fanout::PerShard;
 using fanout::Tensor;
 using fanout::View;
+using fanout::detail::Outlasts;
 
 namespace {
 
@@ -27,11 +35,25 @@ std::vector<T> values(const PerShard<T>& per_shard) {
   return std::vector<T>(per_shard.begin(), per_shard.end());
 }
 
-/// No default constructor, as a DeviceId has none.
+/// No default constructor, as a DeviceId has none. No one can look into it.
 struct Counted {
   explicit Counted(int n) : number(n) {}
   int number;
 };
+
+struct Shows {
+  int number;
+  std::string_view name;
+};
+
+static_assert(Outlasts<std::tuple<int, std::string, Tensor<int, 1>, std::vector<bool>, std::vector<Counted>>>);
+static_assert(Outlasts<std::pair<Counted, int>> && Outlasts<std::optional<std::variant<int, Counted>>>);
+static_assert(Outlasts<std::map<std::string, std::array<Counted, 2>>>);
+static_assert(!Outlasts<View<int, 1>> && !Outlasts<std::string_view> && !Outlasts<std::span<const int>>);
+static_assert(!Outlasts<fanout::Output<int, 1>> && !Outlasts<int*> && !Outlasts<Shows>);
+static_assert(!Outlasts<std::pair<Counted, View<int, 1>>> && !Outlasts<std::optional<std::span<Counted>>>);
+static_assert(!Outlasts<std::vector<std::string_view>> && !Outlasts<std::pair<Counted, std::vector<Shows>>>);
+static_assert(!Outlasts<std::pair<Counted, int*>>);
 
 }  // namespace
 
@@ -52,13 +74,13 @@ TEST_CASE("gathered it holds the values of all shards in row order") {
     PerShard<bool> first;
     PerShard<std::string> names;
     PerShard<Tensor<int, 1>> rows;
-    PerShard<Counted> counted;
+    PerShard<std::pair<Counted, int>> counted;
   };
   const auto forward = [](Context auto& ctx, View<const int, 1> x) {
     auto rows = fanout::output<int>(ctx);
     for (std::size_t i = 0; i < x.size(); ++i) rows[i] = static_cast<int>(ctx.rank());
     return Result{ctx.device().id(), ctx.rank() == 0, std::string("n") + to_string(ctx.device().id()),
-                  Tensor<int, 1>(rows), Counted(static_cast<int>(x.size()))};
+                  Tensor<int, 1>(rows), std::pair{Counted(static_cast<int>(x.size())), 5}};
   };
   for (int devices : {1, 3}) {
     ParallelModel model{forward, host_devices(devices)};
@@ -72,7 +94,7 @@ TEST_CASE("gathered it holds the values of all shards in row order") {
     CHECK(result.names[2] == "nhost:2");
     CHECK(result.rows[1].extent(0) == 2);
     CHECK(result.rows[2][1] == 2);
-    CHECK(result.counted[0].number == 3);
+    CHECK(result.counted[0].first.number == 3);
   }
 }
 

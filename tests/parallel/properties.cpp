@@ -67,7 +67,7 @@ struct RowWise {
   auto forward(Context auto& ctx, View<const float, 2> x) const {
     auto output = fanout::output<float>(ctx);
     for (std::size_t i = 0; i < x.extent(0); ++i) {
-      output[i] = of_row(x.data() + i * x.extent(1), x.extent(1), ctx.rows().begin + i, ctx.random(i).uniform());
+      output[i] = of_row(x.data() + i * x.extent(1), x.extent(1), ctx.rows().first + i, ctx.random(i).uniform());
     }
     return output;
   }

@@ -224,7 +224,7 @@ TEST_CASE("a function of each row of a random tree gives bit by bit what one pas
   for_each_type([](Options options, int devices, const auto& shown, const auto&) {
     const ParallelModel model{[](fanout::Context auto& ctx, const auto& piece) {
                                 const auto make = in_outputs(ctx);
-                                return map_arrays(piece, ChangeRows{ctx.rows().begin, make});
+                                return map_arrays(piece, ChangeRows{ctx.rows().first, make});
                               },
                               host_devices(devices), std::move(options)};
     CHECK(contents(model(shown)) == contents(map_arrays(shown, ChangeRows{0, in_tensors})));

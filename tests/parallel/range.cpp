@@ -41,7 +41,9 @@ TEST_CASE("rows of a range draw the same numbers on every number of devices, or 
                                 auto output = fanout::output<std::uint32_t>(ctx);
                                 for (const auto [local, global] : rows.enumerate()) {
                                   output[local] = ctx.random(local)();
-                                  CHECK(output[local] == ctx.random(rows.local(global))());
+                                }
+                                for (const auto row : rows) {
+                                  CHECK(output[rows.local(row)] == ctx.random(rows.local(row))());
                                 }
                                 return output;
                               },
@@ -53,9 +55,7 @@ TEST_CASE("rows of a range draw the same numbers on every number of devices, or 
     // Numbers in the whole batch, where those in the shard are due.
     const ParallelModel mistaken{[](fanout::Context auto& ctx, RowRange rows) {
                                    auto output = fanout::output<std::uint32_t>(ctx);
-                                   for (std::size_t i = rows.begin; i < rows.end; ++i) {
-                                     output[i - rows.begin] = ctx.random(i)();
-                                   }
+                                   for (const auto row : rows) output[rows.local(row)] = ctx.random(row)();
                                    return output;
                                  },
                                  host_devices(devices), fanout::Options{.rethrow_single = true}};

@@ -32,7 +32,7 @@ TEST_CASE("the elements of rows(v) are split and not what is in them") {
   std::vector<Tensor<int, 1>> tensors;
   for (std::size_t i = 0; i < 5; ++i) tensors.emplace_back(i);
   const ParallelModel model{[](fanout::Context auto& ctx, std::span<const Tensor<int, 1>> some) {
-                              CHECK(some.front().extent(0) == ctx.rows().begin);
+                              CHECK(some.front().extent(0) == ctx.rows().first);
                               std::vector<std::size_t> sizes;
                               for (const auto& tensor : some) sizes.push_back(tensor.size());
                               return sizes;

@@ -477,7 +477,7 @@ TEST_CASE("with nothing to split one shard runs on the main device") {
 TEST_CASE("forward is handed the rows in place") {
   const auto x = numbered(5, 2);
   fanout::ParallelModel model{[](fanout::Context auto& ctx, View<const float, 2> rows, const Settings& settings) {
-                                return std::tuple{reinterpret_cast<std::uintptr_t>(rows.data()), ctx.rows().begin,
+                                return std::tuple{reinterpret_cast<std::uintptr_t>(rows.data()), ctx.rows().first,
                                                   reinterpret_cast<std::uintptr_t>(&settings)};
                               },
                               fanout::host_devices(2)};

@@ -43,7 +43,7 @@ TEST_CASE_FIXTURE(Fixture, "a row that the shard does not have has no random num
   CHECK_NOTHROW((void)first.random(2));
   CHECK(says(message_of<fanout::InvalidArgument>([&] { (void)first.random(3); }), "at ctx.random",
              "a row from 0 to 2, counted from the shard's first one", "found 3", "ctx.rows().local(row)"));
-  CHECK_THROWS_AS((void)second.random(second.rows().begin), fanout::InvalidArgument);
+  CHECK_THROWS_AS((void)second.random(second.rows().first), fanout::InvalidArgument);
   CHECK_THROWS_AS((void)second.random(second.rows().local(2)), fanout::InvalidArgument);  // of the shard before
   CHECK(second.random(second.rows().local(4))() == second.random(1)());
 }

@@ -141,7 +141,7 @@ TEST_CASE("a call that takes too long waits, tells who is late, and throws with 
       CAPTURE(late);
       std::vector<int> rows = {1, 2, 3, 4, 5, 6, 7};  // [0, 3) [3, 5) [5, 7)
       const fanout::RowRange range = model.plan(7)[late].rows;
-      rows[range.begin] = -1;
+      rows[range.first] = -1;
       std::optional<Timeout> timeout;
       REQUIRE(in_the_end([&] {
         told.late.clear();
@@ -155,8 +155,8 @@ TEST_CASE("a call that takes too long waits, tells who is late, and throws with 
 
       const Results* const results = timeout->results<Results>();
       REQUIRE(results != nullptr);
-      rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(range.begin),
-                 rows.begin() + static_cast<std::ptrdiff_t>(range.end));
+      rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(range.first),
+                 rows.begin() + static_cast<std::ptrdiff_t>(range.last));
       const auto& [values, mean] = *results;
       CHECK(std::vector<int>(values.begin(), values.end()) == rows);
       double sum = 0;

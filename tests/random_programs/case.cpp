@@ -247,8 +247,8 @@ std::size_t Shard::choose(const std::string& path, std::size_t end) {
 Shard::Shard(const Case& own, Ctx& ctx)
     : own_(own), ctx_(ctx), record_(own.records.at(ctx.rank())), rule_(Rule::joined), axis_(own.axis) {
   ++record_.runs;
-  record_.begin = ctx.rows().begin;
-  record_.end = ctx.rows().end;
+  record_.begin = ctx.rows().first;
+  record_.end = ctx.rows().last;
   record_.device = static_cast<std::size_t>(ctx.device().id().index);
   record_.size = ctx.size();
 }

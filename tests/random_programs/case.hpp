@@ -143,7 +143,7 @@ template <class T>
   requires std::is_arithmetic_v<T> Leaf leaf_of(T x) { return leaf_of_one(x); }
 inline Leaf leaf_of(const std::string& x) { return leaf_of_one(x); }
 inline Leaf leaf_of(const fanout::RowRange& x) {
-  return {.extents = {2}, .numbers = {static_cast<double>(x.begin), static_cast<double>(x.end)}};
+  return {.extents = {2}, .numbers = {static_cast<double>(x.first), static_cast<double>(x.last)}};
 }
 
 template <class... X>

@@ -19,13 +19,13 @@ class Output : public View<T, R> {
  public:
   /// The rows `rows` of `buffer`, whose rows have the shape of `extents`' trailing axes.
   Output(OutputBuffer& buffer, RowRange rows, const Extents<R>& extents) noexcept
-      : Output(buffer, buffer.row(rows.begin), buffer.memory().space, rows, extents) {}
+      : Output(buffer, buffer.row(rows.first), buffer.memory().space, rows, extents) {}
   /// The same for who knows where they begin, and in which memory.
   Output(OutputBuffer& buffer, std::byte* first, const MemorySpace& space, RowRange rows,
          const Extents<R>& extents) noexcept
       : View<T, R>(reinterpret_cast<T*>(first), extents.with_rows(rows.size()), space),
         buffer_(&buffer),
-        first_row_(rows.begin) {}
+        first_row_(rows.first) {}
 
   OutputBuffer& buffer() const noexcept { return *buffer_; }
   std::size_t first_row() const noexcept { return first_row_; }

@@ -85,7 +85,7 @@ class StridedView {
     detail::check_rows(range, extent(axis));
     StridedView result = *this;
     result.extents_[axis] = range.size();
-    if (!result.empty()) result.data_ += range.begin * strides_[axis];  // else there may be no memory at all
+    if (!result.empty()) result.data_ += range.first * strides_[axis];  // else there may be no memory at all
     return result;
   }
 

@@ -77,9 +77,9 @@ template <std::same_as<RowRange> Rows>
 template <std::same_as<RowRange> Rows>
 FANOUT_HOST_DEVICE constexpr void check_rows(Rows range, std::size_t rows) {
 #if defined(__CUDA_ARCH__)
-  assert(range.begin <= range.end && range.end <= rows);
+  assert(range.first <= range.last && range.last <= rows);
 #else
-  if (range.begin > range.end || range.end > rows) refuse_rows(range, rows);
+  if (range.first > range.last || range.last > rows) refuse_rows(range, rows);
 #endif
 }
 
@@ -180,7 +180,7 @@ class View {
   /// Some of the rows. Throws InvalidArgument for rows that are not there.
   FANOUT_HOST_DEVICE constexpr View rows(RowRange range) const {
     detail::check_rows(range, extents_[0]);
-    return {range.size() == 0 ? data_ : data_ + range.begin * extents_.row_size(), extents_.with_rows(range.size()),
+    return {range.size() == 0 ? data_ : data_ + range.first * extents_.row_size(), extents_.with_rows(range.size()),
             space_};
   }
 

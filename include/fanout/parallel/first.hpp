@@ -94,11 +94,21 @@ struct GatheringChosen<TakeFirst, X> {
   }
 };
 
-/// A tree that stays what it is when the shards are gone: what borrows would have been gathered to another type. A class
-/// that cannot be looked into counts.
+/// True for what shows something that it does not own: what is gathered to another type, and pointers.
 template <class X>
-concept Outlasts = (StructLike<X> && !HasFields<X>) ||
-                   (Gatherable<TakeFirst, X> && std::is_same_v<gathered_under_t<TakeFirst, X>, X>);
+inline constexpr bool borrows = std::is_pointer_v<X> || StandsAlone<X>;
+template <class X>
+  requires Gatherable<TakeFirst, X>
+inline constexpr bool borrows<X> = !std::is_same_v<gathered_under_t<TakeFirst, X>, X>;
+
+struct WhatBorrows {
+  template <class X>
+  static constexpr bool found = borrows<X>;
+};
+
+/// A tree that stays what it is when the shards are gone. A class that cannot be looked into counts.
+template <class X>
+concept Outlasts = !has_inside<WhatBorrows, X>();
 
 }  // namespace detail
 }  // namespace fanout::inline v0

@@ -42,7 +42,7 @@ class ShardContext {
   /// which RandomStream::after() counts.
   RandomStream random(std::size_t row) const {
     if (row >= rows_.size() && row != 0) refuse_random(row);
-    return {call_.seed, call_.number, rows().begin + row};
+    return {call_.seed, call_.number, rows().first + row};
   }
 
   bool stop_requested() const noexcept { return call_.stop_requested(); }
@@ -69,7 +69,7 @@ class ShardContext {
     if (device_.memory().space == call_.outputs.space()) {
       const OutputBuffers::Place* const found = call_.outputs.find(n);
       const OutputBuffers::Place& shared = found != nullptr ? *found : make_output(n, row_bytes);
-      if (shared.row_bytes == row_bytes) return {*shared.buffer, rows(), shared.first + rows().begin * row_bytes};
+      if (shared.row_bytes == row_bytes) return {*shared.buffer, rows(), shared.first + rows().first * row_bytes};
     }
     return claim_own(row_bytes);
   }

@@ -219,12 +219,12 @@ struct Splitting<X> {
     if constexpr (is_strided_view<X>) {
       return part_on_axis(piece_type(x), place, path);
     } else if constexpr (SplitsOnAxes<X>) {
-      const bool whole = place.rows.end == all_rows.end;
-      return leaf_traits<X>::piece_on(place.axis, x, place.rows.begin,
-                                      whole ? rows_on(x, place.axis, path) : place.rows.end, path);
+      const bool whole = place.rows.last == all_rows.last;
+      return leaf_traits<X>::piece_on(place.axis, x, place.rows.first,
+                                      whole ? rows_on(x, place.axis, path) : place.rows.last, path);
     } else {
-      const std::size_t end = place.rows.end == all_rows.end ? leaf_traits<X>::rows(x) : place.rows.end;
-      piece_type piece = leaf_traits<X>::piece(x, place.rows.begin, end);
+      const std::size_t end = place.rows.last == all_rows.last ? leaf_traits<X>::rows(x) : place.rows.last;
+      piece_type piece = leaf_traits<X>::piece(x, place.rows.first, end);
       if constexpr (!WithoutAxes<X> && requires { brought(piece, place, path); }) {
         return brought(piece, place, path);
       } else {

@@ -33,7 +33,7 @@ class Plan {
   constexpr const Shard* end() const noexcept { return shards_.end(); }
 
   /// The rows of all shards together.
-  constexpr std::size_t rows() const noexcept { return size() == 0 ? 0 : (*this)[size() - 1].rows.end; }
+  constexpr std::size_t rows() const noexcept { return size() == 0 ? 0 : (*this)[size() - 1].rows.last; }
 
   friend constexpr bool operator==(const Plan&, const Plan&) = default;
 
@@ -65,8 +65,8 @@ constexpr void check_plan(const Plan& plan, std::size_t rows, std::size_t device
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const Shard& shard = plan[i];
     if (shard.device >= devices) refuse(i, "device " + std::to_string(shard.device));
-    if (shard.rows.begin != next || shard.rows.end < shard.rows.begin) refuse(i, "rows " + to_string(shard.rows));
-    next = shard.rows.end;
+    if (shard.rows.first != next || shard.rows.last < shard.rows.first) refuse(i, "rows " + to_string(shard.rows));
+    next = shard.rows.last;
   }
   if (plan.size() == 0 || next != rows) refuse(plan.size(), "an end after " + std::to_string(next) + " rows");
 }

@@ -13,64 +13,75 @@ struct RowNumbers {
   std::size_t local = 0;   ///< in its shard, from 0: for the shard's arrays and outputs, and for ctx.random()
   std::size_t global = 0;  ///< in the whole batch
 
-  friend constexpr bool operator==(const RowNumbers&, const RowNumbers&) = default;
+  FANOUT_HOST_DEVICE constexpr RowNumbers& operator++() noexcept {
+    ++local;
+    ++global;
+    return *this;
+  }
+  FANOUT_HOST_DEVICE friend constexpr bool operator==(const RowNumbers& a, const RowNumbers& b) noexcept {
+    return a.local == b.local && a.global == b.global;
+  }
 };
 
-/// The rows [begin, end) of a batch, by their numbers in the whole batch. A shard's arrays, its outputs and ctx.random()
-/// count from the shard's first row instead; enumerate() and local() give these numbers.
+/// The rows [first, last) of a batch, by their numbers in the whole batch: `for (const std::size_t row : rows)`. A
+/// shard's arrays, its outputs and ctx.random() count from the shard's first row instead; local() and enumerate() give
+/// these numbers.
 struct RowRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;  ///< one past the end, as of a pair of iterators
 
-  FANOUT_HOST_DEVICE constexpr std::size_t size() const noexcept { return end - begin; }
-  FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return begin == end; }
+  /// Goes from one row to the next. Number is std::size_t or RowNumbers.
+  template <class Number>
+  class Iterator {
+   public:
+    using value_type = Number;
+    using difference_type = std::ptrdiff_t;
 
-  /// The number from `begin` on of a row of the batch. Of a row before `begin` it is no number that a shard has.
-  FANOUT_HOST_DEVICE constexpr std::size_t local(std::size_t global) const noexcept { return global - begin; }
+    constexpr Iterator() noexcept = default;
+    FANOUT_HOST_DEVICE constexpr explicit Iterator(const Number& at) noexcept : at_(at) {}
+
+    FANOUT_HOST_DEVICE constexpr Number operator*() const noexcept { return at_; }
+    FANOUT_HOST_DEVICE constexpr Iterator& operator++() noexcept {
+      ++at_;
+      return *this;
+    }
+    FANOUT_HOST_DEVICE constexpr Iterator operator++(int) noexcept {
+      const Iterator before = *this;
+      ++*this;
+      return before;
+    }
+    FANOUT_HOST_DEVICE friend constexpr bool operator==(const Iterator& a, const Iterator& b) noexcept {
+      return a.at_ == b.at_;
+    }
+
+   private:
+    Number at_{};
+  };
+
+  FANOUT_HOST_DEVICE constexpr std::size_t size() const noexcept { return last - first; }
+  FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return first == last; }
+  FANOUT_HOST_DEVICE constexpr Iterator<std::size_t> begin() const noexcept { return Iterator<std::size_t>(first); }
+  FANOUT_HOST_DEVICE constexpr Iterator<std::size_t> end() const noexcept { return Iterator<std::size_t>(last); }
+
+  /// The number from `first` on of a row of the batch. Of a row before `first` it is no number that a shard has.
+  FANOUT_HOST_DEVICE constexpr std::size_t local(std::size_t global) const noexcept { return global - first; }
 
   /// The RowNumbers of each row, in order; made by enumerate().
   class Enumerated {
    public:
-    class Iterator {
-     public:
-      using value_type = RowNumbers;
-      using difference_type = std::ptrdiff_t;
+    FANOUT_HOST_DEVICE constexpr Enumerated(const RowNumbers& first, const RowNumbers& last) noexcept
+        : first_(first), last_(last) {}
 
-      constexpr Iterator() noexcept = default;
-      FANOUT_HOST_DEVICE constexpr explicit Iterator(const RowNumbers& at) noexcept : at_(at) {}
-
-      FANOUT_HOST_DEVICE constexpr RowNumbers operator*() const noexcept { return at_; }
-      FANOUT_HOST_DEVICE constexpr Iterator& operator++() noexcept {
-        ++at_.local;
-        ++at_.global;
-        return *this;
-      }
-      FANOUT_HOST_DEVICE constexpr Iterator operator++(int) noexcept {
-        const Iterator before = *this;
-        ++*this;
-        return before;
-      }
-      FANOUT_HOST_DEVICE friend constexpr bool operator==(const Iterator& a, const Iterator& b) noexcept {
-        return a.at_.local == b.at_.local;
-      }
-
-     private:
-      RowNumbers at_;
-    };
-
-    FANOUT_HOST_DEVICE constexpr Enumerated(std::size_t begin, std::size_t size) noexcept
-        : begin_(begin), size_(size) {}
-
-    FANOUT_HOST_DEVICE constexpr Iterator begin() const noexcept { return Iterator({0, begin_}); }
-    FANOUT_HOST_DEVICE constexpr Iterator end() const noexcept { return Iterator({size_, begin_ + size_}); }
+    FANOUT_HOST_DEVICE constexpr Iterator<RowNumbers> begin() const noexcept { return Iterator<RowNumbers>(first_); }
+    FANOUT_HOST_DEVICE constexpr Iterator<RowNumbers> end() const noexcept { return Iterator<RowNumbers>(last_); }
 
    private:
-    std::size_t begin_;
-    std::size_t size_;
+    RowNumbers first_;
+    RowNumbers last_;
   };
 
   /// `for (const auto [local, global] : rows.enumerate()) y[local] = f(global, ctx.random(local));`
-  FANOUT_HOST_DEVICE constexpr Enumerated enumerate() const noexcept { return {begin, size()}; }
+  FANOUT_HOST_DEVICE constexpr Enumerated enumerate() const noexcept { return {{0, first}, {size(), last}}; }
 
   friend constexpr bool operator==(const RowRange&, const RowRange&) = default;
 };
@@ -78,7 +89,7 @@ struct RowRange {
 /// `[15, 30)`.
 inline std::string to_string(const RowRange& rows) {
   std::string text = "[";  // added to, since g++ 12 warns of an overlap that is none in "[" + to_string(...) at -O3
-  text += std::to_string(rows.begin) + ", " + std::to_string(rows.end) + ")";
+  text += std::to_string(rows.first) + ", " + std::to_string(rows.last) + ")";
   return text;
 }
 

@@ -4,7 +4,7 @@
 import collections
 import concurrent.futures
 
-AHEAD = 4  # calls for each job, so that a slow one at the front does not keep the others waiting
+AHEAD = 32  # calls for each job, so that a slow one at the front does not keep the others waiting
 
 
 def in_order(call, items, jobs):
