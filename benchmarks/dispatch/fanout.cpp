@@ -5,7 +5,7 @@
 
 #include <dispatch/cases.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/parallel/run_shards.hpp>
+#include <fanout/parallel/fork_join.hpp>
 #include <string>
 
 namespace {
@@ -39,10 +39,8 @@ int main(int argc, char** argv) {
   if (part == "bare") {
     const fanout::Plan plan{{{0, 1}, 0}, {{1, 2}, 1}};
     fanout::CallTimes times;
-    return benchmarks::run_dispatch(slice, [&](const Bodies& bodies) {
-      fanout::run_shards(
-          plan, devices, bodies, fanout::Clock::never, []() noexcept {}, &times);
-    });
+    return benchmarks::run_dispatch(slice,
+                                    [&](const Bodies& bodies) { fanout::run_shards(plan, devices, bodies, &times); });
   }
   if (part != "model") slice.fault("no contender " + contender);
   const fanout::Tensor<float, 1> input(2);

@@ -45,13 +45,10 @@ Keeping call(CallTimes& times, Tasks& tasks, std::int64_t own, std::int64_t othe
     }
   };
   CallKeeping keeping(&times, three_shards, Adaptive::rules);
-  const auto body = [&](std::size_t) { wait(own); };
   if (keeping.what() != Keeping::all) keeping.look_who_sleeps(tasks);
-  if (keeping.what() == Keeping::all) {
-    keeping.run_own_first(body, 0);
-  } else {
-    keeping.run_own(body, 0);
-  }
+  keeping.own_begins();
+  wait(own);
+  keeping.own_ends();
   wait(others);
   keeping.all_ended(three_shards.size());
   return keeping.what();
@@ -118,7 +115,8 @@ TEST_CASE("a call in which all sleep tells what its own shard took, without what
   keeping.look_who_sleeps(tasks);
   for (const std::int64_t end = Ticks::now() + Ticks::in(100'000); Ticks::now() < end;) {
   }
-  keeping.run_own_first([](std::size_t) {}, 0);
+  keeping.own_begins();
+  keeping.own_ends();
   CHECK(times.body.expected(4) < Ticks::in(10'000));
 }
 
@@ -171,13 +169,12 @@ TEST_CASE("calls learn that shards which are kept take longer than the caller's 
   CHECK(kept > 1);
 }
 
-TEST_CASE("a call without anything to learn from runs its shard all the same") {
+TEST_CASE("a call without anything to learn from keeps nothing, and notes nothing") {
   CallKeeping keeping(nullptr, three_shards, Adaptive::rules);
   Tasks tasks;
   keeping.look_who_sleeps(tasks);
-  int runs = 0;
-  keeping.run_own([&](std::size_t shard) { runs += shard == 0 ? 1 : 0; }, 0);
-  keeping.run_own_first([&](std::size_t shard) { runs += shard == 1 ? 1 : 0; }, 1);
+  CHECK(keeping.what() == Keeping::none);
+  keeping.own_begins();
+  keeping.own_ends();
   keeping.all_ended(3);
-  CHECK(runs == 2);
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -25,6 +26,7 @@ using fanout::ParallelModel;
 using fanout::Pending;
 using fanout::ReplicaError;
 using fanout_test::message_of;
+using fanout_test::says;
 using fanout_test::until;
 
 namespace {
@@ -611,4 +613,34 @@ TEST_CASE("a fork inside a shard that get runs: an error in the child, and the p
   CHECK(sum == 10);
   CHECK(total(later.get()) == 10);
   CHECK(fanout_test::exit_code_of(child) == 0);
+}
+
+namespace {
+
+/// Its asynchronous calls are one task each, since its field is combined after them.
+struct CallsBack {
+  const std::function<void()>* back;
+  fanout::Sum<int> calls;
+  void forward(Rows) {
+    ++calls.value;
+    (*back)();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an asynchronous call that is one task knows inside of what it was made, whichever thread runs it") {
+  std::function<void()> back;
+  const ParallelModel inner{CallsBack{&back, {}}, host_devices(2)};
+  std::string said;
+  const ParallelModel outer{[&inner, &said, number = 0](Rows) mutable {
+                              ++number;
+                              auto pending = inner.async(std::vector{1});
+                              while (!pending.ready()) std::this_thread::yield();
+                              said = message_of<Error>([&pending] { pending.get(); });
+                            },
+                            host_devices(1)};
+  back = [&outer] { outer(std::vector{1}); };
+  outer(std::vector{1});
+  CHECK(says(said, "was called from inside its own forward"));
 }

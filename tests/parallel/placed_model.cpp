@@ -30,7 +30,8 @@ struct Watches {
 TEST_CASE("a placed model runs where it stands, as a link of the chain of calls") {
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
-  fanout::CallFrame frame{plan};
+  const fanout::CallSettings settings;
+  fanout::CallFrame frame{plan, settings};
   fanout::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[1], frame, 0, scratch};
   const Model model;

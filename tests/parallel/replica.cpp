@@ -40,7 +40,8 @@ struct Copies {
 struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
-  fanout::CallFrame frame{plan};
+  const fanout::CallSettings settings;
+  fanout::CallFrame frame{plan, settings};
   fanout::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[0], frame, 0, scratch};
 };

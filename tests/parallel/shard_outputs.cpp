@@ -1,88 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <memory>
+#include <span>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <fanout/parallel/shard_outputs.hpp>
+#include <fanout/fanout.hpp>
+
+using fanout::apply;
+using fanout::Context;
+using fanout::Plan;
+using fanout::ReplicaError;
+using fanout::replicate;
+using fanout::scatter;
+using fanout::ShardOutputs;
 
 namespace {
 
-using fanout::CallFrame;
-using fanout::Plan;
-using fanout::ShardOutputs;
-using fanout::ShardSlot;
-
-const std::vector<fanout::DeviceId> two_hosts{{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
+const auto two_hosts = fanout::host_devices(2);
 const Plan four_rows{{.rows = {0, 2}, .device = 0}, {.rows = {2, 3}, .device = 1}, {.rows = {3, 4}, .device = 0}};
-
-/// Runs the shards one by one, the last first.
-const auto backwards = [](const Plan& shards, const auto& body) {
-  for (std::size_t i = shards.size(); i > 0; --i) body(i - 1);
-};
+const std::vector<int> numbers{1, 2, 3, 4};
 
 }  // namespace
 
-TEST_CASE("what the shards return stands in row order, in whatever order they ran") {
-  ShardOutputs<int> outputs(four_rows, {}, two_hosts, backwards,
-                            [](std::size_t i, CallFrame& frame, ShardSlot<int>& slot) {
-                              slot.fill([&] { return static_cast<int>(10 * i + frame.plan[i].rows.size()); });
-                            });
-  REQUIRE(outputs.size() == 3);
-  CHECK(outputs[0] == 2);
-  CHECK(outputs[2] == 21);
-  const auto all = fanout::gather(std::move(outputs));
+TEST_CASE("what the shards return stands in row order, and outlives the call and what it was made of") {
+  const auto outputs = [] {
+    const auto replicas = replicate(
+        [](Context auto& ctx, std::span<const int> x) { return static_cast<int>(10 * ctx.rank() + x.size()); },
+        two_hosts);
+    return apply(replicas, scatter(four_rows, numbers));
+  };
+  auto kept = outputs();
+  REQUIRE(kept.size() == 3);
+  CHECK(kept.plan() == four_rows);
+  CHECK(kept[0] == 2);
+  CHECK(kept[2] == 21);
+  ShardOutputs<int> moved = std::move(kept);
+  const auto all = fanout::gather(std::move(moved));
   CHECK(std::vector<int>(all.begin(), all.end()) == std::vector{2, 11, 21});
 }
 
 TEST_CASE("nothing may be returned") {
-  int runs = 0;
-  ShardOutputs<void> outputs(four_rows, {}, two_hosts, backwards,
-                             [&runs](std::size_t, CallFrame&, ShardSlot<void>& slot) { slot.fill([&] { ++runs; }); });
+  std::atomic<int> runs{0};
+  const auto replicas = replicate([&runs](std::span<const int>) { ++runs; }, two_hosts);
+  auto outputs = apply(replicas, scatter(four_rows, numbers));
+  static_assert(std::is_void_v<decltype(outputs[0])>);
   fanout::gather(std::move(outputs));
   CHECK(runs == 3);
 }
 
-TEST_CASE("what is thrown before forward goes before what forward throws") {
-  const auto run = [](std::size_t i, CallFrame&, ShardSlot<int>& slot) {
-    if (i == 1) throw fanout::DeviceMismatch("before");
-    slot.failed_in_forward = true;
-    throw std::runtime_error("in forward");
-  };
-  CHECK_THROWS_AS(ShardOutputs<int>(four_rows, {}, two_hosts, backwards, run), fanout::DeviceMismatch);
-}
-
 TEST_CASE("what a shard returned is destroyed, also where another shard threw") {
   const auto counted = std::make_shared<int>(1);
-  const auto run = [&counted](std::size_t i, CallFrame&, ShardSlot<std::shared_ptr<int>>& slot) {
-    slot.failed_in_forward = true;
-    slot.fill([&] {
-      if (i == 0) throw std::runtime_error("in forward");
-      return counted;
-    });
-  };
-  using Outputs = ShardOutputs<std::shared_ptr<int>>;
-  CHECK_THROWS_AS(Outputs(four_rows, {}, two_hosts, backwards, run), fanout::ReplicaError);
-  CHECK(counted.use_count() == 1);
-}
-
-TEST_CASE("what is to be done at the end is done once, when all shards have ended well") {
-  int runs = 0;
-  int ends = 0;
-  bool fail = false;
-  const auto run = [&](std::size_t i, CallFrame&, ShardSlot<void>&) {
-    ++runs;
-    if (fail && i == 1) throw std::runtime_error("in forward");
-  };
-  const auto end = [&] {
-    CHECK(runs == 3);
-    ++ends;
-  };
-  const ShardOutputs<void> well(four_rows, {}, two_hosts, backwards, run, end);
-  CHECK(ends == 1);
-  fail = true;
-  CHECK_THROWS(ShardOutputs<void>(four_rows, {}, two_hosts, backwards, run, end));
-  CHECK(ends == 1);
+  const auto replicas = replicate(
+      [counted](Context auto& ctx, std::span<const int>) {
+        if (ctx.rank() == 0) throw std::runtime_error("in forward");
+        return counted;
+      },
+      two_hosts);
+  CHECK_THROWS_AS((void)apply(replicas, scatter(four_rows, numbers)), ReplicaError);
+  CHECK(counted.use_count() == 2);  // here, and in the model
 }

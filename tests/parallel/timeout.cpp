@@ -298,7 +298,11 @@ TEST_CASE("what is called from inside a call is to stop with it, asynchronous or
 
 TEST_CASE("a call that is made inside another one and taken after it is to stop when that one was") {
   bool stops = false;
-  const auto ask = [&stops](auto& ctx, Rows) { stops = ctx.stop_requested(); };
+  const ParallelModel nested{[&stops](auto& ctx, Rows) { CHECK(ctx.stop_requested() == stops); }, without_threads(1)};
+  const auto ask = [&](auto& ctx, Rows rows) {
+    stops = ctx.stop_requested();
+    nested(rows);
+  };
   with_each_kind(ask, [&](const auto& forward) {
     for (const auto& own : {fanout::Duration::forever(), fanout::Duration(1h)}) {
       const ParallelModel inner{forward, without_threads(1), Options{.deadline = own}};

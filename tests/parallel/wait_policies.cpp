@@ -126,8 +126,7 @@ TEST_CASE(
       if (fanout_test::is_asleep(caller)) caller_slept = true;
     }
   };
-  fanout::run_shards(
-      plan, set, body, fanout::Clock::never, []() noexcept {}, &times);
+  fanout::run_shards(plan, set, body, &times);
   REQUIRE(thread != caller);
   CHECK_FALSE(caller_slept);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));

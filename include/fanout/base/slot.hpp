@@ -17,12 +17,12 @@ class Slot {
   Slot& operator=(const Slot&) = delete;
   ~Slot() { clear(); }
 
-  /// Builds the object in place from what `make()` returns; an earlier one goes first. Throws what `make()` throws, and
-  /// has no object then.
-  template <class Make>
-  void fill(const Make& make) {
+  /// Builds the object in place from what `make(with...)` returns; an earlier one goes first. Throws what that throws,
+  /// and has no object then.
+  template <class Make, class... With>
+  void fill(const Make& make, With&... with) {
     clear();
-    ::new (static_cast<void*>(bytes_)) T(make());
+    ::new (static_cast<void*>(bytes_)) T(make(with...));
     filled_ = true;
   }
 

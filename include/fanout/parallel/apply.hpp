@@ -2,30 +2,25 @@
 #pragma once
 
 #include <cstddef>
-#include <exception>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/maybe.hpp>
-#include <fanout/base/small_vector.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
 #include <fanout/parallel/caller_state.hpp>
-#include <fanout/parallel/combined_fields.hpp>
 #include <fanout/parallel/forward_result.hpp>
 #include <fanout/parallel/placed_model.hpp>
+#include <fanout/parallel/replica_call.hpp>
 #include <fanout/parallel/replicate.hpp>
-#include <fanout/parallel/run_shards.hpp>
 #include <fanout/parallel/settled_inputs.hpp>
-#include <fanout/parallel/shard_context.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/parallel/shard_outputs.hpp>
+#include <fanout/parallel/sharded_call.hpp>
 #include <fanout/parallel/strided_pieces.hpp>
-#include <fanout/sync/clock.hpp>
+#include <fanout/plan/plan.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::inline v0 {
@@ -54,143 +49,47 @@ std::size_t count_models(const Models& models) {
   }
 }
 
-/// If what follows throws, waits for what the device was given before, since it uses memory that goes now.
-template <class D>
-struct SettledIfThrown {
-  const D& device;
-  int thrown = std::uncaught_exceptions();
+/// The i-th model for the i-th shard.
+template <class Models, Device... Ds>
+struct ModelForEach {
+  const Models& models;
+  const DeviceSet<Ds...>& devices;
 
-  ~SettledIfThrown() {
-    if (std::uncaught_exceptions() == thrown) return;
-    try {
-      device.synchronize();
-    } catch (...) {  // what is thrown already comes first
-    }
+  template <class OnRunner>
+  void visit(std::size_t device_of, const OnRunner& run) const {
+    devices.visit(device_of, [&](const auto& device) {
+      visit_model(models, run.shard, [&](const auto& model) { run(PlacedModel(model, device)); });
+    });
   }
 };
-template <class D>
-  requires requires(const D& device) { requires noexcept(device.synchronize()); }
-struct SettledIfThrown<D> {
-  const D& device;
-};
 
-/// What each shard of a call is run with: what is not known to it by itself. Where all arguments are borrowed, the
-/// references to them stand here, and else in what the caller keeps.
-template <class... Args>
-using ArgumentsForShards =
-    std::conditional_t<(std::is_reference_v<Args> && ...), std::tuple<Args...>, const std::tuple<Args...>&>;
-
-/// Runs any shard of a call on the calling thread, on the pieces that `Taken` makes for it. What threads read first
-/// stands here side by side. `visit(i, device, f)` calls `f(replica)` for the replica that runs shard i. `states` are the
-/// CallerStates of the models.
-template <class Taken, class Visit, class Arguments, class States>
-class RunShard {
- public:
-  RunShard(const Visit& visit, const Plan& plan, const CallLink* caller, const States& states,
-           const Arguments& arguments, int axis) noexcept
-      : visit_(visit), plan_(plan.begin()), caller_(caller), arguments_(arguments), axis_(axis), states_(states) {
-    for (std::size_t i = 0; i < plan.size() && i < few; ++i) first_.elements[i] = plan_[i];
-  }
-
-  template <class R>
-  void operator()(std::size_t i, CallFrame& frame, ShardSlot<R>& slot) const {
-    const Shard& shard = i < few ? first_.elements[i] : plan_[i];
-    visit_(i, shard.device, [&](const auto& replica) { run_on(replica, i, shard.rows, frame, slot); });
-  }
-
- private:
-  using Pieces = typename Taken::type;
-  static constexpr std::size_t few = 2;
-
-  template <class AnyReplica, class R>
-  void run_on(const AnyReplica& replica, std::size_t i, const RowRange& rows, CallFrame& frame,
-              ShardSlot<R>& slot) const {
-    const auto& device = replica.device();
-    [[maybe_unused]] const auto entered = device.enter();
-    [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
-    [[maybe_unused]] const auto state = states_.enter();
-    ShardContext ctx(device, frame, i, rows, slot.scratch);
-    Pieces pieces = Taken::make(
-        arguments_, {.shard = i, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = axis_});
-    if constexpr (requires { replica.check_memory(); }) replica.check_memory();
-    try {
-      slot.fill([&] { return ForwardPieces<Pieces>::run(replica, caller_, ctx, pieces); });
-      if constexpr (requires { Completion(device.completion()); }) {
-        if (frame.stop_at == Clock::never) {  // else its end is the shard's, which may be late
-          slot.completion = device.completion();
-          return;
-        }
-      }
-      device.synchronize();
-    } catch (...) {
-      slot.failed_in_forward = true;
-      throw;
-    }
-  }
-
-  Visit visit_;
-  const Shard* plan_;
-  const CallLink* caller_;
-  Arguments arguments_;
-  int axis_;
-  [[no_unique_address]] std::conditional_t<std::is_empty_v<States>, States, const States&> states_;
-  FewElements<Shard, few> first_;  // of the plan, so that it need not be looked at
-};
-
-/// The innermost link of the chain that the shards of a call run in, which is to stop at this time.
-class ShardsLink {
- public:
-  ShardsLink(const CallLink* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
-    if (stop_at != Clock::never) innermost_ = &stops_.emplace(CallLink{.caller = caller, .stop_at = stop_at});
-  }
-  ShardsLink(const ShardsLink&) = delete;
-  ShardsLink& operator=(const ShardsLink&) = delete;
-
-  const CallLink* innermost() const noexcept { return innermost_; }
-
- private:
-  const CallLink* innermost_;
-  Maybe<CallLink> stops_;  // none where nothing is to stop
-};
-
-/// Makes `use(run_all, run)` run all shards of a call on their devices, and returns what that returns: see ShardOutputs.
-template <class Taken, class States, Device... Ds, class... Args, class Visit, class Use>
-auto with_shards(const Visit& visit, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs,
-                 const CallSettings& settings, const Use& use) {
-  settle_inputs(inputs.arguments);
-  const ShardsLink link(current_link(), earlier(settings.deadline, stop_time(current_link())));
-  const States states;
-  const auto run_all = [&devices, &settings](const Plan& plan, const auto& shards) {
-    run_shards(
-        plan, devices, shards, settings.deadline, [&shards]() noexcept { shards.tell_late(); }, settings.times);
+/// What a call of different models with these inputs is.
+template <class Models, class Inputs, Device... Ds>
+struct CallOfModels {
+  using Taken = PiecesAs<Inputs, 0>;
+  using R = typename ForwardResults<Models, typename Taken::type, Ds...>::type;
+  using States = typename caller_states_of<Models>::type;
+  using Runners = ModelForEach<Models, Ds...>;
+  struct Fields {  // which models that are only read do not change
+    Fields(const Runners&, const Plan&) noexcept {}
+    void combine() const noexcept {}
   };
-  return use(run_all, RunShard<Taken, Visit, ArgumentsForShards<Args...>, States>(
-                          visit, inputs.plan, link.innermost(), states, inputs.arguments, inputs.axis));
+};
+
+/// What the shards return when all have run.
+template <class Call, Device... Ds, class Inputs>
+ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners, const DeviceSet<Ds...>& devices,
+                                          const Inputs& inputs, const CallSettings& settings) {
+  ShardOutputs<typename Call::R> outputs(inputs.plan, settings, devices.ids());
+  using Sharded = ShardedCall<Call, Inputs, DeviceSet<Ds...>>;
+  EarlyRoom<typename Sharded::Body> room;
+  Sharded call(runners, devices, inputs, outputs.kept(), room);
+  call.dispatch();
+  call.run_own();
+  call.join();
+  call.combine();
+  return outputs;
 }
-
-/// The replica that runs a shard.
-template <class AnyReplicas>
-struct VisitReplica {
-  const AnyReplicas& replicas;
-  template <class F>
-  void operator()(std::size_t, std::size_t device, const F& f) const {
-    replicas.visit(device, f);
-  }
-};
-
-/// What the replicas of a model are handed; those on the first kind of devices decide for all.
-template <class Inputs, class First, class... Others>
-struct PiecesTaken
-    : PiecesFor<typename First::model_type,
-                ShardContext<std::remove_cvref_t<decltype(std::declval<const First&>().device())>>, Inputs> {};
-
-template <class Inputs, class... AnyReplica>
-struct AppliedTraits {
-  using Taken = PiecesTaken<Inputs, AnyReplica...>;
-  using R = typename ForwardResult<typename Taken::type, AnyReplica...>::type;
-  using States = CallerStates<typename AnyReplica::model_type...>;
-  static constexpr bool changes = !(ForwardPieces<typename Taken::type>::template is_const<AnyReplica> && ...);
-};
 
 template <class R>
 inline constexpr bool is_replicas = false;
@@ -218,35 +117,10 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 /// deadline and a shard ended after it.
 template <class M, Device... Ds, class... Args>
 auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
-  using Traits = detail::AppliedTraits<ShardInputs<Args...>, Replica<M, Ds>...>;
   check_plan(inputs.plan, inputs.plan.rows(), replicas.devices().size());
-  return detail::with_combined_fields<Traits::changes>(replicas, inputs.plan, [&](const auto& combine) {
-    const auto use = [&](const auto& run_all, const auto& run) {
-      return ShardOutputs<typename Traits::R>(inputs.plan, settings, replicas.devices().ids(), run_all, run, combine);
-    };
-    return detail::with_shards<typename Traits::Taken, typename Traits::States>(
-        detail::VisitReplica<Replicas<M, Ds...>>{replicas}, replicas.devices(), inputs, settings, use);
-  });
+  using Call = detail::CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>>;
+  return detail::apply_call<Call>(replicas, replicas.devices(), inputs, settings);
 }
-
-namespace detail {
-
-/// The same as gather(apply(replicas, inputs, settings)), for a plan that is valid: what need not outlive this is not
-/// copied.
-template <class M, Device... Ds, class... Args>
-auto apply_and_gather(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs,
-                      const CallSettings& settings, ShardsRoom& room) {
-  using Traits = AppliedTraits<ShardInputs<Args...>, Replica<M, Ds>...>;
-  return with_combined_fields<Traits::changes>(replicas, inputs.plan, [&](const auto& combine) {
-    CallOutputs<typename Traits::R> outputs(inputs.plan, settings, replicas.devices().ids().data(), room);
-    const auto use = [&](const auto& run_all, const auto& run) { outputs.run_all(run_all, run, combine); };
-    with_shards<typename Traits::Taken, typename Traits::States>(VisitReplica<Replicas<M, Ds...>>{replicas},
-                                                                 replicas.devices(), inputs, settings, use);
-    return outputs.gather();
-  });
-}
-
-}  // namespace detail
 
 /// The same with results that are gathered in the main device's memory. Takes its arguments as they come, so that a
 /// plain `apply(replicas, inputs)` prefers it to std::apply, which argument-dependent lookup finds as well.
@@ -262,8 +136,6 @@ auto apply(R&& replicas, I&& inputs) {
 /// InvalidArgument unless there are as many models as shards.
 template <class Models, Device... Ds, class... Args>
 auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs) {
-  using Taken = detail::PiecesAs<ShardInputs<Args...>, 0>;
-  using R = typename detail::ForwardResults<Models, typename Taken::type, Ds...>::type;
   if (const std::size_t count = detail::count_models(models); count != inputs.size()) {
     throw InvalidArgument(explain({.what = "The number of modules " + std::to_string(count) +
                                            " is not equal to the number of inputs " + std::to_string(inputs.size()),
@@ -275,17 +147,8 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     detail::visit_model(models, i, [&devices](const auto& model) { detail::settle_model(model, devices); });
   }
-  const auto visit = [&models, &devices](std::size_t i, std::size_t device_of, const auto& run) {
-    devices.visit(device_of, [&](const auto& device) {
-      detail::visit_model(models, i, [&](const auto& model) { run(detail::PlacedModel(model, device)); });
-    });
-  };
-  using States = typename detail::caller_states_of<Models>::type;
-  const CallSettings settings = detail::default_settings(devices);
-  return detail::with_shards<Taken, States>(
-      visit, devices, inputs, settings, [&](const auto& run_all, const auto& run) {
-        return ShardOutputs<R>(inputs.plan, settings, devices.ids(), run_all, run);
-      });
+  using Call = detail::CallOfModels<Models, ShardInputs<Args...>, Ds...>;
+  return detail::apply_call<Call>({models, devices}, devices, inputs, detail::default_settings(devices));
 }
 
 }  // namespace fanout::inline v0

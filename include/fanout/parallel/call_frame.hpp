@@ -20,22 +20,33 @@
 
 namespace fanout::inline v0 {
 
-/// What a call is made with, besides its inputs.
+/// What calls are made with, besides their inputs: the same for all calls of a model.
 struct CallSettings {
-  Memory target = {};                     ///< where the results are gathered
-  const OutputTarget* targets = nullptr;  ///< the caller's own memory for outputs, in the order in which shards ask
-  std::size_t target_count = 0;
+  Memory target = {};           ///< where the results are gathered
   int axis = 0;                 ///< on which arrays are concatenated that do not choose for themselves
   std::uint64_t seed = 0;       ///< of the random numbers
-  std::uint32_t number = 0;     ///< of the call, for the random numbers
   bool rethrow_single = false;  ///< what a single failing replica threw is thrown as it is
 
-  Clock::Time deadline = Clock::never;                             ///< after which a shard is late
-  Duration allowed = {};                                           ///< how long that was in the beginning
-  const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what is late; borrowed
+  Duration deadline = Duration::forever();                         ///< how long a call may take
+  const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what takes longer; borrowed
   const CollectiveOperations* collectives = nullptr;               ///< how shards pass arrays; null: by the host
   CallTimes* times = nullptr;                                      ///< what calls take, if that is learnt
   const Crew* crew = nullptr;  ///< shares copies that gathering cannot avoid; null: the caller makes them alone
+};
+
+/// What differs from call to call.
+struct CallStart {
+  std::uint32_t number = 0;               ///< of the call, for the random numbers
+  Clock::Time deadline = Clock::never;    ///< after which a shard is late
+  const OutputTarget* targets = nullptr;  ///< the caller's own memory for outputs, in the order in which shards ask
+  std::size_t target_count = 0;
+
+  /// Of a call that begins now.
+  static CallStart now(const CallSettings& settings) noexcept {
+    CallStart start;
+    if (!(settings.deadline == Duration::forever())) start.deadline = Clock::after(settings.deadline);
+    return start;
+  }
 };
 
 namespace detail {
@@ -45,16 +56,20 @@ inline Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b
 }  // namespace detail
 
 /// What all shards of one call share.
-struct CallFrame : CallSettings {
-  /// For a call that the code makes which runs on this thread. Borrows the plan.
-  explicit CallFrame(const Plan& by, const CallSettings& settings = {})
-      : CallSettings(settings),
-        plan(by),
-        stop_at(detail::earlier(settings.deadline, stop_time(current_link()))),
+struct CallFrame {
+  /// For a call that the code makes which runs on this thread. Borrows the plan and the settings.
+  CallFrame(const Plan& by, const CallSettings& with, const CallStart& start = {})
+      : plan(by),
+        settings(with),
+        number(start.number),
+        deadline(start.deadline),
+        stop_at(detail::earlier(start.deadline, stop_time(current_link()))),
+        outputs(with.target),
         meeting(by.size(), shards_may_meet()) {
-    outputs.write_to(targets, target_count);
+    outputs.write_to(start.targets, start.target_count);
   }
-  explicit CallFrame(const Plan&& by, const CallSettings& settings = {}) = delete;
+  CallFrame(const Plan& by, const CallSettings&& with, const CallStart& start = {}) = delete;
+  CallFrame(const Plan&& by, const CallSettings& with, const CallStart& start = {}) = delete;
 
   /// True from the deadline on, of this call or of one that it is made from inside of. Reads the clock where there is
   /// one.
@@ -67,8 +82,11 @@ struct CallFrame : CallSettings {
   }
 
   const Plan& plan;
+  const CallSettings& settings;
+  const std::uint32_t number;
+  const Clock::Time deadline;
   const Clock::Time stop_at;
-  alignas(cache_line) OutputBuffers outputs{target};  // so that a shard finds the first in one line
+  alignas(cache_line) OutputBuffers outputs;  // so that a shard finds the first in one line
   CallMeeting meeting;
 
  private:

@@ -54,23 +54,14 @@ class CallKeeping {
   /// How many ticks a shard is expected to take, or less than 1.
   std::int64_t expected() const noexcept { return expected_; }
 
-  /// Runs the caller's own shard.
-  template <class Body>
-  void run_own(const Body& body, std::size_t shard) noexcept {
-    if (times_ == nullptr) return body(shard);
-    const std::int64_t own_begin = Ticks::now();
-    body(shard);
-    own_ = Ticks::now() - own_begin;
-    times_->body.note(rows_, own_, expected_);
+  /// Stand around the caller's own shard. Where all are kept by what was learnt, that comes at once.
+  void own_begins() noexcept {
+    own_begin_ = begin_;
+    if (times_ != nullptr && (what_ != Keeping::all || all_asleep_)) own_begin_ = Ticks::now();
   }
-
-  /// The same as the first of all, where all are kept.
-  template <class Body>
-  void run_own_first(const Body& body, std::size_t shard) noexcept {
-    if (all_asleep_) return run_own(body, shard);
-    body(shard);
+  void own_ends() noexcept {
     if (times_ == nullptr) return;
-    own_ = Ticks::now() - begin_;
+    own_ = Ticks::now() - own_begin_;
     times_->body.note(rows_, own_, expected_);
   }
 
@@ -95,6 +86,7 @@ class CallKeeping {
   std::size_t rows_ = 0;
   std::int64_t expected_ = BodyTime::unknown;
   std::int64_t begin_ = 0;
+  std::int64_t own_begin_ = 0;
   std::int64_t own_ = 0;
 };
 

@@ -3,12 +3,10 @@
 
 #include <cstddef>
 #include <exception>
-#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <fanout/base/cache_line.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
@@ -30,138 +28,42 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-/// Room for what all shards of a call read, if it is small. Other cores read these lines in the last call, too, so that
-/// they take long to come back: a call makes the room first, which asks for them, and does other things meanwhile.
-struct alignas(cores_apart) ShardsRoom {
-  ShardsRoom() noexcept {
-    for (std::size_t at = 0; at < sizeof(bytes); at += cache_line) __builtin_prefetch(bytes + at, 1);
-  }
-  ShardsRoom(const ShardsRoom&) = delete;
-  ShardsRoom& operator=(const ShardsRoom&) = delete;
-
-  std::byte bytes[cores_apart];
-};
-
 /// What the shards of one call leave, in row order, while the call lasts. A call in which nothing fails, is late or goes
-/// on on a device asks for none of these things, but for one flag. Borrows the plan, and the devices by their positions
-/// in the set.
+/// on on a device asks for none of these things, but for one flag. Borrows the plan, the settings, and the devices
+/// by their positions in the set.
+///
+/// In this order: begin() or make_slots(); for each shard, on any thread, note_success() or note_exception(), and
+/// note_end(); all_ended(); check_deadline(); gather().
 template <class R>
 class CallOutputs {
  public:
-  CallOutputs(const Plan& plan, const CallSettings& settings, const DeviceId* devices, ShardsRoom& room)
-      : frame_(plan, settings), devices_(devices), room_(room), slots_(plan.size()) {
+  CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices)
+      : frame_(plan, settings, start), devices_(devices), slots_(plan.size()) {
     frame_.meeting.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
   }
 
-  /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, and then checks them; see
-  /// ShardOutputs.
-  template <class RunAll, class Run, class Finish>
-  void run_all(const RunAll& run_all, const Run& run, const Finish& finish) {
-    using AllShards = Shards<Run>;
-    const bool plain = frame_.deadline == Clock::never && !frame_.meeting.notes_ends() && !slots_.are_made();
-    if (!plain && !slots_.are_made()) slots_.make_all();
-    if constexpr (sizeof(AllShards) <= sizeof(room_.bytes) && std::is_trivially_destructible_v<AllShards>) {
-      run_all(frame_.plan, *::new (static_cast<void*>(room_.bytes)) AllShards{*this, slots_.cells(), plain, run});
-    } else {
-      run_all(frame_.plan, AllShards{*this, slots_.cells(), plain, run});
-    }
-    // Not so where that throws: in the child of a fork, in which some are the parent's.
-    if (plain) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
-    check(finish);
-  }
-
-  /// Before shards run by and by.
+  /// Before any shard runs, where shards run by and by: somebody may look at them before they have begun.
   void make_slots() noexcept { slots_.make_all(); }
 
-  /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
-  template <class Run>
-  void run(std::size_t i, const Run& run) noexcept {
-    run_in(slots_.cells()[i], false, i, run);
+  /// The same where all run at once. True if nobody looks at a shard before all have ended, nor at the frame when it
+  /// ends: then each slot is made by the thread that runs the shard.
+  bool begin() noexcept {
+    is_plain_ = frame_.deadline == Clock::never && !frame_.meeting.notes_ends();
+    if (!is_plain_) make_slots();
+    return is_plain_;
   }
 
-  /// Where shards that wait for each other find those that no device has started.
-  void tasks_are(const CallMeeting::Tasks& tasks) noexcept { frame_.meeting.tasks_are(tasks); }
+  CallFrame& frame() noexcept { return frame_; }
+  ShardCell<R>* cells() noexcept { return slots_.cells(); }
 
-  /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
-  [[gnu::cold, gnu::noinline]] void tell_late() noexcept {
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (!slots_[i].lateness.look() || detail::exchange(slots_[i].told_late, true)) continue;
-      if (frame_.late_sink == nullptr) continue;
-      try {
-        (*frame_.late_sink)(late_shard(i));
-      } catch (...) {  // what is told must not break the call
-      }
-    }
+  /// The shard with this slot has not thrown. Notes if there is something to do when all have ended.
+  void note_success(const ShardSlot<R>& slot) noexcept {
+    if (slot.completion) eventful_.store(true, MemoryOrder::relaxed);
+    if (slot.completion || !slot.scratch.empty()) holds_.store(true, MemoryOrder::relaxed);
   }
 
-  /// When all shards have run: throws, or calls `finish()`; see ShardOutputs.
-  template <class Finish>
-  void check(const Finish& finish) {
-    const bool timed = frame_.deadline != Clock::never;
-    if (timed) tell_late();
-    if (eventful_.load(MemoryOrder::relaxed)) check_events();
-    finish();
-    if (timed) throw_timeout();
-  }
-
-  const Plan& plan() const noexcept { return frame_.plan; }
-  const ShardSlot<R>& operator[](std::size_t i) const noexcept { return slots_[i]; }
-
-  /// The results put together; moves from the shards' values, so once only.
-  gathered_t<R> gather() {
-    if constexpr (!std::is_void_v<R>) {
-      Pieces<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
-      return gather_and_wait(pieces, {.plan = frame_.plan,
-                                      .devices = devices_,
-                                      .target = frame_.target,
-                                      .axis = frame_.axis,
-                                      .crew = frame_.crew,
-                                      .outputs = &frame_.outputs});
-    }
-  }
-
- private:
-  /// All shards of a call, as those see it who run them. Another core fetches each line that is read here from the
-  /// caller's, which takes longer than all else that a call does. So they are few, and are asked for at once.
-  template <class Run>
-  struct alignas(cache_line) Shards {
-    CallOutputs& outputs;
-    ShardCell<R>* cells;
-    bool plain;  // nothing of the frame is to be looked at, and the slots are not made yet
-    Run run;
-
-    void operator()(std::size_t i) const noexcept {
-      const auto* const here = reinterpret_cast<const std::byte*>(this);
-      __builtin_prefetch(here + cache_line);
-      ShardCell<R>& cell = cells[i];
-      outputs.run_in(cell, plain, i, run);
-    }
-    Atomic<bool>& ended(std::size_t i) const noexcept { return cells[i].ended(); }
-    void tell_late() const noexcept { outputs.tell_late(); }
-    template <class Tasks>
-    void tasks_are(Tasks& tasks) const noexcept {
-      outputs.tasks_are(
-          {.take_back = [](void* from) noexcept { return static_cast<Tasks*>(from)->take_back(); }, .from = &tasks});
-    }
-  };
-
-  template <class Run>
-  void run_in(ShardCell<R>& cell, bool plain, std::size_t i, const Run& run) noexcept {
-    if (plain) cell.make();
-    ShardSlot<R>& slot = cell.slot();
-    try {
-      run(i, frame_, slot);
-      if (slot.completion) eventful_.store(true, MemoryOrder::relaxed);
-      if (slot.completion || !slot.scratch.empty()) holds_.store(true, MemoryOrder::relaxed);
-    } catch (...) {
-      keep_exception(slot);
-    }
-    if (plain) return;
-    frame_.meeting.end(i, slot.failure);
-    if (frame_.deadline != Clock::never) slot.lateness.end(Clock::now() <= frame_.deadline);
-  }
-
-  [[gnu::cold, gnu::noinline]] void keep_exception(ShardSlot<R>& slot) noexcept {
+  /// It has thrown what is being handled.
+  [[gnu::cold, gnu::noinline]] void note_exception(ShardSlot<R>& slot) noexcept {
     eventful_.store(true, MemoryOrder::relaxed);
     holds_.store(true, MemoryOrder::relaxed);
     slot.failure = std::current_exception();
@@ -173,6 +75,58 @@ class CallOutputs {
     }
   }
 
+  /// It has ended. Not to be called where begin() was true.
+  void note_end(std::size_t i, ShardSlot<R>& slot) noexcept {
+    frame_.meeting.end(i, slot.failure);
+    if (frame_.deadline != Clock::never) slot.lateness.end(Clock::now() <= frame_.deadline);
+  }
+
+  /// Where shards that wait for each other find those that no device has started.
+  void tasks_are(const CallMeeting::Tasks& tasks) noexcept { frame_.meeting.tasks_are(tasks); }
+
+  /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
+  [[gnu::cold, gnu::noinline]] void tell_late() noexcept {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i].lateness.look() || detail::exchange(slots_[i].told_late, true)) continue;
+      if (frame_.settings.late_sink == nullptr) continue;
+      try {
+        (*frame_.settings.late_sink)(late_shard(i));
+      } catch (...) {  // what is told must not break the call
+      }
+    }
+  }
+
+  /// All shards have ended, and the process is the one that they began in. Waits for what devices go on with. Throws
+  /// what a shard threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if
+  /// it is one and `rethrow_single`.
+  void all_ended() {
+    if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
+    if (frame_.deadline != Clock::never) tell_late();
+    if (eventful_.load(MemoryOrder::relaxed)) check_events();
+  }
+
+  /// Then, if some were late: throws Timeout with the results of the others.
+  void check_deadline() {
+    if (frame_.deadline != Clock::never) throw_timeout();
+  }
+
+  const Plan& plan() const noexcept { return frame_.plan; }
+  const ShardSlot<R>& operator[](std::size_t i) const noexcept { return slots_[i]; }
+
+  /// The results put together; moves from the shards' values, so once only.
+  gathered_t<R> gather() {
+    if constexpr (!std::is_void_v<R>) {
+      Pieces<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
+      return gather_and_wait(pieces, {.plan = frame_.plan,
+                                      .devices = devices_,
+                                      .target = frame_.settings.target,
+                                      .axis = frame_.settings.axis,
+                                      .crew = frame_.settings.crew,
+                                      .outputs = &frame_.outputs});
+    }
+  }
+
+ private:
   [[gnu::cold, gnu::noinline]] void check_events() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].completion) wait_for_device(slots_[i]);
@@ -206,7 +160,7 @@ class CallOutputs {
       }
     }
     if (late.size() == 0) return;
-    Timeout timeout(std::move(late), slots_.size(), frame_.allowed);
+    Timeout timeout(std::move(late), slots_.size(), frame_.settings.deadline);
     using finding = detail::find_ungatherable_t<Concatenate, R, detail::LeafAt<>>;
     if constexpr (!std::is_void_v<R> && std::is_void_v<finding>) {
       std::size_t next = 0;
@@ -219,7 +173,7 @@ class CallOutputs {
       try {
         if (shards.size() != 0) {
           timeout.keep_results([&] {
-            return gather_and_wait(pieces, {in_time, devices_, frame_.target, frame_.axis});
+            return gather_and_wait(pieces, {in_time, devices_, frame_.settings.target, frame_.settings.axis});
           });
         }
       } catch (...) {  // there are none then: that the call took too long is what its caller has to know
@@ -240,7 +194,7 @@ class CallOutputs {
       if (!slot.failed_in_forward) std::rethrow_exception(slot.failure);
       failures.push_back({.shard = i, .device = device(i), .rows = frame_.plan[i].rows, .exception = slot.failure});
     }
-    if (failures.size() == 1 && frame_.rethrow_single) std::rethrow_exception(failures.front().exception);
+    if (failures.size() == 1 && frame_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
     if (!failures.empty()) throw ReplicaError(std::move(failures), slots_.size());
   }
 
@@ -248,7 +202,7 @@ class CallOutputs {
 
   CallFrame frame_;
   const DeviceId* devices_;
-  ShardsRoom& room_;
+  bool is_plain_ = false;         // see begin()
   Atomic<bool> eventful_{false};  // a shard failed, or its device goes on
   Atomic<bool> holds_{false};     // a slot holds something besides its value
   ShardSlots<R> slots_;

@@ -298,30 +298,49 @@ class CombinedReader {
 
 struct NoGate {};
 
-/// Returns what `run(combine)` returns, which runs the shards of the plan and then, if all have ended well, calls
-/// `combine()`. `changes`: `forward` is not const. Waits until it has the replicas' combined fields for itself, or with
-/// others who only read them.
-template <bool changes, class AnyReplicas, class Run>
-auto with_combined_fields(const AnyReplicas& replicas, const Plan& plan, const Run& run) {
-  using M = typename AnyReplicas::model_type;
-  if constexpr (!has_combined_fields<M>) {
-    return run([] {});
-  } else if constexpr (!changes) {
-    const CombinedReader reads(replicas.combined_gate(), &replicas.original());
-    return run([] {});
-  } else if constexpr (!check_combined_fields<M>()) {
-    return run([] {});
-  } else {
+/// What one call holds of the combined fields of replicas for as long as this lives: nothing where there are none, and
+/// otherwise the fields, for itself if `changes` (forward is not const), and else with others who only read them. Waits
+/// until it has them. combine() comes when all shards have ended well, or else the fields become those of the original
+/// again.
+template <class AnyReplicas, bool changes, bool has = has_combined_fields<typename AnyReplicas::model_type>>
+class HeldFields {
+ public:
+  HeldFields(const AnyReplicas&, const Plan&) noexcept {}
+  void combine() const noexcept {}
+};
+
+template <class AnyReplicas>
+class HeldFields<AnyReplicas, false, true> {
+ public:
+  HeldFields(const AnyReplicas& replicas, const Plan&) noexcept
+      : reads_(replicas.combined_gate(), &replicas.original()) {}
+  void combine() const noexcept {}
+
+ private:
+  CombinedReader reads_;
+};
+
+/// Throws Error from inside the model's own forward.
+template <class AnyReplicas>
+  requires(check_combined_fields<typename AnyReplicas::model_type>())
+class HeldFields<AnyReplicas, true, true> {
+ public:
+  HeldFields(const AnyReplicas& replicas, const Plan& plan) : alone_(gate_of(replicas)), call_(replicas, plan) {}
+  void combine() { call_.combine(); }
+
+ private:
+  static Gate& gate_of(const AnyReplicas& replicas) {
     if (find_original(current_link(), &replicas.original()) != nullptr) {
       throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
                            .found = "fields that are combined after the outer call",
                            .advice = "make forward const, or call another model"}));
     }
-    const ClosedGate alone(replicas.combined_gate());
-    CombiningCall<AnyReplicas> call(replicas, plan);
-    return run([&call] { call.combine(); });
+    return replicas.combined_gate();
   }
-}
+
+  ClosedGate alone_;
+  CombiningCall<AnyReplicas> call_;
+};
 
 }  // namespace detail
 }  // namespace fanout::inline v0

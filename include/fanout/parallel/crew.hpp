@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include <fanout/device/device_set.hpp>
-#include <fanout/parallel/run_shards.hpp>
+#include <fanout/parallel/fork_join.hpp>
 #include <fanout/plan/plan.hpp>
 
 namespace fanout::inline v0 {

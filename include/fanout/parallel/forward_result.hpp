@@ -45,7 +45,7 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   }
 
   template <class AnyReplica, class Ctx>
-  static auto run(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) {
+  auto operator()(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) const {
     return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
   }
 };
@@ -59,9 +59,9 @@ struct ForwardResult {
   template <class AnyReplica>
   using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
   template <class AnyReplica>
-  using of = decltype(ForwardPieces<Pieces>::run(std::declval<const AnyReplica&>(), nullptr,
-                                                 std::declval<ShardContext<device_of<AnyReplica>>&>(),
-                                                 std::declval<Pieces&>()));
+  using of =
+      decltype(ForwardPieces<Pieces>()(std::declval<const AnyReplica&>(), nullptr,
+                                       std::declval<ShardContext<device_of<AnyReplica>>&>(), std::declval<Pieces&>()));
   static auto find() {
     constexpr bool found = (std::is_same_v<of<First>, of<Others>> && ...);
     static_assert(found, "fanout: forward returns different types on different kinds of devices");

@@ -15,9 +15,9 @@
 #include <fanout/parallel/combined_fields.hpp>
 #include <fanout/parallel/factory.hpp>
 #include <fanout/parallel/factory_error.hpp>
+#include <fanout/parallel/fork_join.hpp>
 #include <fanout/parallel/forward.hpp>
 #include <fanout/parallel/replica.hpp>
-#include <fanout/parallel/run_shards.hpp>
 #include <fanout/parallel/unforwardable.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/sync/gate.hpp>

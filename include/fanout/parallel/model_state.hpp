@@ -17,8 +17,8 @@
 #include <fanout/parallel/batch_rows.hpp>
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
-#include <fanout/parallel/crew.hpp>
 #include <fanout/parallel/call_times.hpp>
+#include <fanout/parallel/crew.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/original.hpp>
 #include <fanout/parallel/pending_calls.hpp>
@@ -48,7 +48,7 @@ struct ModelState {
   using AllReplicas = typename ReplicasOn<M, Devices>::type;
 
   ModelState(M&& model, const Devices& devices, Options&& with)
-      : options(std::move(with)), of_all_calls(check_options(devices)), replicas(std::move(model), devices) {}
+      : options(std::move(with)), settings(check_options(devices)), replicas(std::move(model), devices) {}
 
   Plan plan(std::size_t rows) const { return plan(rows, replicas.size()); }
   Plan plan(std::size_t rows, std::size_t devices) const {
@@ -76,14 +76,12 @@ struct ModelState {
     }
   }
 
-  /// Those of a call.
-  CallSettings settings(std::span<const OutputTarget> targets, std::uint32_t number) const {
-    CallSettings settings = of_all_calls;
-    settings.targets = targets.data();
-    settings.target_count = targets.size();
-    settings.number = number;
-    if (!(options.deadline == Duration::forever())) settings.deadline = Clock::after(options.deadline);
-    return settings;
+  CallStart start(std::span<const OutputTarget> targets, std::uint32_t number) const noexcept {
+    CallStart start = CallStart::now(settings);
+    start.number = number;
+    start.targets = targets.data();
+    start.target_count = targets.size();
+    return start;
   }
 
   /// Before there are replicas, since a factory may take long to make them. Returns what calls have in common.
@@ -93,18 +91,15 @@ struct ModelState {
       throw InvalidArgument(
           explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
     }
-    CallSettings settings{.target = find_target(devices),
-                          .axis = options.axis,
-                          .seed = options.seed,
-                          .rethrow_single = options.rethrow_single,
-                          .collectives = options.collectives,
-                          .times = &times,
-                          .crew = &crew};
-    if (!(options.deadline == Duration::forever())) {
-      settings.allowed = options.deadline;
-      if (options.late) settings.late_sink = &options.late;
-    }
-    return settings;
+    return {.target = find_target(devices),
+            .axis = options.axis,
+            .seed = options.seed,
+            .rethrow_single = options.rethrow_single,
+            .deadline = options.deadline,
+            .late_sink = options.late ? &options.late : nullptr,
+            .collectives = options.collectives,
+            .times = &times,
+            .crew = &crew};
   }
 
   /// Where results are gathered.
@@ -133,14 +128,15 @@ struct ModelState {
   }
 
   Options options;
-  CallSettings of_all_calls;
+  const CallSettings settings;
   AllReplicas replicas;
   Original<M>& original = replicas.original();
   const Crew crew{replicas.devices()};
   // What callers write, apart from what the shards read.
   alignas(cores_apart) mutable Gate gate;
   mutable CallTimes times;
-  alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original, replicas.size()};  // last, so that it goes first
+  alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original,
+                                                                replicas.size()};  // last, so that it goes first
 };
 
 /// Keeps update() out for as long as a call runs, and numbers the calls.

@@ -27,15 +27,18 @@
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/call_frame.hpp>
 #include <fanout/parallel/call_meeting.hpp>
+#include <fanout/parallel/gather.hpp>
 #include <fanout/parallel/into.hpp>
 #include <fanout/parallel/model_call.hpp>
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/pending.hpp>
+#include <fanout/parallel/replica_call.hpp>
 #include <fanout/parallel/replicate.hpp>
 #include <fanout/parallel/settled_inputs.hpp>
 #include <fanout/parallel/shard_inputs.hpp>
+#include <fanout/parallel/sharded_call.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/gate.hpp>
 
@@ -222,18 +225,30 @@ class ParallelModel {
 
   using AllReplicas = typename detail::ReplicasOn<M, device_set>::type;
 
+  /// A call from beginning to end.
   template <class... Args>
   auto run(bool on_all, std::span<const OutputTarget> targets, Args&... args) const {
     using Inputs = ShardInputs<const Args&...>;
-    if constexpr (detail::ModelCallTraits<AllReplicas, Inputs>::may_need_order()) {
+    using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
+    using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
+    if constexpr (Call::may_need_order()) {
       if (shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
     }
-    detail::ShardsRoom room;  // first
+    detail::EarlyRoom<typename Sharded::Body> room;  // first
     const Inputs inputs{
         state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
-    const Call entered(*state_);
-    state_->pending.wait_for_earlier(detail::ModelCallTraits<AllReplicas, Inputs>::order());
-    return detail::apply_and_gather(state_->replicas, inputs, state_->settings(targets, entered.number()), room);
+    const Entered entered(*state_);
+    state_->pending.wait_for_earlier(Call::order());
+    typename Sharded::Outputs outputs(inputs.plan, state_->settings, state_->start(targets, entered.number()),
+                                      devices().ids().data());
+    {
+      Sharded call(state_->replicas, devices(), inputs, outputs, room);
+      call.dispatch();
+      call.run_own();
+      call.join();
+      call.combine();
+    }
+    return outputs.gather();
   }
 
   template <class... Args>
@@ -246,28 +261,28 @@ class ParallelModel {
 
   template <class Inputs, class... Args>
   auto start(bool on_all, std::span<const OutputTarget> targets, Args&&... args) const {
-    Maybe<Call> entered;
+    Maybe<Entered> entered;
     std::exception_ptr failure;
     Plan plan;
-    CallSettings settings;
+    CallStart begin;
     try {
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
       entered.emplace(*state_);
       detail::settle_inputs(std::tie(args...));
-      settings = state_->settings(targets, entered->number());
+      begin = state_->start(targets, entered->number());
     } catch (...) {
       failure = std::current_exception();
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
-        Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas, settings,
-        std::move(failure));
-    Pending<typename detail::ModelCallTraits<AllReplicas, Inputs>::Result> pending(call);
+        Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
+        state_->settings, begin, std::move(failure));
+    Pending<gathered_t<typename detail::CallOfReplicas<AllReplicas, Inputs>::R>> pending(call);
     if (call->post(state_->pending, state_->gate)) entered->leave_to_others();
     return pending;
   }
 
   using State = detail::ModelState<M, device_set>;
-  using Call = detail::EnteredModel<State>;
+  using Entered = detail::EnteredModel<State>;
   using Update = detail::ModelUpdate<State>;
 
   State* state_;

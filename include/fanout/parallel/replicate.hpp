@@ -70,9 +70,14 @@ class Replicas {
   std::size_t size() const noexcept { return devices_.size(); }
 
   /// Calls `f(replica)` for the replica at position i < size(), as its own type. f returns nothing.
-  template <class F>
+  template <std::size_t K = 0, class F>
   void visit(std::size_t i, F&& f) const {
-    visit_from<0>(i, f);
+    const auto& of_kind = std::get<K>(replicas_);
+    if (K + 1 == sizeof...(Ds) || i < of_kind.size()) {
+      f(of_kind[i]);
+    } else if constexpr (K + 1 < sizeof...(Ds)) {
+      visit<K + 1>(i - of_kind.size(), f);
+    }
   }
 
   const auto& operator[](std::size_t i) const noexcept requires(sizeof...(Ds) == 1) {
@@ -98,18 +103,6 @@ class Replicas {
   template <std::size_t... K>
   std::tuple<OfKind<Ds>...> make_all(std::index_sequence<K...>) const {
     return {MakeAll<Ds>{original_, devices_.template of_kind<K>()}...};
-  }
-
-  template <std::size_t K, class F>
-  void visit_from(std::size_t i, F& f) const {
-    if constexpr (K < sizeof...(Ds)) {
-      const auto& of_kind = std::get<K>(replicas_);
-      if (i < of_kind.size()) {
-        f(of_kind[i]);
-      } else {
-        visit_from<K + 1>(i - of_kind.size(), f);
-      }
-    }
   }
 
   // Mutable: a call, which is const, writes what it combined.

@@ -42,7 +42,7 @@ class ShardContext {
   /// which RandomStream::after() counts.
   RandomStream random(std::size_t row) const {
     if (row >= rows_.size() && row != 0) refuse_random(row);
-    return {call_.seed, call_.number, rows().first + row};
+    return {call_.settings.seed, call_.number, rows().first + row};
   }
 
   bool stop_requested() const noexcept { return call_.stop_requested(); }

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/memory/pool.hpp>
 #include <fanout/parallel/call_frame.hpp>
-#include <fanout/parallel/call_meeting.hpp>
 #include <fanout/parallel/call_outputs.hpp>
 #include <fanout/parallel/gather.hpp>
 #include <fanout/plan/plan.hpp>
@@ -18,8 +19,18 @@ namespace fanout::inline v0 {
 
 namespace detail {
 
-struct NothingMore {
-  void operator()() const noexcept {}
+/// Outputs that outlive their call, with copies of what they are read by.
+template <class R>
+struct KeptOutputs : Pooled {
+  KeptOutputs(const Plan& by, const CallSettings& with, const std::vector<DeviceId>& of_set)
+      : plan(by),
+        settings(with),
+        devices(of_set.size(), [&of_set](std::size_t i) noexcept { return of_set[i]; }),
+        outputs(plan, settings, CallStart::now(settings), devices.data()) {}
+  const Plan plan;
+  const CallSettings settings;
+  const InlineArray<DeviceId> devices;
+  CallOutputs<R> outputs;
 };
 
 }  // namespace detail
@@ -30,58 +41,31 @@ struct NothingMore {
 template <class R>
 class ShardOutputs {
  public:
-  /// Lets `run(i, frame, slot)` fill the slot of each shard, by way of `run_all(plan, body)`, which calls `body(i)` for
-  /// each shard and returns when all have ended. The plan's devices are positions in `devices`. Throws what a shard
-  /// threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if it is one
-  /// and `rethrow_single`; else calls `finish()`. Then, if some were late, throws Timeout with the results of the
-  /// others.
-  template <class RunAll, class Run, class Finish = detail::NothingMore>
-  ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
-               const RunAll& run_all, const Run& run, const Finish& finish = {})
-      : ShardOutputs(plan, settings, devices) {
-    outputs_.run_all(run_all, run, finish);
-  }
-
-  /// For shards that run by and by, each with one run(), until check() is called for all.
+  /// Without what the shards return: that is put into kept().
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
-      : plan_(plan),
-        devices_(devices.size(), [&devices](std::size_t i) noexcept { return devices[i]; }),
-        outputs_(plan_, settings, devices_.data(), room_) {
-    outputs_.make_slots();
+      : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices)) {}
+  ShardOutputs(ShardOutputs&& other) noexcept : kept_(detail::exchange(other.kept_, nullptr)) {}
+  ShardOutputs& operator=(ShardOutputs&& other) noexcept {
+    detail::swap(kept_, other.kept_);
+    return *this;
   }
+  ShardOutputs(const ShardOutputs&) = delete;
+  ShardOutputs& operator=(const ShardOutputs&) = delete;
+  ~ShardOutputs() { delete kept_; }
 
-  /// Lets `run(i, frame, slot)` fill the slot of the i-th shard, and keeps what it throws.
-  template <class Run>
-  void run(std::size_t i, const Run& run) noexcept {
-    outputs_.run(i, run);
-  }
-
-  /// Where shards that wait for each other find those that no device has started.
-  void tasks_are(const CallMeeting::Tasks& tasks) noexcept { outputs_.tasks_are(tasks); }
-
-  /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
-  void tell_late() noexcept { outputs_.tell_late(); }
-
-  /// When all shards have run: throws, or calls `finish()`, as the constructor does.
-  template <class Finish = detail::NothingMore>
-  void check(const Finish& finish = {}) {
-    outputs_.check(finish);
-  }
-
-  const Plan& plan() const noexcept { return plan_; }
-  std::size_t size() const noexcept { return plan_.size(); }
+  const Plan& plan() const noexcept { return kept_->plan; }
+  std::size_t size() const noexcept { return plan().size(); }
   std::add_lvalue_reference_t<const R> operator[](std::size_t i) const noexcept {
-    if constexpr (!std::is_void_v<R>) return outputs_[i].value();
+    if constexpr (!std::is_void_v<R>) return kept_->outputs[i].value();
   }
+
+  detail::CallOutputs<R>& kept() noexcept { return kept_->outputs; }
 
   /// The results put together; moves from the shards' values, so once only.
-  gathered_t<R> gather() && { return outputs_.gather(); }
+  gathered_t<R> gather() && { return kept_->outputs.gather(); }
 
  private:
-  const Plan plan_;
-  const InlineArray<DeviceId> devices_;  // of the set
-  detail::ShardsRoom room_;
-  detail::CallOutputs<R> outputs_;
+  detail::KeptOutputs<R>* kept_;
 };
 
 /// Puts together what apply() returned. Throws ShapeMismatch and StructureMismatch for results that do not fit

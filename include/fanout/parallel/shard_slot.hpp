@@ -25,30 +25,16 @@ struct ShardRemains {
   Lateness lateness;
 };
 
-/// What one shard returned.
+/// What one shard returned, which may be nothing.
 template <class R>
-class ShardValue {
- public:
-  ShardValue() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
-
-  /// Builds the value in place from what `make()` returns; one from an earlier run of the shard goes first.
-  template <class Make>
-  void fill(const Make& make) {
-    value_.fill(make);
-  }
-  const R& value() const noexcept { return value_.value(); }
-  void clear() noexcept { value_.clear(); }
-
- private:
-  Slot<R> value_;
-};
+class ShardValue : public Slot<R> {};
 
 template <>
 class ShardValue<void> {
  public:
-  template <class Make>
-  void fill(const Make& make) {
-    make();
+  template <class Make, class... With>
+  void fill(const Make& make, With&... with) {
+    make(with...);
   }
   void clear() noexcept {}
 };

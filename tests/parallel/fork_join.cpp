@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/parallel/run_shards.hpp>
+#include <fanout/parallel/fork_join.hpp>
 
 #include <doctest/doctest.h>
 
@@ -177,10 +177,7 @@ TEST_CASE("a call that keeps its shards by what it learnt runs each once, as doe
     threads[i] = std::this_thread::get_id();
     if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
-  const auto call = [&] {
-    run_shards(
-        one_each(devices), devices, body, fanout::Clock::never, []() noexcept {}, &times);
-  };
+  const auto call = [&] { run_shards(one_each(devices), devices, body, &times); };
   for (int i = 0; i < 3000; ++i) call();
   CHECK(runs == std::array<int, 3>{3000, 3000, 3000});
   CHECK(threads == std::array<std::thread::id, 3>{std::this_thread::get_id(), std::this_thread::get_id(),
