@@ -17,7 +17,7 @@ header() {
   shift
   : > "$path"
   for line; do [[ $line != '#'* ]] || echo "$line" >> "$path"; done
-  echo 'namespace fanout::inline v0 {' >> "$path"
+  echo 'namespace fanout::v0 {' >> "$path"
   for line; do [[ $line == '#'* ]] || echo "$line" >> "$path"; done
   echo '}' >> "$path"
 }

@@ -16,7 +16,7 @@
 #include <fanout/device/host_device.hpp>
 #include <fanout/parallel/context.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -37,4 +37,4 @@ auto thrust_policy(C&) {
   return ::thrust::seq;
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 
 #include <fanout/base/exchange.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// A T or nothing, as std::optional is: its header costs more to include than much of fanout.
 template <class T>
@@ -69,4 +69,4 @@ class Maybe {
   bool has_ = false;
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -9,7 +9,7 @@
 #include <fanout/cuda/card.hpp>
 #include <fanout/cuda/status.hpp>
 
-namespace fanout::inline v0::cuda {
+namespace fanout::v0::cuda {
 
 // These ask the runtime, which starts CUDA in the process, but make no context on any card.
 
@@ -35,4 +35,4 @@ inline std::string unavailable_reason() {
   return reason;
 }
 
-}  // namespace fanout::inline v0::cuda
+}  // namespace fanout::v0::cuda

@@ -10,7 +10,7 @@
 #include <fanout/cuda/card.hpp>
 #include <fanout/cuda/status.hpp>
 
-namespace fanout::inline v0::cuda {
+namespace fanout::v0::cuda {
 
 namespace detail {
 
@@ -62,4 +62,4 @@ class CardIndex {
   DeviceId id_{.kind = "cuda"};
 };
 
-}  // namespace fanout::inline v0::cuda
+}  // namespace fanout::v0::cuda

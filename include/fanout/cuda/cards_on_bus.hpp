@@ -14,7 +14,7 @@
 #include <fanout/base/maybe.hpp>
 #include <fanout/cuda/visible_devices.hpp>
 
-namespace fanout::inline v0::cuda::detail {
+namespace fanout::v0::cuda::detail {
 
 /// What stands behind `name:` in a text of such lines; empty if there is no such line.
 inline std::string value_in(std::string_view text, std::string_view name) {
@@ -68,4 +68,4 @@ inline Maybe<std::vector<PhysicalCard>> cards_on_bus(const std::string& folder =
   return found;
 }
 
-}  // namespace fanout::inline v0::cuda::detail
+}  // namespace fanout::v0::cuda::detail

@@ -14,7 +14,7 @@
 #include <fanout/cuda/status.hpp>
 #include <fanout/device/launcher.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace cuda::detail {
 
@@ -55,4 +55,4 @@ struct Launcher<CudaDevice> {
   }
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -12,7 +12,7 @@
 #include <fanout/base/maybe.hpp>
 #include <fanout/cuda/visible_token.hpp>
 
-namespace fanout::inline v0::cuda {
+namespace fanout::v0::cuda {
 
 /// A card of the machine, visible or not, as it is described to parse_visible_devices().
 struct PhysicalCard {
@@ -229,4 +229,4 @@ inline int card_of(const VisibleDevices& devices, int device) {
                                                  : "a number from 0 to " + std::to_string(devices.cards.size() - 1)}));
 }
 
-}  // namespace fanout::inline v0::cuda
+}  // namespace fanout::v0::cuda

@@ -16,7 +16,7 @@
 #include <fanout/cuda/visible_devices.hpp>
 #include <fanout/cuda/visible_token.hpp>
 
-namespace fanout::inline v0::cuda {
+namespace fanout::v0::cuda {
 
 namespace detail {
 
@@ -165,4 +165,4 @@ inline std::string visible_devices_report() {
   return report.text();
 }
 
-}  // namespace fanout::inline v0::cuda
+}  // namespace fanout::v0::cuda

@@ -7,7 +7,7 @@
 #include <fanout/base/cache_line.hpp>
 #include <fanout/device/collective.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -123,4 +123,4 @@ class HostCollective {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -20,7 +20,7 @@
 #include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// One or more cores of the host. Host devices share one memory. Made by host_devices().
 class HostDevice {
@@ -180,4 +180,4 @@ DeviceSet<HostDevice> host_devices(const R& indices) {
   return devices_at<HostDevice>(indices);
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

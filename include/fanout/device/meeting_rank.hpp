@@ -12,7 +12,7 @@
 #include <fanout/device/collective.hpp>
 #include <fanout/device/host_collective.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -140,4 +140,4 @@ inline MeetingVerdict MeetingVerdict::of_rank_that_left(const std::string& who, 
 }
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

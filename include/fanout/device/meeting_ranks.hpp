@@ -15,7 +15,7 @@
 #include <fanout/sync/futex.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -197,4 +197,4 @@ class MeetingRanks {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// The workers of the process, one for each device and layout of cores, so that all models share the devices' queues.
 /// Workers are made when first asked for and live until the process ends.
@@ -71,4 +71,4 @@ inline Registry& registry() {
   return *registry;
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -93,4 +93,4 @@ class StagedCommunicator : public CollectiveCalls<StagedCommunicator> {
 };
 static_assert(Communicator<StagedCommunicator>);
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #endif
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -120,4 +120,4 @@ inline bool start_thread([[maybe_unused]] const std::vector<int>& cores, void* (
 }
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -17,7 +17,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -141,4 +141,4 @@ void visit_elements_of(X& tree, const LeafPath& path, const F& f) {
 }
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

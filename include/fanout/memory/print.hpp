@@ -13,7 +13,7 @@
 #include <fanout/memory/to.hpp>
 #include <fanout/memory/view.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 // Arrays as text. No other header includes this one, since it needs <ostream>.
 
@@ -71,4 +71,4 @@ std::string to_string(const X& x) {
   return out.str();
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

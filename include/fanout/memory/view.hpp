@@ -19,7 +19,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/tree/leaf.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -283,4 +283,4 @@ bool operator==(const A& a, const B& b) {
   return true;
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

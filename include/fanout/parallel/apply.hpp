@@ -23,7 +23,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -151,4 +151,4 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
   return detail::apply_call<Call>({models, devices}, devices, inputs, detail::default_settings(devices));
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

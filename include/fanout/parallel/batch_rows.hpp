@@ -18,7 +18,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -140,4 +140,4 @@ Maybe<std::size_t> batch_rows(const Args&... args) {
   return detail::count_rows(0, args...).rows;
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -18,7 +18,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// What calls are made with, besides their inputs: the same for all calls of a model.
 struct CallSettings {
@@ -93,4 +93,4 @@ struct CallFrame {
   mutable Atomic<bool> stopped_{false};
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

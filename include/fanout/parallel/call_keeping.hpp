@@ -10,7 +10,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/ticks.hpp>
 
-namespace fanout::inline v0::detail {
+namespace fanout::v0::detail {
 
 /// Which shards a call does not hand out.
 enum class Keeping { none, asleep, all };
@@ -90,4 +90,4 @@ class CallKeeping {
   std::int64_t own_ = 0;
 };
 
-}  // namespace fanout::inline v0::detail
+}  // namespace fanout::v0::detail

@@ -24,7 +24,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -209,4 +209,4 @@ class CallOutputs {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <fanout/parallel/handing_out.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// What is learnt of a model's calls. From any thread.
 struct CallTimes {
@@ -47,4 +47,4 @@ struct CallTimes {
   Atomic<std::uint32_t> next_pause_{1'024};
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -23,7 +23,7 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -136,4 +136,4 @@ class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
 };
 static_assert(Communicator<ShardCommunicator>);
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

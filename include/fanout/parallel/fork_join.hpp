@@ -14,7 +14,7 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// Runs `body(i)` for every shard of a plan, at the same time, each for its device: first dispatch(), then run_own(),
 /// then join(), on one thread. Borrows all that it is made of. `body` does not throw.
@@ -160,4 +160,4 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
   shards.join();
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/parallel/shard_context.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 // What forward returns for the pieces of a shard.
 
@@ -114,4 +114,4 @@ struct ForwardResults {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

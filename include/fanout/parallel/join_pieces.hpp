@@ -18,7 +18,7 @@
 #include <fanout/parallel/pieces.hpp>
 #include <fanout/parallel/shared_copy.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 // What gathering copies: all of it goes by here.
 
@@ -106,4 +106,4 @@ void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces
 }
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

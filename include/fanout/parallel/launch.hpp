@@ -10,7 +10,7 @@
 #include <fanout/device/launcher.hpp>
 #include <fanout/parallel/context.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -52,4 +52,4 @@ void launch(C& ctx, std::size_t n, const F& f) {
   }
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

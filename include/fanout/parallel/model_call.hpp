@@ -27,7 +27,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -188,4 +188,4 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

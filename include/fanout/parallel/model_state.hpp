@@ -29,7 +29,7 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 // The inside of a ParallelModel: what it is made of, and what keeps calls and updates of it apart.
 
@@ -212,4 +212,4 @@ class ModelUpdate {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

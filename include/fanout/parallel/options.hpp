@@ -11,7 +11,7 @@
 #include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/any_split.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// How a ParallelModel works; every option has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
 struct Options {
@@ -38,4 +38,4 @@ struct Options {
   const CollectiveOperations* collectives = nullptr;
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -42,7 +42,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -299,4 +299,4 @@ ParallelModel(M, Source) -> ParallelModel<M, Source>;
 template <class M, class Source>
 ParallelModel(M, Source, Options) -> ParallelModel<M, Source>;
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -8,7 +8,7 @@
 #include <fanout/parallel/async_calls.hpp>
 #include <fanout/parallel/call_chain.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -94,4 +94,4 @@ class [[nodiscard]] Pending {
   detail::PendingCall<R>* call_;
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// A member of a struct that keeps one value of each shard: made from a T in `forward`, and in the gathered struct a row
 /// of them in row order. Holding one value allocates nothing. T is any type that can be copied and owns what it shows.
@@ -81,4 +81,4 @@ struct Gathering<Rule, PerShard<T>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <fanout/parallel/call_chain.hpp>
 #include <fanout/parallel/forward.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -48,4 +48,4 @@ class PlacedModel {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -24,7 +24,7 @@
 #include <fanout/sync/right.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -220,4 +220,4 @@ class Replica {
   mutable std::uint64_t version_ = 0;
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

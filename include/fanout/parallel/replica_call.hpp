@@ -14,7 +14,7 @@
 #include <fanout/parallel/shard_context.hpp>
 #include <fanout/parallel/strided_pieces.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -55,4 +55,4 @@ struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

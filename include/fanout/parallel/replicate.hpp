@@ -16,7 +16,7 @@
 #include <fanout/parallel/settled_inputs.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -121,4 +121,4 @@ Replicas<M, Ds...> replicate(M model, const DeviceSet<Ds...>& devices) {
   return {std::move(model), devices};
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -20,7 +20,7 @@
 #include <fanout/parallel/splitting.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -43,4 +43,4 @@ std::tuple<detail::piece_t<Args>...> scatter(const ShardPlace& place, const Args
   return detail::scatter_into(static_cast<Pieces*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -22,7 +22,7 @@
 #include <fanout/sync/spin.hpp>
 #include <fanout/sync/ticks.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// One shard of a call, as a task for its device. One that was not given away is run by whoever made it.
 class alignas(cache_line) ShardTask : public Task {
@@ -208,4 +208,4 @@ class ShardTasks {
                        .found = "shards that run in the parent only"}));
 }
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

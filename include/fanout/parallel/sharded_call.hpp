@@ -18,7 +18,7 @@
 #include <fanout/parallel/shard_inputs.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 namespace detail {
 
@@ -110,4 +110,4 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -17,7 +17,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// Puts the shards' arrays on top of each other, along a new first axis.
 struct Stack {};
@@ -76,4 +76,4 @@ struct Gathering<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::rem
 };
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -8,7 +8,7 @@
 #include <fanout/memory/view.hpp>
 #include <fanout/parallel/forward.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 // Why a model cannot run on what it is handed, as far as the compiler can tell, in one sentence each.
 
@@ -113,4 +113,4 @@ auto refuse_unforwardable() {
 }
 
 }  // namespace detail
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0

@@ -3,7 +3,7 @@
 
 #include <fanout/base/requirements.hpp>
 
-namespace fanout::inline v0 {
+namespace fanout::v0 {
 
 /// What an atomic access orders besides itself: the values of std::memory_order, with the same meaning.
 enum class MemoryOrder : int {
@@ -66,4 +66,4 @@ class Atomic {
   T value_;
 };
 
-}  // namespace fanout::inline v0
+}  // namespace fanout::v0
