@@ -7,29 +7,49 @@
 
 cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
 
-# Which folders each folder may include, besides itself. `umbrella` is fanout.hpp and its like; fwd.hpp, which only
-# declares, lies below all but base.
+# The rooms, floor by floor from below. A room may include rooms of lower floors. `umbrella` is fanout.hpp and its like;
+# fwd.hpp, which only declares, lies below all but base.
+set(floors
+  "base"
+  "plan sync tree"
+  "memory waiting"
+  "array"
+  "collective worker"
+  "device"
+  "dispatch scatter cuda/runtime"
+  "gather cuda/visible"
+  "call cuda"
+  "context model"
+  "replica"
+  "parallel"
+  "adapt"
+  "umbrella")
 set(below_fwd base)
-set(below_base "")
-set(below_sync base)
-set(below_tree base)
-set(below_plan base)
-set(below_memory base sync tree plan)
-set(below_device base sync tree plan memory)
-set(below_parallel base sync tree plan memory device)
-set(below_cuda base sync memory device)  # plugs in at the side
-set(below_adapt base sync tree plan memory device parallel)  # nobody includes it: what it adapts is not always there
-# Thrust's adapter for GPUs adds to the one for hosts, and like it is included by users alone: a .cu of theirs needs both.
-set(below_cuda/thrust.cuh adapt)
-set(below_umbrella base sync tree plan memory device parallel cuda)
+set(lower "")
+foreach(floor IN LISTS floors)
+  string(REPLACE " " ";" floor "${floor}")
+  foreach(room IN LISTS floor)
+    set(below_${room} "${lower}")
+  endforeach()
+  list(APPEND lower ${floor})
+endforeach()
+# Nobody includes what is not always there: cuda plugs in at the side, and of adapt users include what they need.
+foreach(room IN LISTS lower)
+  if(NOT room MATCHES "^cuda")
+    list(FILTER below_${room} EXCLUDE REGEX "^cuda")
+  else()
+    list(FILTER below_${room} EXCLUDE REGEX "^(scatter|gather|dispatch|call)$")
+  endif()
+  list(REMOVE_ITEM below_${room} adapt)
+endforeach()
+set(below_umbrella "${lower}")
+set(below_adapt/thrust.cuh cuda)
 
 function(level_of file result)
-  string(REGEX MATCH "^[^/]+/" folder "${file}")
-  if(folder)
-    string(REPLACE "/" "" folder "${folder}")
-  elseif(file STREQUAL "fwd.hpp")
+  cmake_path(GET file PARENT_PATH folder)
+  if(file STREQUAL "fwd.hpp")
     set(folder fwd)
-  else()
+  elseif(folder STREQUAL "")
     set(folder umbrella)
   endif()
   set(${result} "${folder}" PARENT_SCOPE)
@@ -69,8 +89,8 @@ endforeach()
 set(homes
   "__global__|<<<" "cuda/launch[.]cuh"
   "include <nccl" "cuda/nccl[.]hpp"
-  "include <thrust/" "cuda/thrust[.]cuh|adapt/thrust[.]hpp"
-  "include <cu(da)?[._]" "cuda/.*")
+  "include <thrust/" "adapt/thrust[.](cuh|hpp)"
+  "include <cu(da)?[._]" "cuda/.*|adapt/thrust[.]cuh")
 while(homes)
   list(POP_FRONT homes what home)
   foreach(file IN LISTS files)

@@ -40,7 +40,7 @@ takes() {
 # Headers of others come before those of cuda/, which only the umbrella stands for here.
 mapfile -t all < <(find include/fanout -name '*.hpp' ! -path '*/cuda/*' ! -path '*/adapt/*' ! -name version.hpp)
 case $("$compiler" --version) in *clang*) all=() ;; esac  # one compiler's turn at them will do
-ordinary=(include/fanout/fanout.hpp include/fanout/fwd.hpp include/fanout/cuda.hpp include/fanout/memory/tensor.hpp)
+ordinary=(include/fanout/fanout.hpp include/fanout/fwd.hpp include/fanout/cuda.hpp include/fanout/array/tensor.hpp)
 others=(include/fanout/cuda/{launch,thrust}.cuh include/fanout/cuda/nccl.hpp
   include/fanout/adapt/{dlpack,eigen,mdspan,thrust,torch}.hpp)
 

@@ -4,8 +4,8 @@
 // leaf in and one out; and the policy spin, park or adaptive.
 
 #include <dispatch/cases.hpp>
+#include <fanout/dispatch/fork_join.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/parallel/fork_join.hpp>
 #include <string>
 
 namespace {

@@ -5,8 +5,8 @@
 
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/host_device.hpp>
-#if __has_include(<fanout/device/wait_policy.hpp>)
-#include <fanout/device/wait_policy.hpp>
+#if __has_include(<fanout/waiting/wait_policy.hpp>)
+#include <fanout/waiting/wait_policy.hpp>
 #endif
 
 #include <harness/slice.hpp>
@@ -16,7 +16,7 @@ namespace benchmarks {
 /// Two host devices, each on a core of its own, that wait as the key wait says: adaptive, spin or park.
 inline fanout::DeviceSet<fanout::HostDevice> two_host_devices(Slice& slice) {
   const std::string wait = slice.text("wait", "adaptive");
-#if __has_include(<fanout/device/wait_policy.hpp>)
+#if __has_include(<fanout/waiting/wait_policy.hpp>)
   if (wait == "spin") return fanout::host_devices({.count = 2, .wait = fanout::Spin{}});
   if (wait == "park") return fanout::host_devices({.count = 2, .wait = fanout::Park{}});
 #else

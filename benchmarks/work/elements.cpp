@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include <fanout/memory/tensor.hpp>
+#include <fanout/array/tensor.hpp>
 
 #include <harness/load.hpp>
 #include <harness/samples.hpp>

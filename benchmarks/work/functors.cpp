@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <fanout/parallel/random_stream.hpp>
+#include <fanout/context/random_stream.hpp>
 
 #include <work/functors.hpp>
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include <fanout/fanout.hpp>
-#include <fanout/parallel/broadcast.hpp>
-#include <fanout/parallel/inout.hpp>
-#include <fanout/parallel/range.hpp>
-#include <fanout/parallel/reduction.hpp>
+#include <fanout/gather/reduction.hpp>
+#include <fanout/scatter/broadcast.hpp>
+#include <fanout/scatter/inout.hpp>
+#include <fanout/scatter/range.hpp>
 
 #include <work/devices.hpp>
 #include <work/functors.hpp>

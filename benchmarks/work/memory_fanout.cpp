@@ -8,12 +8,12 @@
 #include <span>
 #include <string>
 
+#include <fanout/array/strided_view.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/memory/strided_view.hpp>
-#include <fanout/parallel/concatenate_on.hpp>
+#include <fanout/gather/concatenate_on.hpp>
 #include <fanout/parallel/into.hpp>
-#include <fanout/parallel/split_on.hpp>
-#include <fanout/parallel/strided_pieces.hpp>
+#include <fanout/replica/strided_pieces.hpp>
+#include <fanout/scatter/split_on.hpp>
 
 #include <harness/slice.hpp>
 #include <work/copied.hpp>

@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
+#include <fanout/array/strided_view.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/memory/strided_view.hpp>
-#include <fanout/parallel/split_on.hpp>
-#include <fanout/parallel/strided_pieces.hpp>
+#include <fanout/replica/strided_pieces.hpp>
+#include <fanout/scatter/split_on.hpp>
 
 #include <harness/slice.hpp>
 #include <work/counting.hpp>

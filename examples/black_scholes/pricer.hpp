@@ -13,9 +13,9 @@
 
 // [devices]
 #if defined(__CUDACC__)
+#include <fanout/adapt/thrust.cuh>
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/launch.cuh>
-#include <fanout/cuda/thrust.cuh>
 using PricingDevice = fanout::CudaDevice;
 #else
 #include <fanout/adapt/thrust.hpp>

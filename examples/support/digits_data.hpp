@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <fanout/memory/tensor.hpp>
+#include <fanout/array/tensor.hpp>
 
 #include "csv.hpp"
 

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <span>
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
 #include <fanout/base/annotate.hpp>
-#include <fanout/memory/tensor.hpp>
-#include <fanout/memory/view.hpp>
-#include <fanout/parallel/context.hpp>
-#include <fanout/parallel/launch.hpp>
+#include <fanout/context/context.hpp>
+#include <fanout/context/launch.hpp>
 
 namespace examples {
 

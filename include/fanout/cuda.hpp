@@ -4,19 +4,19 @@
 // All of fanout with CUDA devices. Needs the headers of the CUDA toolkit and any C++20 compiler; programs are linked
 // with the CUDA runtime, libcudart. What needs a CUDA compiler or NCCL is included by its own name.
 #include <fanout/base/requirements.hpp>
-#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_devices.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
 #include <fanout/cuda/current_device.hpp>
-#include <fanout/cuda/device_guard.hpp>
 #include <fanout/cuda/device_info.hpp>
-#include <fanout/cuda/event.hpp>
 #include <fanout/cuda/memory_info.hpp>
 #include <fanout/cuda/peer_report.hpp>
-#include <fanout/cuda/pinned.hpp>
-#include <fanout/cuda/status.hpp>
-#include <fanout/cuda/stream.hpp>
-#include <fanout/cuda/visible_devices_report.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/event.hpp>
+#include <fanout/cuda/runtime/pinned.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/visible/visible_devices_report.hpp>
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <fanout/device/mailbox.hpp>
-#include <fanout/parallel/shard_slots.hpp>
-#include <fanout/parallel/shard_tasks.hpp>
+#include <fanout/call/shard_slots.hpp>
+#include <fanout/dispatch/shard_tasks.hpp>
+#include <fanout/worker/mailbox.hpp>
 
 TEST_CASE("what different cores write stands apart") {
   static_assert(fanout::cache_line == 64 || fanout::cache_line == 128 || fanout::cache_line == 256);

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/array/to.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/memory/to.hpp>
 
 #include "conformance/shards.hpp"
 #include "device/remote_device.hpp"

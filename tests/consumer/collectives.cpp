@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdio>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/nccl.hpp>
-#include <fanout/parallel/collectives.hpp>
 
 // [collectives]
 struct Sum {

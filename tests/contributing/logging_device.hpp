@@ -7,7 +7,7 @@
 
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/device/registry.hpp>
+#include <fanout/worker/registry.hpp>
 
 namespace contributing {
 

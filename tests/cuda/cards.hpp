@@ -8,11 +8,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/card.hpp>
 #include <fanout/cuda/current_device.hpp>
-#include <fanout/cuda/device_guard.hpp>
-#include <fanout/cuda/status.hpp>
-#include <fanout/cuda/stream.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/futex.hpp>
 

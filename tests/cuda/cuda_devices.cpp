@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/current_device.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/device/first_available.hpp>
 #include <fanout/device/host_device.hpp>
 #include <fanout/device/most_free_memory.hpp>

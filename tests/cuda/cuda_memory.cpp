@@ -7,10 +7,10 @@
 #include <thread>
 #include <utility>
 
+#include <fanout/array/tensor.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
-#include <fanout/cuda/pinned.hpp>
-#include <fanout/memory/tensor.hpp>
+#include <fanout/cuda/runtime/pinned.hpp>
 #include <fanout/memory/transfer.hpp>
 
 #include "cuda/cards.hpp"

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <thread>
 
-#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
 
 #include "cuda/cards.hpp"
 #include "support/message_of.hpp"

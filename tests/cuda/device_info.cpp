@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
 
 #include "cuda/cards.hpp"
 #include "support/message_of.hpp"

@@ -18,10 +18,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <fanout/array/to.hpp>
+#include <fanout/context/launch.hpp>
 #include <fanout/cuda.hpp>
-#include <fanout/cuda/peer_access.hpp>
-#include <fanout/memory/to.hpp>
-#include <fanout/parallel/launch.hpp>
+#include <fanout/cuda/runtime/peer_access.hpp>
 
 #include "cuda/cards.hpp"
 #include "cuda/host_launcher.hpp"

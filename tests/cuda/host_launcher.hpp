@@ -12,7 +12,7 @@
 #endif
 
 #include <fanout/cuda/cuda_device.hpp>
-#include <fanout/cuda/status.hpp>
+#include <fanout/cuda/runtime/status.hpp>
 #include <fanout/device/launcher.hpp>
 
 /// "Kernels" for the stand-in of the CUDA runtime, whose device memory is the host's: in order with the stream, by a

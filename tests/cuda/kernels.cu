@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include <fanout/memory/view.hpp>
-#include <fanout/parallel/random_stream.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/context/random_stream.hpp>
 
 #include "support/skip.hpp"
 

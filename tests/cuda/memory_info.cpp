@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-#include <fanout/cuda/availability.hpp>
 #include <fanout/cuda/cuda_device.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/memory/storage.hpp>
 
 #include "cuda/cards.hpp"

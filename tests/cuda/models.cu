@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/launch.cuh>
-#include <fanout/parallel/collectives.hpp>
 
 #include "support/skip.hpp"
 

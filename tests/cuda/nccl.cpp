@@ -9,14 +9,14 @@
 #include <thread>
 #include <vector>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/nccl.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/parallel/collectives.hpp>
 
+#include "collective/communicator_conformance.hpp"
 #include "cuda/cards.hpp"
 #include "cuda/stand_in/stand_in.h"
-#include "device/communicator_conformance.hpp"
 
 using fanout::Context;
 using fanout::cuda_devices;

@@ -9,8 +9,8 @@
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/nccl.hpp>
 
+#include "collective/communicator_conformance.hpp"
 #include "cuda/cards.hpp"
-#include "device/communicator_conformance.hpp"
 
 using fanout::CudaDevice;
 using fanout::NcclCommunicator;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <fanout/cuda/availability.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
 
 #include "cuda/cards.hpp"
 #include "support/message_of.hpp"

@@ -12,7 +12,7 @@
 #include <thrust/sort.h>
 #include <thrust/transform.h>
 
-#include <fanout/cuda/thrust.cuh>
+#include <fanout/adapt/thrust.cuh>
 #include <fanout/fanout.hpp>
 
 #include "support/skip.hpp"

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <fanout/device/registry.hpp>
+#include <fanout/worker/registry.hpp>
 
 #include "support/message_of.hpp"
 #include "toy_device.hpp"

@@ -8,7 +8,7 @@
 #include <fanout/device/completion.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/device/registry.hpp>
+#include <fanout/worker/registry.hpp>
 
 #include "memory/remote_memory.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <fanout/device/device.hpp>
-#include <fanout/device/registry.hpp>
+#include <fanout/worker/registry.hpp>
 
 namespace fanout_test {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/array/print.hpp>
+#include <fanout/array/to_element.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/memory/print.hpp>
-#include <fanout/memory/to_element.hpp>
 
 using fanout::Tensor;
 using fanout::View;
@@ -42,8 +42,8 @@ TEST_CASE("arrays are made as docs/design.md says") {
   fanout::copy(ones, zeros.rows({0, rows}));      // into memory that is there
   zeros = batch.rows({1, 2});                     // a copy, which may change the extents
   const bool same = zeros == batch.rows({1, 2});
-  const std::string text = to_string(zeros);    // "[1, 3] {{4, 5, 6}}", by <fanout/memory/print.hpp>
-  const auto wide = fanout::to<double>(batch);  // Tensor<double, 2>, by <fanout/memory/to_element.hpp>
+  const std::string text = to_string(zeros);    // "[1, 3] {{4, 5, 6}}", by <fanout/array/print.hpp>
+  const auto wide = fanout::to<double>(batch);  // Tensor<double, 2>, by <fanout/array/to_element.hpp>
   // [/use]
   CHECK(n == 2);
   CHECK(columns == 3);

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/to.hpp>
 #include <fanout/memory/copy_into.hpp>
-#include <fanout/memory/tensor.hpp>
-#include <fanout/memory/to.hpp>
 
 #include "memory/remote_memory.hpp"
 

@@ -2,7 +2,7 @@
 // expect: fanout: all_gather and reduce_scatter take two arrays of one element type
 #include <vector>
 
-#include <fanout/device/host_communicator.hpp>
+#include <fanout/collective/host_communicator.hpp>
 
 int main() {
   fanout::HostMeeting meeting(1);

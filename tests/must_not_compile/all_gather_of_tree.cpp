@@ -3,7 +3,7 @@
 #include <tuple>
 #include <vector>
 
-#include <fanout/device/host_communicator.hpp>
+#include <fanout/collective/host_communicator.hpp>
 
 int main() {
   fanout::HostMeeting meeting(1);

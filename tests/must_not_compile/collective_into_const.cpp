@@ -2,7 +2,7 @@
 // expect: fanout: this collective writes into what it is given, which is const
 #include <vector>
 
-#include <fanout/device/host_communicator.hpp>
+#include <fanout/collective/host_communicator.hpp>
 
 int main() {
   fanout::HostMeeting meeting(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: who calls ctx.communicator() includes <fanout/parallel/collectives.hpp>
+// expect: fanout: who calls ctx.communicator() includes <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 #ifdef FANOUT_CONTROL
-#include <fanout/parallel/collectives.hpp>
+#include <fanout/context/collectives.hpp>
 #endif
 
 int main() {

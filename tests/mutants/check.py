@@ -23,7 +23,7 @@ ENTRY = """== name
 -1 is taken for a row
 + more words
 file: include/a.hpp
-tests: plan/plan memory/view
+tests: plan/plan array/view
 under: thread
 ---i;
 -
@@ -108,7 +108,7 @@ class Lists(InFolder):
     def test_description_and_text_may_begin_with_any_character(self):
         changes = self.listed("Words.\n- more\n\n" + ENTRY + "\n\n== other\nfile: f\n-b\n")
         self.assertEqual(changes, [Change("name", "include/a.hpp", "--i;\n\n  b", "++i;\n",
-                                          "-1 is taken for a row + more words", ("plan/plan", "memory/view"), "thread"),
+                                          "-1 is taken for a row + more words", ("plan/plan", "array/view"), "thread"),
                                    Change("other", "f", "b", "")])
 
     def test_what_is_not_of_the_format_is_refused_with_its_line(self):

@@ -24,9 +24,9 @@
 
 #include <unistd.h>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/parallel/collectives.hpp>
-#include <fanout/parallel/factory.hpp>
+#include <fanout/model/factory.hpp>
 
 #include "failing_new.hpp"
 #include "sweep.hpp"

@@ -15,9 +15,9 @@
 #include "../support/fork.hpp"
 
 #ifndef FANOUT_TEST_STRANGER
+#include <fanout/call/call_chain.hpp>
 #include <fanout/device/host_device.hpp>
-#include <fanout/device/registry.hpp>
-#include <fanout/parallel/call_chain.hpp>
+#include <fanout/worker/registry.hpp>
 #endif
 
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include <fanout/device/host_device.hpp>
-#include <fanout/device/registry.hpp>
 #include <fanout/parallel/parallel_model.hpp>
+#include <fanout/worker/registry.hpp>
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <fanout/memory/tensor.hpp>
+#include <fanout/array/tensor.hpp>
 
 namespace fanout_test {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include <fanout/device/host_meeting.hpp>
+#include <fanout/collective/host_meeting.hpp>
 
 namespace fanout_test {
 

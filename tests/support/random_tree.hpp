@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
 #include <fanout/memory/extents.hpp>
-#include <fanout/memory/tensor.hpp>
-#include <fanout/memory/vector_leaf.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/key.hpp>
 #include <fanout/tree/leaf.hpp>

@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
-#include <fanout/memory/strided_view.hpp>
-#include <fanout/memory/tensor.hpp>
+#include <fanout/array/strided_view.hpp>
+#include <fanout/array/tensor.hpp>
 
 static_assert(FANOUT_CHECKS == 0);
 

@@ -11,8 +11,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/parallel/collectives.hpp>
 
 namespace {
 std::atomic<int> left{0};

@@ -14,11 +14,11 @@
 #include <dlpack/dlpack.h>
 #endif
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_space.hpp>
-#include <fanout/memory/tensor.hpp>
-#include <fanout/memory/view.hpp>
 #include <fanout/tree/leaf.hpp>
 
 // DLPack (https://dmlc.github.io/dlpack), in which array libraries hand arrays to each other without a copy.

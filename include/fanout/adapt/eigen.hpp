@@ -12,15 +12,15 @@
 
 #include <Eigen/Core>
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/memory/tensor.hpp>
-#include <fanout/memory/vector_leaf.hpp>
-#include <fanout/memory/view.hpp>
-#include <fanout/parallel/combine.hpp>
-#include <fanout/parallel/concatenate.hpp>
-#include <fanout/parallel/first.hpp>
-#include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/splitting.hpp>
+#include <fanout/gather/combine.hpp>
+#include <fanout/gather/concatenate.hpp>
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf.hpp>
 
 // Matrices and arrays of Eigen (https://eigen.tuxfamily.org), row-major and column-major. Those whose number of rows is

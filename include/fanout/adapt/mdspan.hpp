@@ -14,17 +14,17 @@
 #include <mdspan>  // has std::mdspan from C++23 on
 #endif
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/gather/combine.hpp>
+#include <fanout/gather/concatenate.hpp>
+#include <fanout/gather/concatenate_on.hpp>
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/stack.hpp>
 #include <fanout/memory/extents.hpp>
-#include <fanout/memory/tensor.hpp>
-#include <fanout/memory/view.hpp>
-#include <fanout/parallel/combine.hpp>
-#include <fanout/parallel/concatenate.hpp>
-#include <fanout/parallel/concatenate_on.hpp>
-#include <fanout/parallel/first.hpp>
-#include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/stack.hpp>
 #include <fanout/tree/leaf.hpp>
 
 // std::mdspan, and what has its interface under another name, such as that of Kokkos: split on the first axis where it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Thrust on host devices, with any C++20 compiler. In a .cu that has GPUs too include fanout/cuda/thrust.cuh, which
+// Thrust on host devices, with any C++20 compiler. In a .cu that has GPUs too include fanout/adapt/thrust.cuh, which
 // adds them. Thrust comes with the CUDA toolkit, in include/cccl, where no compiler but nvcc looks by itself; an older
 // one that the system has may be found in its place.
 
@@ -13,8 +13,8 @@
 
 #include <thrust/execution_policy.h>
 
+#include <fanout/context/context.hpp>
 #include <fanout/device/host_device.hpp>
-#include <fanout/parallel/context.hpp>
 
 namespace fanout::v0 {
 

@@ -18,8 +18,8 @@
 
 #include <fanout/adapt/torch_tensor.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/sharded.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/sharded.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 

@@ -15,17 +15,17 @@
 
 #include <torch/types.h>
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/memory/tensor.hpp>
-#include <fanout/memory/view.hpp>
-#include <fanout/parallel/axis.hpp>
-#include <fanout/parallel/combine.hpp>
-#include <fanout/parallel/concatenate_on.hpp>
-#include <fanout/parallel/first.hpp>
-#include <fanout/parallel/gathering.hpp>
-#include <fanout/parallel/reduction.hpp>
-#include <fanout/parallel/sharded.hpp>
-#include <fanout/parallel/stack.hpp>
+#include <fanout/gather/combine.hpp>
+#include <fanout/gather/concatenate_on.hpp>
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/reduction.hpp>
+#include <fanout/gather/sharded.hpp>
+#include <fanout/gather/stack.hpp>
+#include <fanout/scatter/axis.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 

@@ -7,16 +7,16 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/card.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
-#include <fanout/cuda/lane.hpp>
-#include <fanout/cuda/memory_pool.hpp>
-#include <fanout/cuda/stream.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/lane.hpp>
+#include <fanout/cuda/runtime/memory_pool.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/device/device.hpp>
-#include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/transfer.hpp>
+#include <fanout/worker/worker.hpp>
 
 namespace fanout::v0 {
 

@@ -10,11 +10,11 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/availability.hpp>
-#include <fanout/cuda/card.hpp>
 #include <fanout/cuda/cuda_device.hpp>
-#include <fanout/cuda/imbalance.hpp>
-#include <fanout/cuda/status.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/visible/imbalance.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/indices.hpp>
 

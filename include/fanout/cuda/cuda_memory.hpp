@@ -6,13 +6,13 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/card.hpp>
-#include <fanout/cuda/device_guard.hpp>
-#include <fanout/cuda/lane.hpp>
-#include <fanout/cuda/memory_pool.hpp>
-#include <fanout/cuda/status.hpp>
-#include <fanout/cuda/stream.hpp>
-#include <fanout/cuda/transfer.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/lane.hpp>
+#include <fanout/cuda/runtime/memory_pool.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/runtime/transfer.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/output_buffer.hpp>

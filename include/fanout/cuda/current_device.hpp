@@ -3,11 +3,11 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/card.hpp>
-#include <fanout/cuda/card_index.hpp>
-#include <fanout/cuda/device_guard.hpp>
-#include <fanout/cuda/driver.hpp>
-#include <fanout/cuda/status.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/card_index.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/driver.hpp>
+#include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout::v0::cuda {
 

@@ -6,9 +6,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/card.hpp>
-#include <fanout/cuda/card_index.hpp>
-#include <fanout/cuda/status.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/card_index.hpp>
+#include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout::v0::cuda {
 

@@ -11,7 +11,7 @@
 #include <cuda_runtime.h>
 
 #include <fanout/cuda/cuda_device.hpp>
-#include <fanout/cuda/status.hpp>
+#include <fanout/cuda/runtime/status.hpp>
 #include <fanout/device/launcher.hpp>
 
 namespace fanout::v0 {

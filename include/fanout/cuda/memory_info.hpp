@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-#include <fanout/cuda/card.hpp>
-#include <fanout/cuda/card_index.hpp>
-#include <fanout/cuda/memory_pool.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/card_index.hpp>
+#include <fanout/cuda/runtime/memory_pool.hpp>
 
 namespace fanout::v0::cuda {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <fanout/cuda/availability.hpp>
-#include <fanout/cuda/peer_access.hpp>
-#include <fanout/cuda/status.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
+#include <fanout/cuda/runtime/peer_access.hpp>
+#include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout::v0::cuda {
 

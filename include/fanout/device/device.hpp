@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
-#include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/worker/worker.hpp>
 
 namespace fanout::v0 {
 

@@ -11,14 +11,14 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/device/cores.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/indices.hpp>
-#include <fanout/device/registry.hpp>
-#include <fanout/device/wait_policy.hpp>
-#include <fanout/device/worker.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/waiting/wait_policy.hpp>
+#include <fanout/worker/cores.hpp>
+#include <fanout/worker/registry.hpp>
+#include <fanout/worker/worker.hpp>
 
 namespace fanout::v0 {
 

@@ -8,19 +8,19 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/call/call_frame.hpp>
+#include <fanout/call/caller_state.hpp>
+#include <fanout/call/settled_inputs.hpp>
+#include <fanout/call/shard_outputs.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/parallel/call_frame.hpp>
-#include <fanout/parallel/caller_state.hpp>
-#include <fanout/parallel/forward_result.hpp>
-#include <fanout/parallel/placed_model.hpp>
-#include <fanout/parallel/replica_call.hpp>
-#include <fanout/parallel/replicate.hpp>
-#include <fanout/parallel/settled_inputs.hpp>
-#include <fanout/parallel/shard_inputs.hpp>
-#include <fanout/parallel/shard_outputs.hpp>
-#include <fanout/parallel/sharded_call.hpp>
-#include <fanout/parallel/strided_pieces.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/replica/forward_result.hpp>
+#include <fanout/replica/placed_model.hpp>
+#include <fanout/replica/replica_call.hpp>
+#include <fanout/replica/replicate.hpp>
+#include <fanout/replica/sharded_call.hpp>
+#include <fanout/replica/strided_pieces.hpp>
+#include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout::v0 {

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include <fanout/base/small_vector.hpp>
+#include <fanout/dispatch/crew.hpp>
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/parallel/crew.hpp>
 #include <fanout/parallel/on_all.hpp>
-#include <fanout/parallel/overlap.hpp>
 #include <fanout/parallel/write_into.hpp>
+#include <fanout/scatter/overlap.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout::v0 {

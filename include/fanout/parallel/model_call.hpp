@@ -10,21 +10,21 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/call/async_calls.hpp>
+#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_frame.hpp>
+#include <fanout/call/call_outputs.hpp>
+#include <fanout/call/late_shard.hpp>
+#include <fanout/call/pending.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/gather/gather.hpp>
 #include <fanout/memory/pool.hpp>
-#include <fanout/parallel/async_calls.hpp>
-#include <fanout/parallel/call_chain.hpp>
-#include <fanout/parallel/call_frame.hpp>
-#include <fanout/parallel/call_outputs.hpp>
-#include <fanout/parallel/gather.hpp>
-#include <fanout/parallel/late_shard.hpp>
-#include <fanout/parallel/pending.hpp>
-#include <fanout/parallel/replica_call.hpp>
-#include <fanout/parallel/replicate.hpp>
-#include <fanout/parallel/shard_body.hpp>
-#include <fanout/parallel/shard_inputs.hpp>
-#include <fanout/parallel/sharded_call.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/replica/replica_call.hpp>
+#include <fanout/replica/replicate.hpp>
+#include <fanout/replica/shard_body.hpp>
+#include <fanout/replica/sharded_call.hpp>
+#include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/gate.hpp>
 
 namespace fanout::v0 {

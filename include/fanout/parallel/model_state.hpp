@@ -10,24 +10,24 @@
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/call/async_calls.hpp>
+#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_frame.hpp>
+#include <fanout/call/pending_calls.hpp>
+#include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/dispatch/crew.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/parallel/async_calls.hpp>
-#include <fanout/parallel/batch_rows.hpp>
-#include <fanout/parallel/call_chain.hpp>
-#include <fanout/parallel/call_frame.hpp>
-#include <fanout/parallel/call_times.hpp>
-#include <fanout/parallel/crew.hpp>
+#include <fanout/model/original.hpp>
 #include <fanout/parallel/options.hpp>
-#include <fanout/parallel/original.hpp>
-#include <fanout/parallel/pending_calls.hpp>
-#include <fanout/parallel/replicate.hpp>
-#include <fanout/parallel/settled_inputs.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/replica/replicate.hpp>
+#include <fanout/scatter/batch_rows.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/gate.hpp>
+#include <fanout/waiting/call_times.hpp>
 
 namespace fanout::v0 {
 

@@ -7,8 +7,8 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/maybe.hpp>
+#include <fanout/call/late_shard.hpp>
 #include <fanout/fwd.hpp>
-#include <fanout/parallel/late_shard.hpp>
 #include <fanout/plan/any_split.hpp>
 
 namespace fanout::v0 {

@@ -9,17 +9,17 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/dispatch/crew.hpp>
+#include <fanout/gather/shared_copy.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/memory/tensor.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/memory/vector_leaf.hpp>
-#include <fanout/memory/view.hpp>
-#include <fanout/parallel/crew.hpp>
-#include <fanout/parallel/overlap.hpp>
-#include <fanout/parallel/shared_copy.hpp>
+#include <fanout/scatter/overlap.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/device/mailbox.hpp>
+#include <fanout/worker/mailbox.hpp>
 
 #include <cstddef>
 
@@ -133,7 +133,7 @@ void stop_attending() {
 
 Protocol mailbox() {
   using enum Fault::How;
-  const char* const header = "device/mailbox.hpp";
+  const char* const header = "worker/mailbox.hpp";
   return {
       "mailbox",
       {{"post to one that attends", post_to_one_that_attends},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/device/task.hpp>
+#include <fanout/worker/task.hpp>
 
 #include <optional>
 #include <utility>
@@ -73,12 +73,12 @@ Protocol task() {
        {"two wait", two_wait},
        {"one is late", one_is_late, {.timeouts = 1}}},
       {
-          {"device/task.hpp", "state_.exchange(done, MemoryOrder::acq_rel)", relaxed, "one waits"},
-          {"device/task.hpp", "state_.exchange(done, MemoryOrder::acq_rel)", torn, "one waits"},
-          {"device/task.hpp", " unpark_all(state_)", skipped, "one waits"},
-          {"device/task.hpp", "return state_.load(MemoryOrder::acquire) == done", relaxed, "one waits"},
-          {"device/task.hpp", " park(state_, awaited)", unchecked, "one waits"},
-          {"device/task.hpp", "state_.compare_exchange_strong(seen, awaited, MemoryOrder::acq_rel)", torn, "one waits"},
+          {"worker/task.hpp", "state_.exchange(done, MemoryOrder::acq_rel)", relaxed, "one waits"},
+          {"worker/task.hpp", "state_.exchange(done, MemoryOrder::acq_rel)", torn, "one waits"},
+          {"worker/task.hpp", " unpark_all(state_)", skipped, "one waits"},
+          {"worker/task.hpp", "return state_.load(MemoryOrder::acquire) == done", relaxed, "one waits"},
+          {"worker/task.hpp", " park(state_, awaited)", unchecked, "one waits"},
+          {"worker/task.hpp", "state_.compare_exchange_strong(seen, awaited, MemoryOrder::acq_rel)", torn, "one waits"},
       }};
 }
 

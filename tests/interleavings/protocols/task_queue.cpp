@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/device/task_queue.hpp>
+#include <fanout/worker/task_queue.hpp>
 
 #include "protocol.hpp"
 
@@ -112,7 +112,7 @@ void two_take() {
 
 Protocol task_queue() {
   using enum Fault::How;
-  const char* const header = "device/task_queue.hpp";
+  const char* const header = "worker/task_queue.hpp";
   return {"task_queue",
           {{"two push", two_push},
            {"one takes back", one_takes_back},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/device/worker.hpp>
+#include <fanout/worker/worker.hpp>
 
 #include <cstddef>
 #include <vector>
@@ -147,9 +147,9 @@ void leave_with_one_that_looks_around() {
 
 Protocol worker() {
   using enum Fault::How;
-  const char* const header = "device/worker.hpp";
-  const char* const mailbox = "device/mailbox.hpp";
-  const char* const queue = "device/task_queue.hpp";
+  const char* const header = "worker/worker.hpp";
+  const char* const mailbox = "worker/mailbox.hpp";
+  const char* const queue = "worker/task_queue.hpp";
   return {"worker",
           {{"call one that sleeps", call_one_that_sleeps, {.surprises = 1}},
            {"call one that looks", call_one_that_looks, {.surprises = 1}},

@@ -4,7 +4,7 @@
     == name
     What the change does, in lines of any text.
     file: include/fanout/plan/plan.hpp
-    tests: plan/plan parallel/scatter
+    tests: plan/plan scatter/scatter
     under: thread
     -text that is replaced
     +text that replaces it

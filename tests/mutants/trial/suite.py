@@ -54,7 +54,7 @@ class Suite:
             yield Unit(name, flags=("-O2", "-U_FORTIFY_SOURCE", "-fno-builtin"), libraries=("-ldl",))
         for name in self.names("tests/must_not_compile/*.cpp"):
             yield Unit(name, "refused")
-        for name in self.names("tests/cuda/*.cpp") if self.cuda else []:
+        for name in self.names("tests/cuda/*.cpp") + self.names_in_rooms("cuda") if self.cuda else []:
             of_nccl = name.startswith("cuda/nccl")
             if not of_nccl or self.nccl:
                 yield Unit(name, "nccl" if of_nccl else "cuda", libraries=("-ldl",))
@@ -66,6 +66,11 @@ class Suite:
         """Returns the names of units, of files below tests/."""
         tests = os.path.join(self.root, "tests")
         return [os.path.relpath(path, tests)[:-len(".cpp")] for path in self.paths(pattern)]
+
+    def names_in_rooms(self, folder):
+        """Returns the same of the rooms inside a folder of the library."""
+        return [name for room in self.paths(f"include/fanout/{folder}/*/")
+                for name in self.names(f"tests/{folder}/{os.path.basename(os.path.dirname(room))}/*.cpp")]
 
     def names_of_sources(self, pattern):
         return [os.path.relpath(path, self.root) for path in self.paths(pattern)]

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/tree/leaf.hpp>
+
+namespace fanout::v0 {
+
+/// What output() returns: this shard's rows of an array that all shards fill together. Cheap to copy; borrows memory
+/// that the call owns, so it must not outlive `forward` except by being returned. Returned at the same place by every
+/// shard, the gathered array is that memory, and nothing is copied.
+template <class T, std::size_t R>
+class Output : public View<T, R> {
+ public:
+  /// The rows `rows` of `buffer`, whose rows have the shape of `extents`' trailing axes.
+  Output(OutputBuffer& buffer, RowRange rows, const Extents<R>& extents) noexcept
+      : Output(buffer, buffer.row(rows.first), buffer.memory().space, rows, extents) {}
+  /// The same for who knows where they begin, and in which memory.
+  Output(OutputBuffer& buffer, std::byte* first, const MemorySpace& space, RowRange rows,
+         const Extents<R>& extents) noexcept
+      : View<T, R>(reinterpret_cast<T*>(first), extents.with_rows(rows.size()), space),
+        buffer_(&buffer),
+        first_row_(rows.first) {}
+
+  OutputBuffer& buffer() const noexcept { return *buffer_; }
+  std::size_t first_row() const noexcept { return first_row_; }
+
+  /// The same memory as a tensor, so that it can stand where a tensor is needed, as in a struct or a map. It shares the
+  /// elements with this output until it is gathered; a tensor that is kept longer stays valid.
+  operator Tensor<T, R>() const {  // NOLINT(google-explicit-constructor): stands in for a tensor
+    const MemoryOperations* const windows = detail::windows_in(buffer_->memory());
+    if (windows == nullptr) return Tensor<T, R>(View<const T, R>(*this), *buffer_->memory().operations);
+    buffer_->keep();
+    return Tensor<T, R>(Storage({this->space(), windows}, this->data(), this->size() * sizeof(T), buffer_),
+                        this->extents());
+  }
+
+ private:
+  OutputBuffer* buffer_;
+  std::size_t first_row_;
+};
+
+template <class T, std::size_t R>
+struct leaf_traits<Output<T, R>> : leaf_traits<View<T, R>> {};
+
+}  // namespace fanout::v0

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/view.hpp>
+#include <fanout/base/checks.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/memory/extents.hpp>
+#include <fanout/memory/storage.hpp>
+#include <fanout/memory/transfer.hpp>
+
+namespace fanout::v0 {
+
+/// Owns a contiguous, row-major array of R axes in one memory, aligned to 64 bytes. Copying copies the elements; moving
+/// leaves an empty tensor (no rows). T is any trivially copyable type.
+template <class T, std::size_t R>
+class Tensor {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
+                "fanout: the elements of a tensor are trivially copyable and not const");
+  static_assert(alignof(T) <= memory_alignment, "fanout: the elements of a tensor are aligned to 64 bytes or less");
+
+ public:
+  using element_type = T;
+  using value_type = T;
+  static constexpr std::size_t rank = R;
+
+  /// No rows, no memory.
+  Tensor() noexcept = default;
+
+  /// All elements zero: `x(rows, 5)`, `x({rows, 5})` or `x{rows, 5}`, with integers of any type. What stands in the
+  /// braces are extents, never elements: `Tensor<int, 1> v{3}` has three zeros. Throws ShapeMismatch and OutOfMemory.
+  template <std::integral... I>
+    requires(sizeof...(I) == R)
+  explicit Tensor(I... extents) : Tensor(checked_extents(sizeof(T), extents...)) {}
+  template <std::size_t N>
+  explicit Tensor(const detail::AnyInteger (&extents)[N], const Memory& memory = {}) : Tensor(axes(extents), memory) {}
+  explicit Tensor(const Extents<R>& extents, const Memory& memory = {}) : Tensor(uninitialized(extents, memory)) {
+    storage_.clear();
+  }
+
+  /// A copy of what the view shows, in the view's memory, which `operations` are for.
+  explicit Tensor(View<const T, R> view, const MemoryOperations& operations = host_memory_operations)
+      : Tensor(uninitialized(view.extents(), {view.space(), &operations})) {
+    operations.copy(view.space(), data(), view.data(), storage_.bytes());
+  }
+
+  /// Elements that are not set to anything. Throws as the constructors do.
+  template <std::integral... I>
+    requires(sizeof...(I) == R)
+  static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...)); }
+  template <std::size_t N>
+  static Tensor uninitialized(const detail::AnyInteger (&extents)[N], const Memory& memory = {}) {
+    return uninitialized(axes(extents), memory);
+  }
+  static Tensor uninitialized(const Extents<R>& extents, const Memory& memory = {}) {
+    return Tensor(Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
+  }
+
+  /// All elements equal to `value`: `Tensor<float, 2>::full({rows, 5}, 1)`. In host memory.
+  template <std::size_t N>
+  static Tensor full(const detail::AnyInteger (&extents)[N], const T& value) {
+    return full(axes(extents), value);
+  }
+  static Tensor full(const Extents<R>& extents, const T& value) {
+    Tensor tensor = uninitialized(extents);
+    for (T& element : tensor) element = value;
+    return tensor;
+  }
+
+  /// Takes over host memory that others made: `deleter(pointer)` is called once, when the tensor lets go of it. If
+  /// making the tensor throws, the deleter has been called.
+  template <class Deleter, std::integral... I>
+    requires(sizeof...(I) == R && std::invocable<Deleter&, T*>)
+  static Tensor adopt(T* pointer, Deleter deleter, I... extents) {
+    struct Adopted {
+      Deleter deleter;
+      static void release(const MemorySpace&, void* data, std::size_t, void* owner) noexcept {
+        auto* adopted = static_cast<Adopted*>(owner);
+        adopted->deleter(static_cast<T*>(data));
+        delete adopted;
+      }
+    };
+    static constexpr MemoryOperations operations{host_memory_operations.allocate, &Adopted::release,
+                                                 host_memory_operations.copy, host_memory_operations.clear,
+                                                 &host_memory_operations};
+    try {
+      const Extents<R> shape = checked_extents(sizeof(T), extents...);
+      auto* owner = new Adopted{std::move(deleter)};  // moved from only once there is memory for it
+      return Tensor(Storage({host_memory, &operations}, pointer, shape.size() * sizeof(T), owner), shape);
+    } catch (...) {
+      deleter(pointer);
+      throw;
+    }
+  }
+
+  /// A tensor of these bytes. `storage` holds `extents.size()` elements.
+  Tensor(Storage storage, const Extents<R>& extents) noexcept : storage_(std::move(storage)), extents_(extents) {}
+
+  Tensor(const Tensor&) = default;
+  Tensor& operator=(const Tensor&) = default;
+  Tensor(Tensor&& other) noexcept
+      : storage_(std::move(other.storage_)), extents_(detail::exchange(other.extents_, Extents<R>{})) {}
+  Tensor& operator=(Tensor&& other) noexcept {
+    storage_ = std::move(other.storage_);
+    extents_ = detail::exchange(other.extents_, Extents<R>{});
+    return *this;
+  }
+  ~Tensor() = default;
+
+  /// A copy of what the view shows, which may be a part of this tensor, in the view's memory. Keeps its own memory where
+  /// the sizes are the same, as the assignment of a tensor does. Throws OutOfMemory.
+  template <class V>
+    requires(std::same_as<V, View<T, R>> || std::same_as<V, View<const T, R>>)
+  Tensor& operator=(const V& view) {
+    const std::size_t bytes = view.size() * sizeof(T);
+    if (bytes != storage_.bytes() || !(view.space() == space())) {
+      const Memory memory = view.space() == space() ? storage_.memory() : memory_of(view.space());
+      if (memory.operations == nullptr) detail::refuse_transfer(space(), view.space());
+      return *this = Tensor(view, *memory.operations->fresh);
+    }
+    if (bytes != 0 && view.data() != data()) storage_.memory().operations->copy(space(), data(), view.data(), bytes);
+    extents_ = view.extents();
+    return *this;
+  }
+
+  T* data() noexcept { return static_cast<T*>(storage_.data()); }
+  const T* data() const noexcept { return static_cast<const T*>(storage_.data()); }
+  const Extents<R>& extents() const noexcept { return extents_; }
+  std::size_t extent(std::size_t axis) const {
+    detail::check_index({axis}, Extents<1>{{R}});
+    return extents_[axis];
+  }
+  std::size_t size() const noexcept { return extents_.size(); }
+  bool empty() const noexcept { return size() == 0; }
+  MemorySpace space() const noexcept { return storage_.space(); }
+  const Storage& storage() const noexcept { return storage_; }
+
+  View<T, R> view() & noexcept { return {data(), extents_, space()}; }
+  View<const T, R> view() const& noexcept { return {data(), extents_, space()}; }
+  template <class Borrowed = View<const T, R>>
+  Borrowed view() const&& {
+    return detail::refuse_view_of_temporary<Borrowed>();
+  }
+
+  operator View<T, R>() & noexcept { return view(); }             // NOLINT(google-explicit-constructor)
+  operator View<const T, R>() const& noexcept { return view(); }  // NOLINT(google-explicit-constructor)
+  operator View<const T, R>() & noexcept { return view(); }       // NOLINT(google-explicit-constructor)
+  template <class U>
+    requires std::same_as<std::remove_const_t<U>, T>
+  operator View<U, R>() const&& {  // NOLINT(google-explicit-constructor)
+    return detail::refuse_view_of_temporary<View<U, R>>();
+  }
+
+  /// The element at these indices, in host memory. If FANOUT_CHECKS is 1, throws InvalidArgument for an index outside
+  /// of the tensor, and DeviceMismatch if the tensor lies elsewhere; does not look otherwise.
+  template <std::integral... I>
+    requires(sizeof...(I) == R)
+  T& operator()(I... indices) { return data()[offset({static_cast<std::size_t>(indices)...})]; }
+  template <std::integral... I>
+    requires(sizeof...(I) == R)
+  const T& operator()(I... indices) const { return data()[offset({static_cast<std::size_t>(indices)...})]; }
+
+  /// `x[i]`: the i-th element of a tensor of one axis, the i-th row of any other.
+  T& operator[](std::size_t i) & requires(R == 1) { return data()[offset({i})]; }
+  const T& operator[](std::size_t i) const& requires(R == 1) { return data()[offset({i})]; }
+  auto operator[](std::size_t i) & requires(R > 1) { return view().row(i); }
+  auto operator[](std::size_t i) const& requires(R > 1) { return view().row(i); }
+  template <class Borrowed = View<const T, R>>
+  auto operator[](std::size_t i) const&& requires(R > 1) {
+    return detail::refuse_view_of_temporary<Borrowed>().row(i);
+  }
+
+  /// Rows, ranges of rows and other extents, as View has them.
+  auto row(std::size_t i) & requires(R > 1) { return view().row(i); }
+  auto row(std::size_t i) const& requires(R > 1) { return view().row(i); }
+  template <class Borrowed = View<const T, R>>
+  auto row(std::size_t i) const&& requires(R > 1) {
+    return detail::refuse_view_of_temporary<Borrowed>().row(i);
+  }
+  View<T, R> rows(RowRange range) & { return view().rows(range); }
+  View<const T, R> rows(RowRange range) const& { return view().rows(range); }
+  template <class Borrowed = View<const T, R>>
+  Borrowed rows(RowRange) const&& {
+    return detail::refuse_view_of_temporary<Borrowed>();
+  }
+  auto reshape(std::integral auto... extents) & { return view().reshape(extents...); }
+  auto reshape(std::integral auto... extents) const& { return view().reshape(extents...); }
+  auto reshape(std::integral auto... extents) const&& {
+    return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents...);
+  }
+  template <std::size_t N>
+  auto reshape(const detail::AnyInteger (&extents)[N]) & {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const detail::AnyInteger (&extents)[N]) const& {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const detail::AnyInteger (&extents)[N]) const&& {
+    return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const Extents<N>& extents) & {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const Extents<N>& extents) const& {
+    return view().reshape(extents);
+  }
+  template <std::size_t N>
+  auto reshape(const Extents<N>& extents) const&& {
+    return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents);
+  }
+
+  /// All elements in memory order. Throws DeviceMismatch if they do not lie in host memory.
+  std::span<T> values() & { return {begin(), size()}; }
+  std::span<const T> values() const& { return {begin(), size()}; }
+  template <class Borrowed = std::span<const T>>
+  Borrowed values() const&& {
+    return detail::refuse_view_of_temporary<Borrowed>();
+  }
+  T* begin() {
+    reach();
+    return data();
+  }
+  T* end() { return data() + size(); }
+  const T* begin() const {
+    reach();
+    return data();
+  }
+  const T* end() const { return data() + size(); }
+
+ private:
+  template <std::size_t N>
+  static Extents<R> axes(const detail::AnyInteger (&extents)[N]) {
+    static_assert(N == R, "fanout: a tensor takes one extent for each of its axes");
+    if constexpr (N == R) return checked_extents(sizeof(T), extents);
+    __builtin_unreachable();  // refused, and this silences what would follow
+  }
+
+  std::size_t offset(const std::size_t (&indices)[R]) const {
+#if FANOUT_CHECKS
+    reach();
+#endif
+    return detail::element_offset(indices, extents_);
+  }
+
+  void reach() const {
+    if (!(space() == host_memory)) detail::refuse_host_access(space());
+  }
+
+  Storage storage_;
+  Extents<R> extents_{};
+};
+
+/// `View v = tensor`, which writes; of a const tensor it only reads.
+template <class T, std::size_t R>
+View(Tensor<T, R>&) -> View<T, R>;
+template <class T, std::size_t R>
+View(const Tensor<T, R>&) -> View<const T, R>;
+
+/// `Tensor x(view)`: a copy.
+template <class T, std::size_t R>
+Tensor(const View<T, R>&) -> Tensor<std::remove_const_t<T>, R>;
+
+namespace detail {
+
+/// Rows in braces that are not of one length, which no array takes.
+template <class T>
+struct RaggedRows {
+  RaggedRows(std::initializer_list<std::initializer_list<T>>) {}
+};
+
+template <class T, std::size_t R>
+Tensor<T, R> tensor_of(std::span<const T> values, const Extents<R>& extents) {
+  if (values.size() != extents.size()) {
+    throw ShapeMismatch(
+        explain({.what = "a tensor was made of another number of elements than its extents have",
+                 .where = "tensor",
+                 .expected = std::to_string(extents.size()) + " elements, those of " + to_string(extents),
+                 .found = std::to_string(values.size())}));
+  }
+  return Tensor<T, R>(View<const T, R>(values.data(), extents));
+}
+
+}  // namespace detail
+
+/// A tensor of these elements, in host memory: `tensor<double>({{1, 2}, {3, 4}})` is [2, 2]. The braces, up to three
+/// deep, are the axes. Rows of different lengths do not compile. nvcc takes the column `{{1}, {2}}` for one axis, and warns
+/// of it: `tensor<double>({1, 2}, {2, 1})` is the same everywhere.
+template <class T, std::size_t A>
+Tensor<T, 1> tensor(const T (&values)[A]) {
+  return detail::tensor_of<T, 1>(values, {{A}});
+}
+template <class T, std::size_t A, std::size_t B>
+Tensor<T, 2> tensor(const T (&values)[A][B]) {
+  return detail::tensor_of<T, 2>({&values[0][0], A * B}, {{A, B}});
+}
+template <class T, std::size_t A, std::size_t B, std::size_t C>
+Tensor<T, 3> tensor(const T (&values)[A][B][C]) {
+  return detail::tensor_of<T, 3>({&values[0][0][0], A * B * C}, {{A, B, C}});
+}
+#if !defined(__CUDACC__)  // nvcc takes it for as good as the others, and refuses ragged rows in its own words
+template <class T>
+Tensor<T, 2> tensor(const detail::RaggedRows<T>&) {
+  static_assert(sizeof(T) == 0, "fanout: the rows of a tensor have one length");
+  return {};
+}
+#endif
+
+/// A tensor of these elements, in the order of memory, and extents: `tensor(numbers, {rows, 5})`. Copies a vector, an
+/// array or a span, since the memory of a tensor is aligned. Throws ShapeMismatch if the elements are not as many as
+/// the extents make.
+template <class Values, std::size_t R>
+  requires requires(const Values& values) { std::span(values); }
+auto tensor(const Values& values, const detail::AnyInteger (&extents)[R]) {
+  using T = std::remove_cvref_t<decltype(std::span(values)[0])>;
+  return detail::tensor_of<T, R>(std::span(values), checked_extents(sizeof(T), extents));
+}
+template <class T, std::size_t N, std::size_t R>
+Tensor<T, R> tensor(const T (&values)[N], const detail::AnyInteger (&extents)[R]) {
+  return detail::tensor_of<T, R>(values, checked_extents(sizeof(T), extents));
+}
+
+template <class T, std::size_t R>
+struct leaf_traits<Tensor<T, R>> {
+  using piece_type = View<const T, R>;
+  static std::size_t rows(const Tensor<T, R>& tensor) { return tensor.extent(0); }
+  static piece_type piece(const Tensor<T, R>& tensor, std::size_t begin, std::size_t end) {
+    return tensor.rows({begin, end});
+  }
+};
+
+}  // namespace fanout::v0

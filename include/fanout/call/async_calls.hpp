@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/dispatch/shard_tasks.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/futex.hpp>
+#include <fanout/sync/gate.hpp>
+#include <fanout/sync/right.hpp>
+#include <fanout/sync/turns.hpp>
+
+namespace fanout::v0 {
+
+class AsyncCalls;
+
+/// A call that was made and is not waited for yet: its shards stand in the queues of their devices. Whoever made it
+/// keeps it until wait() has returned.
+class AsyncCall {
+ public:
+  /// What its shards are, and whom to tell at the deadline if they have not ended.
+  struct Operations {
+    void (*run_shard)(AsyncCall&, std::size_t) noexcept;
+    void (*tell_late)(AsyncCall&) noexcept;
+  };
+
+  // A template, so that it costs nothing to compile where no call is asynchronous.
+  template <std::integral Size>
+  AsyncCall(Size shards, const Operations& operations, Clock::Time deadline)
+      : operations_(operations),
+        deadline_(deadline),
+        tasks_(static_cast<std::size_t>(shards)),
+        tickets_(tasks_.size()),
+        running_(tasks_.size()) {}
+  AsyncCall(const AsyncCall&) = delete;
+  AsyncCall& operator=(const AsyncCall&) = delete;
+
+  /// True if waiting would not take long: all shards have ended, or will not end in this process.
+  bool is_over() const noexcept { return running_.load(MemoryOrder::acquire) == 0 || forked(); }
+
+  /// Whether the process was forked since the call was made. The child has the call, but nobody who runs it.
+  bool forked() const noexcept { return tasks_.epoch() != fork_epoch(); }
+
+  /// Whether it has its turn on each replica, between the calls that were made before and after.
+  bool in_order() const noexcept { return in_order_; }
+
+  /// The list that it is to be posted by, which is kept for it; null for a call that never was.
+  AsyncCalls* calls() const noexcept { return calls_; }
+  void keep_in(AsyncCalls& calls) noexcept;
+
+  /// See AsyncCalls::take_back_for().
+  ShardTask* take_back() noexcept;
+
+ private:
+  friend class AsyncCalls;
+
+  struct Body {
+    AsyncCall* call;
+    void operator()(std::size_t i) const noexcept;
+  };
+
+  const Operations& operations_;
+  const Clock::Time deadline_;
+  Body body_{this};
+  ShardTasks tasks_;
+  InlineArray<std::uint32_t> tickets_;  // of each shard, at its replica
+  Atomic<std::size_t> running_;         // how many shards have not ended
+  const Plan* plan_ = nullptr;
+  AsyncCalls* calls_ = nullptr;
+  Gate* gate_ = nullptr;
+  bool in_order_ = false;
+  bool waited_for_ = false;  // told by the thread that waits
+  // What follows is guarded by the right of the list in which it stands.
+  bool listed_ = false;
+  std::size_t next_task_ = 0;  // those before it were taken back or started
+  AsyncCall* previous_ = nullptr;
+  AsyncCall* next_ = nullptr;
+};
+
+/// The calls of one model that have not ended, oldest first. Those that change replicas are kept in order: a shard
+/// waits until the shards of earlier calls have ended on its replica. It waits only for what some thread runs already,
+/// since a shard is started, or taken back, after all that come before it. Kept by the model and by each call.
+class AsyncCalls {
+ public:
+  /// For a model with so many replicas. The maker holds it.
+  template <std::integral Size>
+  explicit AsyncCalls(Size replicas) : turns_(static_cast<std::size_t>(replicas)) {}
+  AsyncCalls(const AsyncCalls&) = delete;
+  AsyncCalls& operator=(const AsyncCalls&) = delete;
+
+  void keep() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
+  void drop() noexcept {
+    if (holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
+  }
+
+  /// Whether there may be calls that are kept in order. Certain as to those that this thread made.
+  bool has_ordered() const noexcept { return ordered_.load(MemoryOrder::relaxed) != 0; }
+
+  /// Queues all shards of a call, which has entered the gate; the thread that runs the last of them leaves it. `plan`
+  /// is the call's own.
+  template <Device... Ds>
+  void post(AsyncCall& call, const Plan& plan, const DeviceSet<Ds...>& devices, Gate& gate, bool in_order) noexcept {
+    call.plan_ = &plan;
+    call.gate_ = &gate;
+    call.in_order_ = in_order;
+    {
+      const HeldRight listing(right_);
+      revive();
+      list(call);
+      for (std::size_t i = 0; i < plan.size(); ++i) {
+        if (in_order) call.tickets_[i] = turns_[plan[i].device].draw();
+        call.tasks_.place(i, plan[i], devices).post(call.body_, call.tasks_.rules());
+      }
+    }
+    gate.remind();
+  }
+
+  /// Runs on this thread what no device has started of a call, and before that, of those that come before it in order;
+  /// then waits until it has ended. False in the child of a fork if it was made before.
+  bool wait(AsyncCall& call) noexcept {
+    while (!call.waited_for_) {
+      if (call.forked()) return false;  // perhaps by what this thread has just run
+      if (ShardTask* task = take_back_for(call)) {
+        task->run();
+        if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.operations_.tell_late(call);
+      } else {
+        const auto tell_late = [&call]() noexcept { call.operations_.tell_late(call); };
+        call.waited_for_ = call.tasks_.wait(call.body_, call.deadline_, tell_late);
+        // Some may have ended late just before this thread looked.
+        if (call.waited_for_ && call.deadline_ != Clock::never && Clock::now() >= call.deadline_) tell_late();
+      }
+    }
+    return true;
+  }
+
+  /// Takes back a shard that no device has started, of a call or of one that comes before it in order, for who asks to
+  /// run it: for shards of the call that wait for each other. Null if there is none. While the call has not ended.
+  ShardTask* take_back_for(AsyncCall& call) noexcept {
+    const HeldRight listing(right_);
+    if (!call.listed_) return nullptr;
+    if (!call.in_order_) return take_back_from(call);
+    for (AsyncCall* before = first_; before != &call; before = before->next_) {
+      if (!before->in_order_) continue;
+      if (ShardTask* task = take_back_from(*before)) return task;
+    }
+    return take_back_from(call);
+  }
+
+  /// Runs on this thread what no device has started of any call, oldest first. Does not wait for the rest.
+  void help() noexcept {
+    while (ShardTask* task = take_back_any(false)) task->run();
+  }
+
+  /// Waits for the calls that were made so far and are kept in order; helps first.
+  template <class Ticket = std::uint32_t>
+  void wait_for_ordered() {
+    InlineArray<Ticket> ends(turns_.size());
+    {
+      const HeldRight listing(right_);
+      revive();
+      for (std::size_t i = 0; i < turns_.size(); ++i) ends[i] = turns_[i].drawn();
+    }
+    while (ShardTask* task = take_back_any(true)) task->run();
+    for (std::size_t i = 0; i < turns_.size(); ++i) turns_[i].await(ends[i]);
+  }
+
+  /// Waits for all calls, and until no other thread touches the model any more; helps first.
+  void finish() noexcept {
+    for (;;) {
+      help();
+      std::uint32_t seen = 0;
+      {
+        const HeldRight listing(right_);
+        revive();
+        if (first_ == nullptr) return;
+        seen = ended_.load(MemoryOrder::relaxed);
+      }
+      park(ended_, seen);
+    }
+  }
+
+ private:
+  friend struct AsyncCall::Body;
+
+  ~AsyncCalls() = default;
+
+  void run(AsyncCall& call, std::size_t i) noexcept {
+    Turns& turns = turns_[(*call.plan_)[i].device];
+    if (call.in_order_) turns.await(call.tickets_[i]);
+    call.operations_.run_shard(call, i);
+    if (call.forked()) return;  // in there: what this thread had in the parent it has not in the child
+    if (call.in_order_) turns.pass(call.tickets_[i]);
+    if (call.running_.fetch_sub(1, MemoryOrder::acq_rel) != 1) return;
+    call.gate_->leave();
+    const HeldRight listing(right_);
+    unlist(call);
+    ended_.fetch_add(1, MemoryOrder::relaxed);
+    unpark_all(ended_);
+  }
+
+  ShardTask* take_back_any(bool in_order) noexcept {
+    const HeldRight listing(right_);
+    revive();
+    for (AsyncCall* call = first_; call != nullptr; call = call->next_) {
+      if (in_order && !call->in_order_) continue;
+      if (ShardTask* task = take_back_from(*call)) return task;
+    }
+    return nullptr;
+  }
+
+  static ShardTask* take_back_from(AsyncCall& call) noexcept {
+    while (call.next_task_ < call.tasks_.size()) {
+      ShardTask& task = call.tasks_[call.next_task_++];
+      if (task.take_back()) return &task;
+    }
+    return nullptr;
+  }
+
+  void list(AsyncCall& call) noexcept {
+    call.previous_ = last_;
+    (last_ != nullptr ? last_->next_ : first_) = &call;
+    last_ = &call;
+    call.listed_ = true;
+    if (call.in_order_) ordered_.fetch_add(1, MemoryOrder::relaxed);
+  }
+  void unlist(AsyncCall& call) noexcept {
+    (call.previous_ != nullptr ? call.previous_->next_ : first_) = call.next_;
+    (call.next_ != nullptr ? call.next_->previous_ : last_) = call.previous_;
+    call.listed_ = false;
+    if (call.in_order_) ordered_.fetch_sub(1, MemoryOrder::relaxed);
+  }
+
+  /// In the child of a fork: those who run the calls stayed in the parent.
+  void revive() noexcept {
+    if (epoch_ == fork_epoch()) return;
+    epoch_ = fork_epoch();
+    first_ = last_ = nullptr;
+    ordered_.store(0, MemoryOrder::relaxed);
+    for (Turns& turns : turns_) turns.forget();
+  }
+
+  Atomic<std::size_t> holders_{1};
+  Atomic<std::size_t> ordered_{0};  // how many of the list are kept in order
+  Atomic<std::uint32_t> ended_{0};  // counts calls, for those who wait for all
+  Right right_;                     // guards what follows
+  std::uint32_t epoch_ = fork_epoch();
+  AsyncCall* first_ = nullptr;
+  AsyncCall* last_ = nullptr;
+  InlineArray<Turns> turns_;  // of each replica; only the drawing is guarded
+};
+
+inline void AsyncCall::keep_in(AsyncCalls& calls) noexcept {
+  calls.keep();
+  calls_ = &calls;
+}
+inline ShardTask* AsyncCall::take_back() noexcept { return calls_->take_back_for(*this); }
+inline void AsyncCall::Body::operator()(std::size_t i) const noexcept { call->calls_->run(*call, i); }
+
+}  // namespace fanout::v0

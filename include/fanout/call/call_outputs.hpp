@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/call/call_frame.hpp>
+#include <fanout/call/call_meeting.hpp>
+#include <fanout/call/replica_error.hpp>
+#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_slots.hpp>
+#include <fanout/call/timeout.hpp>
+#include <fanout/gather/gather.hpp>
+#include <fanout/gather/pieces.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// What the shards of one call leave, in row order, while the call lasts. A call in which nothing fails, is late or goes
+/// on on a device asks for none of these things, but for one flag. Borrows the plan, the settings, and the devices
+/// by their positions in the set.
+///
+/// In this order: begin() or make_slots(); for each shard, on any thread, note_success() or note_exception(), and
+/// note_end(); all_ended(); check_deadline(); gather().
+template <class R>
+class CallOutputs {
+ public:
+  CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices)
+      : frame_(plan, settings, start), devices_(devices), slots_(plan.size()) {
+    frame_.meeting.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
+  }
+
+  /// Before any shard runs, where shards run by and by: somebody may look at them before they have begun.
+  void make_slots() noexcept { slots_.make_all(); }
+
+  /// The same where all run at once. True if nobody looks at a shard before all have ended, nor at the frame when it
+  /// ends: then each slot is made by the thread that runs the shard.
+  bool begin() noexcept {
+    is_plain_ = frame_.deadline == Clock::never && !frame_.meeting.notes_ends();
+    if (!is_plain_) make_slots();
+    return is_plain_;
+  }
+
+  CallFrame& frame() noexcept { return frame_; }
+  ShardCell<R>* cells() noexcept { return slots_.cells(); }
+
+  /// The shard with this slot has not thrown. Notes if there is something to do when all have ended.
+  void note_success(const ShardSlot<R>& slot) noexcept {
+    if (slot.completion) eventful_.store(true, MemoryOrder::relaxed);
+    if (slot.completion || !slot.scratch.empty()) holds_.store(true, MemoryOrder::relaxed);
+  }
+
+  /// It has thrown what is being handled.
+  [[gnu::cold, gnu::noinline]] void note_exception(ShardSlot<R>& slot) noexcept {
+    eventful_.store(true, MemoryOrder::relaxed);
+    holds_.store(true, MemoryOrder::relaxed);
+    slot.failure = std::current_exception();
+    try {
+      throw;
+    } catch (const CommunicatorAbandoned&) {
+      slot.released = true;
+    } catch (...) {
+    }
+  }
+
+  /// It has ended. Not to be called where begin() was true.
+  void note_end(std::size_t i, ShardSlot<R>& slot) noexcept {
+    frame_.meeting.end(i, slot.failure);
+    if (frame_.deadline != Clock::never) slot.lateness.end(Clock::now() <= frame_.deadline);
+  }
+
+  /// Where shards that wait for each other find those that no device has started.
+  void tasks_are(const CallMeeting::Tasks& tasks) noexcept { frame_.meeting.tasks_are(tasks); }
+
+  /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
+  [[gnu::cold, gnu::noinline]] void tell_late() noexcept {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i].lateness.look() || detail::exchange(slots_[i].told_late, true)) continue;
+      if (frame_.settings.late_sink == nullptr) continue;
+      try {
+        (*frame_.settings.late_sink)(late_shard(i));
+      } catch (...) {  // what is told must not break the call
+      }
+    }
+  }
+
+  /// All shards have ended, and the process is the one that they began in. Waits for what devices go on with. Throws
+  /// what a shard threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if
+  /// it is one and `rethrow_single`.
+  void all_ended() {
+    if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
+    if (frame_.deadline != Clock::never) tell_late();
+    if (eventful_.load(MemoryOrder::relaxed)) check_events();
+  }
+
+  /// Then, if some were late: throws Timeout with the results of the others.
+  void check_deadline() {
+    if (frame_.deadline != Clock::never) throw_timeout();
+  }
+
+  const Plan& plan() const noexcept { return frame_.plan; }
+  const ShardSlot<R>& operator[](std::size_t i) const noexcept { return slots_[i]; }
+
+  /// The results put together; moves from the shards' values, so once only.
+  gathered_t<R> gather() {
+    if constexpr (!std::is_void_v<R>) {
+      Pieces<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
+      return gather_and_wait(pieces, {.plan = frame_.plan,
+                                      .devices = devices_,
+                                      .target = frame_.settings.target,
+                                      .axis = frame_.settings.axis,
+                                      .crew = frame_.settings.crew,
+                                      .outputs = &frame_.outputs});
+    }
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void check_events() {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].completion) wait_for_device(slots_[i]);
+    }
+    throw_failures();
+  }
+
+  static void wait_for_device(ShardSlot<R>& slot) noexcept {
+    try {
+      slot.completion.wait();
+    } catch (...) {
+      slot.failure = std::current_exception();
+      slot.failed_in_forward = true;
+    }
+  }
+
+  const DeviceId& device(std::size_t i) const noexcept { return devices_[frame_.plan[i].device]; }
+  LateShard late_shard(std::size_t i) const noexcept {
+    return {.shard = i, .device = device(i), .rows = frame_.plan[i].rows};
+  }
+
+  [[gnu::cold, gnu::noinline]] void throw_timeout() {
+    SmallVector<LateShard> late;
+    Plan in_time;  // of their rows, put together
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].lateness.is_late()) {
+        late.push_back(late_shard(i));
+      } else {
+        const std::size_t begin = in_time.rows();
+        in_time.add({.rows = {begin, begin + frame_.plan[i].rows.size()}, .device = frame_.plan[i].device});
+      }
+    }
+    if (late.size() == 0) return;
+    Timeout timeout(std::move(late), slots_.size(), frame_.settings.deadline);
+    using finding = detail::find_ungatherable_t<Concatenate, R, detail::LeafAt<>>;
+    if constexpr (!std::is_void_v<R> && std::is_void_v<finding>) {
+      std::size_t next = 0;
+      const auto shard_in_time = [this, &next] {
+        while (slots_[next].lateness.is_late()) ++next;
+        return next++;
+      };
+      const InlineArray<std::size_t> shards(in_time.size(), [&](std::size_t) { return shard_in_time(); });
+      Pieces<R> pieces(shards.size(), true, [&](std::size_t k) -> const R& { return slots_[shards[k]].value(); });
+      try {
+        if (shards.size() != 0) {
+          timeout.keep_results([&] {
+            return gather_and_wait(pieces, {in_time, devices_, frame_.settings.target, frame_.settings.axis});
+          });
+        }
+      } catch (...) {  // there are none then: that the call took too long is what its caller has to know
+      }
+    }
+    throw timeout;
+  }
+
+  void throw_failures() const {
+    std::vector<Failure> failures;
+    bool all_released = true;  // none has failed by itself
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      all_released = all_released && (slots_[i].failure == nullptr || slots_[i].released);
+    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const ShardSlot<R>& slot = slots_[i];
+      if (slot.failure == nullptr || (slot.released && !all_released)) continue;
+      if (!slot.failed_in_forward) std::rethrow_exception(slot.failure);
+      failures.push_back({.shard = i, .device = device(i), .rows = frame_.plan[i].rows, .exception = slot.failure});
+    }
+    if (failures.size() == 1 && frame_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
+    if (!failures.empty()) throw ReplicaError(std::move(failures), slots_.size());
+  }
+
+  using Value = std::conditional_t<std::is_void_v<R>, bool, R>;
+
+  CallFrame frame_;
+  const DeviceId* devices_;
+  bool is_plain_ = false;         // see begin()
+  Atomic<bool> eventful_{false};  // a shard failed, or its device goes on
+  Atomic<bool> holds_{false};     // a slot holds something besides its value
+  ShardSlots<R> slots_;
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

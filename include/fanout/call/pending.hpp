@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/call/async_calls.hpp>
+#include <fanout/call/call_chain.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// An asynchronous call whose result is an R.
+template <class R>
+struct PendingCall : AsyncCall {
+  using AsyncCall::AsyncCall;
+
+  const void* original = nullptr;
+  R (*take)(PendingCall&) = nullptr;
+  void (*destroy)(PendingCall*) noexcept = nullptr;
+};
+
+}  // namespace detail
+
+/// The result of `model.async(...)`, when it is there. Moved, not copied; may be passed from thread to thread, and is
+/// one thread's at a time. Outlives the model. When it is destroyed it waits, since the call may use what it borrowed.
+template <class R>
+class [[nodiscard]] Pending {
+ public:
+  explicit Pending(detail::PendingCall<R>* call) noexcept : call_(call) {}
+  Pending(Pending&& other) noexcept : call_(detail::exchange(other.call_, nullptr)) {}
+  Pending& operator=(Pending&& other) noexcept {
+    if (this == &other) return *this;
+    release();
+    call_ = detail::exchange(other.call_, nullptr);
+    return *this;
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  ~Pending() { release(); }
+
+  /// False when the result was taken or moved.
+  bool valid() const noexcept { return call_ != nullptr; }
+
+  /// True if get() would not wait for a forward. Does not wait.
+  bool ready() const { return call().is_over(); }
+
+  /// Waits until all shards have ended. What no device has started runs on this thread, as in a call that is not
+  /// asynchronous; so does, if forward is not const, what comes before it. Throws Error in the child of a fork if the
+  /// call was made in the parent, and from inside a non-const forward of the same model, which it would wait for.
+  void wait() const {
+    detail::PendingCall<R>& call = this->call();
+    if (call.calls() == nullptr) return;
+    if (call.in_order() && !call.is_over() && keeps_busy(current_link(), call.original)) {
+      throw Error(explain({.what = "a call was waited for from inside the forward that it comes after",
+                           .advice = "wait for it after the call has returned"}));
+    }
+    if (!call.calls()->wait(call)) {
+      throw Error(explain({.what = "the process was forked while a call was pending",
+                           .where = "the child",
+                           .expected = "its result to be taken before the fork, or in the parent",
+                           .found = "shards that run in the parent only"}));
+    }
+  }
+
+  /// Waits as wait() does, and gathers the result on this thread. Once: the call is gone then. Throws what a call that
+  /// is not asynchronous throws.
+  R get() {
+    wait();
+    const Pending taken = std::move(*this);
+    return taken.call_->take(*taken.call_);
+  }
+
+ private:
+  detail::PendingCall<R>& call() const {
+    if (call_ == nullptr) {
+      throw Error(explain({.what = "the result of an asynchronous call was taken before",
+                           .advice = "call get() once, on the one that the result was moved to"}));
+    }
+    return *call_;
+  }
+
+  void release() noexcept {
+    detail::PendingCall<R>* const call = detail::exchange(call_, nullptr);
+    if (call == nullptr) return;
+    AsyncCalls* const calls = call->calls();
+    if (calls != nullptr) calls->wait(*call);
+    call->destroy(call);
+    if (calls != nullptr) calls->drop();
+  }
+
+  detail::PendingCall<R>* call_;
+};
+
+}  // namespace fanout::v0

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <exception>
+
+#include <fanout/base/slot.hpp>
+#include <fanout/call/late_shard.hpp>
+#include <fanout/device/completion.hpp>
+#include <fanout/memory/scratch.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// What one shard leaves besides a value: what it threw, and the memory that it asked for.
+struct ShardRemains {
+  ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+
+  Scratch scratch;
+  Completion completion;  // after the memory that the work uses, so that it goes before it
+  std::exception_ptr failure;
+  bool failed_in_forward = false;
+  bool released = false;  // what failed is that it waited for a shard that had left
+  bool told_late = false;
+  Lateness lateness;
+};
+
+/// What one shard returned, which may be nothing.
+template <class R>
+class ShardValue : public Slot<R> {};
+
+template <>
+class ShardValue<void> {
+ public:
+  template <class Make, class... With>
+  void fill(const Make& make, With&... with) {
+    make(with...);
+  }
+  void clear() noexcept {}
+};
+
+}  // namespace detail
+
+/// Where one shard leaves what it returned or threw, and the memory that it asked for.
+template <class R>
+class ShardSlot : public detail::ShardValue<R>, public detail::ShardRemains {
+ public:
+  ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+  ShardSlot(const ShardSlot&) = delete;
+  ShardSlot& operator=(const ShardSlot&) = delete;
+  ~ShardSlot() { this->clear(); }  // before the memory that the value may stand in
+};
+
+}  // namespace fanout::v0

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include <fanout/base/cache_line.hpp>
+#include <fanout/call/shard_slot.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout::v0::detail {
+
+/// The slot of one shard, which is made later, and whether the shard has ended, which stands there from the beginning.
+/// Both in lines of the cache that no other shard's share: who waits for the end has a small result with the news.
+template <class R>
+class alignas(alignof(ShardSlot<R>) > cores_apart ? alignof(ShardSlot<R>) : cores_apart) ShardCell {
+ public:
+  ShardCell() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+
+  void make() noexcept { ::new (static_cast<void*>(bytes_)) ShardSlot<R>(); }
+  /// The slot, which must be made.
+  ShardSlot<R>& slot() noexcept { return *std::launder(reinterpret_cast<ShardSlot<R>*>(bytes_)); }
+  const ShardSlot<R>& slot() const noexcept { return *std::launder(reinterpret_cast<const ShardSlot<R>*>(bytes_)); }
+
+  /// Set when the shard has ended, if another thread than the caller's ran it.
+  Atomic<bool>& ended() noexcept { return ended_; }
+
+ private:
+  Atomic<bool> ended_{false};
+  alignas(ShardSlot<R>) std::byte bytes_[sizeof(ShardSlot<R>)];
+};
+
+/// The slots of the shards of one call; up to eight need no allocation. They are made one by one, best each by the
+/// thread that runs its shard.
+template <class R>
+class ShardSlots {
+ public:
+  using Cell = ShardCell<R>;
+  static constexpr std::size_t few = 8;
+
+  explicit ShardSlots(std::size_t size) : size_(size) {
+    if (size > few) data_ = ::operator new (size * sizeof(Cell), std::align_val_t{alignof(Cell)});
+    for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(cells() + i)) Cell();
+  }
+  ShardSlots(const ShardSlots&) = delete;
+  ShardSlots& operator=(const ShardSlots&) = delete;
+  ~ShardSlots() {
+    if (are_made_) {
+      for (std::size_t i = 0; i < size_; ++i) (*this)[i].~ShardSlot();
+    }
+    if (size_ > few) ::operator delete (data_, std::align_val_t{alignof(Cell)});
+  }
+
+  /// Makes them all, at once.
+  void make_all() noexcept {
+    for (std::size_t i = 0; i < size_; ++i) cells()[i].make();
+    are_made_ = true;
+  }
+
+  /// Says that each has been made, and whether they are to be destroyed: not where they hold nothing.
+  void all_are_made(bool hold_something) noexcept { are_made_ = hold_something; }
+  bool are_made() const noexcept { return are_made_; }
+
+  std::size_t size() const noexcept { return size_; }
+  Cell* cells() noexcept { return static_cast<Cell*>(data_); }
+  ShardSlot<R>& operator[](std::size_t i) noexcept { return cells()[i].slot(); }
+  const ShardSlot<R>& operator[](std::size_t i) const noexcept { return static_cast<const Cell*>(data_)[i].slot(); }
+
+ private:
+  void* data_ = few_;
+  std::size_t size_;
+  bool are_made_ = false;
+  alignas(Cell) std::byte few_[few * sizeof(Cell)];
+};
+
+}  // namespace fanout::v0::detail

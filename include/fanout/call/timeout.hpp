@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#if defined(__GXX_RTTI)
+#include <typeinfo>
+#endif
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/duration.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/call/late_shard.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout::v0 {
+
+/// Thrown by a call that took longer than its deadline, after all of its shards have ended. Holds what those returned
+/// that were in time.
+class FANOUT_EXPORT Timeout : public Error {
+ public:
+  // Templates where that spares those who include this and have no deadline what the lists and texts cost to compile.
+
+  /// `late`, a SmallVector<LateShard>, is not empty and in row order; `shards` is how many there were in all.
+  template <class Late>
+  Timeout(Late late, std::size_t shards, Duration deadline)
+      : Error(text(late, shards, deadline)), kept_(new KeptBy<Late>(std::move(late))) {}
+  Timeout(const Timeout& other) noexcept : Error(other), kept_(other.kept_) {
+    kept_->holders.fetch_add(1, MemoryOrder::relaxed);
+  }
+  Timeout& operator=(Timeout other) noexcept {
+    Error::operator=(other);
+    detail::swap(kept_, other.kept_);
+    return *this;
+  }
+  ~Timeout() override {
+    if (kept_->holders.fetch_sub(1, MemoryOrder::acq_rel) == 1) kept_->destroy(kept_);
+  }
+
+  /// The shards that were late, lowest rows first.
+  const SmallVector<LateShard>& late() const noexcept { return kept_->late; }
+
+  /// What the call would have returned if it had been made with the rows of the other shards only; null if none was in
+  /// time, if their results do not fit together, or if the call returns another type than R. Lives as long as this
+  /// error.
+  template <class R>
+  const R* results() const noexcept {
+    return kept_->results == nullptr || !holds<R>(*kept_) ? nullptr : static_cast<const R*>(kept_->results);
+  }
+
+  /// Keeps them, as what `make()` returns. Once, before this is copied.
+  template <class Make>
+  void keep_results(const Make& make) {
+    using R = std::remove_cvref_t<decltype(make())>;
+    kept_->results = new R(make());
+    kept_->type = type_of<R>();
+    kept_->destroy_results = [](void* results) noexcept { delete static_cast<R*>(results); };
+  }
+
+ private:
+  /// What all copies share.
+  struct Kept {
+    Atomic<std::size_t> holders{1};
+    const SmallVector<LateShard>& late;
+    void (*destroy)(Kept*) noexcept;
+    void* results = nullptr;
+    const void* type = nullptr;
+    void (*destroy_results)(void*) noexcept = nullptr;
+  };
+  template <class Late>
+  struct KeptBy : Kept {
+    explicit KeptBy(Late&& from)
+        : Kept{.late = list, .destroy = [](Kept* self) noexcept { delete static_cast<KeptBy*>(self); }},
+          list(std::move(from)) {}
+    KeptBy(const KeptBy&) = delete;
+    KeptBy& operator=(const KeptBy&) = delete;
+    ~KeptBy() {
+      if (this->results != nullptr) this->destroy_results(this->results);
+    }
+    Late list;
+  };
+
+  template <class R>
+  static constexpr char tag = 0;
+  template <class R>
+  struct Tag {};  // the typeid of R itself is not in every runtime library: of _Float16, say
+  template <class R>
+  static const void* type_of() noexcept {
+#if defined(__GXX_RTTI)
+    return &typeid(Tag<R>);
+#else
+    return &tag<R>;
+#endif
+  }
+  template <class R>
+  static bool holds(const Kept& kept) noexcept {
+#if defined(__GXX_RTTI)
+    return *static_cast<const std::type_info*>(kept.type) == typeid(Tag<R>);  // also one of another shared library
+#else
+    return kept.type == type_of<R>();
+#endif
+  }
+
+  template <class Late>
+  static std::string text(const Late& late, std::size_t shards, Duration deadline) {
+    std::string text = std::to_string(late.size()) + " of " + std::to_string(shards) +
+                       (shards == 1 ? " shard" : " shards") + " took longer than the deadline of " +
+                       std::to_string(deadline.nanoseconds() / 1000) + " us";
+    for (const auto& shard : late) {
+      text += "\n  shard " + std::to_string(shard.shard) + " on device " + to_string(shard.device) + ", rows " +
+              to_string(shard.rows);
+    }
+    return text;
+  }
+
+  Kept* kept_;
+};
+
+}  // namespace fanout::v0

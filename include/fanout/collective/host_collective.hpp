@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <fanout/base/cache_line.hpp>
+#include <fanout/collective/collective.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// How two ranks' calls of one collective, or a send and its recv, fit together.
+enum class Fit : unsigned char { fits, other_structure, other_shape };
+
+inline Fit fit(const Collective& a, const Collective& b) {
+  const bool matched = a.is_between_two() ? b.is_between_two() : a.kind == b.kind && a.root == b.root;
+  if (!matched || a.direct != b.direct || a.reduction != b.reduction || a.leaf != b.leaf || a.leaves != b.leaves)
+    return Fit::other_structure;
+  if (a.type != b.type) {  // of one type there may be two in two shared libraries
+    if (a.type == nullptr || b.type == nullptr) return Fit::other_structure;
+    if (a.type->size != b.type->size || a.type->name() != b.type->name()) return Fit::other_structure;
+  }
+  return a.extents == b.extents ? Fit::fits : Fit::other_shape;
+}
+
+inline void copy_elements(void* to, const void* from, std::size_t bytes) noexcept {
+  if (to != from && bytes != 0) std::memcpy(to, from, bytes);
+}
+
+/// The part of a collective in host memory that one rank does. `calls[i]` is the call of rank i; all ranks do theirs at
+/// the same time, and each writes what no other one writes or reads.
+class HostCollective {
+ public:
+  HostCollective(const Collective* const* calls, std::size_t ranks) noexcept : calls_(calls), ranks_(ranks) {}
+
+  /// `turn` counts them, so that the ranks take turns in doing small ones alone.
+  void run_part_of(std::size_t rank, std::size_t turn) const noexcept {
+    const Collective& own = *calls_[rank];
+    if (own.direct) return;
+    switch (own.kind) {
+      case Collective::Kind::broadcast:
+        copy_elements(own.to, calls_[own.root]->from, own.bytes());
+        break;
+      case Collective::Kind::all_gather:
+        for (std::size_t i = 0; i < ranks_; ++i) {
+          copy_elements(static_cast<std::byte*>(calls_[i]->to) + rank * own.bytes(), own.from, own.bytes());
+        }
+        break;
+      case Collective::Kind::reduce:
+      case Collective::Kind::all_reduce:
+        reduce_share(rank, turn);
+        break;
+      case Collective::Kind::reduce_scatter:
+        for_blocks(own, 0, own.count, [&](void* block, std::size_t begin, std::size_t count) {
+          reduce(block, rank * own.count + begin, count);
+          copy_elements(at(own.to, begin), block, count * own.type->size);
+        });
+        break;
+      case Collective::Kind::send:
+      case Collective::Kind::recv:
+      case Collective::Kind::barrier:
+        break;
+    }
+  }
+
+ private:
+  static constexpr std::size_t block_bytes = 4096;
+
+  /// Reduces this rank's share of the elements and writes it to all who get the result.
+  void reduce_share(std::size_t rank, std::size_t turn) const noexcept {
+    const Collective& own = *calls_[rank];
+    const bool small = own.bytes() <= block_bytes;
+    if (small && rank != turn % ranks_) return;
+    const std::size_t each = own.count / ranks_;
+    const std::size_t first = small ? 0 : rank * each;
+    const std::size_t end = small || rank + 1 == ranks_ ? own.count : first + each;
+    for_blocks(own, first, end, [&](void* block, std::size_t begin, std::size_t count) {
+      reduce(block, begin, count);
+      for (std::size_t i = 0; i < ranks_; ++i) {
+        if (own.kind == Collective::Kind::reduce && i != own.root) continue;
+        copy_elements(at(calls_[i]->to, begin), block, count * own.type->size);
+      }
+    });
+  }
+
+  /// Calls `f(block, begin, count)` for one block of elements after the other, with memory for it.
+  template <class F>
+  static void for_blocks(const Collective& call, std::size_t begin, std::size_t end, const F& f) noexcept {
+    alignas(cache_line) std::byte block[block_bytes];
+    const std::size_t most = block_bytes / call.type->size;
+    while (begin < end) {
+      const std::size_t count = end - begin < most ? end - begin : most;
+      f(block, begin, count);
+      begin += count;
+    }
+  }
+
+  /// Writes to `block` what becomes of all ranks' elements from `begin` on.
+  void reduce(void* block, std::size_t begin, std::size_t count) const noexcept {
+    struct From {
+      const HostCollective& collective;
+      std::size_t begin;
+    };
+    const From from{*this, begin};
+    const auto elements = [](const void* of, std::size_t rank) -> const void* {
+      const From& found = *static_cast<const From*>(of);
+      return found.collective.at(found.collective.calls_[rank]->from, found.begin);
+    };
+    calls_[0]->type->reduce(calls_[0]->reduction, block, {elements, &from, ranks_}, count);
+  }
+
+  const void* at(const void* data, std::size_t element) const noexcept {
+    return static_cast<const std::byte*>(data) + element * calls_[0]->type->size;
+  }
+  void* at(void* data, std::size_t element) const noexcept {
+    return static_cast<std::byte*>(data) + element * calls_[0]->type->size;
+  }
+
+  const Collective* const* calls_;
+  std::size_t ranks_;
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/collective/collective.hpp>
+#include <fanout/collective/collective_calls.hpp>
+#include <fanout/collective/communicator.hpp>
+#include <fanout/collective/host_meeting.hpp>
+
+namespace fanout::v0 {
+
+/// A rank that is a thread of this process, with arrays in host memory:
+///
+///     fanout::HostMeeting meeting(2);
+///     ... // on each of two threads
+///     fanout::HostCommunicator ranks(meeting, rank);
+///     ranks.all_reduce(x);
+///
+/// A call returns when it has run. One that cannot is an error: see HostMeeting. The rank leaves the meeting when this
+/// is destroyed, and then others that wait for it are released.
+class HostCommunicator : public CollectiveCalls<HostCommunicator> {
+ public:
+  /// Borrows the meeting. Throws InvalidArgument for a rank that it does not have. One for each rank.
+  HostCommunicator(HostMeeting& meeting, std::size_t rank) : meeting_(&meeting), rank_(rank) {
+    if (rank < meeting.size()) return;
+    throw InvalidArgument(explain({.what = "no such rank",
+                                   .where = "HostCommunicator",
+                                   .expected = "a rank below " + std::to_string(meeting.size()),
+                                   .found = std::to_string(rank)}));
+  }
+  HostCommunicator(HostCommunicator&& other) noexcept
+      : CollectiveCalls(other), meeting_(std::exchange(other.meeting_, nullptr)), rank_(other.rank_) {}
+  HostCommunicator(const HostCommunicator&) = delete;
+  HostCommunicator& operator=(const HostCommunicator&) = delete;
+  ~HostCommunicator() {
+    if (meeting_ == nullptr) return;
+    if (std::uncaught_exceptions() == exceptions_)
+      failure_ = nullptr;  // it was caught
+    else if (failure_ == nullptr)
+      failure_ = std::make_exception_ptr(std::runtime_error("an exception"));
+    meeting_->leave(rank_, failure_);
+  }
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::size_t size() const noexcept { return meeting_->size(); }
+
+  /// Makes calls, which start together. Throws DeviceMismatch for arrays in another memory, and what HostMeeting says.
+  void run(Collective* calls, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (calls[i].from_space == host_memory && calls[i].to_space == host_memory) continue;
+      const MemorySpace& other = calls[i].from_space == host_memory ? calls[i].to_space : calls[i].from_space;
+      throw DeviceMismatch(explain({.what = "a collective of the host's",
+                                    .where = to_string(calls[i]),
+                                    .expected = to_string(host_memory),
+                                    .found = to_string(other),
+                                    .advice = "use a StagedCommunicator"}));
+    }
+    try {
+      meeting_->meet(rank_, calls, count);
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+  }
+
+ private:
+  HostMeeting* meeting_;
+  std::size_t rank_;
+  int exceptions_ = std::uncaught_exceptions();
+  std::exception_ptr failure_;  // of its last call that failed
+};
+static_assert(Communicator<HostCommunicator>);
+
+}  // namespace fanout::v0

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/call/call_meeting.hpp>
+#include <fanout/collective/collective.hpp>
+#include <fanout/collective/collective_calls.hpp>
+#include <fanout/collective/collective_operations.hpp>
+#include <fanout/collective/communicator.hpp>
+#include <fanout/collective/host_meeting.hpp>
+#include <fanout/collective/staged_communicator.hpp>
+#include <fanout/dispatch/shard_tasks.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/sync/right.hpp>
+#include <fanout/worker/thread.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// The meeting of the shards of one call. A shard waits only for shards that run: those that no device has started
+/// after a while are given threads of their own.
+class ShardMeeting : public CallMeeting::Place {
+ public:
+  ShardMeeting(CallMeeting& call, std::size_t shards)
+      : Place{.leave = [](Place& self, std::size_t shard,
+                          const std::exception_ptr& why) noexcept { of(self).meeting_.leave(shard, why); },
+              .destroy = [](Place* self) noexcept { delete static_cast<ShardMeeting*>(self); }},
+        call_(call),
+        meeting_(shards) {}
+  ShardMeeting(const ShardMeeting&) = delete;
+  ShardMeeting& operator=(const ShardMeeting&) = delete;
+  ~ShardMeeting() {
+    if (shared_ != nullptr) call_.way().operations->close(shared_);
+  }
+
+  /// Marks the calls that the devices can run themselves; throws what opening the way throws.
+  void find_direct(std::size_t shard, Collective* calls, std::size_t count) {
+    const CollectiveOperations* const operations = call_.way().operations;
+    if (operations == nullptr || meeting_.size() == 1) return;
+    {
+      const HeldRight opening(opening_);
+      if (!opened_) {
+        const CallMeeting::Way& way = call_.way();
+        const InlineArray<DeviceId> devices(meeting_.size(),
+                                            [&way](std::size_t i) { return way.devices[(*way.plan)[i].device]; });
+        shared_ = operations->open(devices.data(), meeting_.size());
+        opened_ = true;
+        meeting_.run_direct_by({.operations = operations, .shared = shared_});
+      }
+    }
+    for (std::size_t i = 0; i < count && shared_ != nullptr; ++i) {
+      calls[i].direct = operations->takes(shared_, shard, calls[i]);
+    }
+  }
+
+  void meet(std::size_t shard, Collective* calls, std::size_t count) {
+    const bool all_run = all_run_.load(MemoryOrder::relaxed);
+    meeting_.meet(shard, calls, count, all_run ? Clock::never : patience, [this]() noexcept { start_others(); });
+  }
+
+ private:
+  /// In which devices may start their shards, in nanoseconds. Longer than a wake takes, and not much longer.
+  static constexpr Clock::Time patience = 1'000'000;
+
+  static ShardMeeting& of(Place& self) noexcept { return static_cast<ShardMeeting&>(self); }
+
+  void start_others() noexcept {
+    while (ShardTask* task = call_.take_back()) {
+      const auto run = [](void* own) -> void* {
+        [[maybe_unused]] thread_local const LibraryInUse this_code;
+        static_cast<ShardTask*>(own)->run();
+        return nullptr;
+      };
+      if (start_thread(task->worker->cores(), run, task, "fanout shard")) continue;
+      meeting_.break_off("no thread could be started for a shard that others wait for in a collective");
+      task->run();  // it waits for nobody any more, so this thread can run it now
+    }
+    all_run_.store(true, MemoryOrder::relaxed);
+  }
+
+  CallMeeting& call_;
+  Atomic<bool> all_run_{false};
+  HostMeeting meeting_;
+  Right opening_;
+  bool opened_ = false;
+  void* shared_ = nullptr;  // by those who pass arrays without the host
+};
+
+}  // namespace detail
+
+/// What `ctx.communicator()` returns: passes arrays between the shards of a call while they run. The ranks are the
+/// shards: rank() is ctx.rank() and size() is ctx.size().
+///
+///     auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) {
+///       Gradients gradients = backward(x);         // a struct of tensors
+///       ctx.communicator().all_reduce(gradients);  // of the whole batch now, on every shard
+///       ...
+///
+/// Arrays may lie in any memory, and go from one to another by way of the host's (see StagedCommunicator) or as
+/// Options::collectives says; what goes that way is in order with the device's work, and else has run when a call
+/// returns. All shards of a call that uses this run at once: one whose device is busy gets a thread of its own. A shard
+/// that ends, by returning or by an exception, releases those that wait for it: they throw CommunicatorAbandoned, and
+/// if nothing else is wrong with them the call's ReplicaError does not list them. A deadline breaks no collective.
+/// Borrows the call: use it in `forward` only.
+class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
+ public:
+  ShardCommunicator(CallMeeting& call, std::size_t rank, std::size_t size)
+      : meeting_(&call.place<detail::ShardMeeting>()), rank_(rank), size_(size) {}
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::size_t size() const noexcept { return size_; }
+
+  /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the
+  /// memories' operations throw.
+  void run(Collective* calls, std::size_t count) {
+    meeting_->find_direct(rank_, calls, count);
+    detail::StagedCalls staged(calls, count, rank_, size_);
+    meeting_->meet(rank_, calls, count);
+    staged.finish();
+  }
+
+ private:
+  detail::ShardMeeting* meeting_;
+  std::size_t rank_;
+  std::size_t size_;
+};
+static_assert(Communicator<ShardCommunicator>);
+
+}  // namespace fanout::v0

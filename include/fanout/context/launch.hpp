@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+#include <fanout/context/context.hpp>
+#include <fanout/device/launcher.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+// nvcc puts types of its own in the place of lambdas that are marked for the GPU; they cannot be asked what they hold,
+// nor, those for the GPU alone, how they are called.
+#if defined(__CUDACC__) && defined(__CUDACC_EXTENDED_LAMBDA__)
+template <class F>
+inline constexpr bool is_extended_lambda = __nv_is_extended_device_lambda_closure_type(F) ||
+                                           __nv_is_extended_host_device_lambda_closure_type(F);
+#else
+template <class F>
+inline constexpr bool is_extended_lambda = false;
+#endif
+
+}  // namespace detail
+
+/// Calls `f(i)` for each i in [0, n) on the context's device, in no order that counts: the calls may be made at the
+/// same time. On host devices they have been made when this returns. On a GPU it returns at once, and the calls are
+/// made in order with the device's other work: what reads the results there sees them, and the model's call waits for
+/// them.
+///
+/// The device gets a copy of `f`, so `f` holds views and numbers. What the views show lives until the call has ended,
+/// as what `forward` was given and what it makes by output() and empty() does. A reference to a variable of the
+/// caller's would work on host devices alone. In a .cu the call operator of `f` is marked FANOUT_HOST_DEVICE, or `f` is
+/// a lambda that is (with nvcc's --extended-lambda, and not inside a function whose result is `auto`). Throws what `f`
+/// throws on host devices, and what the device reports.
+template <Context C, class F>
+void launch(C& ctx, std::size_t n, const F& f) {
+  constexpr bool copied_as_bytes = std::is_trivially_copyable_v<F> || detail::is_extended_lambda<F>;
+  constexpr bool called_with_index = std::invocable<const F&, std::size_t> || detail::is_extended_lambda<F>;
+  static_assert(
+      copied_as_bytes,
+      "fanout: what launch() calls is copied to the device as its bytes: let it hold views and numbers, and no "
+      "tensors, vectors, tuples or dicts");
+  static_assert(called_with_index,
+                "fanout: launch() calls f(i) for each index: give f a const call operator that takes a std::size_t");
+  if constexpr (copied_as_bytes && called_with_index) {
+    Launcher<std::remove_cvref_t<decltype(ctx.device())>>::launch(ctx.device(), n, f);
+  }
+}
+
+}  // namespace fanout::v0

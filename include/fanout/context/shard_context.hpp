@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <fanout/base/error.hpp>
+#include <fanout/call/call_frame.hpp>
+#include <fanout/call/call_meeting.hpp>
+#include <fanout/context/context.hpp>
+#include <fanout/context/random_stream.hpp>
+#include <fanout/device/host_device.hpp>
+#include <fanout/fwd.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/scratch.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout::v0 {
+
+/// The context of one run of one shard on a device of kind D.
+template <Device D>
+class ShardContext {
+ public:
+  ShardContext(const D& device, CallFrame& call, std::size_t shard, Scratch& scratch) noexcept
+      : ShardContext(device, call, shard, call.plan[shard].rows, scratch) {}
+  /// The same for who knows the shard's rows.
+  ShardContext(const D& device, CallFrame& call, std::size_t shard, const RowRange& rows, Scratch& scratch) noexcept
+      : device_(device), call_(call), scratch_(scratch), shard_(shard), rows_(rows) {}
+  ShardContext(const ShardContext&) = delete;
+  ShardContext& operator=(const ShardContext&) = delete;
+
+  const D& device() const noexcept { return device_; }
+  std::size_t rank() const noexcept { return shard_; }
+  std::size_t size() const noexcept { return call_.plan.size(); }
+  RowRange rows() const noexcept { return rows_; }
+
+  /// What the device gives its work to, if it has such.
+  auto stream() const requires requires(const D& device) { device.stream(); }
+  { return device_.stream(); }
+
+  /// Throws InvalidArgument for a row that the shard does not have. Row 0 is there for everyone, as the first row from
+  /// which RandomStream::after() counts.
+  RandomStream random(std::size_t row) const {
+    if (row >= rows_.size() && row != 0) refuse_random(row);
+    return {call_.settings.seed, call_.number, rows().first + row};
+  }
+
+  bool stop_requested() const noexcept { return call_.stop_requested(); }
+
+  /// To pass arrays between the shards of the call while they run; see ShardCommunicator, whose header,
+  /// fanout/context/collectives.hpp, is included by who calls this.
+  template <class C = ShardCommunicator>
+  auto communicator() const {
+    constexpr bool known = requires { sizeof(C); };
+    static_assert(known, "fanout: who calls ctx.communicator() includes <fanout/context/collectives.hpp>");
+    if constexpr (known) {
+      static_cast<void>(detail::shards_meet_by<C>);
+      return C(call_.meeting, shard_, size());
+    }
+  }
+
+  struct Claim {
+    OutputBuffer& buffer;
+    RowRange rows;  ///< of the buffer
+    std::byte* first;
+  };
+  Claim claim_output(std::size_t row_bytes) {
+    const std::size_t n = outputs_++;
+    if (device_.memory().space == call_.outputs.space()) {
+      const OutputBuffers::Place* const found = call_.outputs.find(n);
+      const OutputBuffers::Place& shared = found != nullptr ? *found : make_output(n, row_bytes);
+      if (shared.row_bytes == row_bytes) return {*shared.buffer, rows(), shared.first + rows().first * row_bytes};
+    }
+    return claim_own(row_bytes);
+  }
+
+  void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
+
+ private:
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_random(std::size_t row) const {
+    throw InvalidArgument(explain({.what = "random numbers of a row that the shard does not have",
+                                   .where = "ctx.random",
+                                   .expected = rows_.empty() ? "row 0 in a shard without rows"
+                                                             : "a row from 0 to " + std::to_string(rows_.size() - 1) +
+                                                                   ", counted from the shard's first one",
+                                   .found = std::to_string(row),
+                                   .advice = "of a row of the whole batch, pass ctx.rows().local(row)"}));
+  }
+
+  [[gnu::noinline]] const OutputBuffers::Place& make_output(std::size_t n, std::size_t row_bytes) {
+    return call_.outputs.get(n, call_.plan.rows(), row_bytes);
+  }
+
+  /// In another memory, or of shards that ask in different orders: this one's rows stand alone, and gather copies them.
+  [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
+    OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows().size(), row_bytes);
+    return {own, {0, rows().size()}, own.row(0)};
+  }
+
+  const D& device_;
+  CallFrame& call_;
+  Scratch& scratch_;
+  std::size_t shard_;
+  RowRange rows_;
+  std::size_t outputs_ = 0;
+};
+static_assert(Context<ShardContext<HostDevice>>);
+
+}  // namespace fanout::v0

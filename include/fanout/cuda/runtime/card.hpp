@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/cuda/runtime/driver.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::v0::cuda::detail {
+
+class Lane;
+
+/// How many cards the process may use, and what the runtime said where there is none.
+struct CardCount {
+  int count = 0;
+  cudaError_t status = cudaSuccess;
+};
+
+FANOUT_EXPORT inline Atomic<int> known_count{0};              // 0: not known yet
+FANOUT_EXPORT inline Atomic<std::uint32_t> first_used_in{0};  // a fork epoch plus one; 0: not used yet
+
+/// Whether this is a child of a process that had used CUDA before it forked. CUDA does not work there, and says so with
+/// a status that could mean anything, or hangs.
+inline bool forked_after_use() noexcept {
+  const std::uint32_t used = first_used_in.load(MemoryOrder::acquire);
+  return used != 0 && used != fork_epoch() + 1;
+}
+
+inline void refuse_fork() {
+  if (!forked_after_use()) [[likely]]
+    return;
+  throw CudaError(explain({.what = "Cannot re-initialize CUDA in forked subprocess",
+                           .advice = "fork before CUDA is used, or start the process with exec"}),
+                  cudaErrorInitializationError);
+}
+
+/// Asks the runtime, which starts CUDA but makes no context; the answer is kept once it is above zero, since before
+/// that a driver may still come. Never throws: 0 cards, with the status that says why.
+inline CardCount count_cards() noexcept {
+  if (forked_after_use()) return {0, cudaErrorInitializationError};
+  if (const int known = known_count.load(MemoryOrder::acquire); known > 0) return {known, cudaSuccess};
+  int count = 0;
+  const cudaError_t status = ::cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    static_cast<void>(::cudaGetLastError());
+    return {0, status};
+  }
+  if (count <= 0) return {0, cudaErrorNoDevice};
+  if (count > most_cards) count = most_cards;
+  std::uint32_t unused = 0;
+  first_used_in.compare_exchange_strong(unused, fork_epoch() + 1);
+  known_count.store(count, MemoryOrder::release);
+  return {count, cudaSuccess};
+}
+
+/// What the process knows about one GPU. Made when the card is first named, which makes no context, and never
+/// destroyed, since tensors may outlive main(). What costs something is made at its first use.
+class Card {
+ public:
+  explicit Card(int index) noexcept : index_(index) {}
+  Card(const Card&) = delete;
+  Card& operator=(const Card&) = delete;
+
+  int index() const noexcept { return index_; }
+  MemorySpace space() const noexcept { return {.owner = {.kind = "cuda", .index = index_}}; }
+
+  /// Throws if no call may be made for the card any more: DeviceLost, or CudaError in a forked child.
+  void require() const {
+    refuse_fork();
+    refuse_lost(index_);
+  }
+  /// The same as an answer, for destructors.
+  bool usable() const noexcept {
+    return !forked_after_use() && losses[index_].code.load(MemoryOrder::acquire) == cudaSuccess;
+  }
+
+  /// The card's primary context, which the runtime uses, too: made at the first call, and held from then on.
+  CUcontext context() {
+    require();
+    if (CUcontext known = known_context()) [[likely]]
+      return known;
+    const HeldRight making(making_);
+    if (CUcontext known = known_context()) return known;
+    CUdevice device = 0;
+    CUcontext made = nullptr;
+    check(status_of(driver().get_device(&device, index_)), "cuDeviceGet", index_);
+    check(status_of(driver().retain_primary_context(&made, device)), "cuDevicePrimaryCtxRetain", index_);
+    context_.store(made, MemoryOrder::release);
+    return made;
+  }
+  /// Null before the first use.
+  CUcontext known_context() const noexcept { return context_.load(MemoryOrder::acquire); }
+
+  /// What the runtime says of the card. Makes no context.
+  const cudaDeviceProp& properties() {
+    if (const cudaDeviceProp* known = properties_.load(MemoryOrder::acquire)) return *known;
+    require();
+    const HeldRight making(making_);
+    if (const cudaDeviceProp* known = properties_.load(MemoryOrder::acquire)) return *known;
+    cudaDeviceProp asked{};
+    check(::cudaGetDeviceProperties(&asked, index_), "cudaGetDeviceProperties", index_);
+    const auto* made = new cudaDeviceProp(asked);
+    properties_.store(made, MemoryOrder::release);
+    return *made;
+  }
+
+  /// Held by who makes something of the card's.
+  Right& making() noexcept { return making_; }
+  /// The pool of the card's memory, made by pool_of(), and the first of its lanes, made by lane_of().
+  Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
+  Atomic<Lane*>& lanes() noexcept { return lanes_; }
+
+ private:
+  const int index_;
+  Atomic<CUcontext> context_{nullptr};
+  Atomic<const cudaDeviceProp*> properties_{nullptr};
+  Atomic<cudaMemPool_t> pool_{nullptr};
+  Atomic<Lane*> lanes_{nullptr};
+  Right making_;
+};
+
+struct CardSlot {
+  Atomic<Card*> card{nullptr};
+};
+FANOUT_EXPORT inline CardSlot cards[most_cards]{};
+
+/// Why there is no card, as the runtime says it; its text for a missing driver speaks of versions alone.
+inline std::string text_of_absence(cudaError_t status) {
+  return text_of(status) + (status == cudaErrorInsufficientDriver ? "; the driver is too old, or there is none" : "");
+}
+
+/// `Invalid device id`, and those that there are; also the variable that may hide it.
+[[noreturn]] inline void refuse_index(int index, const char* what = "Invalid device id") {
+  const CardCount known = count_cards();
+  std::string visible = "the index of a visible device, of which there is none: " + text_of_absence(known.status);
+  if (known.count > 0) {
+    visible = "the index of a visible device (cuda:0";
+    for (int i = 1; i < known.count; ++i) visible += ", " + name_of_card(i);
+    visible += ')';
+  }
+  std::string hidden;
+  if (const char* variable = std::getenv("CUDA_VISIBLE_DEVICES"); variable != nullptr && index >= 0) {
+    hidden = "device " + std::to_string(index) + " is not visible (CUDA_VISIBLE_DEVICES=" + variable + ')';
+  }
+  throw InvalidDeviceId(explain({.what = what, .expected = visible, .found = std::to_string(index), .advice = hidden}));
+}
+
+/// The card of that index among the visible ones. Throws InvalidDeviceId, and CudaError in a forked child.
+inline Card& card_at(int index) {
+  if (index < 0 || index >= most_cards) refuse_index(index);
+  Card* card = cards[index].card.load(MemoryOrder::acquire);
+  if (card == nullptr) [[unlikely]] {
+    refuse_fork();
+    if (index >= count_cards().count) refuse_index(index);
+    auto* made = new Card(index);
+    if (cards[index].card.compare_exchange_strong(card, made, MemoryOrder::acq_rel)) return *made;
+    delete made;
+  }
+  return *card;
+}
+
+}  // namespace fanout::v0::cuda::detail

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+
+namespace fanout::v0::cuda {
+
+namespace detail {
+
+/// The index of the thread's current device. Makes no context.
+inline int current_index() {
+  refuse_fork();
+  const CardCount known = count_cards();
+  if (known.count == 0) {
+    throw InvalidDeviceId(explain({.what = "No CUDA GPUs are available", .found = text_of_absence(known.status)}));
+  }
+  int index = 0;
+  check(::cudaGetDevice(&index), "cudaGetDevice");
+  return index;
+}
+
+}  // namespace detail
+
+/// Which card something is asked about: an index among the visible ones, a device, or by default the thread's current
+/// device. It is looked at where it is used, not here.
+class CardIndex {
+ public:
+  CardIndex() noexcept = default;
+  CardIndex(int index) noexcept  // NOLINT(google-explicit-constructor): is an index
+      : given_(true), id_{.kind = "cuda", .index = index} {}
+  template <class D>
+    requires requires(const D& device) {
+      { device.id() } -> std::convertible_to<DeviceId>;
+    }
+  CardIndex(const D& device) noexcept : given_(true), id_(device.id()) {}  // NOLINT(google-explicit-constructor)
+
+  /// Throws InvalidDeviceId, `Invalid device id`, if there is no such card.
+  int get() const { return card().index(); }
+  detail::Card& card() const { return detail::card_at(index("Invalid device id")); }
+  /// The same, with the words `Invalid peer device id`.
+  int get_peer() const {
+    const int peer = index("Invalid peer device id");
+    if (peer < 0 || peer >= detail::count_cards().count) detail::refuse_index(peer, "Invalid peer device id");
+    return peer;
+  }
+
+ private:
+  int index(const char* what) const {
+    if (!given_) return detail::current_index();
+    if (id_.kind == DeviceKind("cuda")) return id_.index;
+    throw InvalidDeviceId(explain({.what = what, .expected = "a CUDA device", .found = to_string(id_)}));
+  }
+
+  bool given_ = false;
+  DeviceId id_{.kind = "cuda"};
+};
+
+}  // namespace fanout::v0::cuda

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <fanout/cuda/runtime/event.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/device/completion.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::v0::cuda::detail {
+
+/// Completions of what stands in a card's stream, made of events that are used again, since making one costs more than
+/// recording it. Any number of threads may ask at once.
+class Completions {
+ public:
+  Completions() = default;
+  Completions(const Completions&) = delete;
+  Completions& operator=(const Completions&) = delete;
+
+  /// Of all work that is in the stream now. Throws CudaError.
+  Completion of(StreamRef stream) {
+    Mark* mark = take();
+    try {
+      stream.record(mark->event);
+    } catch (...) {
+      give(*mark);
+      throw;
+    }
+    return {&Completions::finish, mark};
+  }
+
+ private:
+  struct Mark {
+    Completions* home;
+    Mark* next = nullptr;
+    Event event{};
+  };
+
+  static void finish(void* what) {
+    auto* mark = static_cast<Mark*>(what);
+    struct Given {
+      Mark* mark;
+      ~Given() { mark->home->give(*mark); }
+    } const given{mark};
+    mark->event.synchronize();
+  }
+
+  Mark* take() {
+    {
+      const HeldRight taking(right_);
+      if (free_ != nullptr) return std::exchange(free_, free_->next);
+    }
+    return new Mark{this};
+  }
+  void give(Mark& mark) noexcept {
+    const HeldRight giving(right_);
+    mark.next = std::exchange(free_, &mark);
+  }
+
+  Right right_;
+  Mark* free_ = nullptr;
+};
+
+}  // namespace fanout::v0::cuda::detail

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/base/error.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+
+namespace fanout::v0::cuda {
+
+/// Whether an event notes the time, which costs a little.
+enum class Timing : bool { off, on };
+
+/// A place in the work of a stream, which others can wait for. Owns the native event, which is made when it is first
+/// recorded, on the card of that stream; from then on it is recorded on that card only, and waited for from any. One
+/// thread at a time may record it.
+class Event {
+ public:
+  Event() noexcept = default;
+  explicit Event(Timing timing) noexcept : timing_(timing) {}
+
+  /// Takes over an event that others made on this card; it is destroyed here. Throws InvalidDeviceId.
+  static Event adopt(cudaEvent_t handle, int index) {
+    Event event(Timing::on);  // if it is not, CUDA says so
+    event.card_ = &detail::card_at(index);
+    event.handle_ = handle;
+    return event;
+  }
+
+  Event(Event&& other) noexcept
+      : timing_(other.timing_),
+        card_(std::exchange(other.card_, nullptr)),
+        handle_(std::exchange(other.handle_, nullptr)) {}
+  Event& operator=(Event&& other) noexcept {
+    std::swap(timing_, other.timing_);
+    std::swap(card_, other.card_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Event() {
+    if (handle_ == nullptr) return;
+    const detail::QuietGuard entered(*card_);
+    if (entered.entered()) detail::note(::cudaEventDestroy(handle_), card_->index());
+  }
+
+  /// The native event; null before it is recorded first.
+  cudaEvent_t get() const noexcept { return handle_; }
+  /// The index of its card; -1 before it is recorded first.
+  int device() const noexcept { return card_ == nullptr ? -1 : card_->index(); }
+  /// Gives the native event away; it is as if it had never been recorded.
+  cudaEvent_t release() noexcept {
+    card_ = nullptr;
+    return std::exchange(handle_, nullptr);
+  }
+
+  /// Whether all work before its last record is done; true if it was never recorded. Does not wait. Throws CudaError
+  /// for work that failed.
+  bool is_done() const {
+    if (handle_ == nullptr) return true;
+    const DeviceGuard entered(*card_);
+    const cudaError_t status = ::cudaEventQuery(handle_);
+    if (status == cudaErrorNotReady) {
+      static_cast<void>(::cudaGetLastError());
+      return false;
+    }
+    check(status, "cudaEventQuery", card_->index());
+    return true;
+  }
+
+  /// Waits for all work before its last record. Throws CudaError for work that failed.
+  void synchronize() const {
+    if (handle_ == nullptr) return;
+    try {
+      const DeviceGuard entered(*card_);
+      check(::cudaEventSynchronize(handle_), "cudaEventSynchronize", card_->index());
+    } catch (...) {  // as where a stream is waited for
+      const detail::QuietGuard entered(*card_);
+      if (entered.entered()) detail::note(::cudaEventSynchronize(handle_), card_->index());
+      throw;
+    }
+  }
+
+  /// Milliseconds from `start` to this, both recorded with Timing::on on one card; waits for both. Throws
+  /// InvalidArgument for others, and CudaError.
+  double elapsed_since(const Event& start) const {
+    if (handle_ == nullptr || start.handle_ == nullptr || card_ != start.card_ || timing_ == Timing::off ||
+        start.timing_ == Timing::off) {
+      throw InvalidArgument(explain({.what = "time between two events",
+                                     .expected = "both recorded on one device, made with fanout::cuda::Timing::on",
+                                     .found = described(start) + " and " + described(*this)}));
+    }
+    start.synchronize();
+    synchronize();
+    const DeviceGuard entered(*card_);
+    float milliseconds = 0;
+    check(::cudaEventElapsedTime(&milliseconds, start.handle_, handle_), "cudaEventElapsedTime", card_->index());
+    return static_cast<double>(milliseconds);
+  }
+
+ private:
+  friend class StreamRef;
+
+  static std::string described(const Event& event) {
+    if (event.handle_ == nullptr) return "one that was not recorded";
+    return (event.timing_ == Timing::on ? "one of " : "one without timing of ") +
+           detail::name_of_card(event.card_->index());
+  }
+
+  /// The card is the thread's current device.
+  void record_in(cudaStream_t stream, detail::Card& card) {
+    if (handle_ == nullptr) {
+      const unsigned flags = timing_ == Timing::on ? cudaEventDefault : cudaEventDisableTiming;
+      check(::cudaEventCreateWithFlags(&handle_, flags), "cudaEventCreateWithFlags", card.index());
+      card_ = &card;
+    } else if (card_ != &card) {
+      throw DeviceMismatch(explain({.what = "event recorded in a stream of another device than its first",
+                                    .expected = detail::name_of_card(card_->index()),
+                                    .found = detail::name_of_card(card.index()),
+                                    .advice = "use one event for each device; any stream can wait for it"}));
+    }
+    check(::cudaEventRecord(handle_, stream), "cudaEventRecord", card.index());
+  }
+
+  Timing timing_ = Timing::off;
+  detail::Card* card_ = nullptr;
+  cudaEvent_t handle_ = nullptr;
+};
+
+}  // namespace fanout::v0::cuda

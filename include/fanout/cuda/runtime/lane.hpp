@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/completions.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/staging.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/device/completion.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/right.hpp>
+#include <fanout/worker/registry.hpp>
+#include <fanout/worker/worker.hpp>
+
+namespace fanout::v0::cuda::detail {
+
+/// What is one CudaDevice's own: two streams on its card, staging memory, and the thread that drives it. Several lanes
+/// on a card are several devices that share its memory; one more is for threads that have entered none of them. Made
+/// when first named, which calls nothing of CUDA, and never destroyed.
+class Lane {
+ public:
+  Lane(Card& card, int instance, Lane* next)
+      : card_(card),
+        id_{.kind = "cuda", .index = card.index(), .instance = instance},
+        worker_(registry().worker(id_, registry().cores(), false)),
+        staging_(card),
+        next_(next) {}
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  /// In place of a device's number: the lane of those who have entered no device on the card.
+  static constexpr int outside = -1;
+  bool is_outside() const noexcept { return id_.instance == outside; }
+
+  Card& card() const noexcept { return card_; }
+  const DeviceId& id() const noexcept { return id_; }
+  Worker& worker() const noexcept { return worker_; }
+  Staging& staging() noexcept { return staging_; }
+  Lane* next() const noexcept { return next_; }
+
+  /// Where all work of the device happens in order, its memory's too.
+  StreamRef compute() { return made(compute_); }
+  /// In which memory is filled from the host while the device computes.
+  StreamRef copies() { return made(copies_); }
+
+  /// Of all the device's work so far.
+  Completion completion() { return completions_.of(compute()); }
+
+  /// Waits for all that is in the streams. Throws what failed of it.
+  void synchronize() {
+    card_.require();
+    // What the copies do, the work waits for; so this order waits for both at most once.
+    for (Atomic<cudaStream_t>* stream : {&copies_, &compute_}) {
+      if (cudaStream_t handle = stream->load(MemoryOrder::acquire)) StreamRef(handle, card_.index()).synchronize();
+    }
+  }
+
+ private:
+  StreamRef made(Atomic<cudaStream_t>& stream) {
+    cudaStream_t handle = stream.load(MemoryOrder::acquire);
+    if (handle == nullptr) [[unlikely]] {
+      const HeldRight making(making_);
+      handle = stream.load(MemoryOrder::acquire);
+      if (handle == nullptr) {
+        handle = Stream(card_.index()).release();
+        stream.store(handle, MemoryOrder::release);
+      }
+    }
+    return {handle, card_.index()};
+  }
+
+  Card& card_;
+  const DeviceId id_;
+  Worker& worker_;
+  Atomic<cudaStream_t> compute_{nullptr};
+  Atomic<cudaStream_t> copies_{nullptr};
+  Right making_;
+  Staging staging_;
+  Completions completions_;
+  Lane* const next_;
+};
+
+/// The lane of that number on a card.
+inline Lane& lane_of(Card& card, int instance) {
+  const auto find = [&]() -> Lane* {
+    Lane* lane = card.lanes().load(MemoryOrder::acquire);
+    while (lane != nullptr && lane->id().instance != instance) lane = lane->next();
+    return lane;
+  };
+  if (Lane* known = find()) return *known;
+  const HeldRight making(card.making());
+  if (Lane* known = find()) return *known;
+  auto* made = new Lane(card, instance, card.lanes().load(MemoryOrder::relaxed));
+  card.lanes().store(made, MemoryOrder::release);
+  return *made;
+}
+
+class EnteredLane;
+
+/// The lane that the thread entered last and has not left.
+FANOUT_EXPORT inline thread_local constinit const EnteredLane* innermost_lane = nullptr;
+
+/// The thread's work goes to a lane for as long as this lives: the lane's card is the current device, and what is done
+/// with the card's memory is done in order with the lane's work. These end in the reverse order of their beginnings.
+class EnteredLane {
+ public:
+  explicit EnteredLane(Lane& lane) : guard_(lane.card()), lane_(lane), outer_(innermost_lane) { innermost_lane = this; }
+  EnteredLane(const EnteredLane&) = delete;
+  EnteredLane& operator=(const EnteredLane&) = delete;
+  ~EnteredLane() { innermost_lane = outer_; }
+
+  Lane& lane() const noexcept { return lane_; }
+  const EnteredLane* outer() const noexcept { return outer_; }
+
+ private:
+  DeviceGuard guard_;
+  Lane& lane_;
+  const EnteredLane* outer_;
+};
+
+/// In order with whose work the thread uses a card's memory: that of the lane of the card that it has entered. A thread
+/// that has entered none, as one that takes results, has a lane of its own with all others like it, so that it does not
+/// wait for what the devices were given in the meantime.
+inline Lane& current_lane(Card& card) {
+  for (const EnteredLane* entered = innermost_lane; entered != nullptr; entered = entered->outer()) {
+    if (&entered->lane().card() == &card) return entered->lane();
+  }
+  return lane_of(card, Lane::outside);
+}
+
+}  // namespace fanout::v0::cuda::detail

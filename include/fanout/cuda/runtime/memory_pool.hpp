@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/base/error.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::v0::cuda::detail {
+
+/// The pool from which all of fanout's memory on a card comes, made at first use. It is not the card's default pool, so
+/// that what is said of it is fanout's own, and it keeps what is released, since the driver takes milliseconds to get
+/// memory that it has given back.
+inline cudaMemPool_t pool_of(Card& card) {
+  if (cudaMemPool_t known = card.pool().load(MemoryOrder::acquire)) return known;
+  const DeviceGuard entered(card);
+  const HeldRight making(card.making());
+  if (cudaMemPool_t known = card.pool().load(MemoryOrder::acquire)) return known;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {cudaMemLocationTypeDevice, card.index()};
+  cudaMemPool_t made = nullptr;
+  check(::cudaMemPoolCreate(&made, &properties), "cudaMemPoolCreate", card.index());
+  std::uint64_t keep = UINT64_MAX;
+  const cudaError_t status = ::cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
+  if (status != cudaSuccess) {
+    note(::cudaMemPoolDestroy(made), card.index());
+    refuse(status, "cudaMemPoolSetAttribute", card.index());
+  }
+  card.pool().store(made, MemoryOrder::release);
+  return made;
+}
+
+/// Gives memory that is not in use back to the card, after waiting for the card's work. Makes nothing on a card that was
+/// not used. Throws CudaError.
+inline void trim_pool(Card& card) {
+  cudaMemPool_t pool = card.pool().load(MemoryOrder::acquire);
+  if (pool == nullptr) return;
+  const DeviceGuard entered(card);
+  // The pool keeps released memory until the host has waited for the stream that it was released in.
+  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", card.index());
+  check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", card.index());
+}
+
+/// The pool's books, in bytes.
+struct PoolUse {
+  std::uint64_t allocated = 0;
+  std::uint64_t most_allocated = 0;  // since the process began, or reset_peaks()
+  std::uint64_t reserved = 0;        // from the card: what is allocated, and what is kept for later
+  std::uint64_t most_reserved = 0;
+};
+
+/// Makes nothing on a card that was not used, of which all is 0.
+inline PoolUse pool_use(Card& card) {
+  PoolUse use;
+  cudaMemPool_t pool = card.pool().load(MemoryOrder::acquire);
+  if (pool == nullptr) return use;
+  const DeviceGuard entered(card);
+  const auto read = [&](cudaMemPoolAttr attribute, std::uint64_t& value) {
+    check(::cudaMemPoolGetAttribute(pool, attribute, &value), "cudaMemPoolGetAttribute", card.index());
+  };
+  read(cudaMemPoolAttrUsedMemCurrent, use.allocated);
+  read(cudaMemPoolAttrUsedMemHigh, use.most_allocated);
+  read(cudaMemPoolAttrReservedMemCurrent, use.reserved);
+  read(cudaMemPoolAttrReservedMemHigh, use.most_reserved);
+  // A peak that was reset starts at nothing, though what is allocated is its least.
+  if (use.most_allocated < use.allocated) use.most_allocated = use.allocated;
+  if (use.most_reserved < use.reserved) use.most_reserved = use.reserved;
+  return use;
+}
+
+inline void reset_peaks(Card& card) {
+  cudaMemPool_t pool = card.pool().load(MemoryOrder::acquire);
+  if (pool == nullptr) return;
+  const DeviceGuard entered(card);
+  for (const cudaMemPoolAttr attribute : {cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemHigh}) {
+    std::uint64_t none = 0;
+    check(::cudaMemPoolSetAttribute(pool, attribute, &none), "cudaMemPoolSetAttribute", card.index());
+  }
+}
+
+/// Free bytes of a card, and all that it has.
+struct MemoryInfo {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
+
+inline MemoryInfo memory_info_of(Card& card) {
+  const DeviceGuard entered(card);
+  MemoryInfo info;
+  check(::cudaMemGetInfo(&info.free, &info.total), "cudaMemGetInfo", card.index());
+  return info;
+}
+
+/// Memory that work in this stream may use; other streams wait for this one first. Its address is a multiple of 256.
+/// Throws OutOfMemory, once what was kept for later did not suffice, and CudaError.
+inline void* allocate_in(StreamRef stream, std::size_t bytes) {
+  Card& card = card_at(stream.device());
+  cudaMemPool_t pool = pool_of(card);
+  const DeviceGuard entered(card);
+  void* data = nullptr;
+  cudaError_t status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
+  if (status == cudaErrorMemoryAllocation) {
+    note(status, card.index());
+    trim_pool(card);
+    status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
+  }
+  if (status == cudaErrorMemoryAllocation) {
+    note(status, card.index());
+    const MemoryInfo info = memory_info_of(card);
+    throw OutOfMemory(
+        explain({.what = "out of memory of " + name_of_card(card.index()),
+                 .expected = std::to_string(bytes) + " bytes",
+                 .found = std::to_string(info.free) + " bytes free of " + std::to_string(info.total) + ", and " +
+                          std::to_string(pool_use(card).allocated) + " in use by fanout in this process",
+                 .advice = "use smaller batches or more devices"}));
+  }
+  check(status, "cudaMallocFromPoolAsync", card.index());
+  return data;
+}
+
+/// Gives it back, once all work that stands in the stream now has happened. From any thread, also while the process
+/// ends; a card that is lost or that the parent of a fork used keeps its memory.
+inline void release_in(StreamRef stream, void* data) noexcept {
+  const QuietGuard entered(*cards[stream.device()].card.load(MemoryOrder::acquire));
+  if (entered.entered()) note(::cudaFreeAsync(data, stream.get()), stream.device());
+}
+
+}  // namespace fanout::v0::cuda::detail

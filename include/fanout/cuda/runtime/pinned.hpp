@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/page_locked.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/storage.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/right.hpp>
+
+namespace fanout::v0::cuda {
+
+namespace detail {
+
+/// The pinned memory of one tensor, what frees it, and the streams in which cards were told to use it.
+struct PinnedBlock {
+  std::byte* data;
+  std::size_t bytes;
+  Card& card;
+  void (*free)(PinnedBlock&) noexcept;
+  void* deleter = nullptr;  // of memory that others made
+  std::vector<StreamRef> used_in = {};
+};
+
+/// All pinned memory of the process, in the order of its addresses, so that a copy from or to a part of it is known.
+class PinnedBlocks {
+ public:
+  void add(PinnedBlock& block) {
+    const HeldRight changing(right_);
+    blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(behind(block.data)), &block);
+    count_.store(blocks_.size(), MemoryOrder::release);
+  }
+
+  void remove(const PinnedBlock& block) noexcept {
+    const HeldRight changing(right_);
+    std::size_t position = behind(block.data);
+    while (blocks_[position - 1] != &block) --position;  // one that was taken over may be empty, and begin there, too
+    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(position) - 1);
+    count_.store(blocks_.size(), MemoryOrder::release);
+  }
+
+  /// Whether these bytes are pinned memory. If so, it is not freed before what is put in the stream until now or later
+  /// has happened.
+  bool use(const void* data, std::size_t bytes, StreamRef stream) {
+    if (count_.load(MemoryOrder::acquire) == 0) return false;
+    const auto* begin = static_cast<const std::byte*>(data);
+    const HeldRight looking(right_);
+    std::size_t position = behind(begin);
+    // Empty ones that were taken over may begin where another one does, or inside of it.
+    while (position != 0 && blocks_[position - 1]->bytes == 0) --position;
+    if (position == 0) return false;
+    PinnedBlock& block = *blocks_[position - 1];
+    const auto offset = static_cast<std::size_t>(begin - block.data);
+    if (offset > block.bytes || bytes > block.bytes - offset) return false;
+    for (const StreamRef& known : block.used_in) {
+      if (known == stream) return true;
+    }
+    block.used_in.push_back(stream);
+    return true;
+  }
+
+ private:
+  /// How many blocks begin at the address or before it.
+  std::size_t behind(const std::byte* address) const noexcept {
+    std::size_t low = 0;
+    std::size_t high = blocks_.size();
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      if (reinterpret_cast<std::uintptr_t>(blocks_[middle]->data) <= reinterpret_cast<std::uintptr_t>(address)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  Right right_;
+  std::vector<PinnedBlock*> blocks_;
+  Atomic<std::size_t> count_{0};
+};
+
+FANOUT_EXPORT inline Atomic<PinnedBlocks*> only_pinned_blocks{nullptr};
+
+/// Made at first use and never destroyed, since tensors may outlive main().
+inline PinnedBlocks& pinned_blocks() {
+  PinnedBlocks* blocks = only_pinned_blocks.load(MemoryOrder::acquire);
+  if (blocks == nullptr) [[unlikely]] {
+    auto* made = new PinnedBlocks;
+    if (only_pinned_blocks.compare_exchange_strong(blocks, made, MemoryOrder::acq_rel)) return *made;
+    delete made;
+  }
+  return *blocks;
+}
+
+inline void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) noexcept {
+  auto* block = static_cast<PinnedBlock*>(owner);
+  pinned_blocks().remove(*block);
+  for (const StreamRef& stream : block->used_in) {
+    const QuietGuard entered(*cards[stream.device()].card.load(MemoryOrder::acquire));
+    if (entered.entered()) note(::cudaStreamSynchronize(stream.get()), stream.device());
+  }
+  block->free(*block);
+  delete block;
+}
+
+/// Copies are ordinary host memory: only what is asked for is pinned, since the system can move none of it.
+inline constexpr MemoryOperations pinned_operations{host_memory_operations.allocate, &release_pinned,
+                                                    host_memory_operations.copy, host_memory_operations.clear,
+                                                    &host_memory_operations};
+
+/// Owns what the block is of from now on. If it throws, the memory has not been freed.
+inline Storage storage_of(const PinnedBlock& made) {
+  auto* block = new PinnedBlock(made);
+  try {
+    pinned_blocks().add(*block);
+  } catch (...) {
+    delete block;
+    throw;
+  }
+  return Storage({host_memory, &pinned_operations}, block->data, block->bytes, block);
+}
+
+inline Storage pinned_storage(std::size_t bytes) {
+  if (bytes == 0 || count_cards().count == 0) return Storage(Memory{}, bytes);
+  Card& card = any_card();
+  PinnedBlock block{static_cast<std::byte*>(allocate_page_locked(bytes, card)), bytes, card,
+                    [](PinnedBlock& own) noexcept { release_page_locked(own.data, own.card); }};
+  try {
+    return storage_of(block);
+  } catch (...) {
+    block.free(block);
+    throw;
+  }
+}
+
+/// Throws InvalidArgument unless cards can read and write what the pointer shows without help.
+inline void refuse_pageable(const void* data, Card& card) {
+  const DeviceGuard entered(card);
+  cudaPointerAttributes attributes{};
+  const cudaError_t status = ::cudaPointerGetAttributes(&attributes, data);
+  if (status == cudaErrorInvalidValue) {
+    note(status, card.index());  // as older runtimes say that they do not know the pointer
+  } else {
+    check(status, "cudaPointerGetAttributes", card.index());
+    if (attributes.type == cudaMemoryTypeHost) return;
+  }
+  throw InvalidArgument(explain({.what = "memory to be taken over as pinned",
+                                 .expected = "page-locked host memory, of cudaHostAlloc or cudaHostRegister",
+                                 .found = "other memory",
+                                 .advice = "take it over by Tensor::adopt, or copy it by fanout::cuda::pin"}));
+}
+
+}  // namespace detail
+
+/// A tensor in page-locked host memory, all elements zero: `pinned<float>(rows, columns)`. Cards copy it to and from
+/// their memory on their own, without a stop in between. A copy to a card may go on when the call that asked for it has
+/// returned, so the tensor is changed only after the card was waited for; it may be destroyed at any time. Copies of
+/// the tensor are ordinary tensors. Without a CUDA device it is one itself; if no card is in use yet, a context is made
+/// on the first. Throws ShapeMismatch, OutOfMemory and CudaError.
+template <class T, std::integral... I>
+  requires(sizeof...(I) > 0)
+Tensor<T, sizeof...(I)> pinned(I... extents) {
+  const auto shape = checked_extents(sizeof(T), extents...);
+  Tensor<T, sizeof...(I)> tensor(detail::pinned_storage(shape.size() * sizeof(T)), shape);
+  if (!tensor.empty()) std::memset(static_cast<void*>(tensor.data()), 0, tensor.storage().bytes());
+  return tensor;
+}
+
+/// A copy of what the view shows, which is host memory, in page-locked memory: see pinned(). Throws DeviceMismatch for
+/// other memory.
+template <class T, std::size_t R>
+Tensor<std::remove_const_t<T>, R> pin(View<T, R> view) {
+  if (!(view.space() == host_memory)) {
+    throw DeviceMismatch(explain({.what = "array to be pinned",
+                                  .expected = to_string(host_memory),
+                                  .found = to_string(view.space()),
+                                  .advice = "copy it to the host first"}));
+  }
+  const std::size_t bytes = view.size() * sizeof(T);
+  Tensor<std::remove_const_t<T>, R> tensor(detail::pinned_storage(bytes), view.extents());
+  if (bytes != 0) std::memcpy(static_cast<void*>(tensor.data()), view.data(), bytes);
+  return tensor;
+}
+template <class T, std::size_t R>
+Tensor<T, R> pin(const Tensor<T, R>& tensor) {
+  return pin(tensor.view());
+}
+
+/// Takes over page-locked host memory that others made, by cudaHostAlloc or cudaHostRegister: cards copy it as that of
+/// pinned(). `deleter(pointer)` is called once, when the tensor has let go of it and no copy uses it any more; if this
+/// throws, it has been called. Throws InvalidArgument for other memory, ShapeMismatch and CudaError.
+template <class T, class Deleter, std::integral... I>
+  requires(sizeof...(I) > 0 && std::invocable<Deleter&, T*>)
+Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) {
+  try {
+    const auto shape = checked_extents(sizeof(T), extents...);
+    detail::Card& card = detail::any_card();
+    detail::refuse_pageable(pointer, card);
+    struct Owned {
+      Deleter deleter;
+    };
+    auto* owned = new Owned{deleter};
+    try {
+      return {detail::storage_of({reinterpret_cast<std::byte*>(pointer), shape.size() * sizeof(T), card,
+                                  [](detail::PinnedBlock& block) noexcept {
+                                    auto* mine = static_cast<Owned*>(block.deleter);
+                                    mine->deleter(reinterpret_cast<T*>(block.data));
+                                    delete mine;
+                                  },
+                                  owned}),
+              shape};
+    } catch (...) {
+      delete owned;
+      throw;
+    }
+  } catch (...) {
+    deleter(pointer);
+    throw;
+  }
+}
+
+}  // namespace fanout::v0::cuda

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/event.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+
+namespace fanout::v0::cuda {
+
+/// A stream of a card, borrowed: work that is put in it happens in order. Copies are the same stream. None of its
+/// functions changes the thread's current device.
+class StreamRef {
+ public:
+  /// A native stream, and the index of the card that it was made on; null is the card's default stream.
+  constexpr StreamRef(cudaStream_t handle, int index) noexcept : handle_(handle), index_(index) {}
+
+  /// The native stream.
+  constexpr cudaStream_t get() const noexcept { return handle_; }
+  /// The index of its card.
+  constexpr int device() const noexcept { return index_; }
+
+  /// Waits until all work in it is done. Throws CudaError for work that failed.
+  void synchronize() const {
+    try {
+      const DeviceGuard entered(index_);
+      check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize", index_);
+    } catch (...) {
+      // The work may go on, and its memory is given back next: so it is waited for all the same, if that can be.
+      const detail::QuietGuard entered(detail::card_at(index_));
+      if (entered.entered()) detail::note(::cudaStreamSynchronize(handle_), index_);
+      throw;
+    }
+  }
+
+  /// Whether all work in it is done. Does not wait. Throws CudaError for work that failed.
+  bool is_idle() const {
+    const DeviceGuard entered(index_);
+    const cudaError_t status = ::cudaStreamQuery(handle_);
+    if (status == cudaErrorNotReady) {
+      static_cast<void>(::cudaGetLastError());
+      return false;
+    }
+    check(status, "cudaStreamQuery", index_);
+    return true;
+  }
+
+  /// The event stands for all work that is in the stream now. Throws DeviceMismatch if it was recorded on another card
+  /// before, and CudaError.
+  void record(Event& event) const {
+    detail::Card& card = detail::card_at(index_);
+    const DeviceGuard entered(card);
+    event.record_in(handle_, card);
+  }
+
+  /// What is put in the stream from now on waits for the event, which may be of any card; the thread does not. Does
+  /// nothing for an event that was never recorded. Throws CudaError.
+  void wait(const Event& event) const {
+    if (event.get() == nullptr) return;
+    const DeviceGuard entered(index_);
+    check(::cudaStreamWaitEvent(handle_, event.get(), 0), "cudaStreamWaitEvent", index_);
+  }
+
+  /// The same for all that is in the other stream now.
+  void wait(StreamRef other) const {
+    if (*this == other) return;
+    Event event;
+    other.record(event);
+    wait(event);
+  }
+
+  friend constexpr bool operator==(const StreamRef&, const StreamRef&) = default;
+
+ private:
+  cudaStream_t handle_;
+  int index_;
+};
+
+/// Owns a stream of a card. Its work waits for work that stands in the card's default stream before it, and the default
+/// stream's work for it, so that what was made there is ready here.
+class Stream {
+ public:
+  /// A new stream of the card with this index. Of two priorities the smaller number runs first; cards know -1 and 0 at
+  /// least, and take the nearest that they know. Throws InvalidDeviceId, DeviceLost and CudaError.
+  explicit Stream(int index, int priority = 0) : stream_(nullptr, index) {
+    const DeviceGuard entered(index);
+    cudaStream_t handle = nullptr;
+    check(::cudaStreamCreateWithPriority(&handle, cudaStreamDefault, priority), "cudaStreamCreateWithPriority", index);
+    stream_ = StreamRef(handle, index);
+  }
+  /// The same for a device that is on a card.
+  template <class D>
+    requires requires(const D& device) {
+      { device.index() } -> std::same_as<int>;
+    }
+  explicit Stream(const D& device, int priority = 0) : Stream(device.index(), priority) {}
+
+  /// Takes over a native stream that others made on this card; it is destroyed here.
+  static Stream adopt(cudaStream_t handle, int index) noexcept { return Stream(StreamRef(handle, index)); }
+
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, StreamRef(nullptr, other.device()))) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  /// Does not wait: work that is in the stream is still done.
+  ~Stream() {
+    if (get() == nullptr) return;
+    const detail::QuietGuard entered(detail::card_at(device()));
+    if (entered.entered()) detail::note(::cudaStreamDestroy(get()), device());
+  }
+
+  cudaStream_t get() const noexcept { return stream_.get(); }
+  int device() const noexcept { return stream_.device(); }
+  operator StreamRef() const noexcept { return stream_; }  // NOLINT(google-explicit-constructor): lends itself
+  /// Gives the native stream away.
+  cudaStream_t release() noexcept { return std::exchange(stream_, StreamRef(nullptr, device())).get(); }
+
+  /// As those of StreamRef.
+  void synchronize() const { stream_.synchronize(); }
+  bool is_idle() const { return stream_.is_idle(); }
+  void record(Event& event) const { stream_.record(event); }
+  void wait(const Event& event) const { stream_.wait(event); }
+  void wait(StreamRef other) const { stream_.wait(other); }
+
+ private:
+  explicit Stream(StreamRef stream) noexcept : stream_(stream) {}
+
+  StreamRef stream_;
+};
+
+}  // namespace fanout::v0::cuda

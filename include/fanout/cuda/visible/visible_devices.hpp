@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/maybe.hpp>
+#include <fanout/cuda/visible/visible_token.hpp>
+
+namespace fanout::v0::cuda {
+
+/// A card of the machine, visible or not, as it is described to parse_visible_devices().
+struct PhysicalCard {
+  /// `GPU-` and hexadecimal digits, as nvidia-smi prints it.
+  std::string uuid;
+  std::string name = {};
+  /// Any measure of speed, the same for all cards: more is faster.
+  double speed = 0;
+};
+
+/// What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of the machine's cards.
+struct VisibleDevices {
+  /// The two variables; nothing where one is unset.
+  Maybe<std::string> variable;
+  Maybe<std::string> order;
+  /// Whether cards are counted by their PCI bus ids, as nvidia-smi does, and not from the fastest on.
+  bool by_bus_id = false;
+  /// The entries in their order. None if the variable is unset or empty.
+  std::vector<VisibleToken> tokens;
+  /// The card of each device, as in VisibleToken::card. Its length is the number of devices.
+  std::vector<int> cards;
+};
+
+namespace detail {
+
+/// The positions of the cards, in the order in which numbers count them.
+inline std::vector<int> counted_cards(const std::vector<PhysicalCard>& machine, bool by_bus_id) {
+  std::vector<int> counted;
+  for (std::size_t i = 0; i < machine.size(); ++i) {
+    counted.push_back(static_cast<int>(i));
+    for (std::size_t k = i; k > 0 && !by_bus_id; --k) {
+      if (!(machine[static_cast<std::size_t>(counted[k - 1])].speed < machine[i].speed))
+        break;  // equal ones stay in order
+      std::swap(counted[k - 1], counted[k]);
+    }
+  }
+  return counted;
+}
+
+inline std::string_view without_spaces_around(std::string_view text) {
+  constexpr std::string_view spaces = " \t\n\r\f\v";
+  const std::size_t first = text.find_first_not_of(spaces);
+  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(spaces) - first + 1);
+}
+
+/// The number at the beginning of a token, as strtoul reads it: what follows the digits does not count, and what is too
+/// large is the largest one. Sets `fate` if there is none.
+inline std::uint64_t leading_number(std::string_view text, VisibleToken::Fate& fate) {
+  text = without_spaces_around(text);
+  const bool minus = text.starts_with('-');
+  if (minus || text.starts_with('+')) text.remove_prefix(1);
+  std::uint64_t number = 0;
+  std::size_t digits = 0;
+  for (; digits < text.size() && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
+    const auto digit = static_cast<std::uint64_t>(text[digits] - '0');
+    number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * number + digit;
+  }
+  if (digits == 0) fate = VisibleToken::Fate::no_number;
+  if (minus && number > 0) fate = VisibleToken::Fate::negative;
+  return number;
+}
+
+/// The position of the one card whose uuid begins like this, or -1 and why.
+inline int card_with_uuid(std::string_view prefix, const std::vector<PhysicalCard>& machine, VisibleToken::Fate& fate) {
+  int found = -1;
+  for (std::size_t i = 0; i < machine.size(); ++i) {
+    if (!std::string_view(machine[i].uuid).starts_with(prefix)) continue;
+    if (found >= 0) {
+      fate = VisibleToken::Fate::ambiguous;
+      return -1;
+    }
+    found = static_cast<int>(i);
+  }
+  if (found < 0) fate = VisibleToken::Fate::unknown;
+  return found;
+}
+
+/// Looks at one token after the other, until one ends the list or two mean the same, which makes it empty.
+template <class Look, class Same>
+void walk_tokens(std::vector<VisibleToken>& tokens, const Look& look, const Same& same) {
+  using Fate = VisibleToken::Fate;
+  for (std::size_t i = 0; i < tokens.size() && tokens[i].fate == Fate::device; ++i) {
+    look(i);
+    if (tokens[i].ends_list()) {
+      for (std::size_t k = i + 1; k < tokens.size(); ++k) tokens[k].fate = Fate::behind_end;
+      return;
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (!same(i, k)) continue;
+      for (VisibleToken& token : tokens) token.fate = Fate::emptied;
+      tokens[i].fate = tokens[k].fate = Fate::repeated;
+      return;
+    }
+  }
+}
+
+/// Of a list of numbers: first what is written is looked at, then the cards. So what is written twice makes the list
+/// empty also where the second one stands behind a card that is not there.
+inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool by_bus_id) {
+  std::vector<std::uint64_t> numbers(tokens.size());
+  walk_tokens(
+      tokens, [&](std::size_t i) { numbers[i] = leading_number(tokens[i].text, tokens[i].fate); },
+      [&](std::size_t i, std::size_t k) { return numbers[i] == numbers[k]; });
+  if (machine == nullptr) return;
+  const std::vector<int> counted = counted_cards(*machine, by_bus_id);
+  walk_tokens(
+      tokens,
+      [&](std::size_t i) {
+        tokens[i].card = numbers[i] < counted.size() ? counted[numbers[i]] : -1;
+        if (tokens[i].card < 0) tokens[i].fate = VisibleToken::Fate::out_of_range;
+      },
+      [](std::size_t, std::size_t) { return false; });
+}
+
+/// Of a list of uuids, all of GPUs or all of MIG instances; the same two steps. No spaces are taken away here.
+inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool mig) {
+  walk_tokens(
+      tokens,
+      [&](std::size_t i) {
+        if (tokens[i].text.starts_with(mig ? "MIG-" : "GPU-")) return;
+        tokens[i].fate = mig ? VisibleToken::Fate::no_mig : VisibleToken::Fate::no_uuid;
+      },
+      [&](std::size_t i, std::size_t k) { return tokens[i].text == tokens[k].text; });
+  if (machine == nullptr || mig) return;
+  walk_tokens(
+      tokens, [&](std::size_t i) { tokens[i].card = card_with_uuid(tokens[i].text, *machine, tokens[i].fate); },
+      [&](std::size_t i, std::size_t k) { return tokens[i].card == tokens[k].card; });
+}
+
+/// The card of a MIG instance that is named MIG-GPU-<uuid>/<gpu instance>/<compute instance>; -1 for MIG-<uuid>, which
+/// has a uuid of its own.
+inline int card_of_mig(std::string_view text, const std::vector<PhysicalCard>& machine) {
+  VisibleToken::Fate fate{};
+  const std::string_view uuid = text.substr(4, text.find('/') - 4);
+  return uuid.starts_with("GPU-") ? card_with_uuid(uuid, machine, fate) : -1;
+}
+
+inline std::vector<VisibleToken> split_tokens(std::string_view text) {
+  std::vector<VisibleToken> tokens;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    tokens.push_back({.text = std::string(text.substr(0, comma))});
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+    if (text.empty()) tokens.push_back({.text = {}});  // behind a comma stands a token, be it empty
+  }
+  return tokens;
+}
+
+inline VisibleDevices read_visible_devices(const char* variable, const char* order,
+                                           const std::vector<PhysicalCard>* machine) {
+  VisibleDevices result;
+  if (variable != nullptr) result.variable = std::string(variable);
+  if (order != nullptr) result.order = std::string(order);
+  result.by_bus_id = order != nullptr && std::string_view(order) == "PCI_BUS_ID";
+  if (variable == nullptr) {
+    if (machine != nullptr) result.cards = counted_cards(*machine, result.by_bus_id);
+    return result;
+  }
+  const std::string_view text = variable;
+  const bool mig = text.starts_with("MIG-");
+  result.tokens = split_tokens(text);
+  if (mig || text.starts_with("GPU-")) {
+    read_uuids(result.tokens, machine, mig);
+  } else {
+    read_numbers(result.tokens, machine, result.by_bus_id);
+  }
+  for (VisibleToken& token : result.tokens) {
+    if (token.fate != VisibleToken::Fate::device) {
+      token.card = -1;
+    } else if (mig && !result.cards.empty()) {
+      token.fate = VisibleToken::Fate::second_mig;
+    } else {
+      if (mig && machine != nullptr) token.card = card_of_mig(token.text, *machine);
+      token.device = static_cast<int>(result.cards.size());
+      result.cards.push_back(token.card);
+    }
+  }
+  return result;
+}
+
+}  // namespace detail
+
+/// What the two variables (null: unset) make of these cards, which are given in the order of their PCI bus ids. Reads
+/// neither the environment nor the runtime, so that it can be asked about any machine.
+///
+/// 1. Unset, all cards are visible; empty, none. Else the text is a list, and the i-th device is what its i-th token
+///    names. The first token that names no card ends the list. A card that is named twice makes it empty.
+/// 2. A token is a number as strtoul reads it, also with spaces around it. Or, if the text begins with `GPU-`, the
+///    beginning of one card's uuid. Or, if it begins with `MIG-`, a MIG instance, of which CUDA shows the first alone.
+/// 3. Numbers count the cards from the fastest on, equal ones in the order of the bus; with PCI_BUS_ID as the order, as
+///    they stand on the bus. CUDA does not say how it tells which is faster: this goes by PhysicalCard::speed.
+inline VisibleDevices parse_visible_devices(const char* variable, const char* order,
+                                            const std::vector<PhysicalCard>& machine) {
+  return detail::read_visible_devices(variable, order, &machine);
+}
+
+/// The same where the cards are not known: what is written is all that counts, each token that may be a device is one,
+/// and VisibleToken::card is -1. If the variable is unset there are no devices to tell of.
+inline VisibleDevices parse_visible_devices(const char* variable, const char* order) {
+  return detail::read_visible_devices(variable, order, nullptr);
+}
+
+/// The card of a device, by its position on the bus; -1 if it is not known. Throws InvalidDeviceId, with the variable's
+/// text, if there is no such device.
+inline int card_of(const VisibleDevices& devices, int device) {
+  if (device >= 0 && static_cast<std::size_t>(device) < devices.cards.size()) {
+    return devices.cards[static_cast<std::size_t>(device)];
+  }
+  throw InvalidDeviceId(
+      explain({.what = "device " + std::to_string(device) + " is not visible (CUDA_VISIBLE_DEVICES" +
+                       (devices.variable ? '=' + *devices.variable : std::string(" is unset")) + ')',
+               .expected = devices.cards.empty() ? "a visible device, of which there is none"
+                                                 : "a number from 0 to " + std::to_string(devices.cards.size() - 1)}));
+}
+
+}  // namespace fanout::v0::cuda

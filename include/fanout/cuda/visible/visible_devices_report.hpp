@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/base/maybe.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
+#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/visible/cards_on_bus.hpp>
+#include <fanout/cuda/visible/visible_devices.hpp>
+#include <fanout/cuda/visible/visible_token.hpp>
+
+namespace fanout::v0::cuda {
+
+namespace detail {
+
+/// A device that CUDA shows.
+struct SeenDevice {
+  std::string uuid;
+  std::string name;
+  std::string bus_id;
+};
+
+inline std::string text_of(const SeenDevice& device) {
+  return device.name + ", " + device.uuid + ", on the bus at " + device.bus_id;
+}
+
+inline SeenDevice seen_device(const cudaDeviceProp& properties) {
+  std::string uuid = "GPU";
+  for (std::size_t i = 0; i < 16; ++i) {
+    char digits[4];
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
+    uuid += digits;
+  }
+  char bus_id[64];
+  std::snprintf(bus_id, sizeof bus_id, "%04x:%02x:%02x.0", static_cast<unsigned>(properties.pciDomainID),
+                static_cast<unsigned>(properties.pciBusID), static_cast<unsigned>(properties.pciDeviceID));
+  return {.uuid = uuid, .name = properties.name, .bus_id = bus_id};
+}
+
+/// What visible_devices_report() goes by, so that it can be asked about any machine.
+struct VisibleDevicesReport {
+  const char* variable;
+  const char* order;
+  /// Nothing if they are not known.
+  Maybe<std::vector<PhysicalCard>> machine;
+  /// Nothing if CUDA could not be asked.
+  Maybe<std::vector<SeenDevice>> seen;
+  /// Why CUDA shows none.
+  std::string reason;
+
+  std::string text() const {
+    // How fast the cards are is not known here. It says which of them a number counts, and not how many devices there
+    // are, or where the list ends; and which card a device is, CUDA says.
+    const VisibleDevices read = read_visible_devices(variable, order, machine ? &*machine : nullptr);
+    return variable_line() + device_lines(read) + order_line() + count_line() + hidden_lines(read) + change_lines(read);
+  }
+
+ private:
+  std::size_t seen_count() const noexcept { return seen ? seen->size() : 0; }
+  static bool lists_mig(const VisibleDevices& read) {
+    return !read.tokens.empty() && read.tokens[0].text.starts_with("MIG-");
+  }
+
+  std::string variable_line() const {
+    const std::string text = variable == nullptr ? "" : variable;
+    if (variable == nullptr) return "CUDA_VISIBLE_DEVICES is unset: every card is visible.\n";
+    if (text.empty()) return "CUDA_VISIBLE_DEVICES is empty: no card is visible.\n";
+    return "CUDA_VISIBLE_DEVICES is \"" + text + "\":\n";
+  }
+
+  std::string device_lines(const VisibleDevices& read) const {
+    std::string lines;
+    for (const VisibleToken& token : read.tokens) lines += "  " + token_text(token) + '\n';
+    for (std::size_t i = variable == nullptr ? 0 : read.cards.size(); i < seen_count(); ++i) {
+      lines += "  device " + std::to_string(i) + ": " + text_of((*seen)[i]) + '\n';
+    }
+    return lines;
+  }
+
+  std::string token_text(const VisibleToken& token) const {
+    if (token.device < 0) return to_string(token);
+    const auto device = static_cast<std::size_t>(token.device);
+    if (device < seen_count()) return to_string(token) + ": " + text_of((*seen)[device]);
+    std::string by_text = '"' + token.text + "\" would be device " + std::to_string(token.device);
+    if (!seen || machine) return by_text;
+    if (device > seen_count()) return '"' + token.text + "\" stands behind that";
+    return by_text + ", which CUDA does not show: most likely there is no such card, and the list ends here";
+  }
+
+  std::string order_line() const {
+    const std::string name = order == nullptr ? "" : order;
+    const std::string line = "CUDA_DEVICE_ORDER is " + (order == nullptr ? "unset" : '"' + name + '"');
+    if (name == "PCI_BUS_ID") return line + ": numbers count the cards as they stand on the bus, as nvidia-smi does.\n";
+    return line + (order == nullptr || name == "FASTEST_FIRST" ? "" : ", which CUDA does not know") +
+           ": numbers count the cards from the fastest on (FASTEST_FIRST), where nvidia-smi goes by the bus "
+           "(PCI_BUS_ID).\n";
+  }
+
+  std::string count_line() const {
+    if (seen_count() == 0) return "No device is visible: " + reason + ".\n";
+    if (seen_count() == 1) return "1 device is visible.\n";
+    return std::to_string(seen_count()) + " devices are visible.\n";
+  }
+
+  std::string hidden_lines(const VisibleDevices& read) const {
+    if (!machine && variable == nullptr) return {};
+    if (!machine) return "Which other cards the machine has is not known: CUDA tells of the visible ones alone.\n";
+    std::string lines;
+    for (std::size_t i = 0; i < machine->size() && !lists_mig(read); ++i) {
+      const PhysicalCard& card = (*machine)[i];
+      bool hidden = true;
+      for (std::size_t k = 0; k < seen_count(); ++k) hidden = hidden && (*seen)[k].uuid != card.uuid;
+      if (hidden)
+        lines += "Not visible: card " + std::to_string(i) + " on the bus, " + card.name + ", " + card.uuid + ".\n";
+    }
+    return lines;
+  }
+
+  /// Whether CUDA shows something else than the variables say now.
+  bool differs(const VisibleDevices& read) const {
+    if (!seen || lists_mig(read) || (variable == nullptr && !machine)) return false;
+    if (seen_count() > read.cards.size() || (machine && seen_count() < read.cards.size())) return true;
+    for (const VisibleToken& token : read.tokens) {
+      if (token.device < 0 || !token.text.starts_with("GPU-")) continue;
+      const auto device = static_cast<std::size_t>(token.device);
+      if (device < seen_count() && !(*seen)[device].uuid.starts_with(token.text)) return true;
+    }
+    return false;
+  }
+
+  std::string change_lines(const VisibleDevices& read) const {
+    std::string line = "CUDA reads these variables at its first use in a process; changing them later does nothing.\n";
+    if (!differs(read)) return line;
+    return line +
+           "What CUDA shows is not what they say now: they were changed too late, a card cannot be used, or CUDA reads "
+           "them in another way.\n";
+  }
+};
+
+}  // namespace detail
+
+/// What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER did, in lines for a person to read: which token became which device,
+/// where the list ended and why, how cards are counted, and which of them are not visible as far as that can be known.
+/// Asks CUDA, which reads the variables then if it has not yet; makes no context. Throws CudaError if a device that
+/// CUDA counts cannot be asked for its name.
+inline std::string visible_devices_report() {
+  detail::VisibleDevicesReport report{.variable = std::getenv("CUDA_VISIBLE_DEVICES"),
+                                      .order = std::getenv("CUDA_DEVICE_ORDER"),
+                                      .machine = detail::cards_on_bus(),
+                                      .seen = {},
+                                      .reason = unavailable_reason()};
+  const detail::CardCount known = detail::count_cards();
+  if (known.status == cudaSuccess || known.status == cudaErrorNoDevice) report.seen = std::vector<detail::SeenDevice>();
+  for (int i = 0; i < known.count; ++i) {
+    report.seen->push_back(detail::seen_device(detail::card_at(i).properties()));
+  }
+  return report.text();
+}
+
+}  // namespace fanout::v0::cuda

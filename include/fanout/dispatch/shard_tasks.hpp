@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include <sched.h>
+
+#include <fanout/base/cache_line.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/plan/shard.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/spin.hpp>
+#include <fanout/sync/ticks.hpp>
+#include <fanout/waiting/wait_policy.hpp>
+#include <fanout/worker/mailbox.hpp>
+#include <fanout/worker/task.hpp>
+#include <fanout/worker/worker.hpp>
+
+namespace fanout::v0 {
+
+/// One shard of a call, as a task for its device. One that was not given away is run by whoever made it.
+class alignas(cache_line) ShardTask : public Task {
+ public:
+  ShardTask() noexcept {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
+
+  Worker* worker;
+  std::size_t shard;
+
+  /// Hands it to its device: to the thread itself if the device is free, else it is queued there. `body(shard)` will be
+  /// called, which lives until the task is done, does not throw, and is expected to take so many ticks.
+  template <class Body>
+  void post(const Body& body, const WaitRules& rules, std::int64_t takes = 0) noexcept {
+    ticket_ = worker->post(&call<Body>, &body, shard, rules, takes);
+    if (ticket_ == 0) queue(body);
+  }
+
+  /// True if it was left, and not handed over at once.
+  bool is_left() const noexcept { return ticket_ == left; }
+
+  /// Leaves it with its device for the caller to take back; hands it there if that cannot be.
+  template <class Body>
+  void leave(const Body& body, const WaitRules& rules) noexcept {
+    remember(body);
+    ticket_ = left;
+    if (!worker->leave(*this)) post(body, rules);
+  }
+
+  /// True if no device has started it: then the caller runs it.
+  bool take_back() noexcept {
+    if (is_handed()) return worker->right().take_back(ticket_);
+    if (ticket_ == left) return worker->take_left(*this);
+    return ticket_ == queued && !is_done() && worker->take_back(*this);
+  }
+
+  /// Runs one that was taken back.
+  void run() noexcept {
+    if (is_handed()) {
+      worker->right().run_taken_back();
+    } else {
+      Task::run();
+    }
+  }
+
+  /// Runs one that whoever gave it away has taken back, so that nobody waits for it.
+  template <class Body>
+  void run_here(const Body& body) noexcept {
+    if (is_handed()) {
+      worker->right().run_taken_back();
+    } else {
+      body(shard);
+      Task::set_done();
+    }
+  }
+
+  /// Waits for one that was given away, as Task does. If the body has flags for the ends of its shards, looks at that
+  /// one first: the thread sets it before it answers, and touches only its own mailbox afterwards.
+  template <class Body>
+  bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
+            Clock::Time until = Clock::never) noexcept {
+    if (ticket_ == 0 || (!is_handed() && is_done())) return true;
+    std::int64_t ticks = worker->spin_ticks(rules, takes);
+    if (!is_handed()) return Task::wait(ticks, epoch, until);
+    if constexpr (requires { body.ended(shard); }) {
+      if ((until != Clock::never && ticks == Ticks::forever) || epoch != fork_epoch()) ticks = 0;
+      const Atomic<bool>& ended = body.ended(shard);
+      if (spin(ticks, [&] { return ended.load(MemoryOrder::acquire); })) return true;
+      ticks = 0;
+    }
+    return worker->right().await(ticket_, ticks, epoch, until);
+  }
+
+ private:
+  // Stand where the ticket of a request does, of which neither is one.
+  static constexpr Mailbox::Ticket queued = 2;
+  static constexpr Mailbox::Ticket left = 4;
+
+  template <class Body>
+  static Atomic<bool>* call(const void* untyped, std::size_t i) noexcept {
+    const Body& body = *static_cast<const Body*>(untyped);
+    body(i);
+    if constexpr (requires { body.ended(i); }) return &body.ended(i);
+    return nullptr;
+  }
+
+  template <class Body>
+  void remember(const Body& body) noexcept {
+    body_ = &body;
+    prepare([](Task& self) noexcept {
+      const auto& own = static_cast<ShardTask&>(self);
+      call<Body>(own.body_, own.shard);
+    });
+  }
+
+  template <class Body>
+  [[gnu::noinline]] void queue(const Body& body) noexcept {
+    remember(body);
+    ticket_ = queued;
+    worker->post(*this);
+  }
+
+  bool is_handed() const noexcept { return ticket_ > left; }
+
+  const void* body_;
+  Mailbox::Ticket ticket_ = 0;
+};
+static_assert(sizeof(ShardTask) == cache_line);
+
+/// The shards of one call as tasks, which know in which epoch they were made.
+class ShardTasks {
+ public:
+  template <std::integral Size>
+  explicit ShardTasks(Size size) : tasks_(static_cast<std::size_t>(size)) {}
+
+  /// Makes the task of the i-th shard.
+  template <Device... Ds>
+  ShardTask& place(std::size_t i, const Shard& shard, const DeviceSet<Ds...>& devices) {
+    ShardTask& task = tasks_[i];
+    task.shard = i;
+    devices.visit(shard.device, [&](const auto& device) {
+      task.worker = &device.worker();
+      if constexpr (requires { device.wait_rules(); }) rules_ = &device.wait_rules();
+    });
+    return task;
+  }
+
+  /// How this call waits: by the rules of the last device placed that has some.
+  const WaitRules& rules() const noexcept { return *rules_; }
+
+  /// How many ticks each is expected to take, where that is known.
+  void expect(std::int64_t takes) noexcept { takes_ = takes; }
+  std::int64_t takes() const noexcept { return takes_; }
+
+  /// Says that all that are to be posted are, so that others than the poster may take some back.
+  void all_are_posted() noexcept { posted_.store(true, MemoryOrder::release); }
+
+  /// Takes back one that no device has started, for who asks to run it: for shards that wait for it. Null if all have
+  /// been started. From any thread, while some have not ended.
+  ShardTask* take_back() noexcept {
+    while (!posted_.load(MemoryOrder::acquire)) ::sched_yield();  // the poster does nothing else
+    for (ShardTask& task : tasks_) {
+      if (task.take_back()) return &task;
+    }
+    return nullptr;
+  }
+
+  std::size_t size() const noexcept { return tasks_.size(); }
+  ShardTask& operator[](std::size_t i) noexcept { return tasks_[i]; }
+  ShardTask* begin() noexcept { return tasks_.begin(); }
+  ShardTask* end() noexcept { return tasks_.end(); }
+  std::uint32_t epoch() const noexcept { return epoch_; }
+
+  /// Waits for all that were given away, each of which has been started or taken back. False if that cannot happen any
+  /// more: the process was forked since the tasks were made, and they run in the parent only.
+  ///
+  /// At the deadline, if some have not ended by then, calls `tell_late()`, which does not throw.
+  template <class Body, class TellLate>
+  bool wait(const Body& body, Clock::Time deadline, const TellLate& tell_late) noexcept {
+    bool ended = true;
+    for (ShardTask& task : tasks_) {
+      if (deadline != Clock::never && !task.wait(body, *rules_, takes_, epoch_, deadline)) {
+        if (epoch_ == fork_epoch()) tell_late();
+        deadline = Clock::never;
+      }
+      ended = task.wait(body, *rules_, takes_, epoch_) && ended;
+    }
+    return ended;
+  }
+
+ private:
+  std::uint32_t epoch_ = fork_epoch();
+  Atomic<bool> posted_{false};
+  const WaitRules* rules_ = &Park::rules;
+  std::int64_t takes_ = 0;
+  InlineArray<ShardTask> tasks_;
+};
+
+/// Throws what a call throws in the child of a fork if others of its shards stayed in the parent.
+[[noreturn]] inline void refuse_after_fork() {
+  throw Error(explain({.what = "the process was forked while a forward was running",
+                       .where = "the child",
+                       .expected = "calls to be made before or after fork, or to exec in the child",
+                       .found = "shards that run in the parent only"}));
+}
+
+}  // namespace fanout::v0

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/array/output.hpp>
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/reduction.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/number.hpp>
+
+namespace fanout::v0 {
+
+// Leaves, combined over the shards by psum() and its kin.
+
+namespace detail {
+
+/// A rule that combines the shards' numbers, of which T is one.
+template <class Rule, class T>
+concept Combines = requires {
+  Rule::name;
+}
+&&Rule::template takes<T>;
+
+/// Calls `begin(i, share)` for the first shard i that counts under the rule, and `add(i, share)` for the others, in row
+/// order.
+template <class Rule, class Begin, class Add>
+void fold_shards(const GatherPlace& place, const Begin& begin, const Add& add) {
+  const std::size_t first = Rule::counts_empty ? 0 : place.first();
+  begin(first, place.share(first));
+  for (std::size_t i = first + 1; i < place.plan.size(); ++i) {
+    if (Rule::counts_empty || place.counts(i)) add(i, place.share(i));
+  }
+}
+
+/// Whether the numbers of these shards are kept in another type until all are in the result.
+template <class Rule, class T>
+bool accumulates_wide(const GatherPlace& place) {
+  if constexpr (std::same_as<typename Rule::template accumulated<T>, T>) {
+    return false;
+  } else {
+    return !std::same_as<typename real_of<T>::type, float> || place.plan.size() > added_as_floats;
+  }
+}
+
+template <class Rule, class T, class A, class Numbers>
+void fold_numbers(A* result, std::size_t size, const GatherPlace& place, const Numbers& numbers) {
+  fold_shards<Rule>(
+      place,
+      [&](std::size_t i, double share) {
+        const T* const from = numbers(i);
+        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template first<T, A>(from[k], share);
+      },
+      [&](std::size_t i, double share) {
+        const T* const from = numbers(i);
+        for (std::size_t k = 0; k < size; ++k) result[k] = Rule::template next<T, A>(result[k], from[k], share);
+      });
+}
+
+/// Combines what the shards show, `size` numbers each that begin at `numbers(i)`, into the first `size` of `result`.
+template <class Rule, class T, class Numbers>
+void combine_into(T* result, std::size_t size, const GatherPlace& place, const Numbers& numbers) {
+  if (!accumulates_wide<Rule, T>(place)) return fold_numbers<Rule, T>(result, size, place, numbers);
+  constexpr std::size_t block = 256;  // stays in the nearest cache while all shards are added to it
+  typename Rule::template accumulated<T> wide[block];
+  for (std::size_t begin = 0; begin < size; begin += block) {
+    const std::size_t count = size - begin < block ? size - begin : block;
+    fold_numbers<Rule, T>(wide, count, place, [&](std::size_t i) { return numbers(i) + begin; });
+    for (std::size_t k = 0; k < count; ++k) result[begin + k] = narrowed<T>(wide[k]);
+  }
+}
+
+template <class Rule, class X>
+  requires(Scalar<X>&& Combines<Rule, X>)
+struct Gathering<Rule, X> {
+  using type = X;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
+    X result{};
+    combine_into<Rule>(&result, 1, place, [&](std::size_t i) { return &pieces[i]; });
+    return result;
+  }
+};
+
+template <class Rule, class X, class T, std::size_t R>
+struct CombineArrays {
+  using type = Tensor<T, R>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    const Extents<R> extents = pieces[0].extents();
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      check_space(pieces[i].space(), place, path, i);
+      if (!(pieces[i].extents() == extents)) {
+        refuse_extents(place, path, i, to_string(extents), to_string(pieces[i].extents()),
+                       std::string(Rule::name) + " needs arrays of the same extents from every replica");
+      }
+    }
+    type result = combined_on_host(pieces, place);
+    if (place.target.space == host_memory) return result;
+    type moved = type::uninitialized(extents, place.target);
+    put_piece<T>(moved.data(), host_memory, result.data(), result.size(), place);
+    return moved;
+  }
+
+ private:
+  /// Numbers are combined by the host, whichever device computed them, so that the order and the result are the same.
+  static type combined_on_host(const Pieces<X>& pieces, const GatherPlace& place) {
+    type result = type::uninitialized(pieces[0].extents(), {});
+    bool elsewhere = false;
+    for (std::size_t i = 0; i < pieces.size(); ++i) elsewhere = elsewhere || !(pieces[i].space() == host_memory);
+    if (!elsewhere) {
+      combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return pieces[i].data(); });
+      return result;
+    }
+    InlineArray<type> brought(pieces.size());
+    Pieces<type> here(pieces.size(), false);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      brought[i] = type::uninitialized(pieces[i].extents(), {});
+      transfer(Memory{}, brought[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size() * sizeof(T));
+      here.set(i, brought[i]);
+    }
+    combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return here[i].data(); });
+    return result;
+  }
+};
+
+template <class T, std::size_t R, Combines<T> Rule>
+struct Gathering<Rule, Tensor<T, R>> : CombineArrays<Rule, Tensor<T, R>, T, R> {};
+template <class T, std::size_t R, class Rule>
+  requires Combines<Rule, std::remove_cv_t<T>>
+struct Gathering<Rule, View<T, R>> : CombineArrays<Rule, View<T, R>, std::remove_cv_t<T>, R> {
+};
+template <class T, std::size_t R, Combines<T> Rule>
+struct Gathering<Rule, Output<T, R>> : CombineArrays<Rule, Output<T, R>, T, R> {};
+
+/// Vectors and spans of numbers, element by element, into a vector.
+template <class Rule, class X, class T>
+struct CombineElements {
+  using type = std::vector<T>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+      if (pieces[i].size() != pieces[0].size()) {
+        refuse_extents(place, path, i, std::to_string(pieces[0].size()) + " elements", std::to_string(pieces[i].size()),
+                       std::string(Rule::name) + " needs as many elements from every replica");
+      }
+    }
+    type result(pieces[0].size());
+    combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return pieces[i].data(); });
+    return result;
+  }
+};
+
+template <ArrayElement T, class Allocator, Combines<T> Rule>
+struct Gathering<Rule, std::vector<T, Allocator>> : CombineElements<Rule, std::vector<T, Allocator>, T> {};
+template <class T, std::size_t N, class Rule>
+  requires Combines<Rule, std::remove_cv_t<T>>
+struct Gathering<Rule, std::span<T, N>> : CombineElements<Rule, std::span<T, N>, std::remove_cv_t<T>> {
+};
+
+/// F is a function of two whole values of type X, which may be a struct or a tuple, and not of any numbers: one with a
+/// template as its call operator is asked for each number instead.
+template <class F, class X>
+concept CombinesWhole = !Scalar<X> && Outlasts<X> && requires(const X& x) {
+  &F::operator();
+  { F()(x, x) } -> std::same_as<X>;
+};
+
+template <class F, class X>
+  requires CombinesWhole<F, X>
+struct GatheringChosen<FoldOverShards<F>, X> {
+  using type = X;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
+    const std::size_t first = place.first();
+    type result = pieces[first];
+    for (std::size_t i = first + 1; i < pieces.size(); ++i) {
+      if (place.counts(i)) result = F()(result, pieces[i]);
+    }
+    return result;
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

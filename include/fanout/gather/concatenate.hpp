@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/array/output.hpp>
+#include <fanout/array/strided_view.hpp>
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/join_arrays.hpp>
+#include <fanout/gather/join_pieces.hpp>
+#include <fanout/scatter/axis.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+// Leaves, put one after the other.
+
+namespace detail {
+
+/// The buffer of which this value is a window, or null.
+template <class T, std::size_t R>
+OutputBuffer* buffer_of(const Output<T, R>& output) {
+  return &output.buffer();
+}
+template <class T, std::size_t R>
+OutputBuffer* buffer_of(const Tensor<T, R>& tensor) {
+  return tensor.storage().memory().operations->release == &release_window
+             ? static_cast<OutputBuffer*>(tensor.storage().owner())
+             : nullptr;
+}
+template <class T, std::size_t R>
+OutputBuffer* buffer_of(const View<T, R>&) {
+  return nullptr;
+}
+
+/// The first of the buffers in the result's memory of which shards returned windows; null if there is none.
+template <class X>
+OutputBuffer* find_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    OutputBuffer* const buffer = buffer_of(pieces[i]);
+    if (buffer != nullptr && buffer->memory().space == place.target.space) return buffer;
+    if (pieces[i].space() == place.target.space) return nullptr;
+  }
+  return nullptr;
+}
+
+/// The bytes of the one buffer of which every shard returned its own rows, but those whose device has another memory:
+/// these are copied there. Empty if it is not so, if they were moved out before, or if a tensor that shows them is kept
+/// somewhere.
+template <class X>
+Storage take_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
+  OutputBuffer* const buffer = find_common_buffer(pieces, place);
+  if (buffer == nullptr || !buffer->owns_bytes()) return {};
+  std::size_t rows = 0;
+  std::size_t holders = place.buffers_held;
+  bool elsewhere = false;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!(pieces[i].space() == place.target.space)) {
+      elsewhere = true;
+    } else if (buffer_of(pieces[i]) != buffer ||
+               reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
+      return {};
+    } else if constexpr (!std::is_convertible_v<const X*, const View<typename X::element_type, X::rank>*>) {
+      ++holders;
+    }
+    rows += pieces[i].extent(0);
+  }
+  if (rows != buffer->rows() || buffer->holders() != holders) return {};
+  if (elsewhere) {
+    if (pieces[0].extents().row_size() * sizeof(typename X::element_type) != buffer->row_bytes()) return {};
+    std::size_t row = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (!(pieces[i].space() == place.target.space)) {
+        put_piece(reinterpret_cast<std::remove_const_t<typename X::element_type>*>(buffer->row(row)), pieces[i].space(),
+                  pieces[i].data(), pieces[i].size(), place);
+      }
+      row += pieces[i].extent(0);
+    }
+  }
+  return buffer->take();
+}
+
+/// Tensors, views and outputs, by rows.
+template <class X, class T, std::size_t R>
+struct ConcatenateArrays {
+  using type = Tensor<T, R>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    if (place.axis != 0) {
+      const std::size_t axis = checked_axis(place.axis, R, path);
+      if (axis != 0 && pieces.size() != 1) return join_arrays<T, R>(pieces, axis, place, path);
+    }
+    const Extents<R> extents = extents_of_all(pieces, place, path);
+    if (Storage whole = take_common_buffer(pieces, place); whole.data() != nullptr) {
+      return type(std::move(whole), extents);
+    }
+    if constexpr (std::is_same_v<X, type>) {
+      if (pieces.size() == 1 && pieces.owned() && buffer_of(pieces[0]) == nullptr &&
+          pieces[0].space() == place.target.space) {
+        return pieces.take_only();
+      }
+    }
+    type result = make_result<T, R>(extents, place);
+    join_pieces(result.data(), bytes_of<T, R>(pieces), place);
+    return result;
+  }
+};
+
+template <class T, std::size_t R>
+struct Gathering<Concatenate, Tensor<T, R>> : ConcatenateArrays<Tensor<T, R>, T, R> {};
+template <class T, std::size_t R>
+struct Gathering<Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+template <class T, std::size_t R>
+struct Gathering<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
+
+/// What has rows and no other axis cannot be put together on one.
+inline void check_by_rows(const GatherPlace& place, const LeafPath& path) {
+  if (place.axis != 0) checked_axis(place.axis, 1, path);
+}
+
+/// Strided views are packed: by rows right at their place, if that is in their memory.
+template <class T, std::size_t R>
+struct Gathering<Concatenate, StridedView<T, R>> {
+  using X = StridedView<T, R>;
+  using type = Tensor<std::remove_cv_t<T>, R>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    bool in_place = place.axis == 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) in_place = in_place && pieces[i].space() == place.target.space;
+    if (in_place) {
+      auto result = make_result<std::remove_cv_t<T>, R>(extents_of_all(pieces, place, path), place);
+      auto* to = result.data();
+      for (std::size_t i = 0; i < pieces.size(); to += pieces[i++].size()) pack_piece(to, pieces[i], place);
+      return result;
+    }
+    InlineArray<type> tensors(pieces.size());
+    Pieces<type> packed(pieces.size(), true);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      check_space(pieces[i].space(), place, path, i);
+      const Memory memory = pieces[i].space() == place.target.space ? place.target : memory_of(pieces[i].space());
+      tensors[i] = type::uninitialized(pieces[i].extents(), memory);
+      pack(*memory.operations, tensors[i].data(), pieces[i]);
+      packed.set(i, tensors[i]);
+    }
+    return Gathering<Concatenate, type>::gather(packed, place, path);
+  }
+};
+
+/// Vectors and spans of elements, one after the other, into a vector.
+template <class X, class T>
+struct ConcatenateElements {
+  using type = std::vector<T>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    check_by_rows(place, path);
+    if constexpr (std::is_same_v<X, type>) {
+      if (pieces.size() == 1) return pieces.take_only();
+    }
+    type result;
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) size += pieces[i].size();
+    result.reserve(size);
+    for (std::size_t i = 0; i < pieces.size(); ++i) append(result, pieces, i);
+    return result;
+  }
+
+ private:
+  static void append(type& result, Pieces<X>& pieces, std::size_t i) {
+    if constexpr (std::is_same_v<X, type> && !std::is_trivially_copyable_v<T>) {
+      if (pieces.owned()) {
+        for (T& element : pieces.take(i)) result.push_back(std::move(element));
+        return;
+      }
+    }
+    result.insert(result.end(), pieces[i].begin(), pieces[i].end());
+  }
+};
+
+/// Rows that can be appended.
+template <class T>
+concept Row = ArrayElement<T> && std::is_copy_constructible_v<T>;
+
+template <Row T, class Allocator>
+struct Gathering<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
+template <class Allocator>  // no array, since nothing can point to its elements, but no vector of trees either
+struct Gathering<Concatenate, std::vector<bool, Allocator>> : ConcatenateElements<std::vector<bool, Allocator>, bool> {
+};
+template <class T, std::size_t N>
+  requires(Row<std::remove_cv_t<T>> || std::is_same_v<std::remove_cv_t<T>, bool>)
+struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {};
+
+/// Leaves that say themselves how they are put together.
+template <class X>
+concept ConcatenatesItself = ArrayLeaf<X> && requires(const Pieces<X>& pieces, const LeafPath& path) {
+  leaf_traits<X>::concatenate(pieces, path);
+};
+template <class X>
+concept ConcatenatesAtPlace = ArrayLeaf<X> &&
+    requires(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  leaf_traits<X>::concatenate(pieces, place, path);
+};
+
+template <ConcatenatesItself X>
+struct Gathering<Concatenate, X> {
+  using type = decltype(leaf_traits<X>::concatenate(std::declval<const Pieces<X>&>(), std::declval<const LeafPath&>()));
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    check_by_rows(place, path);
+    return leaf_traits<X>::concatenate(std::as_const(pieces), path);
+  }
+};
+
+template <ConcatenatesAtPlace X>
+struct Gathering<Concatenate, X> {
+  using type = decltype(leaf_traits<X>::concatenate(std::declval<Pieces<X>&>(), std::declval<const GatherPlace&>(),
+                                                    std::declval<const LeafPath&>()));
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    return leaf_traits<X>::concatenate(pieces, place, path);
+  }
+};
+
+/// One number per shard, also with one device.
+template <Scalar X>
+struct Gathering<Concatenate, X> {
+  using type = Tensor<X, 1>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+    type result = type::uninitialized(pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) result[i] = pieces[i];
+    return result;
+  }
+};
+
+/// One text per shard.
+template <StringNode X>
+struct Gathering<Concatenate, X> {
+  using type = std::vector<std::conditional_t<StringNode<X>, std::string, X>>;  // compiled only where it is used
+
+  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+    type result;
+    result.reserve(pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) result.emplace_back(std::string_view(pieces[i]));
+    return result;
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/output.hpp>
+#include <fanout/array/strided_view.hpp>
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/gather/concatenate.hpp>
+#include <fanout/gather/gather_place.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/pieces.hpp>
+#include <fanout/gather/under_rule.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::v0 {
+
+/// Puts arrays one after the other on this axis.
+template <int Axis>
+struct ConcatenateOn {};
+
+/// `return concat<1>(x)`: arrays are put one after the other on this axis, in row order, where all other axes must
+/// agree; -1 is the last one. Trees leaf by leaf. For tensors, views and outputs with so many axes. Copies, unless
+/// there is only one shard, since no shard's part is a run of the result. `concat<0>(x)` is what happens without it,
+/// for a place inside another rule, or under another Options::axis; it takes anything.
+template <int Axis, class X>
+UnderRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
+  return {std::forward<X>(value)};
+}
+
+namespace detail {
+
+template <int Axis, class X>
+struct ConcatenateArraysOn {
+  using type = gathered_under_t<Concatenate, X>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    return Gathering<Concatenate, X>::gather(pieces, place.on_axis(Axis), path);
+  }
+};
+
+template <int Axis, std::size_t R>
+concept HasAxis = -static_cast<int>(R) <= Axis&& Axis < static_cast<int>(R);
+
+template <int Axis, class T, std::size_t R>
+  requires(Axis != 0 && HasAxis<Axis, R>)
+struct Gathering<ConcatenateOn<Axis>, Tensor<T, R>> : ConcatenateArraysOn<Axis, Tensor<T, R>> {};
+template <int Axis, class T, std::size_t R>
+  requires(Axis != 0 && HasAxis<Axis, R>)
+struct Gathering<ConcatenateOn<Axis>, View<T, R>> : ConcatenateArraysOn<Axis, View<T, R>> {};
+template <int Axis, class T, std::size_t R>
+  requires(Axis != 0 && HasAxis<Axis, R>)
+struct Gathering<ConcatenateOn<Axis>, StridedView<T, R>> : ConcatenateArraysOn<Axis, StridedView<T, R>> {};
+template <int Axis, class T, std::size_t R>
+  requires(Axis != 0 && HasAxis<Axis, R>)
+struct Gathering<ConcatenateOn<Axis>, Output<T, R>> : ConcatenateArraysOn<Axis, Output<T, R>> {};
+
+/// By rows, whatever the axis was.
+template <class X>
+  requires Gatherable<Concatenate, X>
+struct GatheringChosen<ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/gather/concatenate.hpp>
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gather_tree.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/scatter/each.hpp>
+#include <fanout/scatter/rows.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+// What a forward returns under rows() and each().
+
+namespace detail {
+
+template <class X>
+using element_in_t = std::remove_cv_t<typename std::remove_cvref_t<X>::value_type>;
+
+/// `return rows(std::move(tensors))`: each element is a row of the result, whatever it is. What it shows is copied.
+template <class X>
+struct GatheringTrees {};
+template <class X>
+  requires Gatherable<TakeFirstAlone, element_in_t<X>>
+struct GatheringTrees<X> {
+  using T = element_in_t<X>;
+  using type = std::vector<gathered_under_t<TakeFirstAlone, T>>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    check_by_rows(place, path);
+    const bool owned = pieces.owned() && !shows_elements<X>;
+    type result;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      for (const T& element : pieces[i]) {
+        Pieces<T> alone(place.plan.size(), owned);  // as if every shard had returned it
+        for (std::size_t shard = 0; shard < alone.size(); ++shard) alone.set(shard, element);
+        result.push_back(Gathering<TakeFirstAlone, T>::gather(alone, place, LeafPath(path, result.size())));
+      }
+    }
+    return result;
+  }
+};
+
+template <class X>
+using GatheringRows =
+    std::conditional_t<Row<element_in_t<X>>, ConcatenateElements<X, element_in_t<X>>, GatheringTrees<X>>;
+
+template <class X>
+  requires requires { typename GatheringRows<std::remove_cvref_t<X>>::type; }
+struct Gathering<Concatenate, Rows<X>> {
+  using Vector = std::remove_cvref_t<X>;
+  using type = typename GatheringRows<Vector>::type;
+
+  static type gather(Pieces<Rows<X>>& pieces, const GatherPlace& place, const LeafPath& path) {
+    static_assert(!std::is_reference_v<X>,
+                  "fanout: forward returns rows(v) of a variable, which is gone when the rows are gathered; return "
+                  "rows(std::move(v))");
+    Pieces<Vector> vectors(pieces, pieces.owned(), [](const Rows<X>& rows) -> const Vector& { return rows.value; });
+    return GatheringRows<Vector>::gather(vectors, place, path);
+  }
+};
+
+/// `return each(std::move(numbers))`: a list, in which each element is gathered with those in its place.
+template <class Rule, class X>
+  requires(RefersToElements<std::remove_cvref_t<X>>&& Gatherable<Rule, element_in_t<X>>)
+struct Gathering<Rule, Each<X>> {
+  using List = std::remove_cvref_t<X>;
+  using T = element_in_t<X>;
+  using Walk = GatheringRow<Rule, List, std::conditional_t<GrowsAtItsEnd<List>, T, const T&>,
+                            std::vector<gathered_under_t<Rule, T>>>;
+  using type = typename Walk::type;
+
+  static type gather(Pieces<Each<X>>& pieces, const GatherPlace& place, const LeafPath& path) {
+    static_assert(!std::is_reference_v<X>,
+                  "fanout: forward returns each(v) of a variable, which is gone when the list is gathered; return "
+                  "each(std::move(v))");
+    Pieces<List> lists(pieces, pieces.owned(), [](const Each<X>& each) -> const List& { return each.value; });
+    return Walk::gather(lists, place, path);
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/gather/gather_place.hpp>
+#include <fanout/gather/pieces.hpp>
+#include <fanout/memory/extents.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::v0 {
+
+/// Puts one after the other in row order: the default.
+struct Concatenate {};
+
+namespace detail {
+
+/// Whether values in a tree under this rule may choose another for themselves.
+template <class Rule>
+inline constexpr bool lets_choose = true;
+
+/// True for rules that put a vector of rows together as one array, whatever its elements are. Others look at each element.
+template <class Rule>
+inline constexpr bool takes_rows = false;
+template <>
+inline constexpr bool takes_rows<Concatenate> = true;
+
+/// How values of type X are gathered under a rule: `type`, and `gather(pieces, place, path)`. Without a `type` they are
+/// not.
+template <class Rule, class X>
+struct Gathering {};
+
+template <class Rule, class X>
+concept Gatherable = requires {
+  typename Gathering<Rule, std::remove_cvref_t<X>>::type;
+};
+
+template <class Rule, class X>
+using gathered_under_t = typename Gathering<Rule, std::remove_cvref_t<X>>::type;
+
+/// How a tree for which this rule was chosen is gathered, if not just as one that stands under it anyway.
+template <class Rule, class X>
+struct GatheringChosen : Gathering<Rule, X> {};
+
+template <class Rule, class X>
+concept GatherableChosen = requires {
+  typename GatheringChosen<Rule, X>::type;
+};
+
+[[noreturn]] inline void refuse_extents(const GatherPlace& place, const LeafPath& path, std::size_t shard,
+                                        std::string expected, std::string found, std::string advice) {
+  throw ShapeMismatch(explain({.what = std::string("replicas ") + place.did + " arrays of different extents",
+                               .where = to_string(path),
+                               .expected = std::move(expected) + " as from " + place.describe(0),
+                               .found = std::move(found) + " from " + place.describe(shard),
+                               .advice = std::move(advice)}));
+}
+
+[[gnu::noinline]] inline void check_way_from(const MemorySpace& found, const GatherPlace& place, const LeafPath& path,
+                                             std::size_t shard) {
+  if (can_transfer(place.target, found)) return;
+  throw DeviceMismatch(
+      explain({.what = two_devices(place.target.space, found) + ": a replica returned an array in the wrong memory",
+               .where = to_string(path),
+               .expected = to_string(place.target.space),
+               .found = to_string(found) + " from " + place.describe(shard),
+               .advice = "copy it there first"}));
+}
+
+/// Throws DeviceMismatch for an array that lies where no way is known from to the memory of the result.
+inline void check_space(const MemorySpace& found, const GatherPlace& place, const LeafPath& path, std::size_t shard) {
+  if (!(found == place.target.space)) check_way_from(found, place, path, shard);
+}
+
+/// True for [rows, rows, ...], which output<T>(ctx, x.extent(0)) makes where output<T>(ctx) was meant.
+template <std::size_t R>
+bool has_rows_twice(const Extents<R>& extents, const GatherPlace& place, std::size_t shard) {
+  if constexpr (R > 1) {
+    return extents[0] == extents[1] && extents[1] == place.plan[shard].rows.size();
+  } else {
+    return false;
+  }
+}
+
+/// The extents of arrays that are put together by rows. Throws ShapeMismatch and DeviceMismatch.
+template <class X>
+auto extents_of_all(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  auto extents = pieces[0].extents();
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto found = pieces[i].extents();
+    if (!(found.with_rows(0) == extents.with_rows(0))) {
+      const bool twice = has_rows_twice(extents, place, 0) && has_rows_twice(found, place, i);
+      refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
+                     twice ? "these are the rows of each shard twice: output<T>(ctx, ...) takes the extents behind the "
+                             "rows alone, so output<T>(ctx) has one element for each row"
+                           : "arrays are concatenated by rows, so all other axes must agree");
+    }
+    check_space(pieces[i].space(), place, path, i);
+    rows += found[0];
+  }
+  return extents.with_rows(rows);
+}
+
+/// A space with what can be done there, which is known of the target's; else the target, where it cannot be left.
+inline Memory memory_in(const MemorySpace& space, const Memory& target) noexcept {
+  if (space == target.space) return target;
+  const Memory memory = memory_of(space);
+  return memory.operations == nullptr ? target : memory;
+}
+
+/// Copies a piece into the memory of the result.
+template <class T>
+void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, const GatherPlace& place) {
+  transfer(place.target, to, from, data, size * sizeof(T));
+}
+
+[[noreturn]] inline void refuse_structure(const GatherPlace& place, const LeafPath& path, std::size_t shard,
+                                          std::string what, std::string expected, std::string found,
+                                          std::string advice = "return the same structure from every replica") {
+  throw StructureMismatch(explain({.what = std::move(what),
+                                   .where = to_string(path),
+                                   .expected = std::move(expected) + " as from " + place.describe(0),
+                                   .found = std::move(found) + " from " + place.describe(shard),
+                                   .advice = std::move(advice)}));
+}
+
+}  // namespace detail
+}  // namespace fanout::v0

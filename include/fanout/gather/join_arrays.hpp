@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <fanout/array/tensor.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/gather/gather_place.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/join_pieces.hpp>
+#include <fanout/gather/pieces.hpp>
+#include <fanout/memory/extents.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout::v0 {
+
+// Arrays, put together on an axis that is not that of the rows.
+
+namespace detail {
+
+/// `[2, :, 3]` for axis 1: what all shards' extents have in common.
+template <std::size_t R>
+std::string all_axes_but(std::size_t joined, const Extents<R>& extents) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < R; ++axis) {
+    text += (axis == 0 ? "" : ", ") + (axis == joined ? ":" : std::to_string(extents[axis]));
+  }
+  return text + "]";
+}
+
+/// Tensors, views or outputs, one after the other on this axis, where all other axes must agree. Copies.
+template <class T, std::size_t R, class X>
+Tensor<T, R> join_arrays(const Pieces<X>& pieces, std::size_t joined, const GatherPlace& place, const LeafPath& path) {
+  Extents<R> extents = pieces[0].extents();
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Extents<R>& found = pieces[i].extents();
+    for (std::size_t axis = 0; axis < R; ++axis) {
+      if (axis != joined && found[axis] != extents[axis]) {
+        refuse_extents(place, path, i, all_axes_but(joined, pieces[0].extents()), to_string(found),
+                       "arrays are concatenated on axis " + std::to_string(joined) + ", so all other axes must agree");
+      }
+    }
+    check_space(pieces[i].space(), place, path, i);
+    if (i != 0) extents[joined] += found[joined];
+  }
+  // What is elsewhere is moved in one piece, not run by run.
+  InlineArray<Tensor<T, R>> moved(pieces.size());
+  const InlineArray<PieceBytes> here(pieces.size(), [&](std::size_t i) -> PieceBytes {
+    const std::size_t bytes = pieces[i].size() * sizeof(T);
+    if (pieces[i].space() == place.target.space) return {pieces[i].data(), pieces[i].space(), bytes};
+    moved[i] = Tensor<T, R>::uninitialized(pieces[i].extents(), place.target);
+    put_piece<T>(moved[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size(), place);
+    return {moved[i].data(), place.target.space, bytes};
+  });
+  auto result = make_result<T, R>(extents, place);
+  std::size_t runs = 1;  // how often the arrays take turns
+  for (std::size_t axis = 0; axis < joined; ++axis) runs *= extents[axis];
+  join_runs(result.data(), runs, here, place);
+  return result;
+}
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/strided_view.hpp>
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/gather/gather_place.hpp>
+#include <fanout/gather/pieces.hpp>
+#include <fanout/gather/shared_copy.hpp>
+#include <fanout/memory/copy_rows.hpp>
+#include <fanout/memory/extents.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/transfer.hpp>
+
+namespace fanout::v0 {
+
+// What gathering copies: all of it goes by here.
+
+namespace detail {
+
+/// The array that a result is gathered to: on a destination of the caller's that it fits, else new.
+template <class T, std::size_t R, std::same_as<GatherPlace> Place>
+Tensor<T, R> make_result(const Extents<R>& extents, const Place& place) {
+  if (place.outputs != nullptr && place.target.space == host_memory) {
+    Storage target = place.outputs->take_target(extents[0], extents.row_size() * sizeof(T));
+    if (target.data() != nullptr) return Tensor<T, R>(std::move(target), extents);
+  }
+  return Tensor<T, R>::uninitialized(extents, place.target);
+}
+
+/// The bytes of what one shard returned.
+struct PieceBytes {
+  const void* data;
+  MemorySpace space;
+  std::size_t bytes;
+};
+
+template <class T, std::size_t R, class X>
+InlineArray<PieceBytes> bytes_of(const Pieces<X>& pieces) {
+  return InlineArray<PieceBytes>(pieces.size(), [&](std::size_t i) -> PieceBytes {
+    const View<const T, R> piece(pieces[i]);
+    return {piece.data(), piece.space(), piece.size() * sizeof(T)};
+  });
+}
+
+/// Writes the pieces to the result one after the other, wherever they lie: those in host memory in one copy.
+template <std::same_as<GatherPlace> Place>
+void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& place) {
+  auto* at = static_cast<std::byte*>(to);
+  const auto is_here = [&](std::size_t i) {
+    return pieces[i].space == host_memory && place.target.space == host_memory;
+  };
+  const InlineArray<RowPart> parts(pieces.size(), [&](std::size_t i) -> RowPart {
+    return {static_cast<const std::byte*>(pieces[i].data), pieces[i].bytes, pieces[i].bytes};
+  });
+  for (std::size_t i = 0; i < pieces.size();) {
+    std::size_t bytes = 0;
+    const std::size_t first = i;
+    for (; i < pieces.size() && is_here(i); ++i) bytes += pieces[i].bytes;
+    if (i == first) {
+      bytes = pieces[i].bytes;
+      transfer(place.target, at, pieces[i].space, pieces[i].data, bytes);
+      ++i;
+    } else {
+      copy_shared(RowsCopy{at, 1, parts.data() + first, i - first, bytes}, place.crew);
+    }
+    at += bytes;
+  }
+}
+
+/// Packs a piece, which lies in the memory of the result, to its place there.
+template <class T, std::size_t R, std::same_as<GatherPlace> Place>
+void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const Place& place) {
+  if (piece.empty()) return;
+  const StridedRuns<R> runs(piece);
+  if (!(place.target.space == host_memory) || runs.outer != 0) return pack(*place.target.operations, to, piece);
+  const RowPart part{reinterpret_cast<const std::byte*>(piece.data()), runs.pitch * sizeof(T), runs.run * sizeof(T)};
+  copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to), runs.rows, &part, 1, part.bytes}, place.crew);
+}
+
+/// Writes the pieces, which lie in the memory of the result, in turn: a run of each for every row.
+template <std::same_as<GatherPlace> Place>
+void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces, const Place& place) {
+  if (rows == 0) return;
+  auto* at = static_cast<std::byte*>(to);
+  std::size_t row_bytes = 0;
+  const InlineArray<RowPart> parts(pieces.size(), [&](std::size_t i) -> RowPart {
+    const std::size_t run = pieces[i].bytes / rows;
+    row_bytes += run;
+    return {static_cast<const std::byte*>(pieces[i].data), run, run};
+  });
+  if (place.target.space == host_memory)
+    return copy_shared(RowsCopy{at, rows, parts.data(), parts.size(), row_bytes}, place.crew);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (const RowPart& part : parts) {
+      place.target.operations->copy(place.target.space, at, part.from + row * part.bytes, part.bytes);
+      at += part.bytes;
+    }
+  }
+}
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/array/tensor.hpp>
+#include <fanout/base/maybe.hpp>
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+/// A member of a struct that keeps one value of each shard: made from a T in `forward`, and in the gathered struct a row
+/// of them in row order. Holding one value allocates nothing. T is any type that can be copied and owns what it shows.
+template <class T>
+class PerShard {
+ public:
+  using value_type = T;
+
+  /// Without a value.
+  PerShard() = default;
+  PerShard(T value) : one_(std::move(value)) {}  // NOLINT(google-explicit-constructor): is a T, in forward
+
+  /// The values of these, one after the other.
+  explicit PerShard(const Pieces<PerShard>& pieces) : many_(joined(pieces)) {}
+
+  std::size_t size() const noexcept { return one_.has_value() ? 1 : many_.size(); }
+  const T& operator[](std::size_t i) const noexcept { return begin()[i]; }
+  const T* begin() const noexcept { return one_.has_value() ? &*one_ : many_.data(); }
+  const T* end() const noexcept { return begin() + size(); }
+
+ private:
+  // A std::vector<bool> has no bools that could be shown.
+  using Many = std::conditional_t<Scalar<T>, Tensor<T, 1>, std::vector<T>>;
+
+  static Many joined(const Pieces<PerShard>& pieces) {
+    static_assert(detail::Outlasts<T>,
+                  "fanout: PerShard keeps its values when the shards are gone, so they own what they show");
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) size += pieces[i].size();
+    Many many;
+    if constexpr (Scalar<T>) {
+      many = Many::uninitialized(size);
+    } else {
+      many.reserve(size);
+    }
+    [[maybe_unused]] std::size_t next = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      for (const T& value : pieces[i]) {
+        if constexpr (Scalar<T>) {
+          many[next++] = value;
+        } else {
+          many.push_back(value);
+        }
+      }
+    }
+    return many;
+  }
+
+  Maybe<T> one_;
+  Many many_;
+};
+
+template <class T>
+inline constexpr bool wraps_tree<PerShard<T>> = true;
+
+namespace detail {
+
+template <class Rule, class T>
+  requires lets_choose<Rule>
+struct Gathering<Rule, PerShard<T>> {
+  using type = PerShard<T>;
+
+  static type gather(Pieces<type>& pieces, const GatherPlace&, const LeafPath&) { return type(pieces); }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/reduction.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>,
+/// Max<T>, Min<T>, First<T>. Made from a T, and used as one.
+///
+/// As a field of a model: combined over the replicas after each call of a `forward` that is not const, and then in all
+/// of them and in the original. A Mean is weighed by rows, to a Sum each replica adds by how much it changed it, and the
+/// others are what their rules make of the replicas' values.
+template <class Rule, class T>
+struct ReducedMember {
+  T value{};
+
+  ReducedMember() = default;
+  constexpr ReducedMember(T x) : value(std::move(x)) {}           // NOLINT(google-explicit-constructor): is a T
+  constexpr operator const T&() const noexcept { return value; }  // NOLINT(google-explicit-constructor): is a T
+};
+
+template <class Rule, class T>
+inline constexpr bool wraps_tree<ReducedMember<Rule, T>> = true;
+
+/// In a struct that `forward` returns: what psum() makes of the shards' values.
+template <class T>
+using Sum = ReducedMember<SumOverShards, T>;
+
+/// In a struct that `forward` returns: what pmean() makes of the shards' values.
+template <class T>
+using Mean = ReducedMember<MeanOverShards, T>;
+
+/// In a struct that `forward` returns: what pmax() makes of the shards' values.
+template <class T>
+using Max = ReducedMember<MaxOverShards, T>;
+
+/// In a struct that `forward` returns: what pmin() makes of the shards' values.
+template <class T>
+using Min = ReducedMember<MinOverShards, T>;
+
+/// In a struct that `forward` returns: what first() makes of the shards' values.
+template <class T>
+using First = ReducedMember<TakeFirst, T>;
+
+namespace detail {
+
+template <class Outer, class Rule, class T>
+  requires(lets_choose<Outer>&& Gatherable<Rule, T>&& std::same_as<gathered_under_t<Rule, T>, T>)
+struct Gathering<Outer, ReducedMember<Rule, T>> {
+  using type = ReducedMember<Rule, T>;
+
+  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+    Pieces<T> values(pieces, pieces.owned(), [](const type& x) -> const T& { return x.value; });
+    return GatheringChosen<Rule, T>::gather(values, place, path);
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/array/output.hpp>
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/gather/concatenate.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/join_pieces.hpp>
+#include <fanout/gather/under_rule.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+/// Puts the shards' arrays on top of each other, along a new first axis.
+struct Stack {};
+
+/// `return stack(x)`: arrays of R axes, the same extents from every shard, become a `Tensor<T, R + 1>` of
+/// [shards, extents...], in row order; vectors and spans of elements count as arrays of one axis. Numbers and strings
+/// become one per shard, as without stack(); trees are stacked leaf by leaf. Copies.
+template <class X>
+UnderRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
+  return {std::forward<X>(value)};
+}
+
+namespace detail {
+
+template <class X>
+  requires(Scalar<X> || StringNode<X>)
+struct Gathering<Stack, X> : Gathering<Concatenate, X> {};
+
+template <class X, class T, std::size_t R>
+struct StackArrays {
+  using type = Tensor<T, R + 1>;
+
+  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    const Extents<R> extents = View<const T, R>(pieces[0]).extents();
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const View<const T, R> piece(pieces[i]);
+      check_space(piece.space(), place, path, i);
+      if (!(piece.extents() == extents)) {
+        refuse_extents(place, path, i, to_string(extents), to_string(piece.extents()),
+                       "stack needs arrays of the same extents from every replica");
+      }
+    }
+    Extents<R + 1> stacked{pieces.size()};
+    for (std::size_t axis = 0; axis < R; ++axis) stacked[axis + 1] = extents[axis];
+    type result = make_result<T, R + 1>(stacked, place);
+    join_pieces(result.data(), bytes_of<T, R>(pieces), place);
+    return result;
+  }
+};
+
+template <class T, std::size_t R>
+struct Gathering<Stack, Tensor<T, R>> : StackArrays<Tensor<T, R>, T, R> {};
+template <class T, std::size_t R>
+struct Gathering<Stack, View<T, R>> : StackArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+template <class T, std::size_t R>
+struct Gathering<Stack, Output<T, R>> : StackArrays<Output<T, R>, T, R> {};
+template <ArrayElement T, class Allocator>
+  requires std::is_trivially_copyable_v<T>
+struct Gathering<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
+};
+template <StringNode T, class Allocator>
+struct Gathering<Stack, std::vector<T, Allocator>> {};  // texts make no tensor of two axes
+template <class T, std::size_t N>
+  requires(ArrayElement<std::remove_cv_t<T>>&& std::is_trivially_copyable_v<T>)
+struct Gathering<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {};
+
+}  // namespace detail
+}  // namespace fanout::v0

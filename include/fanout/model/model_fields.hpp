@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/view.hpp>
+#include <fanout/gather/ungatherable.hpp>
+#include <fanout/model/per_replica.hpp>
+#include <fanout/tree/alternatives.hpp>
+#include <fanout/tree/fields.hpp>
+#include <fanout/tree/node.hpp>
+#include <fanout/tree/plain_struct.hpp>
+
+namespace fanout::v0 {
+
+// Which fields a model has, at any depth of its structs, tuples, arrays, vectors, optionals, maps and variants. What a
+// class does not show is not found: one that is no plain struct lists its fields.
+
+namespace detail {
+
+/// Elements of one type that are reached by position, also where the whole is an array.
+template <class X>
+concept ElementSequence = requires(X& x) {
+  typename X::value_type;
+  { x[std::size_t{0}] } -> std::same_as<typename X::value_type&>;
+  { x.size() } -> std::convertible_to<std::size_t>;
+};
+
+template <class X>
+inline constexpr bool is_view = false;
+template <class T, std::size_t R>
+inline constexpr bool is_view<View<T, R>> = true;
+
+/// What shows the elements of others.
+template <class X>
+concept ShowsOthers = is_view<X> || SpanNode<X> || requires(const X& x) {
+  x.subspan(std::size_t{0});
+};
+
+template <class X>
+inline constexpr bool is_per_replica = false;
+template <class T>
+inline constexpr bool is_per_replica<PerReplica<T>> = true;
+
+/// Not one of which only the name is known, that some constructor of a member takes.
+template <class X>
+concept IsCompleteClass = std::is_class_v<X> && requires {
+  sizeof(X);
+};
+
+/// A field that is declared as Type at this place of a model.
+template <class Type, class Place>
+struct FieldAt {};
+
+/// The structs around a field: what stands in itself, by way of a vector or a map, is not asked again.
+template <class... Structs>
+struct Within {};
+
+/// Looks for the first field that is wanted: `Wanted::is<Declared>` tells whether a field that is declared so is one,
+/// `Wanted::in_const` whether const ones may be, and `Wanted::in_own` whether those inside a PerReplica may be. Gives
+/// the identity of a FieldAt, or of void.
+template <class Wanted, class Declared, class... Around, class... Steps>
+consteval auto find_field(Within<Around...>, LeafAt<Steps...>);
+
+template <class Wanted, class Declared, class... Around>
+consteval bool holds_field() {
+  return !std::is_void_v<typename decltype(find_field<Wanted, Declared>(Within<Around...>(), LeafAt<>()))::type>;
+}
+
+/// Initialises a member that is wanted, or that holds such a one. It cannot be copied, so that what is made of a copy of
+/// anything, as std::any is, is not taken for one.
+template <class Wanted, class... Around>
+struct AnyWanted {
+  AnyWanted() = default;
+  AnyWanted(const AnyWanted&) = delete;
+  template <class T>
+    requires(holds_field<Wanted, T, Around...>())
+  operator T() const {  // NOLINT(google-explicit-constructor): stands in for what is converted
+    __builtin_unreachable();
+  }
+};
+
+/// Whether an aggregate may hold such a field, asked without taking it apart, which some refuse. Only a reference that
+/// writes needs an lvalue.
+template <class Wanted, class X, class... Around>
+consteval bool may_hold_field() {
+  using Filler = typename Initialisers<X>::filler;
+  return (Wanted::template is<int&> && Initialisers<X>::count != unknown_count && std::is_same_v<Filler, AnyLvalue>) ||
+         some_member_takes<X, AnyWanted<Wanted, Around...>>();
+}
+
+template <class Wanted, class Type, class Around, class Place>
+using found_field_t = typename decltype(find_field<Wanted, Type>(Around(), Place()))::type;
+
+template <class Wanted, class Around, class... K, class... T, class... Steps>
+consteval auto find_in_entries(const Dict<Entry<K, T>...>*, LeafAt<Steps...>) {
+  return first_finding<found_field_t<Wanted, T, Around, LeafAt<Steps..., K>>...>();
+}
+template <class Wanted, class X, class Around, class... Steps, std::size_t... I>
+consteval auto find_in_elements(LeafAt<Steps...>, std::index_sequence<I...>) {
+  return first_finding<found_field_t<Wanted, std::tuple_element_t<I, X>, Around, LeafAt<Steps..., Element<I>>>...>();
+}
+template <class Wanted, class X, class Around, class... Steps, std::size_t... I>
+consteval auto find_in_alternatives(LeafAt<Steps...>, std::index_sequence<I...>) {
+  return first_finding<found_field_t<Wanted, typename AlternativesOf<X>::template type<I>, Around,
+                                     LeafAt<Steps..., Alternative<I>>>...>();
+}
+template <class Wanted, class X, class Around, class... Steps, std::size_t... I>
+consteval auto find_in_fields(LeafAt<Steps...>, std::index_sequence<I...>) {
+  return first_finding<
+      found_field_t<Wanted, typename FieldsOf<X>::template type<I>, Around,
+                    LeafAt<Steps..., typename field_step<typename FieldsOf<X>::template key<I>, I>::type>>...>();
+}
+
+template <class Wanted, class Declared, class... Around, class... Steps>
+consteval auto find_field(Within<Around...> around, LeafAt<Steps...> place) {
+  using X = std::remove_cv_t<Declared>;
+  using Nothing = std::type_identity<void>;
+  if constexpr (std::is_const_v<Declared> && !Wanted::in_const) {
+    return Nothing();
+  } else if constexpr (std::is_class_v<X> && !IsCompleteClass<X>) {
+    return Nothing();
+  } else if constexpr (Wanted::template is<Declared>) {
+    return std::type_identity<FieldAt<Declared, LeafAt<Steps...>>>();
+  } else if constexpr (!IsCompleteClass<X>) {
+    return Nothing();
+  } else if constexpr (ShowsOthers<X>) {
+    return Nothing();
+  } else if constexpr (is_per_replica<X>) {
+    if constexpr (Wanted::in_own) {
+      return find_field<Wanted, typename X::value_type>(around, place);
+    } else {
+      return Nothing();
+    }
+  } else if constexpr (wraps_tree<X>) {
+    return Nothing();
+  } else if constexpr (DictNode<X>) {
+    return find_in_entries<Wanted, Within<Around...>>(static_cast<const X*>(nullptr), place);
+  } else if constexpr (MapNode<X>) {
+    return find_field<Wanted, typename X::mapped_type>(around, LeafAt<Steps..., EachValue>());
+  } else if constexpr (ElementSequence<X> || OptionalNode<X>) {
+    return find_field<Wanted, typename X::value_type>(around, LeafAt<Steps..., EachValue>());
+  } else if constexpr (TupleNode<X>) {
+    return find_in_elements<Wanted, X, Within<Around...>>(place, std::make_index_sequence<std::tuple_size_v<X>>());
+  } else if constexpr (VariantNode<X>) {
+    return find_in_alternatives<Wanted, X, Within<Around...>>(place,
+                                                              std::make_index_sequence<AlternativesOf<X>::size>());
+  } else if constexpr (!StructLike<X> || (std::is_same_v<X, Around> || ...)) {
+    return Nothing();
+  } else if constexpr (ListsFields<X>) {
+    return find_in_fields<Wanted, X, Within<X, Around...>>(place, std::make_index_sequence<FieldsOf<X>::size>());
+  } else if constexpr (!std::is_aggregate_v<X>) {
+    return Nothing();
+  } else if constexpr (!may_hold_field<Wanted, X, X, Around...>()) {
+    return Nothing();
+  } else if constexpr (HasFields<X>) {
+    return find_in_fields<Wanted, X, Within<X, Around...>>(place, std::make_index_sequence<FieldsOf<X>::size>());
+  } else {  // it holds one, and does not show where
+    return std::type_identity<FieldAt<X, LeafAt<Steps...>>>();
+  }
+}
+
+/// The first such field of a model of type M, as a FieldAt; void if there is none.
+template <class Wanted, class M>
+using find_field_t = typename decltype(find_field<Wanted, M>(Within<>(), LeafAt<>()))::type;
+
+/// Fields that each replica has for itself.
+struct OwnFields {
+  static constexpr bool in_const = true;
+  static constexpr bool in_own = false;
+  template <class Declared>
+  static constexpr bool is = is_per_replica<std::remove_cv_t<Declared>>;
+};
+template <class M>
+inline constexpr bool has_own_fields = holds_field<OwnFields, M>();
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/call/call_chain.hpp>
+#include <fanout/gather/combine.hpp>
+#include <fanout/gather/gather_struct.hpp>
+#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/pieces.hpp>
+#include <fanout/gather/reduced_member.hpp>
+#include <fanout/memory/copy_into.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/model/model_fields.hpp>
+#include <fanout/model/original.hpp>
+#include <fanout/model/visit_combined.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/gate.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/number.hpp>
+
+namespace fanout::v0 {
+
+// Fields of a model that are combined over the replicas after each call with a non-const `forward`: Mean<T>, Sum<T>,
+// Max<T>, Min<T>, First<T>. The result stands in the original and in every replica before the call returns, so that
+// each call begins with the same values everywhere.
+
+namespace detail {
+
+/// A rule combines the values of several replicas to one of the same type, which holds no combined fields of its own.
+template <class Rule, class T>
+concept CombinesFields =
+    GatherableChosen<Rule, T> && !has_combined_fields<T> && std::same_as<typename GatheringChosen<Rule, T>::type, T>;
+
+template <class X>
+inline constexpr bool cannot_be_combined = false;
+template <class Rule, class T>
+inline constexpr bool cannot_be_combined<ReducedMember<Rule, T>> = !CombinesFields<Rule, T>;
+
+/// Fields that are asked to be combined and cannot be, and structs that do not show where theirs stand.
+struct NotCombinable {
+  static constexpr bool in_const = false;
+  static constexpr bool in_own = false;
+  template <class Declared>
+  static constexpr bool is = cannot_be_combined<Declared> ||
+                             (StructLike<Declared> && !HasFields<Declared> && has_combined_fields<Declared>);
+};
+template <class Finding>
+inline constexpr bool fields_can_be_combined = std::is_void_v<Finding>;
+
+template <class M>
+constexpr bool check_combined_fields() {
+  using finding = find_field_t<NotCombinable, M>;
+  static_assert(
+      fields_can_be_combined<finding>,
+      "fanout: a field of the model cannot be combined after a call (its type and place stand in this diagnostic): a "
+      "Mean<T>, Sum<T>, Max<T>, Min<T> or First<T> takes numbers, arrays and vectors of numbers and structs of these; "
+      "a "
+      "Mean floating and complex ones; and a class with base classes or C arrays around it lists its fields "
+      "(tree/fields.hpp)");
+  return fields_can_be_combined<finding>;
+}
+
+struct Subtract {
+  template <class T>
+  constexpr auto operator()(const T& from, const T& what) const -> decltype(from - what) {
+    return difference_of(from, what);
+  }
+};
+
+/// How much a sum has changed since the call began. What had no elements then counts as zero.
+template <class T>
+T change_of(const T& now, const T& before, const GatherPlace& place, std::size_t replica, const LeafPath& path) {
+  if constexpr (requires { before.size(); }) {
+    if (before.size() == 0) return now;
+  }
+  Pieces<T> both(2, false);
+  both.set(0, now);
+  both.set(1, before);
+  const Plan plan{place.plan[replica], place.plan[replica]};
+  try {
+    return GatheringChosen<FoldOverShards<Subtract>, T>::gather(
+        both, {plan, place.devices, place.target, place.axis, place.buffers_held}, path);
+  } catch (const ShapeMismatch&) {
+    throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
+                                 .where = to_string(path),
+                                 .expected = "those that it had before",
+                                 .found = "others after " + place.describe(replica),
+                                 .advice = "give it its extents before the first call, or in update()"}));
+  }
+}
+
+/// Makes the field of a model in this memory like another one, wherever that lies.
+template <class T>
+void store_field(const T& field, const T& value, const Memory& memory) {
+  CopyInto into(memory);
+  const_cast<T&>(field) = value;
+  into.finish();
+  wait_for(memory);  // other devices read it next
+}
+
+/// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one,
+/// which is that of a model in this memory.
+template <class Rule, class T>
+void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const Memory& memory, const GatherPlace& place,
+                   const LeafPath& path) {
+  const std::size_t size = place.plan.size();
+  const auto combine_values = [&](const auto& value) {
+    Pieces<T> values(size, false);
+    for (std::size_t i = 0; i < size; ++i) values.set(i, value(i));
+    // Copied, so that arrays stay where they are.
+    const T result = GatheringChosen<Rule, T>::gather(values, place, path);
+    store_field(fields[0].value, result, memory);
+  };
+  if constexpr (std::is_same_v<Rule, SumOverShards>) {
+    // Each replica began with what was there before, which is to count once.
+    const T& before = fields[size].value;
+    const InlineArray<T, 1> changes(
+        size - 1, [&](std::size_t i) { return change_of(fields[i + 1].value, before, place, i + 1, path); });
+    combine_values([&](std::size_t i) -> const T& { return i == 0 ? fields[0].value : changes[i - 1]; });
+  } else {
+    combine_values([&](std::size_t i) -> const T& { return fields[i].value; });
+  }
+}
+
+/// Makes the combined fields of all models but that one, which lie in these memories, like those of the first.
+template <class M>
+void spread_fields(const Pieces<M>& models, const InlineArray<Memory>& memories, std::size_t but = 0) {
+  visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath&) {
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      if (i != but) store_field(fields[i].value, fields[0].value, memories[i]);
+    }
+  });
+}
+
+/// Exchanges the combined fields of two models in host memory: all, or none if it throws.
+template <class M>
+void exchange_fields(const M& one, const M& other) {
+  struct Field {
+    void* one;
+    void* other;
+    void (*exchange)(void*, void*) noexcept;
+  };
+  Pieces<M> both(2, false);
+  both.set(0, one);
+  both.set(1, other);
+  std::size_t count = 0;
+  visit_combined(both, LeafPath("model"), [&count](const auto&, const LeafPath&) { ++count; });
+  InlineArray<Field> fields(count);
+  visit_combined(both, LeafPath("model"), [&fields, &count](const auto& found, const LeafPath&) {
+    using T = std::remove_cvref_t<decltype(found[0].value)>;
+    fields[--count] = {const_cast<T*>(&found[0].value), const_cast<T*>(&found[1].value),
+                       [](void* a, void* b) noexcept { detail::swap(*static_cast<T*>(a), *static_cast<T*>(b)); }};
+  });
+  for (const Field& field : fields) field.exchange(field.one, field.other);
+}
+
+/// One call that may change the combined fields: combine() is called after all shards have ended well, or else the
+/// fields of all replicas become those of the original again when this ends. For who has the model for itself.
+template <class AnyReplicas>
+class CombiningCall {
+ public:
+  using M = typename AnyReplicas::model_type;
+
+  CombiningCall(const AnyReplicas& replicas, const Plan& plan) noexcept : replicas_(replicas), plan_(plan) {}
+  CombiningCall(const CombiningCall&) = delete;
+  CombiningCall& operator=(const CombiningCall&) = delete;
+  ~CombiningCall() {
+    if (combined_ || epoch_ != fork_epoch()) return;  // in a forked child some replicas are as their threads left them
+    for (std::size_t i = 0; i < replicas_.size(); ++i) put_back(i);
+  }
+
+  /// Throws ShapeMismatch and StructureMismatch for fields that do not fit together.
+  void combine() {
+    // A device that ran several shards has one replica, which took in the rows of all of them.
+    InlineArray<std::size_t> order(replicas_.size());
+    InlineArray<std::size_t> rows(replicas_.size());
+    InlineArray<bool> ran(replicas_.size());
+    std::size_t count = 0;
+    for (const Shard& shard : plan_) {
+      if (copy_of(shard.device) == nullptr) continue;  // on devices of its kind, forward is const
+      if (!detail::exchange(ran[shard.device], true)) order[count++] = shard.device;
+      rows[shard.device] += shard.rows.size();
+    }
+    combined_ = count == 0;
+    if (combined_) return;
+    Plan plan;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t begin = plan.rows();
+      plan.add({.rows = {begin, begin + rows[order[i]]}, .device = order[i]});
+    }
+
+    std::size_t idle = 0;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1 : 0;
+    Pieces<M> models(count + 1 + idle, false);
+    InlineArray<Memory> memories(models.size());
+    const auto set_copy = [&](std::size_t at, std::size_t replica) {
+      models.set(at, *copy_of(replica));
+      memories[at] = memory_of_copy(replica);
+    };
+    for (std::size_t i = 0; i < count; ++i) set_copy(i, order[i]);
+    models.set(count, replicas_.original().model);  // on the host, as long as its fields are combined
+    std::size_t next = count + 1;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      if (!ran[i] && copy_of(i) != nullptr) set_copy(next++, i);
+    }
+
+    if (count > 1) {
+      const GatherPlace place{.plan = plan,
+                              .devices = replicas_.devices().ids().data(),
+                              .target = {},
+                              .axis = 0,
+                              .buffers_held = GatherPlace::by_others,
+                              .did = "left"};
+      visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath& path) {
+        combine_field(fields, memories[0], place, path);
+      });
+    }
+    // Only now that nothing can be wrong with any field. The original comes last, since what fails until then is put
+    // back from there.
+    if (memories[0].space == host_memory) {
+      spread_fields(models, memories, count);
+      exchange_fields(models[0], models[count]);
+      combined_ = true;
+      put_back(order[0]);
+    } else {
+      spread_fields(models, memories);
+      combined_ = true;
+    }
+  }
+
+ private:
+  M* copy_of(std::size_t i) const {
+    M* copy = nullptr;
+    replicas_.visit(i, [&copy](const auto& replica) { copy = replica.current_copy(); });
+    return copy;
+  }
+
+  Memory memory_of_copy(std::size_t i) const {
+    Memory memory;
+    replicas_.visit(i, [&memory](const auto& replica) { memory = replica.device().memory(); });
+    return memory;
+  }
+
+  void put_back(std::size_t i) noexcept {
+    M* const copy = copy_of(i);
+    if (copy == nullptr) return;
+    try {
+      Pieces<M> both(2, false);
+      both.set(0, replicas_.original().model);
+      both.set(1, *copy);
+      InlineArray<Memory> memories(2);
+      memories[1] = memory_of_copy(i);
+      spread_fields(both, memories);
+    } catch (...) {  // it is made anew then
+      replicas_.visit(i, [](const auto& replica) { replica.drop_copy(); });
+    }
+  }
+
+  const AnyReplicas& replicas_;
+  const Plan& plan_;
+  std::uint32_t epoch_ = fork_epoch();
+  bool combined_ = false;
+};
+
+/// Keeps those out who change combined fields. A call from inside the model's own `forward` is covered by the outer
+/// one.
+class CombinedReader {
+ public:
+  CombinedReader(Gate& gate, const void* original) noexcept
+      : gate_(find_original(current_link(), original) == nullptr ? &gate : nullptr) {
+    if (gate_ == nullptr) return;
+    if (current_link() == nullptr) {
+      gate_->enter();
+    } else {
+      gate_->enter_from_inside_another();
+    }
+  }
+  CombinedReader(const CombinedReader&) = delete;
+  CombinedReader& operator=(const CombinedReader&) = delete;
+  ~CombinedReader() {
+    if (gate_ != nullptr) gate_->leave();
+  }
+
+ private:
+  Gate* gate_;
+};
+
+struct NoGate {};
+
+/// What one call holds of the combined fields of replicas for as long as this lives: nothing where there are none, and
+/// otherwise the fields, for itself if `changes` (forward is not const), and else with others who only read them. Waits
+/// until it has them. combine() comes when all shards have ended well, or else the fields become those of the original
+/// again.
+template <class AnyReplicas, bool changes, bool has = has_combined_fields<typename AnyReplicas::model_type>>
+class HeldFields {
+ public:
+  HeldFields(const AnyReplicas&, const Plan&) noexcept {}
+  void combine() const noexcept {}
+};
+
+template <class AnyReplicas>
+class HeldFields<AnyReplicas, false, true> {
+ public:
+  HeldFields(const AnyReplicas& replicas, const Plan&) noexcept
+      : reads_(replicas.combined_gate(), &replicas.original()) {}
+  void combine() const noexcept {}
+
+ private:
+  CombinedReader reads_;
+};
+
+/// Throws Error from inside the model's own forward.
+template <class AnyReplicas>
+  requires(check_combined_fields<typename AnyReplicas::model_type>())
+class HeldFields<AnyReplicas, true, true> {
+ public:
+  HeldFields(const AnyReplicas& replicas, const Plan& plan) : alone_(gate_of(replicas)), call_(replicas, plan) {}
+  void combine() { call_.combine(); }
+
+ private:
+  static Gate& gate_of(const AnyReplicas& replicas) {
+    if (find_original(current_link(), &replicas.original()) != nullptr) {
+      throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
+                           .found = "fields that are combined after the outer call",
+                           .advice = "make forward const, or call another model"}));
+    }
+    return replicas.combined_gate();
+  }
+
+  ClosedGate alone_;
+  CombiningCall<AnyReplicas> call_;
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_order.hpp>
+#include <fanout/context/shard_context.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/model/forward.hpp>
+#include <fanout/replica/placed_model.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+// What forward returns for the pieces of a shard.
+
+namespace detail {
+
+/// Calls a replica's forward with a tuple of pieces.
+template <class Pieces, class Indices = std::make_index_sequence<std::tuple_size_v<Pieces>>>
+struct ForwardPieces;
+template <class... P, std::size_t... I>
+struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
+  template <class AnyReplica>
+  using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
+
+  /// Whether it is a const one.
+  template <class AnyReplica>
+  static constexpr bool is_const =
+      ConstForward<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>;
+
+  template <class AnyReplica>
+  static constexpr CallOrder order = AnyReplica::template order<ShardContext<device_of<AnyReplica>>, P...>;
+
+  template <class AnyReplica>
+  static constexpr bool takes_context() {
+    constexpr ForwardForm form =
+        forward_form<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>();
+    return form == ForwardForm::forward_with_context || form == ForwardForm::call_with_context;
+  }
+
+  template <class AnyReplica, class Ctx>
+  auto operator()(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) const {
+    return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
+  }
+};
+
+// The sentences stand in functions: of a class with one, clang takes it that it has no types, and finds more errors.
+
+/// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices; void
+/// where they do not agree, which takes every result, so that the sentence here is the only error.
+template <class Pieces, class First, class... Others>
+struct ForwardResult {
+  template <class AnyReplica>
+  using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
+  template <class AnyReplica>
+  using of =
+      decltype(ForwardPieces<Pieces>()(std::declval<const AnyReplica&>(), nullptr,
+                                       std::declval<ShardContext<device_of<AnyReplica>>&>(), std::declval<Pieces&>()));
+  static auto find() {
+    constexpr bool found = (std::is_same_v<of<First>, of<Others>> && ...);
+    static_assert(found, "fanout: forward returns different types on different kinds of devices");
+    return std::type_identity<std::conditional_t<found, of<First>, void>>{};
+  }
+  using type = typename decltype(find())::type;
+
+  /// Of a call, which is that of the replicas where it matters most.
+  static constexpr CallOrder order() {
+    CallOrder latest = CallOrder::any;
+    for (const CallOrder order :
+         {ForwardPieces<Pieces>::template order<First>, ForwardPieces<Pieces>::template order<Others>...}) {
+      latest = order > latest ? order : latest;
+    }
+    return latest;
+  }
+
+  /// Whether it is handed a context, and so can wait for other shards.
+  static constexpr bool takes_context() {
+    using AllPieces = ForwardPieces<Pieces>;
+    return AllPieces::template takes_context<First>() || (AllPieces::template takes_context<Others>() || ...);
+  }
+};
+
+/// What each of several models returns for these pieces; void likewise.
+template <class Models, class Pieces, class... Ds>
+struct ForwardResults {
+  template <class M>
+  using of = typename ForwardResult<Pieces, PlacedModel<std::remove_cvref_t<M>, Ds>...>::type;
+
+  template <class First, class... Others>
+  struct common {
+    static constexpr bool found = (std::is_same_v<First, Others> && ...);
+    static constexpr bool refused = std::is_same_v<First, NotRunnable> || (std::is_same_v<Others, NotRunnable> || ...);
+    using type = std::conditional_t<found, First, void>;
+  };
+
+  template <std::size_t... I>
+  static common<of<std::tuple_element_t<I, Models>>...> find(std::index_sequence<I...>);
+  static auto find() {
+    if constexpr (TupleNode<Models>) {
+      using Found = decltype(find(std::make_index_sequence<std::tuple_size_v<Models>>{}));
+      static_assert(Found::found || Found::refused, "fanout: models that are applied together return one type");
+      return Found{};
+    } else {
+      return common<of<decltype(std::declval<const Models&>()[0])>>{};
+    }
+  }
+  using type = typename decltype(find())::type;
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/base/slot.hpp>
+#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_order.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/dispatch/fork_join.hpp>
+#include <fanout/model/factory.hpp>
+#include <fanout/model/forward.hpp>
+#include <fanout/model/unforwardable.hpp>
+#include <fanout/plan/even_split.hpp>
+#include <fanout/replica/combined_fields.hpp>
+#include <fanout/replica/factory_error.hpp>
+#include <fanout/replica/replica.hpp>
+#include <fanout/sync/gate.hpp>
+
+namespace fanout::v0 {
+
+/// A model that a factory made for one device. Calls with a const `forward` run on it at the same time, one with a
+/// `forward` that is not const, or of a model with PerReplica fields, has it for itself.
+template <class F, Device D>
+class Replica<Factory<F>, D> {
+ public:
+  using model_type = detail::made_model_t<F, D>;
+
+  Replica(const Original<Factory<F>>& original, const D& device) : original_(&original), device_(device) {}
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+  ~Replica() {
+    if (!model_.filled()) return;  // the device may be why: it is not asked once more
+    [[maybe_unused]] const auto entered = device_.enter();
+    model_.clear();
+  }
+
+  const D& device() const noexcept { return device_; }
+
+  /// What `forward` runs on. Not to be read while a call of a model with a non-const `forward` is running.
+  const model_type& model() const noexcept { return model_.value(); }
+
+  /// Makes the model on this thread, with the device entered, and waits for the device. Before all else, and once.
+  void make_model(const F& make) const {
+    [[maybe_unused]] const auto entered = device_.enter();
+    model_.fill([&]() -> decltype(auto) { return detail::make_model(make, device_); });
+    device_.synchronize();
+  }
+
+  template <class Ctx, class... A>
+  static constexpr CallOrder order =
+      ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type> ? CallOrder::after_changes
+                                                                                 : CallOrder::changes;
+
+  /// Runs `forward` for one shard on this thread, with the device entered. Throws Error where it would wait for itself:
+  /// from inside a non-const `forward` of the same model, and a non-const one from inside any. Returns a value also
+  /// where `forward` returns a reference.
+  template <class Ctx, class... A>
+  auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
+    if constexpr (ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type>) {
+      if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
+      const EnteredGate together(gate_, is_inside_call(caller));
+      const CallLink link{.caller = caller, .original = original_};
+      const EnteredLink entered(link);
+      return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);
+    } else if constexpr (Forwardable<model_type, Ctx, A...>) {
+      if (find_original(caller, original_) != nullptr) detail::refuse_recursion(device_);
+      const ClosedGate alone(gate_);
+      const CallLink link{.caller = caller, .original = original_, .busy = true};
+      const EnteredLink entered(link);
+      if constexpr (ConstForward<model_type, Ctx, A...>) {
+        return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);
+      } else {
+        static_assert(!detail::has_combined_fields<model_type>,
+                      "fanout: fields of models that a factory makes are not combined after a call, since there is no "
+                      "original that could hold the result; give the model itself, or return psum(x), pmean(x)");
+        return detail::call_forward(model_.value(), ctx, std::forward<A>(args)...);
+      }
+    } else {
+      return detail::refuse_unforwardable<model_type, Ctx, A...>();
+    }
+  }
+
+ private:
+  const Original<Factory<F>>* original_;
+  D device_;
+  mutable Gate gate_;  // guards what follows
+  mutable Slot<model_type> model_;
+};
+
+namespace detail {
+
+/// Makes the model of every replica, at the same time, each for its device. Throws FactoryError after all have ended.
+template <class F, class Replicas>
+void make_models(const F& make, const Replicas& replicas) {
+  // What `make` calls may be a model that is being called already, by the one who makes this one.
+  const CallLink link{.caller = current_link(), .original = &replicas.original()};
+  InlineArray<std::exception_ptr> thrown(replicas.size());
+  run_shards(EvenSplit{}(0, replicas.size()), replicas.devices(), [&](std::size_t i) noexcept {
+    const EnteredLink entered(link);
+    try {
+      replicas.visit(i, [&make](const auto& replica) { replica.make_model(make); });
+    } catch (...) {
+      thrown[i] = std::current_exception();
+    }
+  });
+  std::vector<Failure> failures;
+  for (std::size_t i = 0; i < thrown.size(); ++i) {
+    if (thrown[i] == nullptr) continue;
+    failures.push_back({.shard = i, .device = replicas.devices().ids()[i], .rows = {}, .exception = thrown[i]});
+  }
+  if (!failures.empty()) throw FactoryError(std::move(failures), replicas.size());
+}
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <fanout/call/call_chain.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/model/forward.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// Stands for the result of a model that was refused.
+struct NotRunnable {};
+
+/// The user's own model, to be run for a device: what a Replica is, without an original that it could follow. Borrows
+/// both.
+template <class M, Device D>
+class PlacedModel {
+ public:
+  PlacedModel(const M& model, const D& device) noexcept : model_(model), device_(device) {}
+  PlacedModel(const PlacedModel&) = delete;
+  PlacedModel& operator=(const PlacedModel&) = delete;
+
+  const D& device() const noexcept { return device_; }
+
+  /// Runs `forward` for one shard on this thread, with the device entered. Returns a value also where it returns a
+  /// reference.
+  template <class Ctx, class... A>
+  auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
+    if constexpr (ConstForward<M, Ctx, A...>) {
+      const CallLink link{.caller = caller, .original = &model_};
+      const EnteredLink entered(link);
+      return call_forward(model_, ctx, std::forward<A>(args)...);
+    } else {
+      static_assert(ConstForward<M, Ctx, A...>,
+                    "fanout: a model that is applied as it is needs a const forward or call operator for what scatter "
+                    "hands it (a Tensor arrives as View<const T, R>, a std::vector as std::span<const T>, anything "
+                    "else by const reference); replicate() copies models whose forward is not const");
+      return NotRunnable{};
+    }
+  }
+
+ private:
+  const M& model_;
+  const D& device_;
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

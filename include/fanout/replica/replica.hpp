@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/maybe.hpp>
+#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_order.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/memory/copy_into.hpp>
+#include <fanout/model/aliasing.hpp>
+#include <fanout/model/forward.hpp>
+#include <fanout/model/model_fields.hpp>
+#include <fanout/model/model_memory.hpp>
+#include <fanout/model/original.hpp>
+#include <fanout/model/unforwardable.hpp>
+#include <fanout/model/visit_combined.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/right.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// Refuses a call that would wait for the replica that the code which makes it has for itself.
+template <Device D>
+[[noreturn]] void refuse_recursion(const D& device) {
+  throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
+                       .where = "the replica on " + to_string(device.id()),
+                       .advice = "make forward const, or call another model"}));
+}
+
+/// A model that says how it is copied for a device: `M to(const D&) const`.
+template <class M, class D>
+concept CopiesItselfTo = requires(const M& model, const D& device) {
+  { model.to(device) } -> std::same_as<M>;
+};
+
+template <class M, class D>
+concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
+
+}  // namespace detail
+
+/// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
+/// memory; for one that is not const, or of a model given as per_replica() or with PerReplica fields, the replica makes
+/// a copy of its own, at the first such call and again whenever the original has changed. What `forward` changes in
+/// that copy stays until then. A device with a memory of its own has a copy in any case, unless the arrays of the
+/// original lie there already.
+///
+/// Copies are made by the model's own `M to(const D&) const` where it has one, else by its copy constructor and its
+/// assignment, under a CopyInto for a device with a memory of its own; models that would then share what they change
+/// are refused. With the device entered, on the thread that runs the shard.
+template <class M, Device D>
+class Replica {
+ public:
+  using model_type = typename Original<M>::model_type;
+
+  Replica(const Original<M>& original, const D& device) : original_(&original), device_(device) {}
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  const D& device() const noexcept { return device_; }
+
+  /// What `forward` runs on. Not to be read while a call of a model with a non-const `forward` is running.
+  const model_type& model() const noexcept { return copy_ ? *copy_ : original_->model; }
+
+  /// True until a call has made this replica have a copy of its own.
+  bool shares_original() const noexcept { return !copy_; }
+
+  /// The version of the original that model() shows.
+  std::uint64_t version() const noexcept { return copy_ ? version_ : original_->version.load(MemoryOrder::acquire); }
+
+  /// Throws DeviceMismatch if arrays of the model lie in another memory than the device works in. Looks once for each
+  /// version of the original. A model that copies itself to the device answers for itself.
+  void check_memory() const {
+    if constexpr (HasArrayLeaf<model_type> && !copies_itself) {
+      const std::uint64_t version = original_->version.load(MemoryOrder::acquire) + 1;
+      if (checked_.load(MemoryOrder::relaxed) == version) return;
+      if constexpr (HasOwnMemory<D>) {
+        detail::check_model_can_move(original_->model, device_.memory(), device_.id());
+      } else {
+        detail::check_model_memory(original_->model, device_.memory().space, device_.id());
+      }
+      checked_.store(version, MemoryOrder::relaxed);
+    }
+  }
+
+  template <class Ctx, class... A>
+  static constexpr CallOrder order =
+      !(ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>)
+          ? CallOrder::changes
+      : detail::has_combined_fields<model_type> ? CallOrder::after_changes
+                                                : CallOrder::any;
+
+  /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has
+  /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
+  template <class Ctx, class... A>
+  auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
+    constexpr bool may_share =
+        ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>;
+    if constexpr (may_share && !HasOwnMemory<D>) {
+      const CallLink link{.caller = caller, .original = original_};
+      const EnteredLink entered(link);
+      return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
+    } else if constexpr (may_share && detail::CopyableTo<model_type, D>) {
+      const model_type& here = placed();
+      const CallLink link{.caller = caller, .original = original_};
+      const EnteredLink entered(link);
+      return detail::call_forward(here, ctx, std::forward<A>(args)...);
+    } else if constexpr (Forwardable<model_type, Ctx, A...> && detail::CopyableTo<model_type, D>) {
+      if constexpr (!detail::CopiesItselfTo<model_type, D>) detail::refuse_aliasing<model_type>();
+      refuse_pointers();
+      if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
+      const HeldRight busy(busy_);
+      const CallLink link{.caller = caller, .original = original_, .busy = true};
+      const EnteredLink entered(link);
+      model_type& copy = refreshed();
+      if constexpr (ConstForward<model_type, Ctx, A...>) {
+        return detail::call_forward(std::as_const(copy), ctx, std::forward<A>(args)...);
+      } else {
+        return detail::call_forward(copy, ctx, std::forward<A>(args)...);
+      }
+    } else if constexpr (!Forwardable<model_type, Ctx, A...>) {
+      return detail::refuse_unforwardable<model_type, Ctx, A...>();
+    } else {
+      static_assert(
+          detail::CopyableTo<model_type, D>,
+          "fanout: a model whose forward is not const, or that is given as per_replica, is copied for each device, so "
+          "it must be copyable; make forward const to share one model, or let a factory make one for each device");
+      return detail::call_forward(detail::instance<model_type&>(), ctx, std::forward<A>(args)...);
+    }
+  }
+
+  /// The copy if it is one of the original as it is now, else null. For who keeps calls out meanwhile.
+  model_type* current_copy() const noexcept {
+    return copy_ && version_ == original_->version.load(MemoryOrder::acquire) ? &*copy_ : nullptr;
+  }
+
+  /// Lets the next call make a new copy. For who keeps calls out meanwhile.
+  void drop_copy() const noexcept { copy_.reset(); }
+
+ private:
+  static constexpr bool copies_itself = detail::CopiesItselfTo<model_type, D>;
+
+  static void refuse_pointers() {
+    if constexpr (HasOwnMemory<D> && !copies_itself) detail::refuse_host_pointers<model_type>();
+  }
+
+  /// What a const `forward` runs on in a memory of the device's own: the original if it lies there, else a copy, which
+  /// the first call of each version makes while the others wait.
+  const model_type& placed() const {
+    refuse_pointers();
+    const std::uint64_t version = original_->version.load(MemoryOrder::acquire) + 1;
+    if (placed_.load(MemoryOrder::acquire) == version) return model();
+    const HeldRight busy(busy_);
+    if (placed_.load(MemoryOrder::acquire) != version) {
+      if (!copies_itself && detail::lies_in(original_->model, device_.memory().space)) {
+        copy_.reset();
+      } else {
+        refreshed();
+      }
+      placed_.store(version, MemoryOrder::release);
+    }
+    return model();
+  }
+
+  /// The copy, made or made like the original again where it is not.
+  model_type& refreshed() const {
+    const std::uint64_t version = original_->version.load(MemoryOrder::acquire);
+    if (copy_ && version_ == version) return *copy_;
+    const CallLink link{.caller = current_link(), .original = original_, .busy = true, .refreshing = true};
+    const EnteredLink entered(link);
+    model_type& copy = take_original();
+    version_ = version;
+    return copy;
+  }
+
+  model_type& take_original() const {
+    if constexpr (copies_itself) {
+      return take(original_->model.to(device_));
+    } else if constexpr (HasOwnMemory<D>) {
+      CopyInto into(device_.memory());
+      model_type& copy = take(original_->model);
+      into.finish();
+      detail::check_model_memory(copy, device_.memory().space, device_.id());
+      return copy;
+    } else {
+      return take(original_->model);
+    }
+  }
+
+  /// An assignment lets tensors keep their memory, and PerReplica fields their values.
+  template <class From>
+  model_type& take(From&& from) const {
+    constexpr bool assignable = std::is_assignable_v<model_type&, From>;
+    static_assert(assignable || !detail::has_own_fields<model_type>,
+                  "fanout: a model with PerReplica fields, which stay when a replica is made like the original again, "
+                  "must be assignable");
+    if constexpr (assignable) {
+      if (copy_) {
+        *copy_ = std::forward<From>(from);
+        return *copy_;
+      }
+    }
+    return copy_.emplace(std::forward<From>(from));
+  }
+
+  const Original<M>* original_;
+  D device_;
+  mutable Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
+  mutable Atomic<std::uint64_t> placed_{0};   // the same, of placed()
+  mutable Right busy_;                        // guards what follows
+  mutable Maybe<model_type> copy_;
+  mutable std::uint64_t version_ = 0;
+};
+
+}  // namespace fanout::v0

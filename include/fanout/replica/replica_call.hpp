@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <fanout/call/call_order.hpp>
+#include <fanout/call/caller_state.hpp>
+#include <fanout/context/shard_context.hpp>
+#include <fanout/gather/gather.hpp>
+#include <fanout/model/model_fields.hpp>
+#include <fanout/replica/combined_fields.hpp>
+#include <fanout/replica/forward_result.hpp>
+#include <fanout/replica/replicate.hpp>
+#include <fanout/replica/strided_pieces.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// What the replicas of a model are handed; those on the first kind of devices decide for all.
+template <class Inputs, class First, class... Others>
+struct PiecesTaken
+    : PiecesFor<typename First::model_type,
+                ShardContext<std::remove_cvref_t<decltype(std::declval<const First&>().device())>>, Inputs> {};
+
+/// What a call of replicas with these inputs is.
+template <class AnyReplicas, class Inputs>
+struct CallOfReplicas;
+template <class M, class... Ds, class Inputs>
+struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
+  using Taken = PiecesTaken<Inputs, Replica<M, Ds>...>;
+  using Forward = ForwardResult<typename Taken::type, Replica<M, Ds>...>;
+  using R = typename Forward::type;  ///< what a shard returns
+  using States = CallerStates<typename Replica<M, Ds>::model_type...>;
+  using Runners = const Replicas<M, Ds...>&;
+  static constexpr bool changes = !(ForwardPieces<typename Taken::type>::template is_const<Replica<M, Ds>> && ...);
+  using Fields = HeldFields<Replicas<M, Ds...>, changes>;
+  static constexpr CallOrder order() { return Forward::order(); }
+
+  /// Where fields are combined after a call, nothing of the next one may run before that: such an asynchronous call is
+  /// one task, which makes the call.
+  static constexpr bool is_one_task = has_combined_fields<typename Replicas<M, Ds...>::model_type>;
+
+  /// Whether its shards may wait for each other, each with a replica for itself. If two such calls had them in another
+  /// order on one replica than on another, both would wait for ever; so they are kept in order as asynchronous calls
+  /// are.
+  static constexpr bool may_need_order() {
+    if constexpr (order() == CallOrder::changes && !is_one_task) {
+      return Forward::takes_context();
+    } else {
+      return false;
+    }
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

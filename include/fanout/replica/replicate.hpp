@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/call/settled_inputs.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/model/factory.hpp>
+#include <fanout/model/per_replica.hpp>
+#include <fanout/replica/combined_fields.hpp>
+#include <fanout/replica/made_replica.hpp>
+#include <fanout/replica/replica.hpp>
+#include <fanout/sync/gate.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// The model that is copied; of a factory there is none, and the factory stands for it.
+template <class M>
+struct model_of {
+  using type = M;
+};
+template <HasOriginal M>
+struct model_of<M> {
+  using type = typename Original<M>::model_type;
+};
+
+}  // namespace detail
+
+/// A model and its replicas on the devices of a set, in its order. Made by replicate(), for apply(), which may be called
+/// on it from many threads. Stays where it was made, since the replicas point into it.
+template <class M, Device... Ds>
+class Replicas {
+ public:
+  using model_type = typename detail::model_of<M>::type;
+
+  /// Takes the model over.
+  Replicas(M&& model, const DeviceSet<Ds...>& devices) requires detail::HasOriginal<M>
+      : original_{std::move(model)}, devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
+    detail::settle_model(original_.model, devices_);
+  }
+
+  /// Makes a model for each device, at the same time, and waits for all. Throws FactoryError if the factory threw. Does
+  /// not keep the factory.
+  Replicas(const M& factory, const DeviceSet<Ds...>& devices) requires(!detail::HasOriginal<M>)
+      : devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
+    detail::settle_model(factory.make, devices_);
+    detail::make_models(factory.make, *this);
+  }
+  Replicas(const Replicas&) = delete;
+  Replicas& operator=(const Replicas&) = delete;
+
+  const DeviceSet<Ds...>& devices() const noexcept { return devices_; }
+
+  /// The original; of a factory's models an empty stand-in. Whoever changes it moves its version on, and keeps calls
+  /// out meanwhile.
+  const Original<M>& original() const noexcept { return original_; }
+  Original<M>& original() noexcept { return original_; }
+
+  /// Closed while a call may change fields of the model that are combined over the replicas; calls that only read them
+  /// are inside.
+  Gate& combined_gate() const noexcept requires detail::has_combined_fields<model_type> { return combined_gate_; }
+
+  /// How many replicas there are: one for each device, so never none.
+  std::size_t size() const noexcept { return devices_.size(); }
+
+  /// Calls `f(replica)` for the replica at position i < size(), as its own type. f returns nothing.
+  template <std::size_t K = 0, class F>
+  void visit(std::size_t i, F&& f) const {
+    const auto& of_kind = std::get<K>(replicas_);
+    if (K + 1 == sizeof...(Ds) || i < of_kind.size()) {
+      f(of_kind[i]);
+    } else if constexpr (K + 1 < sizeof...(Ds)) {
+      visit<K + 1>(i - of_kind.size(), f);
+    }
+  }
+
+  const auto& operator[](std::size_t i) const noexcept requires(sizeof...(Ds) == 1) {
+    return std::get<0>(replicas_)[i];
+  }
+
+ private:
+  template <class D>
+  struct MakeAll;
+  template <class D>
+  class OfKind : public InlineArray<Replica<M, D>, 2> {
+   public:
+    OfKind(const MakeAll<D>& make)  // NOLINT(google-explicit-constructor): built in place by the tuple
+        : InlineArray<Replica<M, D>, 2>(make.devices.size(), make) {}
+  };
+  template <class D>
+  struct MakeAll {
+    const Original<M>& original;
+    const std::vector<D>& devices;
+    Replica<M, D> operator()(std::size_t i) const { return Replica<M, D>(original, devices[i]); }
+  };
+
+  template <std::size_t... K>
+  std::tuple<OfKind<Ds>...> make_all(std::index_sequence<K...>) const {
+    return {MakeAll<Ds>{original_, devices_.template of_kind<K>()}...};
+  }
+
+  // Mutable: a call, which is const, writes what it combined.
+  mutable Original<M> original_;
+  using CombinedGate = std::conditional_t<detail::has_combined_fields<model_type>, Gate, detail::NoGate>;
+  [[no_unique_address]] mutable CombinedGate combined_gate_;
+  DeviceSet<Ds...> devices_;
+  std::tuple<OfKind<Ds>...> replicas_;
+};
+
+/// A replica of the model on each device of the set. Takes the model over, and copies nothing on devices that share its
+/// memory: a model with a const `forward` is run as it is, of another each replica makes a copy when it first runs.
+/// Runs on the caller's thread and starts none. Given a factory(), it makes a model on each device.
+template <class M, Device... Ds>
+Replicas<M, Ds...> replicate(M model, const DeviceSet<Ds...>& devices) {
+  return {std::move(model), devices};
+}
+
+}  // namespace fanout::v0

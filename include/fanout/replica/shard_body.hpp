@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <tuple>
+#include <type_traits>
+
+#include <fanout/base/cache_line.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_outputs.hpp>
+#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_slots.hpp>
+#include <fanout/context/shard_context.hpp>
+#include <fanout/device/completion.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/plan/shard.hpp>
+#include <fanout/replica/forward_result.hpp>
+#include <fanout/scatter/shard_inputs.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// If what follows throws, waits for what the device was given before, since it uses memory that goes now.
+template <class D>
+struct SettledIfThrown {
+  const D& device;
+  int thrown = std::uncaught_exceptions();
+
+  ~SettledIfThrown() {
+    if (std::uncaught_exceptions() == thrown) return;
+    try {
+      device.synchronize();
+    } catch (...) {  // what is thrown already comes first
+    }
+  }
+};
+template <class D>
+  requires requires(const D& device) { requires noexcept(device.synchronize()); }
+struct SettledIfThrown<D> {
+  const D& device;
+};
+
+/// All shards of a call, as those see it who run them: `body(i)` runs the i-th one on this thread and fills its slot.
+/// Call says what is run: `Call::Taken` makes a shard's pieces, `Call::Runners` has `visit(device, f)`, which calls
+/// `f(runner)` for who runs the shard f.shard, a Replica or the like.
+///
+/// Another core fetches each line that is read here from the caller's, which takes longer than all else that a call does.
+/// So they are few, and are asked for at once. Where all arguments are borrowed, the references stand here, and else in
+/// what the caller keeps.
+template <class Call, class... Args>
+class alignas(cache_line) ShardBody {
+  using R = typename Call::R;
+  using Pieces = typename Call::Taken::type;
+  using States = typename Call::States;
+  using Arguments =
+      std::conditional_t<(std::is_reference_v<Args> && ...), std::tuple<Args...>, const std::tuple<Args...>&>;
+
+ public:
+  /// Borrows all of these. `is_plain`: see CallOutputs::begin().
+  ShardBody(CallOutputs<R>& outputs, bool is_plain, const typename Call::Runners& runners,
+            const ShardInputs<Args...>& inputs, const CallLink* caller, const States& states) noexcept
+      : outputs_(outputs),
+        cells_(outputs.cells()),
+        is_plain_(is_plain),
+        runners_(runners),
+        plan_(inputs.plan.begin()),
+        caller_(caller),
+        arguments_(inputs.arguments),
+        axis_(inputs.axis),
+        states_(states) {
+    for (std::size_t i = 0; i < inputs.plan.size() && i < few; ++i) first_.elements[i] = plan_[i];
+  }
+
+  void operator()(std::size_t i) const noexcept {
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + cache_line);
+    ShardCell<R>& cell = cells_[i];
+    if (is_plain_) cell.make();
+    const Shard& shard = i < few ? first_.elements[i] : plan_[i];
+    try {
+      runners_.visit(shard.device, OnRunner{*this, i, shard.rows, cell.slot()});
+      outputs_.note_success(cell.slot());
+    } catch (...) {
+      outputs_.note_exception(cell.slot());
+    }
+    if (!is_plain_) outputs_.note_end(i, cell.slot());
+  }
+
+  Atomic<bool>& ended(std::size_t i) const noexcept { return cells_[i].ended(); }
+  void tell_late() const noexcept { outputs_.tell_late(); }
+  template <class Tasks>
+  void tasks_are(Tasks& tasks) const noexcept {
+    outputs_.tasks_are(
+        {.take_back = [](void* from) noexcept { return static_cast<Tasks*>(from)->take_back(); }, .from = &tasks});
+  }
+
+ private:
+  static constexpr std::size_t few = 2;
+
+  /// Runs a shard on who is to run it.
+  struct OnRunner {
+    const ShardBody& body;
+    std::size_t shard;
+    const RowRange& rows;
+    ShardSlot<R>& slot;
+
+    template <class Runner>
+    void operator()(const Runner& runner) const {
+      const auto& device = runner.device();
+      [[maybe_unused]] const auto entered = device.enter();
+      [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
+      [[maybe_unused]] const auto state = body.states_.enter();
+      ShardContext ctx(device, body.outputs_.frame(), shard, rows, slot.scratch);
+      Pieces pieces = Call::Taken::make(
+          body.arguments_,
+          {.shard = shard, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = body.axis_});
+      if constexpr (requires { runner.check_memory(); }) runner.check_memory();
+      try {
+        slot.fill(ForwardPieces<Pieces>(), runner, body.caller_, ctx, pieces);
+        if constexpr (requires { Completion(device.completion()); }) {
+          if (body.outputs_.frame().stop_at == Clock::never) {  // else its end is the shard's, which may be late
+            slot.completion = device.completion();
+            return;
+          }
+        }
+        device.synchronize();
+      } catch (...) {
+        slot.failed_in_forward = true;
+        throw;
+      }
+    }
+  };
+
+  CallOutputs<R>& outputs_;
+  ShardCell<R>* cells_;
+  bool is_plain_;
+  typename Call::Runners runners_;
+  const Shard* plan_;
+  const CallLink* caller_;
+  Arguments arguments_;
+  int axis_;
+  [[no_unique_address]] std::conditional_t<std::is_empty_v<States>, States, const States&> states_;
+  FewElements<Shard, few> first_;  // of the plan, so that it need not be looked at
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

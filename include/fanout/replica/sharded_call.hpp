@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/cache_line.hpp>
+#include <fanout/base/maybe.hpp>
+#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_frame.hpp>
+#include <fanout/call/call_outputs.hpp>
+#include <fanout/call/settled_inputs.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/dispatch/fork_join.hpp>
+#include <fanout/replica/shard_body.hpp>
+#include <fanout/scatter/shard_inputs.hpp>
+#include <fanout/sync/clock.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// The innermost link of the chain that the shards of a call run in, which is to stop at this time.
+class ShardsLink {
+ public:
+  ShardsLink(const CallLink* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
+    if (stop_at != Clock::never) innermost_ = &stops_.emplace(CallLink{.caller = caller, .stop_at = stop_at});
+  }
+  ShardsLink(const ShardsLink&) = delete;
+  ShardsLink& operator=(const ShardsLink&) = delete;
+
+  const CallLink* innermost() const noexcept { return innermost_; }
+
+ private:
+  const CallLink* innermost_;
+  Maybe<CallLink> stops_;  // none where nothing is to stop
+};
+
+/// Room for a T, on the stack. Other cores read these lines in the last call, too, so that they take long to come back:
+/// a call makes the room first, which asks for them, and does other things meanwhile.
+template <class T>
+class alignas(cores_apart) EarlyRoom {
+ public:
+  EarlyRoom() noexcept {
+    for (std::size_t at = 0; at < sizeof(bytes_); at += cache_line) __builtin_prefetch(bytes_ + at, 1);
+  }
+  EarlyRoom(const EarlyRoom&) = delete;
+  EarlyRoom& operator=(const EarlyRoom&) = delete;
+
+  /// Makes the T, which is not destroyed.
+  template <class... A>
+  T& make(A&&... arguments) noexcept {
+    return *::new (static_cast<void*>(bytes_)) T(std::forward<A>(arguments)...);
+  }
+
+ private:
+  static_assert(std::is_trivially_destructible_v<T>);
+  alignas(T) std::byte bytes_[sizeof(T)];
+};
+
+/// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs` can
+/// be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
+template <class Call, class Inputs, class Devices>
+class ShardedCall;
+
+template <class Call, class... Args, Device... Ds>
+class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
+ public:
+  using Body = ShardBody<Call, Args...>;
+  using Outputs = CallOutputs<typename Call::R>;
+
+  /// On the thread that makes the call. Waits for arguments that a device still computes, and until it has the combined
+  /// fields of the model.
+  ShardedCall(const typename Call::Runners& runners, const DeviceSet<Ds...>& devices,
+              const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room)
+      : outputs_(outputs),
+        fields_(runners, inputs.plan),
+        link_(current_link(), outputs.frame().stop_at),
+        shards_(inputs.plan, devices, room.make(outputs, outputs.begin(), runners, inputs, link_.innermost(), states_),
+                outputs.frame().deadline, outputs.frame().settings.times) {
+    settle_inputs(inputs.arguments);
+  }
+
+  /// Hands out what is to run on other threads.
+  void dispatch() { shards_.dispatch(); }
+
+  /// Runs the main device's first shard on this thread, if the device is free.
+  void run_own() noexcept { shards_.run_own(); }
+
+  /// Waits until all shards have ended. Throws what they threw: see CallOutputs::all_ended().
+  void join() {
+    shards_.join();
+    outputs_.all_ended();
+  }
+
+  /// Combines fields of the model that are combined after each call. Then throws Timeout if shards were late.
+  void combine() {
+    fields_.combine();
+    outputs_.check_deadline();
+  }
+
+ private:
+  Outputs& outputs_;
+  [[no_unique_address]] typename Call::Fields fields_;
+  const ShardsLink link_;
+  [[no_unique_address]] const typename Call::States states_{};
+  ForkJoin<Body, Ds...> shards_;
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/maybe.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/scatter/overlap.hpp>
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// Takes the rows of the first array, and notes whether all others have as many; and the plan by which an argument is
+/// split already.
+struct CountRows {
+  Maybe<std::size_t> rows = {};
+  const Plan* plan = nullptr;
+  bool agree = true;
+
+  void operator()(std::size_t found, const LeafPath&) {
+    if (!rows) rows = found;
+    agree = agree && found == *rows;
+  }
+  void operator()(const Plan& found, const LeafPath& path) {
+    if (plan == nullptr) plan = &found;
+    agree = agree && found == *plan;
+    (*this)(found.rows(), path);
+  }
+};
+
+/// Finds the first array that does not fit to the one before all others, and throws with the places of both.
+struct RefuseRows {
+  Maybe<std::size_t> rows = {};
+  std::string first = {};
+  const Plan* plan = nullptr;
+  std::string first_sharded = {};
+
+  template <std::same_as<LeafPath> Path>
+  void operator()(std::size_t found, const Path& path) {
+    if (!rows) {
+      rows = found;
+      first = to_string(path);
+    } else if (found != *rows) {
+      throw ShapeMismatch(explain({.what = "arguments have different numbers of rows",
+                                   .where = first + " and " + to_string(path),
+                                   .expected = "as many rows in every array that is split",
+                                   .found = std::to_string(*rows) + " and " + std::to_string(found),
+                                   .advice = "pass broadcast(x) for what every replica needs whole, rows(v) for a "
+                                             "vector whose elements are the rows, each(v) for one that is a list"}));
+    }
+  }
+  template <std::same_as<LeafPath> Path>
+  void operator()(const Plan& found, const Path& path) {
+    (*this)(found.rows(), path);
+    if (plan == nullptr) {
+      plan = &found;
+      first_sharded = to_string(path);
+    } else if (!(found == *plan)) {
+      throw ShapeMismatch(explain({.what = "arguments are sharded in different ways",
+                                   .where = first_sharded + " and " + to_string(path),
+                                   .expected = "results of calls with the same plan",
+                                   .found = to_string(*plan) + " and " + to_string(found),
+                                   .advice = "gather() one of them"}));
+    }
+  }
+};
+
+/// A container of the standard library without arrays in it, whose elements have addresses that say nothing of each other.
+template <class X>
+concept Scattered = !HasArrayLeaf<X> && !StringNode<X> && !is_vector_of_bool<X> && requires(const X& x) {
+  typename X::value_type;
+  typename X::allocator_type;
+  x.begin();
+}
+&&!requires { typename X::mapped_type; };
+
+/// `std::array`, without arrays in it.
+template <class X>
+concept FixedArray = TupleNode<X> && !HasArrayLeaf<X> && requires(const X& x) {
+  typename X::value_type;
+  x.data();
+};
+
+/// Refuses what would go to every replica whole, though it may have been meant as rows.
+template <class X>
+constexpr void check_argument() {
+  static_assert(!Scattered<X>,
+                "fanout: the elements of this container do not stand side by side, so it cannot be split by rows (its "
+                "type stands in this diagnostic); pass a std::vector, or broadcast(x) for all of it to every replica");
+  static_assert(!std::is_array_v<X> || ArrayLeaf<X> || Letter<std::remove_all_extents_t<X>>,
+                "fanout: a C array of trees is not split (its type stands in this diagnostic); pass std::span(x), or "
+                "broadcast(x) for all of it to every replica");
+  static_assert(!FixedArray<X>,
+                "fanout: a std::array may be meant as rows or as one value for every replica (its type stands in this "
+                "diagnostic); pass rows(x) or broadcast(x)");
+}
+
+template <class F, std::size_t... I, class... Args>
+void visit_arguments([[maybe_unused]] F& f, [[maybe_unused]] int axis, std::index_sequence<I...>, const Args&... args) {
+  (visit_rows(args, axis, input_path<I>, f), ...);
+}
+
+/// Throws, naming two arguments that do not agree.
+template <class... Args>
+[[gnu::cold, gnu::noinline]] void refuse_rows(int axis, const Args&... args) {
+  RefuseRows refuse;
+  visit_arguments(refuse, axis, std::index_sequence_for<Args...>(), args...);
+}
+
+/// Throws ShapeMismatch, naming two arguments that do not agree, and InvalidArgument, naming an inout() and what
+/// overlaps with it.
+template <class... Args>
+CountRows count_rows(int axis, const Args&... args) {
+  (check_argument<Args>(), ...);
+  CountRows count;
+  visit_arguments(count, axis, std::index_sequence_for<Args...>(), args...);
+  if (!count.agree) refuse_rows(axis, args...);
+  check_written(args...);
+  return count;
+}
+
+}  // namespace detail
+
+/// The rows of one call: what the arrays among the arguments agree on; none if there is no array to split. Throws
+/// ShapeMismatch, naming two that do not agree.
+template <class... Args>
+Maybe<std::size_t> batch_rows(const Args&... args) {
+  return detail::count_rows(0, args...).rows;
+}
+
+}  // namespace fanout::v0

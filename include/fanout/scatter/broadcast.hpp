@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/view.hpp>
+#include <fanout/memory/copy_into.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+#include <fanout/tree/visit_arrays.hpp>
+
+namespace fanout::v0 {
+
+/// An argument that every replica gets whole. Made by broadcast().
+template <class X>
+struct Broadcast {
+  X value;  ///< a const reference to what the caller has, or what was moved in
+};
+template <class X>
+inline constexpr bool wraps_tree<Broadcast<X>> = true;
+template <class X>
+inline constexpr bool splits_itself<Broadcast<X>> = true;
+
+/// `model(x, broadcast(table))`: `forward` is handed a const reference to the whole of `table`, which is not split and
+/// not copied, except inside of a vector, a map, an optional or a variant, and for a device with a memory of its own:
+/// then the arrays of a copy lie there. At every call, so what stays the same is better held by the model. Borrows an
+/// lvalue until the call has returned; takes over an rvalue.
+template <class X>
+Broadcast<detail::kept_t<X>> broadcast(X&& value) {
+  return {std::forward<X>(value)};
+}
+
+namespace detail {
+
+template <class X>
+inline constexpr bool splits_by_rows<Broadcast<X>> = false;
+
+/// Looks whether all arrays of a tree lie in a memory, and where the first does that does not. Those that do not say
+/// so, as a std::vector, are for the host wherever they are used.
+struct FindElsewhere {
+  const MemorySpace& space;
+  bool found = false;
+  MemorySpace where = host_memory;
+
+  template <class X>
+  void operator()(const X& array, const LeafPath&) {
+    if constexpr (requires { array.space(); }) {
+      if (found || array.space() == space) return;
+      found = true;
+      where = array.space();
+    }
+  }
+};
+
+/// The value itself if its arrays lie where the shard works, else a copy of it there, which lives as long as the
+/// shard's pieces. Throws DeviceMismatch for what cannot be copied there.
+template <class X>
+const X& whole_in_place(const X& x, const ShardPlace& place, const LeafPath& path) {
+  FindElsewhere elsewhere{place.memory.space};
+  visit_arrays(x, path, elsewhere);
+  if (!elsewhere.found) return x;
+  if (place.scratch != nullptr && can_transfer(place.memory, elsewhere.where)) {
+    if constexpr (BorrowsArray<X>) {
+      using All = View<const typename X::value_type, X::rank>;
+      if constexpr (std::is_same_v<X, All>) return place.scratch->keep(brought(x, place, path));
+    } else if constexpr (std::is_copy_constructible_v<X>) {
+      CopyInto into(place.memory);
+      const X& copy = place.scratch->keep(X(x));
+      into.finish();
+      FindElsewhere left{place.memory.space};
+      visit_arrays(copy, path, left);
+      if (!left.found) return copy;
+    }
+  }
+  refuse_piece(elsewhere.where, place, path);
+}
+
+template <class X>
+struct Splitting<Broadcast<X>> {
+  using piece_type = const std::remove_reference_t<X>&;
+
+  static piece_type piece(const Broadcast<X>& x, const ShardPlace& place, const LeafPath& path) {
+    if constexpr (HasArrayLeaf<std::remove_cvref_t<X>>) {
+      return whole_in_place(x.value, place, path);
+    } else {
+      return x.value;
+    }
+  }
+  template <class F>
+  static void visit_rows(const Broadcast<X>&, int, const LeafPath&, F&) {}
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

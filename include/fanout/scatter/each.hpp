@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/split_tree.hpp>
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+/// A vector that is no array, but a list of trees, each of which is split or goes to everyone. Made by each().
+template <class X>
+struct Each {
+  X value;  ///< a const reference to what the caller has, or what was moved in
+};
+template <class X>
+inline constexpr bool wraps_tree<Each<X>> = true;
+template <class X>
+inline constexpr bool splits_itself<Each<X>> = true;
+
+/// `model(x, each(names))`: the elements of a vector or a span are a list of arguments, and not rows. Elements with arrays in
+/// them are split. A list of numbers, texts or plain structs goes to every replica whole. A vector of tensors is such a list
+/// without each(). Borrows an lvalue until the call has returned; takes over an rvalue.
+///
+/// `return each(std::move(numbers))` from a `forward`: each element is gathered with those in its place on the other shards.
+/// Throws StructureMismatch if the lists have different lengths. Does not compile for an lvalue.
+template <class X>
+Each<detail::kept_t<X>> each(X&& value) {
+  static_assert(
+      VectorNode<std::remove_cvref_t<X>> || SpanNode<std::remove_cvref_t<X>> || ArrayLeaf<std::remove_cvref_t<X>>,
+      "fanout: each(x) takes a std::vector or a std::span");
+  return {std::forward<X>(value)};
+}
+
+namespace detail {
+
+template <class X>
+struct Splitting<Each<X>> {
+  using Value = std::remove_cvref_t<X>;
+  using Element = std::remove_cv_t<typename Value::value_type>;
+  static constexpr bool is_split = HasArrayLeaf<Element>;
+
+  template <class T>
+  struct pieces {
+    using type = const Value&;
+  };
+  template <class T>
+    requires HasArrayLeaf<T>
+  struct pieces<T> {
+    using type = std::vector<held_piece_t<T>>;
+  };
+  using piece_type = typename pieces<Element>::type;
+
+  static piece_type piece(const Each<X>& x, [[maybe_unused]] const ShardPlace& place,
+                          [[maybe_unused]] const LeafPath& path) {
+    if constexpr (is_split) {
+      return SplittingRow<Value, piece_type>::piece(x.value, place, path);
+    } else {
+      return x.value;
+    }
+  }
+  template <class F>
+  static void visit_rows([[maybe_unused]] const Each<X>& x, [[maybe_unused]] int axis,
+                         [[maybe_unused]] const LeafPath& path, [[maybe_unused]] F& f) {
+    if constexpr (is_split) {
+      for (std::size_t i = 0; i < x.value.size(); ++i) detail::visit_rows(x.value[i], axis, LeafPath(path, i), f);
+    }
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

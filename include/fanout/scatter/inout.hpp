@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/view.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+/// An array whose rows `forward` may write in place. Made by inout().
+template <class X>
+struct InOut {
+  X value;  ///< a reference to what the caller has, or a view or a span of it
+};
+template <class X>
+inline constexpr bool wraps_tree<InOut<X>> = true;
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_inout<InOut<X>> = true;
+
+/// The elements, to be written: a View for what has axes, a span for the rest.
+template <Contiguous X>
+auto writable_rows(X& x) {
+  return View<std::remove_reference_t<decltype(*x.data())>, X::rank>(x);
+}
+template <ArrayLeaf X>
+  requires(!Contiguous<X>)
+auto writable_rows(X& x) -> decltype(std::span(x.data(), x.size())) { return std::span(x.data(), x.size()); }
+
+/// Views and spans may be temporaries, for what they show is somewhere else.
+template <class X>
+concept WritableRows =
+    ArrayLeaf<std::remove_reference_t<X>> && !std::is_const_v<std::remove_reference_t<X>> &&
+    (std::is_lvalue_reference_v<X> || std::is_trivially_copyable_v<X>)&&requires(std::remove_reference_t<X> & x) {
+  requires !std::is_const_v<std::remove_reference_t<decltype(*writable_rows(x).data())>>;
+};
+
+}  // namespace detail
+
+template <class X>
+struct leaf_traits<InOut<X>> {
+  using piece_type = decltype(detail::writable_rows(std::declval<std::remove_reference_t<X>&>()));
+
+  static std::size_t rows(const InOut<X>& x) { return leaf_traits<std::remove_reference_t<X>>::rows(x.value); }
+  static piece_type piece(const InOut<X>& x, std::size_t begin, std::size_t end) {
+    std::remove_reference_t<X>& value =
+        const_cast<std::remove_reference_t<X>&>(x.value);  // a view's elements are not it
+    if constexpr (detail::Contiguous<std::remove_reference_t<X>>) {
+      return detail::writable_rows(value).rows(RowRange{begin, end});
+    } else {
+      return detail::writable_rows(value).subspan(begin, end - begin);
+    }
+  }
+};
+
+/// `model(inout(state))`: an array is split by rows as it would be without, and `forward` may write its rows in place:
+/// it takes a `View<T, R>` of a Tensor or a View, a `std::span<T>` of a std::vector or a std::span. Nothing is copied.
+/// The array must outlive the call. If another argument shows its memory, and not the same rows for each shard, the call
+/// throws InvalidArgument: one shard would write what another one reads.
+template <class X>
+auto inout(X&& value) {
+  static_assert(detail::WritableRows<X>,
+                "fanout: inout(x) is for an array of yours that can be written and outlives the call: a Tensor, a "
+                "std::vector, a View<T, R> or a std::span<T>, not const and not a temporary that owns its elements");
+  if constexpr (detail::WritableRows<X>) return InOut<X>{std::forward<X>(value)};
+}
+
+}  // namespace fanout::v0

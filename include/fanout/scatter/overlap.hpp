@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/visit_arrays.hpp>
+
+namespace fanout::v0 {
+
+// Arrays of one call that show the same memory, of which a shard writes what another one still reads.
+
+namespace detail {
+
+/// The memory that one array shows, from its first element to its last.
+struct ShownMemory {
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+  std::size_t rows = 0;
+  MemorySpace space = host_memory;
+  bool by_rows = false;  ///< each shard is handed its own rows
+  bool written = false;  ///< by shards, while others still run
+
+  bool overlaps(const ShownMemory& other) const noexcept {
+    return begin < other.begin + other.bytes && other.begin < begin + bytes && bytes != 0 && other.bytes != 0 &&
+           space == other.space;
+  }
+  bool is_row_for_row(const ShownMemory& other) const noexcept {
+    return by_rows && other.by_rows && begin == other.begin && bytes == other.bytes && rows == other.rows;
+  }
+};
+
+/// Leaves of which it is not known where their elements lie show nothing.
+template <ArrayLeaf X>
+ShownMemory shown_by(const X& x) {
+  const auto memory = [&x](const auto* data, std::size_t count) {
+    ShownMemory shown{.begin = reinterpret_cast<std::uintptr_t>(data), .bytes = count * sizeof(*data)};
+    shown.rows = count == 0 ? 0 : leaf_traits<X>::rows(x);
+    if constexpr (requires { MemorySpace(x.space()); }) shown.space = x.space();
+    return shown;
+  };
+  if constexpr (requires { leaf_traits<X>::bytes(x); }) {
+    const auto bytes = leaf_traits<X>::bytes(x);
+    return memory(bytes.data(), bytes.size());
+  } else if constexpr (is_strided_view<X>) {
+    std::size_t last = 0;
+    for (std::size_t axis = 0; axis < X::rank && !x.empty(); ++axis) last += (x.extent(axis) - 1) * x.stride(axis);
+    return memory(x.data(), x.empty() ? 0 : last + 1);
+  } else if constexpr (requires { sizeof(*x.data()), x.extents().size(); }) {
+    return memory(x.data(), x.extents().size());
+  } else if constexpr (requires { sizeof(*x.data()), std::size_t{x.size()}; }) {
+    return memory(x.data(), x.size());
+  } else {
+    return {};
+  }
+}
+
+/// For visit_arrays(): calls `f(memory, path)` for each array of an argument, whatever stands around it.
+template <class F>
+struct VisitShown {
+  F& f;
+  bool by_rows = true;
+
+  template <class X>
+  void operator()(const X& x, const LeafPath& path) const {
+    if constexpr (is_inout<X>) {
+      show(x.value, path, true);
+    } else if constexpr (is_sharded<X>) {
+      for (std::size_t i = 0; i < x.size(); ++i) visit_arrays(x[i], LeafPath(path, i), VisitShown{f, false});
+    } else if constexpr (requires { visit_arrays(x.value, path, *this); }) {
+      visit_arrays(x.value, path, VisitShown{f, by_rows && splits_by_rows<X>});
+    } else if constexpr (ArrayLeaf<X>) {
+      show(x, path, false);
+    }
+  }
+
+ private:
+  template <class X>
+  void show(const X& x, const LeafPath& path, bool written) const {
+    ShownMemory memory = shown_by(x);
+    memory.by_rows = by_rows;
+    memory.written = written;
+    f(memory, path);
+  }
+};
+
+template <class F, std::size_t... I, class... Args>
+void visit_shown_in([[maybe_unused]] F& f, std::index_sequence<I...>, const Args&... args) {
+  (visit_arrays(args, input_path<I>, VisitShown<F>{f}), ...);
+}
+template <class F, class... Args>
+void visit_shown(F& f, const Args&... args) {
+  visit_shown_in(f, std::index_sequence_for<Args...>(), args...);
+}
+
+/// Two arrays of one call that show the same memory and must not: the first has a place in a list, the second is an
+/// argument's.
+struct Overlap {
+  bool found = false;
+  std::size_t listed = 0;
+  std::size_t argument = 0;
+};
+
+/// Compares each array of the arguments with those listed. `clash(listed, shown)` is asked of two that overlap.
+template <class Clash>
+struct FindOverlap {
+  const SmallVector<ShownMemory>& listed;
+  const Clash& clash;
+  Overlap overlap = {};
+  std::size_t next = 0;
+
+  void operator()(const ShownMemory& shown, const LeafPath&) {
+    for (std::size_t i = 0; i < listed.size(); ++i) {
+      if (shown.overlaps(listed[i]) && clash(listed[i], shown) && !overlap.found) overlap = {true, i, next};
+    }
+    ++next;
+  }
+};
+
+/// The path of the n-th array.
+struct NameShown {
+  std::size_t n;
+  std::string name = {};
+
+  void operator()(const ShownMemory&, const LeafPath& path) {
+    if (n-- == 0) name = to_string(path);
+  }
+};
+
+template <class... Args>
+std::string name_of_shown(std::size_t n, const Args&... args) {
+  NameShown named{n};
+  visit_shown(named, args...);
+  return named.name;
+}
+
+/// True for arguments that have an array in them which shards write in place: inout(), also in tuples and dicts.
+template <class X>
+inline constexpr bool has_inout = false;
+template <template <class...> class C, class... T>
+inline constexpr bool has_inout<C<T...>> = is_inout<C<T...>> || (has_inout<std::remove_cvref_t<T>> || ...);
+
+struct ListWritten {
+  SmallVector<ShownMemory>& written;
+  SmallVector<std::size_t>& arguments;  ///< which of all arrays each is
+  std::size_t next = 0;
+
+  void operator()(const ShownMemory& shown, const LeafPath&) {
+    if (shown.written) {
+      written.push_back(shown);
+      arguments.push_back(next);
+    }
+    ++next;
+  }
+};
+
+template <std::same_as<std::string> Text>
+[[noreturn]] void refuse_written(const Text& one, const Text& other) {
+  throw InvalidArgument(explain({.what = "an argument shows memory that shards write through another one",
+                                 .where = one + " and " + other,
+                                 .expected = "memory that only inout(x) shows, or the same rows of both",
+                                 .advice = "pass a copy of what the other shards are to read"}));
+}
+
+/// From the first byte to the last of several arrays, with what lies between them.
+struct ShownHull {
+  std::uintptr_t begin = ~std::uintptr_t{0};
+  std::uintptr_t end = 0;
+  std::size_t arrays = 0;
+
+  void add(const ShownMemory& shown) noexcept {
+    begin = shown.begin < begin ? shown.begin : begin;
+    end = shown.begin + shown.bytes > end ? shown.begin + shown.bytes : end;
+    ++arrays;
+  }
+  bool touches(const ShownMemory& shown) const noexcept {
+    return shown.begin < end && begin < shown.begin + shown.bytes;
+  }
+};
+
+struct AddWritten {
+  ShownHull& hull;
+  void operator()(const ShownMemory& shown, const LeafPath&) const {
+    if (shown.written) hull.add(shown);
+  }
+};
+struct CountTouching {
+  const ShownHull& hull;
+  std::size_t touching = 0;
+  void operator()(const ShownMemory& shown, const LeafPath&) { touching += hull.touches(shown) ? 1 : 0; }
+};
+
+template <class... Args>
+[[gnu::cold, gnu::noinline]] void compare_written(const Args&... args) {
+  SmallVector<ShownMemory> written;
+  SmallVector<std::size_t> arguments;
+  ListWritten list{written, arguments};
+  visit_shown(list, args...);
+  const auto clash = [](const ShownMemory& one, const ShownMemory& other) { return !one.is_row_for_row(other); };
+  FindOverlap<decltype(clash)> find{written, clash};
+  visit_shown(find, args...);
+  if (find.overlap.found) {
+    const std::size_t one = arguments[find.overlap.listed];
+    const std::size_t other = find.overlap.argument;
+    refuse_written(name_of_shown(one < other ? one : other, args...),
+                   name_of_shown(one < other ? other : one, args...));
+  }
+}
+
+/// Throws InvalidArgument, naming both, if an array that shards write in place overlaps with another argument's and is
+/// not the same, row for row. Costs nothing without an inout().
+template <class... Args>
+void check_written(const Args&... args) {
+  if constexpr ((has_inout<Args> || ...)) {
+    ShownHull hull;
+    AddWritten add{hull};
+    visit_shown(add, args...);
+    CountTouching count{hull};
+    visit_shown(count, args...);
+    if (count.touching > 1 || hull.arrays > 1) compare_written(args...);
+  }
+}
+
+}  // namespace detail
+}  // namespace fanout::v0

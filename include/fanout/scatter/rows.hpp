@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+/// A range whose elements can be pointed to, one after the other.
+template <class X>
+concept SideBySide = requires(const X& x) {
+  *x.data();
+  { x.size() } -> std::convertible_to<std::size_t>;
+};
+
+}  // namespace detail
+
+/// A vector of anything, each element of which is a row. Made by rows().
+template <class X>
+struct Rows {
+  X value;  ///< a const reference to what the caller has, or what was moved in
+};
+template <class X>
+inline constexpr bool wraps_tree<Rows<X>> = true;
+
+template <class X>
+struct leaf_traits<Rows<X>> {
+  using without_axes = void;
+  using piece_type = std::span<const std::remove_reference_t<decltype(*std::declval<const X&>().data())>>;
+
+  static std::size_t rows(const Rows<X>& x) { return x.value.size(); }
+  static piece_type piece(const Rows<X>& x, std::size_t begin, std::size_t end) {
+    return piece_type(x.value.data(), x.value.size()).subspan(begin, end - begin);
+  }
+};
+
+/// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever they are. `forward` is handed
+/// a `std::span<const T>` of some. Without it a vector of tensors is split inside each of them. Nothing is copied. Borrows
+/// an lvalue until the call has returned; takes over an rvalue.
+///
+/// `return rows(std::move(tensors))` from a `forward`: the elements of all shards are appended in row order. Each then owns
+/// what it shows, in the memory of the result. Does not compile for an lvalue.
+template <class X>
+Rows<detail::kept_t<X>> rows(X&& value) {
+  static_assert(detail::SideBySide<std::remove_cvref_t<X>>,
+                "fanout: rows(x) takes a std::vector, a std::array or a std::span, whose elements stand side by side; "
+                "those of a std::vector<bool> do not");
+  return {std::forward<X>(value)};
+}
+
+}  // namespace fanout::v0

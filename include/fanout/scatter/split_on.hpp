@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout::v0 {
+
+/// An argument that is split on this axis. Made by split().
+template <int Axis, class X>
+struct SplitOn {
+  X value;  ///< a const reference to what the caller has, or what was moved in
+};
+template <int Axis, class X>
+inline constexpr bool wraps_tree<SplitOn<Axis, X>> = true;
+template <int Axis, class X>
+inline constexpr bool splits_itself<SplitOn<Axis, X>> = true;
+
+/// `model(split<1>(x))`: arrays are split on this axis, whose extent then counts as their rows; -1 is the last one. Of
+/// a tree all arrays, except those in it that choose for themselves. `forward` is handed a View of a packed copy, which
+/// lives until the results are gathered; or, if it takes a `StridedView<const T, R>` of the argument and no View, the
+/// elements in place. Where a part is one run of memory anyway nothing is copied. Borrows an lvalue until the call has
+/// returned; takes over an rvalue.
+template <int Axis, class X>
+SplitOn<Axis, detail::kept_t<X>> split(X&& value) {
+  using Value = std::remove_cvref_t<X>;
+  if constexpr (detail::Contiguous<Value>) {
+    constexpr int rank = static_cast<int>(Value::rank);
+    static_assert(-rank <= Axis && Axis < rank, "fanout: split<Axis>(x) of an array that has no such axis");
+  }
+  return {std::forward<X>(value)};
+}
+
+namespace detail {
+
+template <int Axis, class X>
+inline constexpr bool splits_by_rows<SplitOn<Axis, X>> = Axis == 0;
+
+template <int Axis, class X>
+struct Splitting<SplitOn<Axis, X>> {
+  using Value = std::remove_cvref_t<X>;
+  using piece_type = piece_t<Value>;
+
+  static piece_type piece(const SplitOn<Axis, X>& x, const ShardPlace& place, const LeafPath& path) {
+    return Splitting<Value>::piece(x.value, place.on_axis(Axis), path);
+  }
+  template <class F>
+  static void visit_rows(const SplitOn<Axis, X>& x, int, const LeafPath& path, F& f) {
+    detail::visit_rows(x.value, Axis, path, f);
+  }
+
+  /// In place, for a `forward` that takes it so.
+  static auto strided_piece(const SplitOn<Axis, X>& x, const ShardPlace& place,
+                            const LeafPath& path) requires Contiguous<Value> {
+    return strided_part(x.value, place.on_axis(Axis), path);
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/split_tree.hpp>
+#include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/fields.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+#include <fanout/tree/rebind.hpp>
+
+namespace fanout::v0 {
+
+// Structs with arrays, rebuilt around their rows.
+
+namespace detail {
+
+template <class X>
+concept SplitStruct = StructLike<X> && HasArrayLeaf<X>;
+
+/// Whether a value of type X shows trees by a span, which would take the vector of their pieces, and show what is gone.
+template <class X>
+inline constexpr bool shows_trees = SplitSpan<X>;
+template <template <class...> class C, class... T>
+inline constexpr bool shows_trees<C<T...>> = (shows_trees<std::remove_cvref_t<T>> || ...);
+
+/// A struct whose arrays are tensors because its template argument says so, and could be views.
+template <class X>
+concept OverTensors = requires {
+  typename rebind_arrays_t<X, ConstView>;
+  requires std::same_as<rebind_arrays_t<X, Tensor>, X>;
+};
+
+/// What a shard is handed of a struct: one of views if it is a template of the kind of its arrays, else its own type.
+template <class X>
+struct struct_piece {
+  using type = X;
+};
+template <OverTensors X>
+struct struct_piece<X> {
+  using type = rebind_arrays_t<X, ConstView>;
+};
+
+/// True if a member of type Held can hold the shard's part of a member of type Field. A reference can refer to a value
+/// that every shard is handed whole. It cannot refer to rows, since their view is a temporary.
+template <class Field, class Held>
+inline constexpr bool holds_piece =
+    std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Held>> && !shows_trees<std::remove_cv_t<Held>>;
+template <class Field, class Held>
+  requires std::is_reference_v<Field>
+inline constexpr bool holds_piece<Field, Held> = std::same_as<Field, Held> && !HasArrayLeaf<std::remove_cvref_t<Field>>;
+
+template <class X, class Piece, std::size_t... I>
+constexpr bool holds_pieces(std::index_sequence<I...>) {
+  return (holds_piece<typename FieldsOf<X>::template type<I>, typename FieldsOf<Piece>::template type<I>> && ...);
+}
+
+/// A struct keeps its type, so it is rebuilt around the rows of its arrays if these are of the arrays' own types; or it
+/// is a template of the kind of its arrays, and rebuilt as one of views.
+template <SplitStruct X>
+struct Splitting<X> {
+  using piece_type = typename struct_piece<X>::type;
+
+  static piece_type piece(const X& x, [[maybe_unused]] const ShardPlace& place, [[maybe_unused]] const LeafPath& path) {
+    static_assert(
+        StructNode<X>,
+        "fanout: a struct with arrays is split by rows, but this one's members cannot be found, because of base "
+        "classes, C arrays or more than 32 members; list its fields (tree/fields.hpp), or pass a tuple, a dict "
+        "or broadcast(x)");
+    if constexpr (StructNode<X>) {
+      constexpr bool holds_all = holds_pieces<X, piece_type>(std::make_index_sequence<FieldsOf<X>::size>());
+      static_assert(
+          holds_all && Makeable<piece_type>,
+          "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
+          "std::span<const T> and its other members copyable; make them so, make it a template of the kind of "
+          "its arrays (State<Tensor>, State<ConstView>), or pass a tuple, a dict or broadcast(x)");
+      if constexpr (holds_all && Makeable<piece_type>) {
+        return FieldsOf<piece_type>::make(
+            [&](auto index) -> decltype(auto) { return field_piece<decltype(index)::value>(x, place, path); });
+      }
+    }
+    __builtin_unreachable();  // refused, and this silences what would follow
+  }
+
+ private:
+  template <std::size_t I>
+  static decltype(auto) field_piece(const X& x, const ShardPlace& place, const LeafPath& path) {
+    using Field = typename FieldsOf<X>::template type<I>;
+    if constexpr (std::is_reference_v<Field>) {
+      return FieldsOf<X>::template get<I>(x);
+    } else {
+      return Splitting<std::remove_cv_t<Field>>::piece(FieldsOf<X>::template get<I>(x), place, field_path<X, I>(path));
+    }
+  }
+};
+
+}  // namespace detail
+}  // namespace fanout::v0

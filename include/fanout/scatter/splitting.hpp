@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/array/strided_view.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/scatter/axis.hpp>
+#include <fanout/scatter/shard_place.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/visit_arrays.hpp>
+
+namespace fanout::v0 {
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_vector_of_bool = false;
+template <class Allocator>
+inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
+
+/// How an argument of type X is split: `piece(x, place, path)` is what one shard is handed, a `piece_type`. What
+/// chooses that itself, as broadcast() does, also has `visit_rows(x, axis, path, f)`, which calls `f(rows, path)` for
+/// each array in it that is split. This one is for whatever holds no array: the value itself, to everyone.
+template <class X>
+struct Splitting {
+  using piece_type = const X&;
+  static const X& piece(const X& x, const ShardPlace&, const LeafPath&) {
+    static_assert(!is_vector_of_bool<X>,
+                  "fanout: the elements of a std::vector<bool> cannot be pointed to, so it is not split by rows; use a "
+                  "std::vector<char> or a Tensor<bool, 1>, or pass broadcast(x)");
+    return x;
+  }
+};
+
+template <class X>
+using piece_t = typename Splitting<std::remove_cvref_t<X>>::piece_type;
+
+/// How an argument given as `X&&` is kept: a const reference to what the caller has, or what was moved in.
+template <class X>
+using kept_t = std::conditional_t<std::is_lvalue_reference_v<X>, const std::remove_reference_t<X>&, X>;
+
+/// An array that shows its elements as one run of memory, and so can be split on any axis.
+template <class X>
+concept Contiguous = ArrayLeaf<X> && requires(const X& x) {
+  x.extents();
+  requires std::convertible_to<const X&, View<const typename X::value_type, X::rank>>;
+  requires std::same_as<typename leaf_traits<X>::piece_type, View<const typename X::value_type, X::rank>>;
+};
+template <class X>
+inline constexpr bool is_strided_view = false;
+template <class T, std::size_t R>
+inline constexpr bool is_strided_view<StridedView<T, R>> = true;
+
+/// Arrays without axes that are known, and those that are written in place.
+template <std::same_as<LeafPath> Path>
+[[noreturn]] void refuse_axis(int axis, const Path& path) {
+  throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
+                               .where = to_string(path),
+                               .expected = "axis 0",
+                               .found = "axis " + std::to_string(axis),
+                               .advice = "pass split<0>(x) or broadcast(x)"}));
+}
+
+/// True for leaves that have rows and no axes, so that these are their rows whatever the axis: Range, rows(v).
+template <class X>
+concept WithoutAxes = requires {
+  typename leaf_traits<X>::without_axes;
+};
+
+/// Leaves that know more axes than that of the rows.
+template <class X>
+concept SplitsOnAxes = ArrayLeaf<X> && requires(const X& x, const LeafPath& path) {
+  { leaf_traits<X>::rows_on(0, x, path) } -> std::same_as<std::size_t>;
+  leaf_traits<X>::piece_on(0, x, std::size_t{}, std::size_t{}, path);
+};
+
+/// How many rows an array has on an axis.
+template <ArrayLeaf X>
+std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
+  if constexpr (Contiguous<X> || is_strided_view<X>) {
+    return x.extents()[axis == 0 ? 0 : checked_axis(axis, X::rank, path)];
+  } else if constexpr (SplitsOnAxes<X>) {
+    return leaf_traits<X>::rows_on(axis, x, path);
+  } else {
+    if constexpr (!WithoutAxes<X>) {
+      if (axis != 0) refuse_axis(axis, path);
+    }
+    return leaf_traits<X>::rows(x);
+  }
+}
+
+template <std::same_as<LeafPath> Path>
+[[noreturn]] void refuse_piece(const MemorySpace& found, const ShardPlace& place, const Path& path) {
+  throw DeviceMismatch(
+      explain({.what = two_devices(place.memory.space, found) + ": an argument lies in the wrong memory",
+               .where = to_string(path),
+               .expected = to_string(place.memory.space),
+               .found = to_string(found),
+               .advice = "copy it there first"}));
+}
+
+template <std::same_as<LeafPath> Path>
+void check_piece_space(const MemorySpace& found, const ShardPlace& place, const Path& path) {
+  if (!(found == place.memory.space)) refuse_piece(found, place, path);
+}
+
+/// What keeps memory as long as the shard's pieces need it.
+template <std::same_as<LeafPath> Path>
+Scratch& scratch_for(const ShardPlace& place, const Path& path) {
+  if (place.scratch != nullptr) return *place.scratch;
+  throw InvalidArgument(explain({.what = "an array that is split on an axis of its own, or moved to another memory, "
+                                         "needs memory for its pieces",
+                                 .where = to_string(path),
+                                 .advice = "ask for the pieces with a Scratch, which must outlive them"}));
+}
+
+/// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.
+template <class T, std::same_as<LeafPath> Path>
+const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ShardPlace& place,
+                        const Path& path) {
+  if (!can_transfer(place.memory, from)) refuse_piece(from, place, path);
+  if (size == 0) return nullptr;
+  Scratch& scratch = scratch_for(place, path);
+  const std::size_t bytes = size * sizeof(T);
+  return static_cast<const T*>(scratch.keep_bytes(Storage({place.memory.space, place.memory.operations->fresh},
+                                                          bring(place.memory, from, data, bytes), bytes, nullptr)));
+}
+
+template <class T, std::size_t R>
+[[gnu::noinline]] View<const T, R> moved_piece(const View<const T, R>& piece, const ShardPlace& place,
+                                               const LeafPath& path) {
+  return {moved_elements(piece.space(), piece.data(), piece.size(), place, path), piece.extents(), place.memory.space};
+}
+
+/// A piece where the shard works: as it is, or moved there.
+template <class T, std::size_t R>
+inline View<const T, R> brought(const View<const T, R>& piece, const ShardPlace& place, const LeafPath& path) {
+  return piece.space() == place.memory.space ? piece : moved_piece(piece, place, path);
+}
+template <class T>
+inline std::span<const T> brought(const std::span<const T>& piece, const ShardPlace& place, const LeafPath& path) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    if (!(place.memory.space == host_memory)) {
+      return {moved_elements(host_memory, piece.data(), piece.size(), place, path), piece.size()};
+    }
+  }
+  return piece;
+}
+
+/// Such a part of an array as a View: in place if it is one run of memory, else packed in the shard's scratch.
+template <class T, std::size_t R>
+View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const LeafPath& path) {
+  if (part.is_contiguous()) return brought(View<const T, R>(part.data(), part.extents(), part.space()), place, path);
+  Memory memory = place.memory;
+  if (!(part.space() == memory.space)) {
+    if (!can_transfer(memory, part.space())) refuse_piece(part.space(), place, path);
+    memory = memory_of(part.space());  // packed before it is moved
+  }
+  T* const to = static_cast<T*>(scratch_for(place, path).allocate(memory, part.size() * sizeof(T)));
+  pack(*memory.operations, to, part);
+  return brought(View<const T, R>(to, part.extents(), part.space()), place, path);
+}
+
+/// The same in place, on any axis; packed if it has to be moved.
+template <class T, std::size_t R>
+StridedView<const T, R> part_on_axis(const StridedView<const T, R>& x, const ShardPlace& place, const LeafPath& path) {
+  const StridedView<const T, R> part = x.slice(checked_axis(place.axis, R, path), place.rows);
+  if (part.space() == place.memory.space) return part;
+  return StridedView<const T, R>(packed(part, place, path));
+}
+template <Contiguous X>
+StridedView<const typename X::value_type, X::rank> strided_part(const X& x, const ShardPlace& place,
+                                                                const LeafPath& path) {
+  using T = typename X::value_type;
+  return part_on_axis(StridedView<const T, X::rank>(View<const T, X::rank>(x)), place, path);
+}
+
+template <Contiguous X>
+[[gnu::noinline]] View<const typename X::value_type, X::rank> packed_part(const X& x, const ShardPlace& place,
+                                                                          const LeafPath& path) {
+  return packed(strided_part(x, place, path), place, path);
+}
+
+/// Arrays that are written in place, so that a copy of them would not do.
+template <class X>
+inline constexpr bool is_inout = false;
+
+/// False for what chooses another axis for its arrays, or hands each shard the whole.
+template <class X>
+inline constexpr bool splits_by_rows = true;
+
+/// What holds one value for each shard.
+template <class X>
+inline constexpr bool is_sharded = false;
+
+/// Stands for all rows that an array has, however many.
+inline constexpr RowRange all_rows{0, ~std::size_t{0}};
+
+template <ArrayLeaf X>
+struct Splitting<X> {
+  using piece_type = typename leaf_traits<X>::piece_type;
+
+  static piece_type piece(const X& x, const ShardPlace& place, const LeafPath& path) {
+    if constexpr (Contiguous<X>) {
+      if (place.axis != 0) return packed_part(x, place, path);
+    }
+    if constexpr (is_strided_view<X>) {
+      return part_on_axis(piece_type(x), place, path);
+    } else if constexpr (SplitsOnAxes<X>) {
+      const bool whole = place.rows.last == all_rows.last;
+      return leaf_traits<X>::piece_on(place.axis, x, place.rows.first,
+                                      whole ? rows_on(x, place.axis, path) : place.rows.last, path);
+    } else {
+      const std::size_t end = place.rows.last == all_rows.last ? leaf_traits<X>::rows(x) : place.rows.last;
+      piece_type piece = leaf_traits<X>::piece(x, place.rows.first, end);
+      if constexpr (!WithoutAxes<X> && requires { brought(piece, place, path); }) {
+        return brought(piece, place, path);
+      } else {
+        if constexpr (requires { piece.space(); }) {
+          check_piece_space(piece.space(), place, path);
+        } else if constexpr (is_inout<X>) {
+          check_piece_space(host_memory, place, path);
+        }
+        return piece;
+      }
+    }
+  }
+};
+
+/// Calls `f(rows, path)` for each array of a tree that is split, as which each chooses for itself.
+template <class F>
+struct RowsOnAxis {
+  int axis;
+  F& f;
+
+  template <class X>
+  void operator()(const X& x, const LeafPath& path) const {
+    if constexpr (ArrayLeaf<X>) {
+      f(rows_on(x, axis, path), path);
+    } else {
+      Splitting<X>::visit_rows(x, axis, path, f);
+    }
+  }
+};
+
+template <class X, class F>
+void visit_rows(const X& tree, int axis, const LeafPath& path, F& f) {
+  visit_arrays(tree, path, RowsOnAxis<F>{axis, f});
+}
+
+}  // namespace detail
+}  // namespace fanout::v0

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/right.hpp>
+#include <fanout/worker/cores.hpp>
+#include <fanout/worker/worker.hpp>
+
+namespace fanout::v0 {
+
+/// The workers of the process, one for each device and layout of cores, so that all models share the devices' queues.
+/// Workers are made when first asked for and live until the process ends.
+class Registry {
+ public:
+  /// What the process was given when fanout was first used in it: the cores of its affinity mask.
+  const std::vector<int>& cores() const noexcept { return cores_; }
+
+  /// The worker of a device with these cores; makes it if it is new. Starts no thread; without cores it never will.
+  Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound) {
+    if (Worker* known = find(id, cores, bound)) return *known;
+    const HeldRight adding(right_);
+    if (Worker* known = find(id, cores, bound)) return *known;
+    auto* node = new Node{{id, cores, bound}, head_.load(MemoryOrder::relaxed)};
+    head_.store(node, MemoryOrder::release);
+    return node->worker;
+  }
+
+ private:
+  struct Node {
+    Worker worker;
+    Node* next;
+  };
+
+  Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const {
+    for (Node* node = head_.load(MemoryOrder::acquire); node != nullptr; node = node->next) {
+      if (node->worker.id() == id && node->worker.bound() == bound && node->worker.cores() == cores) {
+        return &node->worker;
+      }
+    }
+    return nullptr;
+  }
+
+  const std::vector<int> cores_ = process_cores();
+  Right right_;
+  Atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
+};
+
+namespace detail {
+
+FANOUT_EXPORT inline Atomic<Registry*> only_registry{nullptr};
+
+}  // namespace detail
+
+/// The one registry of the process, also where several shared libraries were built with hidden visibility. Made at
+/// first use, never destroyed: workers may outlive main(). No static of the function's own, so that a fork while
+/// another thread makes it does no harm.
+inline Registry& registry() {
+  Registry* registry = detail::only_registry.load(MemoryOrder::acquire);
+  if (registry == nullptr) {
+    auto* made = new Registry;
+    if (detail::only_registry.compare_exchange_strong(registry, made, MemoryOrder::acq_rel)) return *made;
+    delete made;
+  }
+  return *registry;
+}
+
+}  // namespace fanout::v0

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include <fanout/call/async_calls.hpp>
+#include <fanout/call/pending_calls.hpp>
+#include <fanout/device/host_device.hpp>
+
+using fanout::AsyncCall;
+using fanout::AsyncCalls;
+using fanout::CallOrder;
+using fanout::Plan;
+
+namespace {
+
+std::vector<int> ran;
+
+/// A call whose shards say who they are; without threads, so that they run where somebody helps.
+struct Call : AsyncCall {
+  int name;
+  explicit Call(int n) : AsyncCall(2, operations, fanout::Clock::never), name(n) {}
+  static void run(AsyncCall& call, std::size_t shard) noexcept {
+    ran.push_back(10 * static_cast<Call&>(call).name + static_cast<int>(shard));
+  }
+  static void tell_late(AsyncCall&) noexcept {}
+  static constexpr Operations operations{.run_shard = &run, .tell_late = &tell_late};
+};
+
+const Plan two_shards{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 0}};
+
+fanout::DeviceSet<fanout::HostDevice> idle_device() {
+  return fanout::DeviceSet(
+      std::vector{fanout::HostDevice(fanout::registry().worker({.kind = "idle", .index = 0}, {}, false))});
+}
+
+}  // namespace
+
+TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, those that come before") {
+  const auto devices = idle_device();
+  fanout::Gate gate;
+  auto& calls = *new AsyncCalls(1);
+  for (const bool in_order : {false, true}) {
+    ran.clear();
+    Call first(1);
+    Call second(2);
+    Call third(3);
+    for (Call* call : {&first, &second, &third}) {
+      gate.enter();
+      call->keep_in(calls);
+      calls.post(*call, two_shards, devices, gate, in_order && call != &second);
+      CHECK_FALSE(call->is_over());
+    }
+    CHECK(calls.has_ordered() == in_order);
+    CHECK(calls.wait(third));
+    CHECK(third.is_over());
+    CHECK(ran == (in_order ? std::vector{10, 11, 30, 31} : std::vector{30, 31}));
+    calls.help();
+    CHECK(ran.size() == 6);
+    CHECK_FALSE(calls.has_ordered());
+    CHECK(calls.wait(first));
+    CHECK(calls.wait(second));
+    gate.close();  // they have left it
+    gate.open();
+    for (int i = 0; i < 3; ++i) calls.drop();
+  }
+  calls.drop();
+}
+
+TEST_CASE("a model's side of its calls is nothing until there is one, and waits for all when it goes") {
+  const auto devices = idle_device();
+  fanout::Gate gate;
+  Call call(4);
+  ran.clear();
+  {
+    const int original = 0;
+    fanout::PendingCalls<fanout::AsyncCalls> pending(&original, 1);
+    pending.help();
+    pending.wait_for_earlier(CallOrder::changes);
+    CHECK_FALSE(pending.is_in_order(CallOrder::any));
+    CHECK_FALSE(pending.is_in_order(CallOrder::after_changes));
+    CHECK(pending.is_in_order(CallOrder::changes));
+    {
+      const fanout::CallLink link{.original = &original};
+      const fanout::EnteredLink entered(link);
+      CHECK_FALSE(pending.is_in_order(CallOrder::changes));
+    }
+    gate.enter();
+    call.keep_in(pending.calls());
+    pending.calls().post(call, two_shards, devices, gate, true);
+    CHECK(pending.is_in_order(CallOrder::after_changes));
+    pending.wait_for_earlier(CallOrder::any);
+    CHECK(ran.empty());
+  }
+  CHECK(ran == std::vector{40, 41});
+  CHECK(call.calls()->wait(call));
+  call.calls()->drop();
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <vector>
+
+#include <fanout/call/call_outputs.hpp>
+
+namespace {
+
+using fanout::Completion;
+using fanout::Plan;
+using fanout::ShardSlot;
+using Outputs = fanout::detail::CallOutputs<int>;
+
+const fanout::DeviceId two_hosts[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};
+const Plan two_and_one{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
+
+const fanout::CallSettings settings;
+
+/// Runs the shards one after the other, as a call does.
+template <class Run>
+void run_all(Outputs& outputs, const Run& run) {
+  const bool is_plain = outputs.begin();
+  for (std::size_t i = outputs.plan().size(); i > 0; --i) {
+    fanout::detail::ShardCell<int>& cell = outputs.cells()[i - 1];
+    if (is_plain) cell.make();
+    try {
+      run(i - 1, cell.slot());
+      outputs.note_success(cell.slot());
+    } catch (...) {
+      outputs.note_exception(cell.slot());
+    }
+    if (!is_plain) outputs.note_end(i - 1, cell.slot());
+  }
+  outputs.all_ended();
+}
+
+}  // namespace
+
+TEST_CASE("a call borrows its plan, and puts together what its shards returned in row order") {
+  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  CHECK(&outputs.plan() == &two_and_one);
+  run_all(outputs, [&](std::size_t i, ShardSlot<int>& slot) {
+    slot.fill([&] { return static_cast<int>(10 * i + outputs.frame().plan[i].rows.size()); });
+  });
+  CHECK(outputs[1].value() == 11);
+  const auto all = outputs.gather();
+  CHECK(std::vector<int>(all.begin(), all.end()) == std::vector{2, 11});
+}
+
+TEST_CASE("a shard's device is the one at the place in the set that the plan names") {
+  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
+    slot.failed_in_forward = true;
+    if (i == 1) throw std::runtime_error("in forward");
+  };
+  try {
+    run_all(outputs, fail);
+    FAIL("nothing was thrown");
+  } catch (const fanout::ReplicaError& error) {
+    REQUIRE(error.failures().size() == 1);
+    CHECK(error.failures()[0].shard == 1);
+    CHECK(error.failures()[0].device == two_hosts[0]);
+  }
+}
+
+TEST_CASE("what is thrown before forward goes before what forward throws") {
+  const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
+    if (i == 1) throw fanout::DeviceMismatch("before");
+    slot.failed_in_forward = true;
+    throw std::runtime_error("in forward");
+  };
+  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  CHECK_THROWS_AS(run_all(outputs, fail), fanout::DeviceMismatch);
+}
+
+TEST_CASE("what a device goes on with is waited for before the end, and what fails there is the shard's") {
+  int waits = 0;
+  const auto go_on = [&waits](std::size_t, ShardSlot<int>& slot) {
+    slot.fill([] { return 1; });
+    slot.completion = Completion([](void* counter) { ++*static_cast<int*>(counter); }, &waits);
+  };
+  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  run_all(outputs, go_on);
+  CHECK(waits == 2);
+
+  Outputs failing(two_and_one, settings, {}, two_hosts);
+  const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
+    slot.fill([] { return 1; });
+    if (i == 0) slot.completion = Completion([](void*) { throw std::runtime_error("on the device"); }, nullptr);
+  };
+  CHECK_THROWS_AS(run_all(failing, fail), fanout::ReplicaError);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <fanout/call/late_shard.hpp>
+
+TEST_CASE("whether a shard is late is said once") {
+  fanout::Lateness in_time;
+  CHECK_FALSE(in_time.is_late());
+  in_time.end(true);
+  CHECK_FALSE(in_time.look());
+  CHECK_FALSE(in_time.is_late());
+
+  fanout::Lateness late;
+  late.end(false);
+  CHECK(late.is_late());
+
+  fanout::Lateness seen_late;
+  CHECK(seen_late.look());
+  seen_late.end(true);  // it had ended, but nobody knew
+  CHECK(seen_late.look());
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <fanout/cuda/runtime/driver.hpp>
+
+#include "cuda/cards.hpp"
+
+namespace detail = fanout::cuda::detail;
+
+TEST_CASE("the driver's functions are found through the runtime, once") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const detail::Driver& driver = detail::driver();
+  CHECK(&detail::driver() == &driver);
+  CUdevice device = -1;
+  CHECK(driver.get_device(&device, 0) == CUDA_SUCCESS);
+  CUcontext current = nullptr;
+  CHECK(driver.current_context(&current) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a function that the driver does not have is named") {
+  if (!fanout_test::has_cards(1)) return;
+  CUresult (*function)() = nullptr;
+  const std::string message = fanout_test::message_of([&] { detail::find_in_driver("cuNobodyHasThis", function); });
+  CHECK(message.find("cuNobodyHasThis") != std::string::npos);
+  CHECK((function == nullptr));
+}

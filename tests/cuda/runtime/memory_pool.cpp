@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include <fanout/cuda/runtime/memory_pool.hpp>
+
+#include "cuda/cards.hpp"
+
+namespace cuda = fanout::cuda;
+namespace detail = fanout::cuda::detail;
+
+TEST_CASE("a pool that was not used has empty books and is not made for them") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  detail::Card unused(0);
+  const long calls = stand_in_calls(nullptr);
+  detail::trim_pool(unused);
+  detail::reset_peaks(unused);
+  CHECK(detail::pool_use(unused).allocated == 0);
+  CHECK(stand_in_calls(nullptr) == calls);
+}
+
+TEST_CASE("the pool's books say what is allocated, what was, and what is kept") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  detail::Card& card = detail::card_at(0);
+  const cuda::Stream stream(0);
+  const std::uint64_t before = detail::pool_use(card).allocated;
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  void* data = detail::allocate_in(stream, bytes);
+  CHECK(reinterpret_cast<std::uintptr_t>(data) % 256 == 0);
+  CHECK(detail::pool_use(card).allocated >= before + bytes);
+  detail::release_in(stream, data);
+  stream.synchronize();
+  detail::PoolUse use = detail::pool_use(card);
+  CHECK(use.allocated == before);
+  CHECK(use.most_allocated >= before + bytes);
+  CHECK(use.reserved >= bytes);  // it is kept
+  CHECK(use.most_reserved >= use.reserved);
+
+  detail::reset_peaks(card);
+  detail::trim_pool(card);
+  use = detail::pool_use(card);
+  CHECK(use.most_allocated == before);
+  CHECK(use.reserved < bytes + before);
+}
+
+TEST_CASE("free and total bytes of a card") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  const detail::MemoryInfo info = detail::memory_info_of(detail::card_at(0));
+  CHECK(info.total > 0);
+  CHECK(info.free <= info.total);
+}
+
+TEST_CASE("memory is found again before it is missing: what was kept for later is given back first") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  stand_in_forget_counts();
+  stand_in_fail("cudaMallocFromPoolAsync", 1, 1, cudaErrorMemoryAllocation);
+  void* data = detail::allocate_in(stream, 100);
+  CHECK(data != nullptr);
+  CHECK(stand_in_calls("cudaMallocFromPoolAsync") == 2);
+  CHECK(stand_in_calls("cudaMemPoolTrimTo") == 1);
+  CHECK(::cudaPeekAtLastError() == cudaSuccess);
+  detail::release_in(stream, data);
+  stream.synchronize();
+}
+
+TEST_CASE("OutOfMemory says what was asked for and what there is") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  const std::size_t total = detail::memory_info_of(detail::card_at(0)).total;
+  try {
+    detail::allocate_in(stream, 2 * total);
+    FAIL("nothing was thrown");
+  } catch (const fanout::OutOfMemory& error) {
+    const std::string text = error.what();
+    CHECK(text.find("out of memory of cuda:0: expected " + std::to_string(2 * total) + " bytes") == 0);
+    CHECK(text.find(" bytes free of " + std::to_string(total)) != std::string::npos);
+    CHECK(text.find("smaller batches") != std::string::npos);
+  }
+  CHECK(::cudaPeekAtLastError() == cudaSuccess);
+  void* data = detail::allocate_in(stream, 100);  // the card is well
+  detail::release_in(stream, data);
+  stream.synchronize();
+}
+
+TEST_CASE("a pool that cannot be made is an error, and is made the next time") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  for (const char* call : {"cudaMemPoolCreate", "cudaMemPoolSetAttribute"}) {
+    detail::Card fresh(1);
+    const int pools = stand_in_alive("pools");
+    stand_in_fail(call, 1, 1, cudaErrorNotSupported);
+    CHECK_THROWS_AS(detail::pool_of(fresh), cuda::CudaError);
+    CHECK(stand_in_alive("pools") == pools);
+    CHECK(detail::pool_of(fresh) != nullptr);
+  }
+}
+
+TEST_CASE("memory is released without a context, on a lost card, and when the runtime is gone") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  stand_in_fresh_thread();
+  void* data = detail::allocate_in(stream, 100);
+  stand_in_forget_counts();
+  stand_in_set_unloading(1);
+  detail::release_in(stream, data);
+  stand_in_set_unloading(0);
+  CHECK(stand_in_calls("cudaFreeAsync") == 0);
+  detail::note(cudaErrorIllegalAddress, 0);
+  detail::release_in(stream, data);
+  CHECK(stand_in_calls("cudaFreeAsync") == 0);
+  detail::losses[0].code.store(cudaSuccess);
+  detail::release_in(stream, data);
+  CHECK(stand_in_calls("cudaFreeAsync") == 1);
+  CHECK(stand_in_depth() == 0);
+  stream.synchronize();
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/cuda/runtime/peer_access.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fanout/cuda/cuda_device.hpp>
+#include <fanout/cuda/current_device.hpp>
+#include <fanout/cuda/memory_info.hpp>
+#include <fanout/cuda/runtime/availability.hpp>
+
+#include "cuda/cards.hpp"
+#include "support/message_of.hpp"
+
+using fanout::cuda::peer_link;
+using fanout::cuda::peer_trusted;
+using fanout_test::has_cards;
+using fanout_test::has_stand_in;
+using fanout_test::message_of;
+using fanout_test::says;
+using fanout_test::Watched;
+
+namespace {
+
+/// Pairs are checked as if nobody had asked yet, for as long as this lives; and then as they were.
+class NothingChecked {
+ public:
+  NothingChecked() : before_(fanout::cuda::detail::only_peer_table.exchange(new fanout::cuda::detail::PeerTable)) {
+    close();
+  }
+  NothingChecked(const NothingChecked&) = delete;
+  NothingChecked& operator=(const NothingChecked&) = delete;
+  ~NothingChecked() {
+    close();
+    stand_in_set_peer(0, 1, 1);
+    stand_in_set_corrupting(0, 1, 0);
+    auto* table = fanout::cuda::detail::only_peer_table.exchange(before_);
+    for (auto& row : table->entries) {
+      for (auto& entry : row) delete entry.link.load();
+    }
+    delete table;
+  }
+
+  /// Ends access that was enabled between the first two cards.
+  static void close() {
+    for (const int card : {0, 1}) {
+      const fanout::cuda::DeviceGuard guard(card);
+      if (cudaDeviceDisablePeerAccess(1 - card) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    }
+  }
+
+ private:
+  fanout::cuda::detail::PeerTable* before_;
+};
+
+/// Whether a card has access to a peer: what CUDA says when it is enabled once more.
+bool has_access(int card, int peer) {
+  const fanout::cuda::DeviceGuard guard(card);
+  const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
+  static_cast<void>(cudaGetLastError());
+  if (status == cudaSuccess) CHECK(cudaDeviceDisablePeerAccess(peer) == cudaSuccess);
+  return status == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+}  // namespace
+
+TEST_CASE("a card and itself are linked directly") {
+  if (!has_cards(1)) return;
+  const Watched watched;
+  CHECK(peer_trusted(0, 0));
+  CHECK(peer_link(0, 0).why.empty());
+}
+
+TEST_CASE("cards that can access each other are connected, once it was seen that copies arrive") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  const long copies = stand_in_copies("peer direct");
+  const auto& link = peer_link(0, 1);
+  CHECK(link.direct);
+  CHECK(link.why.empty());
+  CHECK(link.from == 0);
+  CHECK(link.to == 1);
+  CHECK(has_access(0, 1));
+  CHECK(has_access(1, 0));
+  const long checked = stand_in_copies("peer direct") - copies;
+  CHECK(checked == 8);  // four sizes, both ways
+  CHECK(cudaPeekAtLastError() == cudaSuccess);
+
+  // Each pair is asked once.
+  const long calls = stand_in_calls("cudaDeviceCanAccessPeer");
+  CHECK(&peer_link(0, 1) == &link);
+  CHECK(peer_trusted(fanout::CudaDevice(1), fanout::CudaDevice(0)));
+  CHECK(peer_link(1, 0).from == 1);
+  CHECK(stand_in_copies("peer direct") - copies == checked);
+  CHECK(stand_in_calls("cudaDeviceCanAccessPeer") == calls);
+}
+
+TEST_CASE("cards that cannot access each other go through the host, and the reason is kept") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  stand_in_set_peer(0, 1, 0);
+  CHECK(!peer_trusted(0, 1));
+  CHECK(!peer_trusted(1, 0));
+  CHECK(says(peer_link(0, 1).why, "the hardware has no access from cuda:0 to cuda:1"));
+  CHECK(!has_access(0, 1));
+}
+
+TEST_CASE("copies that arrive wrong without a word are found out, and the access is taken back") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  stand_in_set_corrupting(0, 1, 1);
+  CHECK(!peer_trusted(1, 0));
+  CHECK(!peer_trusted(0, 1));
+  CHECK(says(peer_link(1, 0).why, "a copy of", "bytes from cuda:", "arrived wrong, first at byte"));
+  CHECK(peer_link(0, 1).why == peer_link(1, 0).why);
+  CHECK(!has_access(0, 1));
+  CHECK(!has_access(1, 0));
+}
+
+TEST_CASE("access that somebody else had enabled is fine, and stays with them") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  {
+    const fanout::cuda::DeviceGuard guard(0);
+    REQUIRE(cudaDeviceEnablePeerAccess(1, 0) == cudaSuccess);
+  }
+  SUBCASE("where it is trusted") {
+    CHECK(peer_trusted(0, 1));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
+  SUBCASE("where it is not") {
+    stand_in_set_corrupting(0, 1, 1);
+    CHECK(!peer_trusted(0, 1));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    CHECK(!has_access(1, 0));
+  }
+  CHECK(has_access(0, 1));
+}
+
+TEST_CASE("whichever call fails while a pair is checked, nothing is left behind, and the pair is not trusted") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  {
+    const NothingChecked unchecked;
+    CHECK(peer_trusted(0, 1));  // what lasts is made now
+  }
+  const auto left = [] {
+    return std::vector<int>{stand_in_alive("streams"), stand_in_alive("events"), stand_in_alive("pinned memory")};
+  };
+  const std::vector<int> before = left();
+  const std::size_t allocated = fanout::cuda::memory_allocated(0) + fanout::cuda::memory_allocated(1);
+  // Not those that enter a card: what cannot enter it can give nothing back.
+  for (const char* call : {"cudaDeviceCanAccessPeer", "cudaDeviceEnablePeerAccess", "cudaMemPoolSetAccess",
+                           "cudaStreamCreateWithPriority", "cudaHostAlloc", "cudaMallocFromPoolAsync",
+                           "cudaMemcpyAsync", "cudaMemsetAsync", "cudaMemcpyPeerAsync", "cudaStreamSynchronize"}) {
+    for (const cudaError_t code : {cudaErrorInvalidValue, cudaErrorMemoryAllocation}) {
+      bool failed = true;
+      for (int nth = 1; failed; ++nth) {
+        const NothingChecked unchecked;
+        CAPTURE(call);
+        CAPTURE(nth);
+        stand_in_fail(call, nth, 1, code);
+        const bool trusted = peer_trusted(0, 1);
+        failed = stand_in_no_failures() == 0;
+        // Memory is asked for twice, and the last wait for a stream comes when all is known.
+        if (!failed) CHECK((trusted && nth > 1));
+        CHECK(trusted == peer_link(1, 0).why.empty());
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+        fanout::cuda::synchronize(0);
+        fanout::cuda::synchronize(1);
+        CHECK(left() == before);
+        CHECK(fanout::cuda::memory_allocated(0) + fanout::cuda::memory_allocated(1) == allocated);
+      }
+    }
+  }
+}
+
+TEST_CASE("a card that is lost while a pair is checked is an error, and the pair is not decided") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  // The first call for memory: what had been in use of a lost card would stay so.
+  stand_in_fail("cudaMallocFromPoolAsync", 1, 1, cudaErrorIllegalAddress);
+  CHECK_THROWS_AS(static_cast<void>(peer_link(0, 1)), fanout::cuda::DeviceLost);
+  CHECK_THROWS_AS(static_cast<void>(peer_link(0, 1)), fanout::cuda::DeviceLost);
+  for (const int card : {0, 1}) fanout::cuda::detail::losses[card].code.store(cudaSuccess);
+  CHECK(peer_trusted(0, 1));
+}
+
+TEST_CASE("a pair that cannot be checked goes through the host") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  for (const char* call : {"cudaMemcpyPeerAsync", "cudaDeviceEnablePeerAccess", "cudaMemPoolSetAccess",
+                           "cudaDeviceCanAccessPeer", "cudaHostAlloc"}) {
+    const NothingChecked unchecked;
+    CAPTURE(call);
+    stand_in_fail(call, 1, 1, cudaErrorNotSupported);
+    CHECK(!peer_trusted(0, 1));
+    CHECK(stand_in_no_failures() == 0);
+    CHECK(says(peer_link(0, 1).why, "cudaErrorNotSupported"));
+    CHECK(!has_access(0, 1));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+  }
+}
+
+TEST_CASE("many threads that ask for a pair at once get one answer") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  std::vector<const fanout::cuda::PeerLink*> found(8);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    threads.emplace_back([&, i] { found[i] = i % 2 == 0 ? &peer_link(0, 1) : &peer_link(1, 0); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i] == found[i % 2]);
+    CHECK(found[i]->direct);
+  }
+}
+
+TEST_CASE("rule 157: a link from or to a device that is not there says which it is") {
+  if (!has_cards(1)) return;
+  const Watched watched;
+  const int none = fanout::cuda::device_count();
+  CHECK(says(message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(peer_link(none, 0)); }), "Invalid device id"));
+  CHECK(says(message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(peer_link(0, none)); }),
+             "Invalid peer device id"));
+}

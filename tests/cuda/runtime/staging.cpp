@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fanout/cuda/runtime/staging.hpp>
+#include <fanout/sync/atomic.hpp>
+
+#include "cuda/cards.hpp"
+
+namespace cuda = fanout::cuda;
+using cuda::detail::Staging;
+
+namespace {
+
+/// On the first card. It is never destroyed, as those of lanes are not.
+Staging& made_for_good() {
+  static auto& all = *new std::vector<Staging*>;
+  all.push_back(new Staging(cuda::detail::card_at(0)));
+  return *all.back();
+}
+
+}  // namespace
+
+TEST_CASE("small rooms share a chunk while the card has not read them, and never overlap") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  Staging& staging = made_for_good();
+  const cuda::Stream stream(0);
+  fanout_test::Barrier barrier;
+  fanout_test::call_in(stream, barrier);
+  std::vector<std::byte*> rooms;
+  for (int i = 0; i < 3; ++i) {
+    Staging::Room room = staging.take(stream, 1000);
+    REQUIRE(room);
+    rooms.push_back(room.data());
+    room.done();
+  }
+  CHECK(rooms[1] == rooms[0] + 1024);
+  CHECK(rooms[2] == rooms[1] + 1024);
+  {
+    // What all chunk_bytes are asked for does not fit behind these.
+    Staging::Room room = staging.take(stream, Staging::chunk_bytes);
+    CHECK((room.data() < rooms[0] || room.data() >= rooms[0] + Staging::chunk_bytes));
+    room.done();
+  }
+  {
+    // Nor behind work of another stream, for which no event stands.
+    const cuda::Stream other(0);
+    Staging::Room room = staging.take(other, 1000);
+    CHECK((room.data() < rooms[0] || room.data() >= rooms[0] + Staging::chunk_bytes));
+    room.done();
+    other.synchronize();
+  }
+  barrier.open();
+  stream.synchronize();
+  Staging::Room again = staging.take(stream, Staging::chunk_bytes);
+  CHECK(again.data() == rooms[0]);
+  again.done();
+}
+
+TEST_CASE("no more than the most chunks are made, and who finds none waits for one") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  Staging& staging = made_for_good();
+  const cuda::Stream stream(0);
+  const int before = stand_in_alive("pinned memory");
+  fanout_test::Barrier barrier;
+  fanout_test::call_in(stream, barrier);
+  for (std::uint32_t i = 0; i < Staging::most_chunks; ++i) staging.take(stream, Staging::chunk_bytes).done();
+  CHECK(stand_in_alive("pinned memory") == before + static_cast<int>(Staging::most_chunks));
+  CHECK_FALSE(staging.try_take(stream, 1));
+  std::thread opener([&barrier] { barrier.open(); });
+  for (int i = 0; i < 10; ++i) staging.take(stream, Staging::chunk_bytes).done();
+  opener.join();
+  CHECK(stand_in_alive("pinned memory") == before + static_cast<int>(Staging::most_chunks));
+  stream.synchronize();
+}
+
+TEST_CASE("a chunk whose user failed is taken again only when its stream is done") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  Staging& staging = made_for_good();
+  const cuda::Stream stream(0);
+  bool done = false;
+  auto work = [&done] { done = true; };
+  for (std::uint32_t i = 0; i < Staging::most_chunks; ++i) {
+    const Staging::Room room = staging.take(stream, 1);
+    fanout_test::call_in(stream, work);
+    // and never says done()
+  }
+  Staging::Room room = staging.take(stream, 1);
+  CHECK(done);
+  room.done();
+}
+
+TEST_CASE("a chunk goes from a stream of one card to that of another") {
+  if (!fanout_test::has_cards(2)) return;
+  const fanout_test::Watched watched;
+  Staging& staging = made_for_good();
+  const cuda::Stream first(0);
+  const cuda::Stream second(1);
+  for (int i = 0; i < 10; ++i) {
+    staging.take(first, 1).done();
+    staging.take(second, 1).done();
+  }
+  first.synchronize();
+  second.synchronize();
+}
+
+TEST_CASE("threads take rooms at once, and each has its own") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  Staging& staging = made_for_good();
+  fanout::Atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      const cuda::Stream stream(0);
+      for (int i = 0; i < 50; ++i) {
+        const std::size_t bytes = i % 7 == 0 ? Staging::chunk_bytes : 100;
+        Staging::Room room = staging.take(stream, bytes);
+        Staging::Room second = staging.try_take(stream, bytes);
+        std::memset(room.data(), t, 100);
+        if (second) std::memset(second.data(), t + 100, 100);
+        for (int k = 0; k < 100; ++k) wrong.fetch_add(room.data()[k] == std::byte(t) ? 0 : 1);
+        room.done();
+        if (second) second.done();
+      }
+      stream.synchronize();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong.load() == 0);
+}
+
+TEST_CASE("staging memory that cannot be had is OutOfMemory, and the next time it may be there") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  Staging& staging = made_for_good();
+  const cuda::Stream stream(0);
+  stand_in_fail("cudaHostAlloc", 1, 1, cudaErrorMemoryAllocation);
+  CHECK_THROWS_AS(staging.take(stream, 1), fanout::OutOfMemory);
+  Staging::Room room = staging.take(stream, 1);
+  CHECK(room.data() != nullptr);
+  room.done();
+  stream.synchronize();
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <fanout/cuda/runtime/status.hpp>
+
+#include "cuda/cards.hpp"
+
+namespace cuda = fanout::cuda;
+using fanout_test::message_of;
+
+namespace {
+constexpr int nobodys = cuda::detail::most_cards - 1;  // no machine has a card of that index
+}
+
+TEST_CASE("a status that is none of success is thrown, with its name, the call and the card") {
+  CHECK_NOTHROW(cuda::check(cudaSuccess, "cudaSomething"));
+  try {
+    cuda::check(cudaErrorInvalidValue, "cudaSomething", 3);
+    FAIL("nothing was thrown");
+  } catch (const cuda::CudaError& error) {
+    CHECK(error.code() == cudaErrorInvalidValue);
+    CHECK(std::string(error.name()) == "cudaErrorInvalidValue");
+    CHECK(std::string(error.what()) ==
+          "CUDA error on cuda:3: invalid argument (cudaErrorInvalidValue) at cudaSomething");
+  }
+}
+
+TEST_CASE("what was thrown is not returned by a later call") {
+  if (!fanout_test::has_cards(1)) return;
+  const fanout_test::Watched watched;
+  CHECK_THROWS_AS(cuda::check(::cudaSetDevice(cuda::detail::count_cards().count), "cudaSetDevice"), cuda::CudaError);
+  CHECK(::cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("memory that could not be had is OutOfMemory") {
+  CHECK_THROWS_AS(cuda::check(cudaErrorMemoryAllocation, "cudaSomething", 1), fanout::OutOfMemory);
+  CHECK(message_of([] {
+          cuda::check(cudaErrorMemoryAllocation, "cudaSomething", 1);
+        }).starts_with("out of memory of cuda:1 at cudaSomething"));
+}
+
+TEST_CASE("a card on which work failed for good is lost from then on") {
+  CHECK_NOTHROW(cuda::detail::refuse_lost(nobodys));
+  try {
+    cuda::check(cudaErrorIllegalAddress, "cudaStreamSynchronize", nobodys);
+    FAIL("nothing was thrown");
+  } catch (const cuda::DeviceLost& lost) {
+    CHECK(lost.index() == nobodys);
+    CHECK(lost.code() == cudaErrorIllegalAddress);
+    CHECK(std::string(lost.what()) ==
+          "device cuda:127 is lost: an illegal memory access was encountered (cudaErrorIllegalAddress) at "
+          "cudaStreamSynchronize; the process must be restarted to use it again");
+  }
+  CHECK_THROWS_AS(cuda::detail::refuse_lost(nobodys), cuda::DeviceLost);
+  cuda::detail::note(cudaErrorAssert, nobodys);  // the first loss is the one that is reported
+  CHECK(cuda::detail::losses[nobodys].code.load() == cudaErrorIllegalAddress);
+  cuda::detail::losses[nobodys].code.store(cudaSuccess);
+}
+
+TEST_CASE("what a destructor cannot throw is noted, and the end of the runtime is nothing") {
+  cuda::detail::note(cudaErrorInvalidValue, nobodys);
+  cuda::detail::note(cudaErrorCudartUnloading, nobodys);
+  CHECK_NOTHROW(cuda::detail::refuse_lost(nobodys));
+  cuda::detail::note(cudaErrorLaunchFailure, nobodys);
+  CHECK_THROWS_AS(cuda::detail::refuse_lost(nobodys), cuda::DeviceLost);
+  cuda::detail::losses[nobodys].code.store(cudaSuccess);
+}
+
+TEST_CASE("which statuses no later call can mend") {
+  for (const cudaError_t status :
+       {cudaErrorECCUncorrectable, cudaErrorIllegalAddress, cudaErrorLaunchTimeout, cudaErrorAssert,
+        cudaErrorHardwareStackError, cudaErrorIllegalInstruction, cudaErrorMisalignedAddress,
+        cudaErrorInvalidAddressSpace, cudaErrorInvalidPc, cudaErrorLaunchFailure}) {
+    CHECK(cuda::detail::is_sticky(status));
+  }
+  for (const cudaError_t status : {cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorNotReady,
+                                   cudaErrorInvalidDevice, cudaErrorCudartUnloading, cudaErrorNoDevice}) {
+    CHECK_FALSE(cuda::detail::is_sticky(status));
+  }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/cuda/visible/cards_on_bus.hpp>
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+using fanout::cuda::detail::cards_on_bus;
+
+namespace {
+
+/// A folder of its own, with what Linux's driver shows of its cards, for as long as it lives.
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("fanout_cards_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(path_ / "gpus");
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  void add(const std::string& bus_id, const std::string& model, const std::string& uuid, int minor,
+           const std::string& excluded = "No") const {
+    std::filesystem::create_directory(path_ / "gpus" / bus_id);
+    std::ofstream(path_ / "gpus" / bus_id / "information")
+        << "Model: \t\t " << model << "\nIRQ:   \t\t 60\nGPU UUID: \t " << uuid << "\nBus Location: \t " << bus_id
+        << "\nDevice Minor: \t " << minor << "\nGPU Excluded:\t " << excluded << '\n';
+    std::ofstream(path_ / ("nvidia" + std::to_string(minor)));
+  }
+  void hide(int minor) const { std::filesystem::remove(path_ / ("nvidia" + std::to_string(minor))); }
+  auto cards() const { return cards_on_bus(path_ / "gpus", path_ / "nvidia"); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("the driver's list of cards is read in the order of the bus") {
+  const Folder folder;
+  folder.add("0000:3b:00.0", "NVIDIA A100", "GPU-bb", 0);
+  folder.add("0000:07:00.0", "NVIDIA T4", "GPU-aa", 1);
+  folder.add("0000:af:00.0", "NVIDIA A100", "GPU-cc", 2);
+  const auto cards = folder.cards();
+  REQUIRE(cards.has_value());
+  REQUIRE(cards->size() == 3);
+  CHECK((*cards)[0].uuid == "GPU-aa");
+  CHECK((*cards)[0].name == "NVIDIA T4");
+  CHECK((*cards)[1].uuid == "GPU-bb");
+  CHECK((*cards)[2].uuid == "GPU-cc");
+}
+
+TEST_CASE("a card that is excluded or cannot be opened is none") {
+  const Folder folder;
+  folder.add("0000:01:00.0", "NVIDIA A100", "GPU-aa", 0, "Yes");
+  folder.add("0000:02:00.0", "NVIDIA A100", "GPU-bb", 1);
+  folder.add("0000:03:00.0", "NVIDIA A100", "GPU-cc", 2);
+  folder.hide(1);
+  const auto cards = folder.cards();
+  REQUIRE(cards.has_value());
+  REQUIRE(cards->size() == 1);
+  CHECK((*cards)[0].uuid == "GPU-cc");
+}
+
+TEST_CASE("cards whose uuids are not known, and a list that is not there, tell nothing") {
+  const Folder folder;
+  CHECK(!cards_on_bus("/nowhere/gpus", "/nowhere/nvidia").has_value());
+  folder.add("0000:01:00.0", "NVIDIA A100", "GPU-aa", 0);
+  CHECK(folder.cards().has_value());
+  folder.add("0000:02:00.0", "NVIDIA A100", "GPU-\?\?\?\?\?\?\?\?", 1);
+  CHECK(!folder.cards().has_value());
+}

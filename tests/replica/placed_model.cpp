@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <type_traits>
+
+#include <fanout/context/shard_context.hpp>
+#include <fanout/replica/placed_model.hpp>
+
+namespace {
+
+using fanout::CallLink;
+using fanout::HostDevice;
+using fanout::detail::PlacedModel;
+
+struct Model {
+  int value = 3;
+  const int& forward(int) const { return value; }
+};
+
+struct Watches {
+  const CallLink* caller;
+  bool forward() const {
+    const CallLink* const inside = fanout::current_link();
+    return inside != nullptr && inside->caller == caller && inside->original == this && !inside->busy;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a placed model runs where it stands, as a link of the chain of calls") {
+  const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
+  const fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
+  const fanout::CallSettings settings;
+  fanout::CallFrame frame{plan, settings};
+  fanout::Scratch scratch;
+  fanout::ShardContext<HostDevice> ctx{devices[1], frame, 0, scratch};
+  const Model model;
+  const PlacedModel placed(model, devices[1]);
+  CHECK(&placed.device() == &devices[1]);
+  CHECK(placed.run(nullptr, ctx, 1) == 3);
+  static_assert(std::is_same_v<decltype(placed.run(nullptr, ctx, 1)), int>, "a value also for a reference");
+
+  const CallLink caller;
+  const Watches watches{&caller};
+  CHECK(PlacedModel(watches, devices[0]).run(&caller, ctx));
+  CHECK(fanout::current_link() == nullptr);
+}

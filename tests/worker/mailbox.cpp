@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/worker/mailbox.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+#include "support/asleep.hpp"
+#include "support/fork.hpp"
+#include "support/skip.hpp"
+
+using fanout::fork_epoch;
+using fanout::Mailbox;
+using fanout::Ticks;
+
+namespace {
+
+struct Calls {
+  std::vector<std::size_t> shards;  // plain: who has the device is alone
+  static fanout::Atomic<bool>* run(const void* self, std::size_t shard) noexcept {
+    const_cast<Calls*>(static_cast<const Calls*>(self))->shards.push_back(shard);
+    return nullptr;
+  }
+  Mailbox::Request request(std::size_t shard) const {
+    return {.run = &run, .body = this, .shard = shard, .rules = nullptr, .takes = 0, .woken_at = 0};
+  }
+};
+
+/// What a device's thread does with one request, if there is one.
+bool serve(Mailbox& mailbox) {
+  const Mailbox::Request* request = mailbox.begin();
+  if (request == nullptr) return false;
+  mailbox.answer(request->run(request->body, request->shard));
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("one at a time has the device") {
+  Mailbox mailbox;
+  CHECK(mailbox.try_take());
+  CHECK_FALSE(mailbox.try_take());
+  mailbox.give();
+  mailbox.take();
+  CHECK_FALSE(mailbox.try_take());
+  mailbox.give();
+  CHECK(mailbox.try_take());
+  mailbox.give();
+}
+
+TEST_CASE("who waits for the device sleeps until it is given back") {
+  Mailbox mailbox;
+  mailbox.take();
+  std::vector<std::thread> all;
+  int had = 0;  // plain
+  std::atomic<int> first{0};
+  for (int i = 0; i < 3; ++i) {
+    all.emplace_back([&] {
+      first = fanout_test::this_thread();
+      const fanout::HeldDevice held(mailbox);
+      ++had;
+    });
+  }
+  fanout_test::until_asleep(first);
+  CHECK(had == 0);
+  mailbox.give();
+  for (std::thread& thread : all) thread.join();
+  CHECK(had == 3);
+}
+
+TEST_CASE("a request that nobody has begun can be taken back, once, and who does has the device") {
+  Mailbox mailbox;
+  Calls calls;
+  const Mailbox::Ticket ticket = mailbox.post(calls.request(7));
+  REQUIRE(ticket != 0);
+  CHECK((ticket & Mailbox::revocable) != 0);
+  CHECK(mailbox.has_request());
+  CHECK_FALSE(mailbox.is_answered(ticket));
+  CHECK_FALSE(mailbox.try_take());
+  CHECK(mailbox.post(calls.request(8)) == 0);
+  CHECK(mailbox.take_back(ticket));
+  CHECK_FALSE(mailbox.take_back(ticket));
+  CHECK_FALSE(mailbox.has_request());
+  CHECK_FALSE(mailbox.try_take());
+  mailbox.run_taken_back();
+  CHECK(calls.shards == std::vector<std::size_t>{7});
+  CHECK(mailbox.is_answered(ticket));
+  CHECK(mailbox.await(ticket, 0, fork_epoch()));
+  CHECK(mailbox.try_take());
+  mailbox.give();
+}
+
+TEST_CASE("a request is begun once, and its answer frees the device") {
+  Mailbox mailbox;
+  Calls calls;
+  CHECK_FALSE(serve(mailbox));
+  const Mailbox::Ticket ticket = mailbox.post(calls.request(1));
+  const Mailbox::Request* const request = mailbox.begin();
+  REQUIRE(request != nullptr);
+  CHECK_FALSE(mailbox.take_back(ticket));
+  CHECK_FALSE(mailbox.is_answered(ticket));
+  CHECK(mailbox.post(calls.request(9)) == 0);  // waits a moment, since the answer might be on its way
+  mailbox.answer(request->run(request->body, request->shard));
+  CHECK(mailbox.is_answered(ticket));
+  const Mailbox::Ticket next = mailbox.post(calls.request(2));
+  CHECK(next != ticket);
+  CHECK(mailbox.is_answered(ticket));
+  CHECK_FALSE(mailbox.is_answered(next));
+  CHECK(serve(mailbox));
+  CHECK(calls.shards == std::vector<std::size_t>{1, 2});
+}
+
+TEST_CASE(
+    "what is posted to a thread that attends is not taken back, and the thread goes on attending until it stops") {
+  Mailbox mailbox;
+  Calls calls;
+  mailbox.attend();
+  const Mailbox::Ticket ticket = mailbox.post(calls.request(3));
+  CHECK((ticket & Mailbox::revocable) == 0);
+  CHECK_FALSE(mailbox.take_back(ticket));
+  CHECK_FALSE(mailbox.stop_attending());
+  CHECK(serve(mailbox));
+  CHECK((mailbox.post(calls.request(4)) & Mailbox::revocable) == 0);
+  CHECK(serve(mailbox));
+  CHECK(mailbox.stop_attending());
+  const Mailbox::Ticket again = mailbox.post(calls.request(5));
+  CHECK((again & Mailbox::revocable) != 0);
+  mailbox.attend();  // what was posted before can be taken back as before
+  CHECK(mailbox.take_back(again));
+  CHECK(mailbox.stop_attending());
+  mailbox.run_taken_back();
+  CHECK(calls.shards == std::vector<std::size_t>{3, 4, 5});
+}
+
+TEST_CASE("a request that is late ends a wait with a deadline") {
+  Mailbox mailbox;
+  Calls calls;
+  const Mailbox::Ticket ticket = mailbox.post(calls.request(0));
+  CHECK_FALSE(mailbox.await(ticket, 100, fork_epoch(), fanout::Clock::now() - 1));
+  const fanout::Clock::Time until = fanout::Clock::now() + 3'000'000;
+  CHECK_FALSE(mailbox.await(ticket, Ticks::forever, fork_epoch(), until));
+  CHECK(fanout::Clock::now() >= until);
+  CHECK(serve(mailbox));
+  CHECK(mailbox.await(ticket, 0, fork_epoch(), 1));
+}
+
+TEST_CASE("posters, takers and the thread share one device") {
+  Mailbox mailbox;
+  long runs = 0;  // plain
+  struct Count {
+    static fanout::Atomic<bool>* run(const void* counter, std::size_t) noexcept {
+      ++*const_cast<long*>(static_cast<const long*>(counter));
+      return nullptr;
+    }
+  };
+  std::atomic<bool> end{false};
+  std::thread thread([&] {
+    for (int round = 0; !end; ++round) {
+      mailbox.attend();
+      for (int i = 0; i < 50; ++i) serve(mailbox);
+      while (!mailbox.stop_attending()) serve(mailbox);
+      if (round % 8 == 0) std::this_thread::yield();
+    }
+  });
+  constexpr int each = 3000;
+  std::atomic<int> unanswered{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 3; ++t) {
+    all.emplace_back([&, t] {
+      for (int i = 0; i < each; ++i) {
+        if (t == 0) {
+          const fanout::HeldDevice held(mailbox);
+          ++runs;
+          continue;
+        }
+        Mailbox::Ticket ticket = 0;
+        while ((ticket = mailbox.post({&Count::run, &runs, 0, nullptr, 0, 0})) == 0) std::this_thread::yield();
+        if (i % 3 == 0 && mailbox.take_back(ticket)) {
+          mailbox.run_taken_back();
+        } else if (!mailbox.await(ticket, i % 2 == 0 ? 0 : 10'000, fork_epoch())) {
+          ++unanswered;
+        }
+      }
+    });
+  }
+  for (std::thread& other : all) other.join();
+  end = true;
+  thread.join();
+  CHECK(unanswered == 0);
+  CHECK(runs == 3 * each);
+}
+
+TEST_CASE("in the child of a fork the device is free, whoever had it, and what was posted is the parent's") {
+  if (!fanout_test::can_fork) {
+    fanout_test::skip(fanout_test::cannot_fork);
+    return;
+  }
+  Calls calls;
+  for (const bool posted : {false, true}) {
+    Mailbox mailbox;
+    mailbox.attend();
+    const std::uint32_t epoch = fork_epoch();
+    const Mailbox::Ticket ticket = posted ? mailbox.post(calls.request(1)) : 0;
+    if (!posted) mailbox.take();
+    CHECK(fanout_test::in_child([&] {
+            if (posted && mailbox.await(ticket, 10, epoch)) return 1;
+            if (!mailbox.try_take()) return 2;
+            mailbox.give();
+            if (mailbox.begin() != nullptr) return 3;
+            const Mailbox::Ticket own = mailbox.post(calls.request(2));
+            if (own == ticket || (own & Mailbox::revocable) == 0) return 4;
+            return mailbox.take_back(own) ? 0 : 5;
+          }) == 0);
+  }
+}
+
+TEST_CASE("no ticket is 0, also when their numbers begin again") {
+  Calls calls;
+  Mailbox mailbox;
+  constexpr std::uint64_t all_numbers = (std::uint64_t{1} << 47U) - 32;
+  auto& word = reinterpret_cast<std::uint64_t&>(mailbox);  // the first member of a class of standard layout
+  word |= all_numbers;
+  std::uint64_t before = word;
+  for (int i = 0; i < 3; ++i) {
+    const Mailbox::Ticket ticket = mailbox.post(calls.request(0));
+    CHECK(ticket > 31);  // what is lower means something else to ShardTask
+    CHECK(mailbox.take_back(ticket));
+    mailbox.give();
+    CHECK(word != before);
+    before = word;
+  }
+}
+
+namespace {
+
+/// A request whose end is told by a flag.
+struct Flagged {
+  fanout::Atomic<bool> ended{false};
+  bool told_too_early = false;
+  static fanout::Atomic<bool>* run(const void* self, std::size_t) noexcept {
+    auto& flagged = *const_cast<Flagged*>(static_cast<const Flagged*>(self));
+    flagged.told_too_early = flagged.ended.load();
+    return &flagged.ended;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the end of a request is told when it has returned, by whoever ran it") {
+  for (const bool back : {false, true}) {
+    Mailbox mailbox;
+    Flagged flagged;
+    if (!back) mailbox.attend();
+    const Mailbox::Ticket ticket = mailbox.post({&Flagged::run, &flagged, 0, nullptr, 0, 0});
+    REQUIRE(ticket != 0);
+    if (back) {
+      CHECK(mailbox.take_back(ticket));
+      mailbox.run_taken_back();
+    } else {
+      CHECK(serve(mailbox));
+    }
+    CHECK(flagged.ended.load());
+    CHECK_FALSE(flagged.told_too_early);
+  }
+}
+
+TEST_CASE("the device's thread lets a poster go on that is writing its request") {
+  // The word says for a moment that a request is written. Another thread ends that, as the poster would.
+  Mailbox mailbox;
+  mailbox.attend();
+  auto& word = reinterpret_cast<fanout::Atomic<std::uint64_t>&>(mailbox);
+  const std::uint64_t attended = word.load();
+  constexpr std::uint64_t claimed = 2;
+  constexpr std::uint64_t running = 4;
+  word.store(attended + claimed);
+  std::thread poster([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    word.store(attended + running);
+  });
+  CHECK_FALSE(mailbox.stop_attending());
+  CHECK(mailbox.has_request());  // so it did not come back meanwhile, to be called again and again
+  poster.join();
+  mailbox.answer(nullptr);
+  CHECK(mailbox.stop_attending());
+}
