@@ -41,7 +41,7 @@ takes() {
 mapfile -t all < <(find include/fanout -name '*.hpp' ! -path '*/cuda/*' ! -path '*/adapt/*' ! -name version.hpp)
 case $("$compiler" --version) in *clang*) all=() ;; esac  # one compiler's turn at them will do
 ordinary=(include/fanout/fanout.hpp include/fanout/fwd.hpp include/fanout/cuda.hpp include/fanout/array/tensor.hpp)
-others=(include/fanout/cuda/{launch,thrust}.cuh include/fanout/cuda/nccl.hpp
+others=(include/fanout/cuda/launch.cuh include/fanout/cuda/nccl.hpp include/fanout/adapt/thrust.cuh
   include/fanout/adapt/{dlpack,eigen,mdspan,thrust,torch}.hpp)
 
 refuses "fanout needs C++20: compile with -std=c++20" -std=c++17 -Iinclude -- \

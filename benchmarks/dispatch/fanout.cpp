@@ -6,6 +6,7 @@
 #include <dispatch/cases.hpp>
 #include <fanout/dispatch/fork_join.hpp>
 #include <fanout/fanout.hpp>
+#include <optional>
 #include <string>
 
 namespace {
@@ -47,7 +48,7 @@ int main(int argc, char** argv) {
   const Bodies* bodies_now = nullptr;
   // The model is made once, for the bodies of the first call: there is one such object in a process.
   const auto make = [&](const Bodies& bodies) { return fanout::ParallelModel{Model{&bodies}, devices}; };
-  fanout::Maybe<decltype(make(*bodies_now))> model;
+  std::optional<decltype(make(*bodies_now))> model;
   return benchmarks::run_dispatch(slice, [&](const Bodies& bodies) {
     if (bodies_now == nullptr) {
       bodies_now = &bodies;

@@ -15,7 +15,7 @@
 
 #include <cstddef>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 class Error;
 class InvalidDeviceId;
@@ -95,4 +95,4 @@ class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>
 class ParallelModel;
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

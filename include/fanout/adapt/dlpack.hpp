@@ -23,7 +23,7 @@
 
 // DLPack (https://dmlc.github.io/dlpack), in which array libraries hand arrays to each other without a copy.
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -200,4 +200,4 @@ DLManagedTensor* to_dlpack(Tensor<T, R> tensor) {
   return &(new detail::DlpackExport<T, R>(std::move(tensor)))->managed;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -28,7 +28,7 @@
 // everyone whole. For both there are psum, pmean and their kin, and first. A std::vector of those with a fixed size, of points
 // say, is an array of them.
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -298,4 +298,4 @@ auto as_eigen(const Tensor<T, R>&&) {
   return as_eigen(detail::refuse_view_of_temporary<View<const T, R>>());
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -30,7 +30,7 @@
 // std::mdspan, and what has its interface under another name, such as that of Kokkos: split on the first axis where it
 // lies, and put together as a Tensor.
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// An array of at least one axis with the interface of std::mdspan.
 template <class X>
@@ -269,4 +269,4 @@ auto as_mdspan(const Tensor<T, R>&&) {
 
 #endif
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/memory/memory_operations.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace cuda::detail {
 
@@ -43,4 +43,4 @@ auto thrust_policy(C& ctx) {
   return ::thrust::cuda::par_nosync(memory).on(ctx.device().stream().get());
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -16,7 +16,7 @@
 #include <fanout/context/context.hpp>
 #include <fanout/device/host_device.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -37,4 +37,4 @@ auto thrust_policy(C&) {
   return ::thrust::seq;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -25,7 +25,7 @@
 
 // Containers of libtorch's own. Those of the standard library are trees like any other.
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -191,4 +191,4 @@ struct leaf_traits<X> {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/adapt/torch_modes.hpp>
 #include <fanout/base/error.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A module of libtorch as a model. All devices share the module, as those that hold it do, and its shards run with the
 /// modes of the thread that calls, so that a NoGradGuard there is one for all:
@@ -54,4 +54,4 @@ TorchModel(std::shared_ptr<M>) -> TorchModel<M>;
 template <class M>
 TorchModel(const torch::nn::ModuleHolder<M>&) -> TorchModel<M>;
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

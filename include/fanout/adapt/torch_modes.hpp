@@ -5,7 +5,7 @@
 
 #include <ATen/ThreadLocalState.h>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What libtorch keeps for each thread (NoGradGuard, InferenceMode, autocast, hooks of saved tensors), as the thread has
 /// it that makes this. A model of your own that calls libtorch takes it along with
@@ -19,4 +19,4 @@ class TorchModes {
   at::ThreadLocalState state_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

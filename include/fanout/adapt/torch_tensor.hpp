@@ -29,7 +29,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -316,4 +316,4 @@ at::Tensor to_torch(Tensor<T, R> tensor) {
   return detail::torch_from(owner->data(), owner->extents(), [owner](void*) {});
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

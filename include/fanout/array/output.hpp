@@ -9,7 +9,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/tree/leaf.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What output() returns: this shard's rows of an array that all shards fill together. Cheap to copy; borrows memory
 /// that the call owns, so it must not outlive `forward` except by being returned. Returned at the same place by every
@@ -48,4 +48,4 @@ class Output : public View<T, R> {
 template <class T, std::size_t R>
 struct leaf_traits<Output<T, R>> : leaf_traits<View<T, R>> {};
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/array/to.hpp>
 #include <fanout/array/view.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Arrays as text. No other header includes this one, since it needs <ostream>.
 
@@ -71,4 +71,4 @@ std::string to_string(const X& x) {
   return out.str();
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 
 #include <fanout/array/view.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The rows of an array as a range of views. Made by rows_of().
 template <class T, std::size_t R>
@@ -58,4 +58,4 @@ auto rows_of(X&& x) {
   return RowsOf<typename decltype(view)::element_type, decltype(view)::rank>(view);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/tree/leaf.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Borrows an array of R axes whose elements need not be one run of memory: some columns of a matrix, say. A type of
 /// its own, since most code wants the one run of a View; a `forward` that takes a StridedView is handed other axes than
@@ -168,4 +168,4 @@ struct leaf_traits<StridedView<T, R>> {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

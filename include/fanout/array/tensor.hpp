@@ -19,7 +19,7 @@
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Owns a contiguous, row-major array of R axes in one memory, aligned to 64 bytes. Copying copies the elements; moving
 /// leaves an empty tensor (no rows). T is any trivially copyable type.
@@ -342,4 +342,4 @@ struct leaf_traits<Tensor<T, R>> {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

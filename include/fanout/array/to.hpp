@@ -13,7 +13,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/transfer.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A copy of any value whose arrays lie in this memory, wherever they lie now: `to(weights, Memory{})` for the host's.
 /// Of a View or an Output a Tensor; views inside of the value go on showing what they show. Waits until the copy is
@@ -64,4 +64,4 @@ void copy(const From& from, Into&& into) {
   wait_for(memory);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -19,7 +19,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Values with elements of another type.
 
@@ -201,4 +201,4 @@ auto to(const X& x) {
   }
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

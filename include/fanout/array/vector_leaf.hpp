@@ -11,7 +11,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -57,4 +57,4 @@ template <class T, std::size_t N>
   requires(ArrayElement<std::remove_cv_t<T>> || std::same_as<std::remove_cv_t<T>, bool>)
 struct leaf_traits<std::span<T, N>> : detail::element_rows<std::span<T, N>, std::remove_cv_t<T>> {};
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

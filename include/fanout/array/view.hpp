@@ -19,7 +19,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/tree/leaf.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -283,4 +283,4 @@ bool operator==(const A& a, const B& b) {
   return true;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -9,7 +9,7 @@
 #include <iosfwd>
 #include <string>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The name of a kind of device, as `host` or `cuda`: one to eight characters, held in one word so that it compares
 /// by value, also between shared libraries.
@@ -63,4 +63,4 @@ std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& o
   return out << to_string(id).c_str();
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

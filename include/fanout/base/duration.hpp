@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A span of time by shape, as std::chrono::milliseconds is one: `<chrono>` is not included for it.
 template <class D>
@@ -53,4 +53,4 @@ class Duration {
   std::int64_t nanoseconds_ = 0;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

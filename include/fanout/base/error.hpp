@@ -9,7 +9,7 @@
 
 #include <fanout/base/annotate.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What every exception of the library is. Below it stand the kinds that a caller may want to tell apart.
 class FANOUT_EXPORT Error : public std::runtime_error {
@@ -84,4 +84,4 @@ inline std::string explain(const Explanation& parts) {
   return text;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

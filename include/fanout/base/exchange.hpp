@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 // std::exchange and std::swap ask so many traits of each type that together they cost more to compile than all that is
 // exchanged here.
@@ -25,4 +25,4 @@ constexpr void swap(T& a, T& b) noexcept {
   b = static_cast<T&&>(before);
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

@@ -20,9 +20,3 @@
 #error "fanout needs exceptions, which tell what failed: compile without -fno-exceptions"
 #include <requirements_not_met>
 #endif
-
-/// Everything stands in an inline namespace that names the version of the binary interface. Declared here alone, so that
-/// headers open `fanout::v0`, which more tools can read than `fanout::inline v0`.
-namespace fanout {
-inline namespace v0 {}
-}  // namespace fanout

@@ -7,7 +7,7 @@
 
 #include <fanout/base/exchange.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -127,4 +127,4 @@ class SmallVector {
   std::size_t capacity_ = N;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -29,4 +29,4 @@ std::string type_name() {
   return std::string(text.substr(before, text.size() - around));
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

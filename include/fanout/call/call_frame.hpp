@@ -18,7 +18,7 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/waiting/call_times.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What calls are made with, besides their inputs: the same for all calls of a model.
 struct CallSettings {
@@ -93,4 +93,4 @@ struct CallFrame {
   mutable Atomic<bool> stopped_{false};
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -11,7 +11,7 @@
 #include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -122,4 +122,4 @@ class CallMeeting {
   Word* more_ended_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

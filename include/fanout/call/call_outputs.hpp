@@ -24,9 +24,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// What the shards of one call leave, in row order, while the call lasts. A call in which nothing fails, is late or goes
 /// on on a device asks for none of these things, but for one flag. Borrows the plan, the settings, and the devices
@@ -208,5 +206,4 @@ class CallOutputs {
   ShardSlots<R> slots_;
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -8,7 +8,7 @@
 
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A model whose shards take something along from the thread that calls it, such as the modes that a library keeps for
 /// each thread:
@@ -67,4 +67,4 @@ struct caller_states_of<Models> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

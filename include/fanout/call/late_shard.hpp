@@ -8,7 +8,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A shard that has not ended by the deadline of its call.
 struct LateShard {
@@ -44,4 +44,4 @@ class Lateness {
   Atomic<std::uint32_t> state_{open_};
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -8,7 +8,7 @@
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_chain.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -94,4 +94,4 @@ class [[nodiscard]] Pending {
   detail::PendingCall<R>* call_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -18,7 +18,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/plan/row_range.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What one replica threw.
 struct Failure {
@@ -94,4 +94,4 @@ class FANOUT_EXPORT ReplicaError : public Error {
   std::vector<Failure> failures_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Arguments and models that a device may still be computing: the device of the `forward` that makes the call, or one
 // that the thread has entered. No other device is in order with that work, so the thread waits for it.
@@ -61,4 +61,4 @@ void settle_model(const M& model, const DeviceSet<Ds...>& devices) {
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -75,4 +75,4 @@ gathered_t<R> gather(ShardOutputs<R>&& outputs) {
   return std::move(outputs).gather();
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

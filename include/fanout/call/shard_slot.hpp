@@ -8,7 +8,7 @@
 #include <fanout/device/completion.hpp>
 #include <fanout/memory/scratch.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -51,4 +51,4 @@ class ShardSlot : public detail::ShardValue<R>, public detail::ShardRemains {
   ~ShardSlot() { this->clear(); }  // before the memory that the value may stand in
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -9,7 +9,7 @@
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The slot of one shard, which is made later, and whether the shard has ended, which stands there from the beginning.
 /// Both in lines of the cache that no other shard's share: who waits for the end has a small result with the news.
@@ -74,4 +74,4 @@ class ShardSlots {
   alignas(Cell) std::byte few_[few * sizeof(Cell)];
 };
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

@@ -18,7 +18,7 @@
 #include <fanout/call/late_shard.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Thrown by a call that took longer than its deadline, after all of its shards have ended. Holds what those returned
 /// that were in time.
@@ -121,4 +121,4 @@ class FANOUT_EXPORT Timeout : public Error {
   Kept* kept_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -12,7 +12,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// How the numbers of all ranks become one, element by element and in the order of the ranks, so that the result is
 /// bitwise the same in every run. A mean counts every rank once, however many rows it has. Sums and products of whole
@@ -247,4 +247,4 @@ inline std::string to_string(const Collective& call) {
   return text;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

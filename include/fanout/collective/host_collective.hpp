@@ -7,9 +7,7 @@
 #include <fanout/base/cache_line.hpp>
 #include <fanout/collective/collective.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// How two ranks' calls of one collective, or a send and its recv, fit together.
 enum class Fit : unsigned char { fits, other_structure, other_shape };
@@ -122,5 +120,4 @@ class HostCollective {
   std::size_t ranks_;
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -18,7 +18,7 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Where threads meet that are the ranks of one row: each brings its collectives and waits until they have run. What
 /// all ranks have called they run together, each rank a part of it; what was sent is copied by who receives it.
@@ -230,4 +230,4 @@ class HostMeeting : public detail::MeetingRanks {
   Direct direct_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -12,9 +12,7 @@
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/host_collective.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 struct MeetingRank;
 
@@ -139,5 +137,4 @@ inline MeetingVerdict MeetingVerdict::of_rank_that_left(const std::string& who, 
                            .advice = "call collectives on all ranks or on none"})};
 }
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -15,9 +15,7 @@
 #include <fanout/sync/futex.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The ranks of a HostMeeting: who is inside with which calls, who has left, and whether any of them would wait for
 /// ever.
@@ -196,5 +194,4 @@ class MeetingRanks {
   InlineArray<const Collective*> round_calls_;
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

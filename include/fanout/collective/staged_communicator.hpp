@@ -13,7 +13,7 @@
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -93,4 +93,4 @@ class StagedCommunicator : public CollectiveCalls<StagedCommunicator> {
 };
 static_assert(Communicator<StagedCommunicator>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -17,9 +17,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The elements of one array, or one number, of a tree: T is const where they may only be read.
 template <class T>
@@ -140,5 +138,4 @@ void visit_elements_of(X& tree, const LeafPath& path, const F& f) {
   }
 }
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -23,7 +23,7 @@
 #include <fanout/sync/right.hpp>
 #include <fanout/worker/thread.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -136,4 +136,4 @@ class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
 };
 static_assert(Communicator<ShardCommunicator>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

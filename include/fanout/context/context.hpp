@@ -19,7 +19,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/tree/number.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What a `forward` may ask for: `forward(fanout::Context auto& ctx, ...)`. A context stands for one run of one shard;
 /// it is used by the thread that runs it and not kept.
@@ -123,4 +123,4 @@ View<T, 1 + sizeof...(Given)> empty(const Given&...) {
   return detail::refuse_array<View<T, 1 + sizeof...(Given)>, Given...>();
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

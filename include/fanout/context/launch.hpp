@@ -10,7 +10,7 @@
 #include <fanout/context/context.hpp>
 #include <fanout/device/launcher.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -52,4 +52,4 @@ void launch(C& ctx, std::size_t n, const F& f) {
   }
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -5,7 +5,7 @@
 
 #include <fanout/base/annotate.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -92,4 +92,4 @@ class RandomStream {
   std::uint32_t words_[4]{};
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/memory/scratch.hpp>
 #include <fanout/plan/row_range.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The context of one run of one shard on a device of kind D.
 template <Device D>
@@ -106,4 +106,4 @@ class ShardContext {
 };
 static_assert(Context<ShardContext<HostDevice>>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -18,7 +18,7 @@
 #include <fanout/memory/transfer.hpp>
 #include <fanout/worker/worker.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A GPU, or one of several devices on it that share its memory (`cuda:1` and `cuda:1#1`), each with a stream of its
 /// own, in which its work and what is done with its memory happen in order. Making one calls nothing of CUDA but what
@@ -79,4 +79,4 @@ class CudaDevice {
 };
 static_assert(HasOwnMemory<CudaDevice>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

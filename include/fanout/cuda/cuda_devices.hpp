@@ -18,7 +18,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/indices.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Which CUDA devices to select.
 struct CudaDeviceOptions {
@@ -129,4 +129,4 @@ DeviceSet<CudaDevice> cuda_devices(const R& indices) {
   return detail::make_cuda_devices(options);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -17,7 +17,7 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/output_buffer.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
@@ -142,4 +142,4 @@ inline constexpr MemoryOperations CudaTables::windows = fanout::detail::window_o
 /// copies to the host, it has happened when it returns.
 inline constexpr const MemoryOperations& cuda_memory_operations = detail::CudaTables::memory;
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

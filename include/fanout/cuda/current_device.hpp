@@ -9,7 +9,7 @@
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// The index of the calling thread's current device: 0 until another one is set. Starts CUDA, but makes no context.
 /// Throws InvalidDeviceId, `No CUDA GPUs are available`, if there is none.
@@ -40,4 +40,4 @@ inline void synchronize(CardIndex device = {}) {
   check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", card.index());
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

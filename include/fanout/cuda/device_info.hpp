@@ -10,7 +10,7 @@
 #include <fanout/cuda/runtime/card_index.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 // None of these makes a context. All throw InvalidDeviceId, `Invalid device id`, for a device that is not visible.
 
@@ -46,4 +46,4 @@ inline bool can_access_peer(CardIndex device, CardIndex peer) {
   return can != 0;
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

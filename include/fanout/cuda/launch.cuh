@@ -14,7 +14,7 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/device/launcher.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace cuda::detail {
 
@@ -55,4 +55,4 @@ struct Launcher<CudaDevice> {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <fanout/cuda/runtime/card_index.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 // Numbers are bytes. All throw InvalidDeviceId, `Invalid device id`, for a device that is not visible, and CudaError.
 
@@ -45,4 +45,4 @@ inline void empty_cache() {
   for (int i = 0; i < detail::count_cards().count; ++i) detail::trim_pool(detail::card_at(i));
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

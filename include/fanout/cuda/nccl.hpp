@@ -29,7 +29,7 @@
 
 // The only header that includes NCCL's. Who includes it links with libnccl.
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace cuda {
 
@@ -339,4 +339,4 @@ class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
 };
 static_assert(Communicator<NcclCommunicator>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

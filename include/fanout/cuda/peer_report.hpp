@@ -9,7 +9,7 @@
 #include <fanout/cuda/runtime/peer_access.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// The links between all visible cards, row by row: from cuda:0 to each, from cuda:1 to each, and so on; also from each
 /// to itself. Checks those that were not asked for yet, and so makes the contexts of all cards if there are two or
@@ -45,4 +45,4 @@ inline std::string peer_report() {
   return matrix + '\n' + reasons;
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

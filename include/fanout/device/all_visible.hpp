@@ -3,7 +3,7 @@
 
 #include <fanout/device/device_set.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// All devices of one kind, D, which is a Device, that the process may use, in their own order.
 template <class D>
@@ -12,4 +12,4 @@ struct AllVisible {
   DeviceSet<D> select() const { return DeviceSet<D>(detail::visible_devices<D>()); }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -8,7 +8,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/worker/worker.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Something that runs work in order and owns or shares memory. A device is a small value: copies are the same device.
 ///
@@ -45,4 +45,4 @@ concept HasOwnMemory = Device<D> && requires {
   requires D::has_own_memory;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/base/type_name.hpp>
 #include <fanout/device/device.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -144,4 +144,4 @@ class DeviceSet {
   std::tuple<std::vector<Ds>...> devices_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

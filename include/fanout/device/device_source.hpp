@@ -6,7 +6,7 @@
 
 #include <fanout/device/device_set.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -30,4 +30,4 @@ concept DeviceSource = std::copyable<S> && requires(const S& source) {
   requires detail::is_set_of_devices<std::remove_cvref_t<decltype(source.select())>>;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

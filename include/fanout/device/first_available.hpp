@@ -5,7 +5,7 @@
 
 #include <fanout/device/device_set.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// All visible devices of the first of these kinds, each a Device, that has any: the same program runs on the GPUs of
 /// one machine and on the cores of another. Kinds behind it are not asked.
@@ -30,4 +30,4 @@ struct FirstAvailable {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

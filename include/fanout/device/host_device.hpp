@@ -20,7 +20,7 @@
 #include <fanout/worker/registry.hpp>
 #include <fanout/worker/worker.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// One or more cores of the host. Host devices share one memory. Made by host_devices().
 class HostDevice {
@@ -180,4 +180,4 @@ DeviceSet<HostDevice> host_devices(const R& indices) {
   return devices_at<HostDevice>(indices);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Whole numbers in a row: a list in braces, a vector, an array.
 template <class R>
@@ -76,4 +76,4 @@ struct Indices {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -9,7 +9,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -51,4 +51,4 @@ struct MostFreeMemory {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

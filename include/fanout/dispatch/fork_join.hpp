@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
-#include <fanout/base/maybe.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
@@ -14,7 +14,7 @@
 #include <fanout/waiting/call_times.hpp>
 #include <fanout/worker/mailbox.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Runs `body(i)` for every shard of a plan, at the same time, each for its device: first dispatch(), then run_own(),
 /// then join(), on one thread. Borrows all that it is made of. `body` does not throw.
@@ -145,10 +145,10 @@ class ForkJoin {
   const Body& body_;
   const Clock::Time deadline_;
   CallTimes* const times_;
-  std::size_t own_ = none;              // the shard for this thread
-  Mailbox* locked_ = nullptr;           // of the main device, for that shard
-  Maybe<detail::CallKeeping> keeping_;  // this and what follows: none if this thread runs the only shard
-  Maybe<ShardTasks> tasks_;
+  std::size_t own_ = none;                      // the shard for this thread
+  Mailbox* locked_ = nullptr;                   // of the main device, for that shard
+  std::optional<detail::CallKeeping> keeping_;  // this and what follows: none if this thread runs the only shard
+  std::optional<ShardTasks> tasks_;
 };
 
 /// Runs `body(i)` for every shard of the plan, and returns when all have ended: see ForkJoin.
@@ -160,4 +160,4 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
   shards.join();
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -22,7 +22,7 @@
 #include <fanout/worker/task.hpp>
 #include <fanout/worker/worker.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// One shard of a call, as a task for its device. One that was not given away is run by whoever made it.
 class alignas(cache_line) ShardTask : public Task {
@@ -208,4 +208,4 @@ class ShardTasks {
                        .found = "shards that run in the parent only"}));
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

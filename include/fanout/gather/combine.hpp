@@ -18,7 +18,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Leaves, combined over the shards by psum() and its kin.
 
@@ -191,4 +191,4 @@ struct GatheringChosen<FoldOverShards<F>, X> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

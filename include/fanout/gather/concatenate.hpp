@@ -21,7 +21,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Leaves, put one after the other.
 
@@ -256,4 +256,4 @@ struct Gathering<Concatenate, X> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

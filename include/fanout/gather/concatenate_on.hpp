@@ -16,7 +16,7 @@
 #include <fanout/gather/under_rule.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Puts arrays one after the other on this axis.
 template <int Axis>
@@ -65,4 +65,4 @@ struct GatheringChosen<ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

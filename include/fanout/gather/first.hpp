@@ -14,7 +14,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Keeps what the first shard returned, and drops the rest.
 struct TakeFirst {};
@@ -111,4 +111,4 @@ template <class X>
 concept Outlasts = !has_inside<WhatBorrows, X>();
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

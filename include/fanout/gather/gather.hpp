@@ -19,7 +19,7 @@
 #include <fanout/gather/ungatherable.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The type that results of type X are gathered to; void stays void. X itself where it cannot be gathered: what the
 /// caller does with the result then compiles, and the sentence with which gather() refuses it is the only error.
@@ -102,4 +102,4 @@ gathered_t<X> gather(const Sharded<X>& sharded) {
   return detail::gather_sharded(sharded, false);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -10,7 +10,7 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/plan/plan.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Which shards a result comes from and where it goes.
 struct GatherPlace {
@@ -53,4 +53,4 @@ struct GatherPlace {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // What a forward returns under rows() and each().
 
@@ -87,4 +87,4 @@ struct Gathering<Rule, Each<X>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

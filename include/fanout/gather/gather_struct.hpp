@@ -11,7 +11,7 @@
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Structs, put together from what their fields are gathered to.
 
@@ -48,4 +48,4 @@ struct Gathering<Rule, X> : GatheringStruct<Rule, X, std::make_index_sequence<Fi
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Containers, rebuilt around what is gathered of their elements.
 
@@ -176,4 +176,4 @@ struct Gathering<Rule, X> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

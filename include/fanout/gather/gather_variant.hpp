@@ -14,7 +14,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Variants, of which all shards hold the same alternative.
 
@@ -66,4 +66,4 @@ template <class Rule, VariantNode X>
 struct Gathering<Rule, X> : GatheringVariant<Rule, X, std::make_index_sequence<AlternativesOf<X>::size>> {};
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

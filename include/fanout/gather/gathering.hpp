@@ -13,7 +13,7 @@
 #include <fanout/memory/transfer.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Puts one after the other in row order: the default.
 struct Concatenate {};
@@ -131,4 +131,4 @@ void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, 
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/memory/extents.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Arrays, put together on an axis that is not that of the rows.
 
@@ -61,4 +61,4 @@ Tensor<T, R> join_arrays(const Pieces<X>& pieces, std::size_t joined, const Gath
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

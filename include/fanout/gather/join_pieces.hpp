@@ -18,7 +18,7 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/transfer.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // What gathering copies: all of it goes by here.
 
@@ -106,4 +106,4 @@ void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -2,19 +2,19 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <fanout/array/tensor.hpp>
-#include <fanout/base/maybe.hpp>
 #include <fanout/gather/first.hpp>
 #include <fanout/gather/gathering.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A member of a struct that keeps one value of each shard: made from a T in `forward`, and in the gathered struct a row
 /// of them in row order. Holding one value allocates nothing. T is any type that can be copied and owns what it shows.
@@ -63,7 +63,7 @@ class PerShard {
     return many;
   }
 
-  Maybe<T> one_;
+  std::optional<T> one_;
   Many many_;
 };
 
@@ -81,4 +81,4 @@ struct Gathering<Rule, PerShard<T>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

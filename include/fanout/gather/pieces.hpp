@@ -6,7 +6,7 @@
 
 #include <fanout/base/inline_array.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What the shards returned at one place of the tree, in row order.
 template <class X>
@@ -45,4 +45,4 @@ class Pieces {
   bool owned_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

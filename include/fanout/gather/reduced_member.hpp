@@ -11,7 +11,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>,
 /// Max<T>, Min<T>, First<T>. Made from a T, and used as one.
@@ -65,4 +65,4 @@ struct Gathering<Outer, ReducedMember<Rule, T>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

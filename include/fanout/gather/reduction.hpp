@@ -9,7 +9,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -180,4 +180,4 @@ auto reduce(X&& value, const F&) {
   return UnderRule<Rule, std::remove_cvref_t<X>>{std::forward<X>(value)};
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

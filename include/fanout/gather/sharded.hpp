@@ -23,7 +23,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Leaves what each shard returned where it is.
 struct LeaveSharded {};
@@ -179,4 +179,4 @@ struct Splitting<Sharded<X>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -8,7 +8,7 @@
 #include <fanout/memory/copy_bytes.hpp>
 #include <fanout/memory/copy_rows.hpp>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A copy of fewer bytes is over before others could help.
 inline constexpr std::size_t shared_from = std::size_t{1} << 18;
@@ -25,4 +25,4 @@ void copy_shared(const Copy& copy, const Crew* crew) {
   crew->share(parts, [&](std::size_t i) noexcept { copy_part(copy, begin(i), begin(i + 1), bytes >= streamed_from); });
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

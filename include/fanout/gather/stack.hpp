@@ -17,7 +17,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Puts the shards' arrays on top of each other, along a new first axis.
 struct Stack {};
@@ -75,4 +75,4 @@ template <class T, std::size_t N>
 struct Gathering<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {};
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

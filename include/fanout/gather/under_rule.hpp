@@ -5,7 +5,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A tree that is gathered under a rule of its own, whatever stands around it. What psum(), first() and their kin return.
 template <class Rule, class X>
@@ -30,4 +30,4 @@ struct Gathering<Outer, UnderRule<Rule, X>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // What cannot be gathered: the first such type and where it stands, for the compiler to
 // print.
@@ -151,4 +151,4 @@ template <class Member, class GatheredTo, class Place>
 inline constexpr bool can_be_held<CannotHold<Member, GatheredTo, Place>> = false;
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A copy of so many bytes or more is streamed: written past the caches. What does not fit there would be read from
 /// memory before it is overwritten, which costs up to half of the bandwidth; what fits is wanted there by who reads it
@@ -97,4 +97,4 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
   }
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

@@ -12,7 +12,7 @@
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// While this lives, copies of tensors that are made on this thread come to lie in one memory: so the copy constructor
 /// of any class makes a copy of it for a device, and its assignment makes that like the original again, whatever its
@@ -119,4 +119,4 @@ class CopyInto : private detail::CopyPlace {
   Storage staged_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -6,7 +6,7 @@
 
 #include <fanout/memory/copy_bytes.hpp>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A part of every row of an array that is put together, and where it comes from.
 struct RowPart {
@@ -127,4 +127,4 @@ inline void copy_rows(const RowsCopy& copy) noexcept {
   copy_part(copy, 0, copy.bytes(), copy.bytes() >= streamed_from);
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

@@ -11,7 +11,7 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/error.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The shape of an array: R numbers of elements, the slowest axis first.
 template <std::size_t R>
@@ -122,7 +122,7 @@ constexpr Extents<R> checked_extents(std::size_t element_size, const detail::Any
   return checked_extents(element_size, result);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0
 
 template <std::size_t R>
 struct std::tuple_size<fanout::Extents<R>> : std::integral_constant<std::size_t, R> {};

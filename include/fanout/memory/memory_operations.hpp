@@ -8,7 +8,7 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/pool.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What can be done with the memory of one kind of device, as a table of functions, so that a Tensor of one type may
 /// live in any memory. They happen in order with the work of the device that owns the memory; in host memory, and
@@ -71,4 +71,4 @@ struct Memory {
   const MemoryOperations* operations = &host_memory_operations;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -6,7 +6,7 @@
 
 #include <fanout/base/device_id.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A memory, named by the device that owns it. All host devices share one, which is named `host:0`. Data can be used
 /// where it lies or must be copied: that is decided by comparing memory spaces, never devices.
@@ -35,4 +35,4 @@ std::string two_devices(const Space& one, const Space& other) {
 
 }  // namespace detail
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

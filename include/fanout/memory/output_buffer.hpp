@@ -16,7 +16,7 @@
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -258,4 +258,4 @@ class OutputBuffers : public detail::Pooled {
   Atomic<bool> others_{false};  // others than the first were asked for
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/memory/system_block.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -214,4 +214,4 @@ inline void empty_host_cache() noexcept { detail::pool.empty(); }
 /// Bytes of host memory that fanout keeps for later.
 inline std::size_t host_memory_cached() noexcept { return detail::pool.kept(); }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #endif
 #endif
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 // No type depends on what follows, and blocks are made alike with and without it, so that units of both kinds may share
 // a program.
@@ -39,4 +39,4 @@ inline void open_bytes([[maybe_unused]] void* begin, [[maybe_unused]] std::size_
 #endif
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

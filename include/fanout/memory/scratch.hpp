@@ -7,7 +7,7 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The memory that one shard asked for and nobody else sees. All of it goes when this goes.
 class Scratch {
@@ -67,4 +67,4 @@ class Scratch {
   Kept* kept_ = nullptr;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Blocks of memory that are kept for later are of few sizes, four between one power of two and the next, so that a
 /// block is less than a quarter larger than what is asked for.
@@ -31,4 +31,4 @@ constexpr std::size_t class_bytes(std::size_t index) noexcept {
   return index < 4 ? (index + 1) * smallest_block : (index % 4 + 5) << (index / 4 + 5);
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

@@ -6,7 +6,7 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/memory/memory_operations.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 class Storage;
 
@@ -95,4 +95,4 @@ class Storage {
   void* owner_ = nullptr;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

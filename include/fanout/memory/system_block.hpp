@@ -9,7 +9,7 @@
 
 #include <fanout/base/cache_line.hpp>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Pages as large as the system has them. A fault fills one, where else it takes 512 faults.
 inline constexpr std::size_t huge_page = std::size_t{1} << 21;
@@ -43,4 +43,4 @@ inline void release_system_block(void* block, std::size_t bytes) noexcept {
   }
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

@@ -12,7 +12,7 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -121,4 +121,4 @@ inline void wait_for(const Memory& memory) {
   if (memory.operations->wait != nullptr) memory.operations->wait(memory.space);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

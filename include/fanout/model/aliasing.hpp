@@ -8,7 +8,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/model/model_fields.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Fields by which the copies of a model would share what each of them may change.
 
@@ -102,4 +102,4 @@ constexpr void refuse_aliasing() {
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

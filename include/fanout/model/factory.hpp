@@ -6,7 +6,7 @@
 
 #include <fanout/model/original.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Makes a model on each device instead of copying one; see factory().
 template <class F>
@@ -79,4 +79,4 @@ template <class F, class D>
 using made_model_t = std::remove_cv_t<decltype(detail::make_model(std::declval<const F&>(), std::declval<const D&>()))>;
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -103,4 +103,4 @@ concept ConstForward = detail::has_const_forward<M, Ctx, A...>();
 template <class M, class Ctx, class... A>
 concept Forwardable = ConstForward<M, Ctx, A...> || detail::is_any(detail::forward_form<M, Ctx, A...>());
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/plain_struct.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Which fields a model has, at any depth of its structs, tuples, arrays, vectors, optionals, maps and variants. What a
 // class does not show is not found: one that is no plain struct lists its fields.
@@ -179,4 +179,4 @@ template <class M>
 inline constexpr bool has_own_fields = holds_field<OwnFields, M>();
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

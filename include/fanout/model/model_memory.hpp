@@ -13,7 +13,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Where the arrays of a model lie.
 
@@ -74,4 +74,4 @@ void check_model_memory(const M& model, const MemorySpace& space, const DeviceId
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

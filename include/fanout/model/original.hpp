@@ -5,7 +5,7 @@
 
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The user's model, and how often it was changed.
 template <class M>
@@ -27,4 +27,4 @@ concept HasOriginal = requires {
 
 }  // namespace detail
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -10,7 +10,7 @@
 #include <fanout/model/original.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A field of a model that every replica has for itself: a cache, a generator, scratch memory. A model with such a field
 /// is copied for each device also if its `forward` is const, and runs one call at a time on each, so `forward` may
@@ -96,4 +96,4 @@ struct Original<PerReplica<M>> {
   Atomic<std::uint64_t> version{0};
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

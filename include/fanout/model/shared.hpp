@@ -9,7 +9,7 @@
 #include <fanout/base/exchange.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// True for a type whose members may be called from several threads at once, also those that are not const: what stands
 /// in a Shared<T> can then be changed. Specialise it to add one. True for what looks like std::atomic.
@@ -119,4 +119,4 @@ template <class T>
 Shared(T)
 ->Shared<T>;
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

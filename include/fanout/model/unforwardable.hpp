@@ -8,7 +8,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/model/forward.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Why a model cannot run on what it is handed, as far as the compiler can tell, in one sentence each.
 
@@ -113,4 +113,4 @@ auto refuse_unforwardable() {
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -17,7 +17,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // The fields of a model that are combined after a call, found in several models at the same time.
 
@@ -137,4 +137,4 @@ void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f) {
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

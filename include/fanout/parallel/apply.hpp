@@ -23,7 +23,7 @@
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -151,4 +151,4 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
   return detail::apply_call<Call>({models, devices}, devices, inputs, detail::default_settings(devices));
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -12,7 +12,7 @@
 #include <fanout/scatter/overlap.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Calls of a model whose results are written into what the caller has. Made by ParallelModel::into(). Borrows the model,
 /// and the destination if D is a reference.
@@ -54,4 +54,4 @@ class Into {
   D to_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

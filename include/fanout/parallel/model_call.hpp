@@ -27,9 +27,7 @@
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The chain of calls, of CallLinks, that an asynchronous call is made from inside of, for as long as that call takes.
 /// What the original's links stand for may have ended by then.
@@ -187,5 +185,4 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
   const typename Call::States states_{};
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -29,7 +29,7 @@
 #include <fanout/sync/gate.hpp>
 #include <fanout/waiting/call_times.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // The inside of a ParallelModel: what it is made of, and what keeps calls and updates of it apart.
 
@@ -147,7 +147,7 @@ class EnteredModel {
       : state_(state), number_(current_link() == nullptr ? state.gate.enter() : enter_from_inside(state)) {}
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
-// g++ 12 does not see that a Maybe of this destroys it only where it is.
+// g++ 12 does not see that a std::optional of this destroys it only where it is.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -212,4 +212,4 @@ class ModelUpdate {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -3,7 +3,7 @@
 
 #include <fanout/base/requirements.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The first argument of a call that runs on all devices. Made by on_all().
 struct OnAll {};
@@ -13,4 +13,4 @@ struct OnAll {};
 /// decides.
 constexpr OnAll on_all() noexcept { return {}; }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

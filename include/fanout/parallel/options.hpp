@@ -2,21 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
-#include <fanout/base/maybe.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/plan/any_split.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// How a ParallelModel works; every option has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
 struct Options {
   /// In whose memory results are gathered; the main device's if not set. Any host device stands for the host's memory.
-  Maybe<DeviceId> output = {};
+  std::optional<DeviceId> output = {};
   /// The axis of arrays, in and out, whose indices are the rows; the last one is -1. For one array alone there are
   /// split<Axis>(x) and concat<Axis>(x).
   int axis = 0;
@@ -38,4 +38,4 @@ struct Options {
   const CollectiveOperations* collectives = nullptr;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

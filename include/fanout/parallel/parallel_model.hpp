@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -15,7 +16,6 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
-#include <fanout/base/maybe.hpp>
 #include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_meeting.hpp>
@@ -42,7 +42,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -261,7 +261,7 @@ class ParallelModel {
 
   template <class Inputs, class... Args>
   auto start(bool on_all, std::span<const OutputTarget> targets, Args&&... args) const {
-    Maybe<Entered> entered;
+    std::optional<Entered> entered;
     std::exception_ptr failure;
     Plan plan;
     CallStart begin;
@@ -299,4 +299,4 @@ ParallelModel(M, Source) -> ParallelModel<M, Source>;
 template <class M, class Source>
 ParallelModel(M, Source, Options) -> ParallelModel<M, Source>;
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

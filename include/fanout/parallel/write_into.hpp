@@ -27,7 +27,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Results, written into what the caller has.
 
@@ -352,4 +352,4 @@ void write_into(D& to, G& result, const Crew& crew) {
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

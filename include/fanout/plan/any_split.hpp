@@ -9,7 +9,7 @@
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/split.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A split policy of any type, by value, so that options need no template parameter. It is asked once per call, through
 /// one function pointer; the default is EvenSplit, which is called as itself.
@@ -47,4 +47,4 @@ class AnySplit {
 };
 static_assert(Split<AnySplit>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -6,7 +6,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/split.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// PyTorch's rule (`torch.chunk`): shards of ceil(rows / devices) rows, and a last one of what remains. So there may be
 /// fewer shards than devices even where there are more rows, and the surplus devices stay idle: 9 rows on 8 devices are
@@ -26,4 +26,4 @@ struct ChunkSplit {
 };
 static_assert(Split<ChunkSplit>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

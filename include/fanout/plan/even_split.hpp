@@ -6,7 +6,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/split.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The default: shards whose sizes differ by at most one, the larger ones first. With fewer rows than devices the
 /// surplus devices stay idle; with no rows each device gets an empty shard.
@@ -25,4 +25,4 @@ struct EvenSplit {
 };
 static_assert(Split<EvenSplit>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

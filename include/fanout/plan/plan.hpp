@@ -10,7 +10,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The shards of one call, in row order. A list and not an array indexed by device: a device may be idle or, with a
 /// split policy that says so, get several shards. Up to eight shards need no allocation.
@@ -71,4 +71,4 @@ constexpr void check_plan(const Plan& plan, std::size_t rows, std::size_t device
   if (plan.size() == 0 || next != rows) refuse(plan.size(), "an end after " + std::to_string(next) + " rows");
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -6,7 +6,7 @@
 
 #include <fanout/base/annotate.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A row by both of its numbers.
 struct RowNumbers {
@@ -93,4 +93,4 @@ inline std::string to_string(const RowRange& rows) {
   return text;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

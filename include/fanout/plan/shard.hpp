@@ -5,7 +5,7 @@
 
 #include <fanout/plan/row_range.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A row range and the device that runs it, by its position in the device set.
 struct Shard {
@@ -15,4 +15,4 @@ struct Shard {
   friend constexpr bool operator==(const Shard&, const Shard&) = default;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -6,7 +6,7 @@
 
 #include <fanout/plan/plan.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// How `[0, rows)` is shared out. A split policy is a copyable object with a const call operator.
 ///
@@ -22,4 +22,4 @@ concept Split = std::copy_constructible<S> && requires(const S& split, std::size
   { split(rows, devices) } -> std::convertible_to<Plan>;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/split.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -221,4 +221,4 @@ class WeightedSplit {
 };
 static_assert(Split<WeightedSplit>);
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

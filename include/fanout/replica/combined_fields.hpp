@@ -29,7 +29,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/number.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Fields of a model that are combined over the replicas after each call with a non-const `forward`: Mean<T>, Sum<T>,
 // Max<T>, Min<T>, First<T>. The result stands in the original and in every replica before the call returns, so that
@@ -343,4 +343,4 @@ class HeldFields<AnyReplicas, true, true> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

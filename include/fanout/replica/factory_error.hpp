@@ -8,7 +8,7 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/call/replica_error.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Thrown when a factory failed on one or more devices, after it has ended on all of them and what it had made is
 /// destroyed. Its failures name the devices, in the order of the set; they have no rows.
@@ -19,4 +19,4 @@ class FANOUT_EXPORT FactoryError : public ReplicaError {
       : ReplicaError("the factory", std::move(failures), replicas, false) {}
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

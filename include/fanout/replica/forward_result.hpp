@@ -15,7 +15,7 @@
 #include <fanout/replica/placed_model.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // What forward returns for the pieces of a shard.
 
@@ -114,4 +114,4 @@ struct ForwardResults {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

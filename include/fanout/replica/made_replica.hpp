@@ -22,7 +22,7 @@
 #include <fanout/replica/replica.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A model that a factory made for one device. Calls with a const `forward` run on it at the same time, one with a
 /// `forward` that is not const, or of a model with PerReplica fields, has it for itself.
@@ -118,4 +118,4 @@ void make_models(const F& make, const Replicas& replicas) {
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,9 +7,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/model/forward.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Stands for the result of a model that was refused.
 struct NotRunnable {};
@@ -47,5 +45,4 @@ class PlacedModel {
   const D& device_;
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -4,11 +4,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/maybe.hpp>
 #include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_order.hpp>
 #include <fanout/device/device.hpp>
@@ -24,7 +24,7 @@
 #include <fanout/sync/right.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -216,8 +216,8 @@ class Replica {
   mutable Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
   mutable Atomic<std::uint64_t> placed_{0};   // the same, of placed()
   mutable Right busy_;                        // guards what follows
-  mutable Maybe<model_type> copy_;
+  mutable std::optional<model_type> copy_;
   mutable std::uint64_t version_ = 0;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,9 +14,7 @@
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/strided_pieces.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// What the replicas of a model are handed; those on the first kind of devices decide for all.
 template <class Inputs, class First, class... Others>
@@ -54,5 +52,4 @@ struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
   }
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -16,7 +16,7 @@
 #include <fanout/replica/replica.hpp>
 #include <fanout/sync/gate.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -121,4 +121,4 @@ Replicas<M, Ds...> replicate(M model, const DeviceSet<Ds...>& devices) {
   return {std::move(model), devices};
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

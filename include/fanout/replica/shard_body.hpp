@@ -21,9 +21,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// If what follows throws, waits for what the device was given before, since it uses memory that goes now.
 template <class D>
@@ -147,5 +145,4 @@ class alignas(cache_line) ShardBody {
   FewElements<Shard, few> first_;  // of the plan, so that it need not be looked at
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include <fanout/base/cache_line.hpp>
-#include <fanout/base/maybe.hpp>
 #include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_outputs.hpp>
@@ -18,9 +18,7 @@
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The innermost link of the chain that the shards of a call run in, which is to stop at this time.
 class ShardsLink {
@@ -35,7 +33,7 @@ class ShardsLink {
 
  private:
   const CallLink* innermost_;
-  Maybe<CallLink> stops_;  // none where nothing is to stop
+  std::optional<CallLink> stops_;  // none where nothing is to stop
 };
 
 /// Room for a T, on the stack. Other cores read these lines in the last call, too, so that they take long to come back:
@@ -109,5 +107,4 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   ForkJoin<Body, Ds...> shards_;
 };
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -15,7 +15,7 @@
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // A `forward` that takes a StridedView where it could be handed a View is handed that, so that nothing is packed for
 // it.
@@ -117,4 +117,4 @@ template <class M, class Ctx, class... Args>
 struct PiecesFor<M, Ctx, ShardInputs<Args...>> : PiecesChosen<M, Ctx, ShardInputs<Args...>, strided_bits<Args...>()> {};
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

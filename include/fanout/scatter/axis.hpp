@@ -8,7 +8,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The position of an axis in an array of `rank` axes: -1 is the last one. Throws ShapeMismatch, which names the path,
 /// if there is no such axis. A template, as others are that only throw: so the message costs nothing to compile unless it
@@ -28,4 +28,4 @@ constexpr std::size_t checked_axis(int axis, std::size_t rank, const Path& path)
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

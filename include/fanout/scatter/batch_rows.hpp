@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -10,7 +11,6 @@
 
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/maybe.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/overlap.hpp>
 #include <fanout/scatter/splitting.hpp>
@@ -18,14 +18,14 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
 /// Takes the rows of the first array, and notes whether all others have as many; and the plan by which an argument is
 /// split already.
 struct CountRows {
-  Maybe<std::size_t> rows = {};
+  std::optional<std::size_t> rows = {};
   const Plan* plan = nullptr;
   bool agree = true;
 
@@ -42,7 +42,7 @@ struct CountRows {
 
 /// Finds the first array that does not fit to the one before all others, and throws with the places of both.
 struct RefuseRows {
-  Maybe<std::size_t> rows = {};
+  std::optional<std::size_t> rows = {};
   std::string first = {};
   const Plan* plan = nullptr;
   std::string first_sharded = {};
@@ -136,8 +136,8 @@ CountRows count_rows(int axis, const Args&... args) {
 /// The rows of one call: what the arrays among the arguments agree on; none if there is no array to split. Throws
 /// ShapeMismatch, naming two that do not agree.
 template <class... Args>
-Maybe<std::size_t> batch_rows(const Args&... args) {
+std::optional<std::size_t> batch_rows(const Args&... args) {
   return detail::count_rows(0, args...).rows;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// An argument that every replica gets whole. Made by broadcast().
 template <class X>
@@ -96,4 +96,4 @@ struct Splitting<Broadcast<X>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

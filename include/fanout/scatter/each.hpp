@@ -12,7 +12,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A vector that is no array, but a list of trees, each of which is split or goes to everyone. Made by each().
 template <class X>
@@ -75,4 +75,4 @@ struct Splitting<Each<X>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

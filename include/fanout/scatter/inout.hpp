@@ -12,7 +12,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// An array whose rows `forward` may write in place. Made by inout().
 template <class X>
@@ -74,4 +74,4 @@ auto inout(X&& value) {
   if constexpr (detail::WritableRows<X>) return InOut<X>{std::forward<X>(value)};
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -16,7 +16,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Arrays of one call that show the same memory, of which a shard writes what another one still reads.
 
@@ -232,4 +232,4 @@ void check_written(const Args&... args) {
 }
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -10,7 +10,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/tree/leaf.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// `model(Range{1000000})`: so many rows without data. `forward` is handed the `RowRange` of those that are its own, by
 /// their numbers in the whole batch: for Monte Carlo, ensembles, rays, and whatever else computes from the number of a
@@ -42,4 +42,4 @@ struct leaf_traits<Range> {
   static piece_type piece(const Range&, std::size_t begin, std::size_t end) { return {begin, end}; }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

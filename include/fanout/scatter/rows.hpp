@@ -11,7 +11,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -57,4 +57,4 @@ Rows<detail::kept_t<X>> rows(X&& value) {
   return {std::forward<X>(value)};
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -20,7 +20,7 @@
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -43,4 +43,4 @@ std::tuple<detail::piece_t<Args>...> scatter(const ShardPlace& place, const Args
   return detail::scatter_into(static_cast<Pieces*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -17,7 +17,7 @@
 #include <fanout/scatter/shard_place.hpp>
 #include <fanout/scatter/splitting.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// What the shards of one call are handed, in row order: a plan, and the arguments that it splits. Made by scatter(),
 /// which makes sure that they have as many rows, for apply(), as often as you like. Borrows the arguments that were
@@ -84,4 +84,4 @@ detail::shard_inputs_t<Args...> scatter(const DeviceSet<Ds...>& devices, Args&&.
           {std::forward<Args>(args)...}};
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <fanout/memory/scratch.hpp>
 #include <fanout/plan/row_range.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// For which shard arguments are split, and where its pieces may stand.
 struct ShardPlace {
@@ -24,4 +24,4 @@ struct ShardPlace {
   }
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

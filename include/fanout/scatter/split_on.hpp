@@ -9,7 +9,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// An argument that is split on this axis. Made by split().
 template <int Axis, class X>
@@ -62,4 +62,4 @@ struct Splitting<SplitOn<Axis, X>> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -16,7 +16,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Structs with arrays, rebuilt around their rows.
 
@@ -102,4 +102,4 @@ struct Splitting<X> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Containers with something in them that is split, rebuilt around the pieces.
 
@@ -112,4 +112,4 @@ struct Splitting<X> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // Variants of which an alternative is split.
 
@@ -62,4 +62,4 @@ struct Splitting<X> {
 };
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -21,9 +21,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 template <class X>
 inline constexpr bool is_vector_of_bool = false;
@@ -260,5 +258,4 @@ void visit_rows(const X& tree, int axis, const LeafPath& path, F& f) {
   visit_arrays(tree, path, RowsOnAxis<F>{axis, f});
 }
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -8,7 +8,7 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -28,4 +28,4 @@ inline std::uint32_t fork_epoch() noexcept {
   return detail::forks.load(MemoryOrder::relaxed);
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -16,7 +16,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // std::atomic::wait keeps its list of waiters in a static of libstdc++'s headers, of which two shared libraries may
 // have two copies: a wake in one would then not reach a waiter in the other. Linux's futex has no such list; where
@@ -84,4 +84,4 @@ inline void pause() noexcept {
 #endif
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -69,4 +69,4 @@ constexpr decltype(auto) at_alternative(const X& variant, const F& f) {
   return f(std::integral_constant<std::size_t, I>());
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -9,7 +9,7 @@
 
 #include <fanout/tree/key.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// A map whose keys are part of its type, so that each value has its own type and a misspelt key does not compile.
 /// Made by dict(); an aggregate of its values, in the order they were given.
@@ -106,4 +106,4 @@ constexpr Dict<> dict(const Given&...) {
   return {};
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -15,7 +15,7 @@
 #include <fanout/tree/plain_struct.hpp>
 #include <fanout/tree/tie_members.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -176,4 +176,4 @@ constexpr LeafPath field_path(const LeafPath& path) noexcept {
   }
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 template <class K, class T>
 struct Entry;
@@ -66,4 +66,4 @@ constexpr auto operator""_k() noexcept {
 }
 
 }  // namespace literals
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 
 #include <fanout/base/device_id.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Makes a type an array leaf: what is split by rows on the way in and concatenated by rows on the way out. A
 /// specialisation says
@@ -66,4 +66,4 @@ concept Scalar = std::is_arithmetic_v<X> || std::is_enum_v<X> || enable_scalar<X
       { x.imag() } -> std::same_as<typename X::value_type>;
     });
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

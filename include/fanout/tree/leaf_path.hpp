@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Where a leaf stands in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
 /// walks the tree, so that walking costs nothing and the text is made only for an error. A step borrows its parent and
@@ -81,4 +81,4 @@ inline constexpr LeafPath output_root("output");
 
 }  // namespace detail
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -8,7 +8,7 @@
 
 #include <fanout/tree/tie_members.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -72,4 +72,4 @@ consteval std::string_view member_name() {
   }
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

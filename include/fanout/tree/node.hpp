@@ -13,7 +13,7 @@
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be
 // included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, span, optional,
@@ -206,4 +206,4 @@ template <class X>
 concept HoldsTree = detail::has_inside<detail::WhatStandsAlone, X>();
 
 }  // namespace detail
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 // What is asked of numbers wherever they are combined: over shards after a call, and over ranks within one.
 
@@ -139,4 +139,4 @@ constexpr bool is_nan(const T& x) {
   }
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

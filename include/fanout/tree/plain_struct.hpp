@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 // What a struct is made of, found by asking with which initialisers it could be initialised. Nothing is initialised, and
 // asking is never an error, so any type may be asked about. What stands in for the values has bodies all the same, since
@@ -160,4 +160,4 @@ concept PlainStruct = detail::is_plain_struct<X>();
 template <PlainStruct X>
 inline constexpr std::size_t member_count = detail::Initialisers<X>::count;
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

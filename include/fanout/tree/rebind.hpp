@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -82,4 +82,4 @@ using rebind_map_t = typename detail::rebind_map<X, T>::type;
 template <class X, template <class, std::size_t> class Array>
 using rebind_arrays_t = typename detail::rebind_arrays<X, Array>::type;
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 
 #include <fanout/tree/plain_struct.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -235,4 +235,4 @@ template <class X>
   requires PlainStruct<std::remove_const_t<X>>
 constexpr auto tie_members(X& object) { return detail::tie_so_many<member_count<std::remove_const_t<X>>>(object); }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 template <class X, class F>
 void visit_arrays(const X& tree, const LeafPath& path, F&& f);
@@ -74,4 +74,4 @@ void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
   }
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -7,7 +7,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 namespace detail {
 
@@ -106,4 +106,4 @@ class Arrivals {
   Atomic<Clock::Time> last_{0};
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -10,7 +10,7 @@
 #include <fanout/waiting/wait_policy.hpp>
 #include <fanout/waiting/wake_cost.hpp>
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Which shards a call does not hand out.
 enum class Keeping { none, asleep, all };
@@ -90,4 +90,4 @@ class CallKeeping {
   std::int64_t own_ = 0;
 };
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail

@@ -6,7 +6,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// How threads wait: those of the devices for the next call, and a call for its shards.
 struct WaitRules {
@@ -107,4 +107,4 @@ class Waiting {
   const WaitRules* rules_;
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

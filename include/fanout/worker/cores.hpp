@@ -17,7 +17,7 @@
 #endif
 #include <unistd.h>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread, so that it
 /// does not matter which thread asks. Never empty.
@@ -119,4 +119,4 @@ std::size_t quota_cores(const std::type_identity_t<Path>& root = "") {
   return cores;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -13,7 +13,7 @@
 #include <fanout/worker/cores.hpp>
 #include <fanout/worker/worker.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// The workers of the process, one for each device and layout of cores, so that all models share the devices' queues.
 /// Workers are made when first asked for and live until the process ends.
@@ -71,4 +71,4 @@ inline Registry& registry() {
   return *registry;
 }
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -14,9 +14,7 @@
 #include <sys/prctl.h>
 #endif
 
-namespace fanout::v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Lets the sleeps of this thread end when they are to end; the kernel may add 50 us otherwise.
 inline void wake_in_time() noexcept {
@@ -119,5 +117,4 @@ inline bool start_thread([[maybe_unused]] const std::vector<int>& cores, void* (
   return failure == 0;
 }
 
-}  // namespace detail
-}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -22,7 +22,7 @@
 #include <fanout/worker/task_queue.hpp>
 #include <fanout/worker/thread.hpp>
 
-namespace fanout::v0 {
+namespace fanout { inline namespace v0 {
 
 /// Drives one device: its execution right with the request that may go along, its queue, and the thread that runs both.
 /// The thread is started by the first task, blocks all signals but those of its own faults, runs on the device's cores
@@ -328,4 +328,4 @@ class Worker {
   Clock::Time next_look_ = 0;     // for what was left
 };
 
-}  // namespace fanout::v0
+}}  // namespace fanout::v0

@@ -3,13 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 
-using fanout::Maybe;
 using fanout::cuda::PhysicalCard;
 using fanout::cuda::visible_devices_report;
 using fanout::cuda::detail::SeenDevice;
@@ -30,7 +30,7 @@ SeenDevice seen(std::size_t card) {
 }
 
 /// The report where the machine's cards are not known.
-std::string report(const char* variable, const Maybe<Seen>& shown, const std::string& reason = {}) {
+std::string report(const char* variable, const std::optional<Seen>& shown, const std::string& reason = {}) {
   return VisibleDevicesReport{.variable = variable, .order = nullptr, .machine = {}, .seen = shown, .reason = reason}
       .text();
 }

@@ -9,7 +9,7 @@
 #include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 // These ask the runtime, which starts CUDA in the process, but make no context on any card.
 
@@ -35,4 +35,4 @@ inline std::string unavailable_reason() {
   return reason;
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

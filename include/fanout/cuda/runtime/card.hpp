@@ -18,7 +18,7 @@
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 class Lane;
 
@@ -171,4 +171,4 @@ inline Card& card_at(int index) {
   return *card;
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

@@ -10,7 +10,7 @@
 #include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
@@ -62,4 +62,4 @@ class CardIndex {
   DeviceId id_{.kind = "cuda"};
 };
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

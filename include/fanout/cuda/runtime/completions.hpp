@@ -8,7 +8,7 @@
 #include <fanout/device/completion.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// Completions of what stands in a card's stream, made of events that are used again, since making one costs more than
 /// recording it. Any number of threads may ask at once.
@@ -62,4 +62,4 @@ class Completions {
   Mark* free_ = nullptr;
 };
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

@@ -7,7 +7,7 @@
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// A card is the calling thread's current device for as long as this lives. Afterwards the thread is as it was, also if
 /// it had no device yet: the card's context is pushed on the thread's stack of contexts and popped again, where
@@ -65,4 +65,4 @@ class QuietGuard {
 
 }  // namespace detail
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

@@ -11,7 +11,7 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// The functions of the driver that the runtime has no other name for: those that make a card's context and put it on
 /// the thread's stack of contexts. They are asked from the runtime, so that nothing is linked with the driver, which a
@@ -70,4 +70,4 @@ inline const Driver& driver() {
   return *driver;
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

@@ -10,7 +10,7 @@
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// Whether an event notes the time, which costs a little.
 enum class Timing : bool { off, on };
@@ -130,4 +130,4 @@ class Event {
   cudaEvent_t handle_ = nullptr;
 };
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

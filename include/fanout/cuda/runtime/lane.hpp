@@ -16,7 +16,7 @@
 #include <fanout/worker/registry.hpp>
 #include <fanout/worker/worker.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// What is one CudaDevice's own: two streams on its card, staging memory, and the thread that drives it. Several lanes
 /// on a card are several devices that share its memory; one more is for threads that have entered none of them. Made
@@ -132,4 +132,4 @@ inline Lane& current_lane(Card& card) {
   return lane_of(card, Lane::outside);
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

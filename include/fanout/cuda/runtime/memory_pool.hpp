@@ -14,7 +14,7 @@
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// The pool from which all of fanout's memory on a card comes, made at first use. It is not the card's default pool, so
 /// that what is said of it is fanout's own, and it keeps what is released, since the driver takes milliseconds to get
@@ -134,4 +134,4 @@ inline void release_in(StreamRef stream, void* data) noexcept {
   if (entered.entered()) note(::cudaFreeAsync(data, stream.get()), stream.device());
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

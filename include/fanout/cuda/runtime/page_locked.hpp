@@ -13,7 +13,7 @@
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// The card in whose context something is done that belongs to no card: one that is used already, so that none is only
 /// for this; the card 0 of a process that has used none.
@@ -47,4 +47,4 @@ inline void release_page_locked(void* data, Card& card) noexcept {
   if (entered.entered()) note(::cudaFreeHost(data), card.index());
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

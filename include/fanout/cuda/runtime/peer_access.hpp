@@ -12,7 +12,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// How bytes get from one card to another.
 struct PeerLink {
@@ -85,4 +85,4 @@ inline const PeerLink& peer_link(CardIndex from, CardIndex to) {
 /// Whether bytes may be copied directly from one card to another: peer_link(from, to).direct.
 inline bool peer_trusted(CardIndex from, CardIndex to) { return peer_link(from, to).direct; }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

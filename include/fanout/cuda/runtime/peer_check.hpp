@@ -16,7 +16,7 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// Lets a card use a peer's memory, and the memory of fanout's pool there. Stays so, unless close() is called.
 class PeerAccess {
@@ -191,4 +191,4 @@ inline std::string connect_peers(Card& one, Card& other) {
   return why;
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

@@ -23,7 +23,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
@@ -235,4 +235,4 @@ Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) 
   }
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

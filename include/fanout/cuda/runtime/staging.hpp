@@ -13,7 +13,7 @@
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/right.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// Page-locked memory through which ordinary host memory goes to and from a card, in a few chunks that are used again
 /// and again. Each is made when all before it are in use, and never freed. Any number of threads may use it at once; a
@@ -147,4 +147,4 @@ class Staging {
   Chunk chunks_[most_chunks];
 };
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

@@ -10,7 +10,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// A call of the CUDA runtime or driver that failed, or work on a card that did.
 class FANOUT_EXPORT CudaError : public Error {
@@ -146,4 +146,4 @@ inline void check(cudaError_t status, const char* call, int card = detail::curre
     detail::refuse(status, call, card);
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

@@ -11,7 +11,7 @@
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// A stream of a card, borrowed: work that is put in it happens in order. Copies are the same stream. None of its
 /// functions changes the thread's current device.
@@ -134,4 +134,4 @@ class Stream {
   StreamRef stream_;
 };
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

@@ -18,7 +18,7 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// Part of a copy: from where on, and how long.
 struct Run {
@@ -186,4 +186,4 @@ inline void exchange(Lane& to, void* to_data, Lane& from, const void* from_data,
   writing.finished();
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

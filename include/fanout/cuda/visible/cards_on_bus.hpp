@@ -6,15 +6,15 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <fanout/base/maybe.hpp>
 #include <fanout/cuda/visible/visible_devices.hpp>
 
-namespace fanout::v0::cuda::detail {
+namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// What stands behind `name:` in a text of such lines; empty if there is no such line.
 inline std::string value_in(std::string_view text, std::string_view name) {
@@ -40,8 +40,8 @@ inline std::string text_of_file(const std::string& path) {
 
 /// The cards that this process could open, in the order of their PCI bus ids, as Linux's driver lists them in a folder
 /// for each; or nothing where it does not, as in many containers. CUDA itself tells of the visible ones alone.
-inline Maybe<std::vector<PhysicalCard>> cards_on_bus(const std::string& folder = "/proc/driver/nvidia/gpus",
-                                                     const std::string& nodes = "/dev/nvidia") {
+inline std::optional<std::vector<PhysicalCard>> cards_on_bus(const std::string& folder = "/proc/driver/nvidia/gpus",
+                                                             const std::string& nodes = "/dev/nvidia") {
   std::vector<std::string> bus_ids;
   DIR* listing = ::opendir(folder.c_str());
   if (listing == nullptr) return {};
@@ -68,4 +68,4 @@ inline Maybe<std::vector<PhysicalCard>> cards_on_bus(const std::string& folder =
   return found;
 }
 
-}  // namespace fanout::v0::cuda::detail
+}}}  // namespace fanout::v0::cuda::detail

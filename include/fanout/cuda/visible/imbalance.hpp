@@ -7,7 +7,7 @@
 
 #include <fanout/cuda/runtime/card.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// What is compared of the cards that work side by side.
 struct CardSize {
@@ -47,4 +47,4 @@ inline std::string imbalance_warning(const std::vector<CardSize>& sizes) {
   return detail::imbalance_of(sizes, [](const CardSize& size) { return static_cast<double>(size.multiprocessors); });
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

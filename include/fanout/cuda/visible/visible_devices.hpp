@@ -3,16 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/maybe.hpp>
 #include <fanout/cuda/visible/visible_token.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// A card of the machine, visible or not, as it is described to parse_visible_devices().
 struct PhysicalCard {
@@ -26,8 +26,8 @@ struct PhysicalCard {
 /// What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of the machine's cards.
 struct VisibleDevices {
   /// The two variables; nothing where one is unset.
-  Maybe<std::string> variable;
-  Maybe<std::string> order;
+  std::optional<std::string> variable;
+  std::optional<std::string> order;
   /// Whether cards are counted by their PCI bus ids, as nvidia-smi does, and not from the fastest on.
   bool by_bus_id = false;
   /// The entries in their order. None if the variable is unset or empty.
@@ -229,4 +229,4 @@ inline int card_of(const VisibleDevices& devices, int device) {
                                                  : "a number from 0 to " + std::to_string(devices.cards.size() - 1)}));
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

@@ -4,19 +4,19 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/maybe.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/visible/cards_on_bus.hpp>
 #include <fanout/cuda/visible/visible_devices.hpp>
 #include <fanout/cuda/visible/visible_token.hpp>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
@@ -50,9 +50,9 @@ struct VisibleDevicesReport {
   const char* variable;
   const char* order;
   /// Nothing if they are not known.
-  Maybe<std::vector<PhysicalCard>> machine;
+  std::optional<std::vector<PhysicalCard>> machine;
   /// Nothing if CUDA could not be asked.
-  Maybe<std::vector<SeenDevice>> seen;
+  std::optional<std::vector<SeenDevice>> seen;
   /// Why CUDA shows none.
   std::string reason;
 
@@ -165,4 +165,4 @@ inline std::string visible_devices_report() {
   return report.text();
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace fanout::v0::cuda {
+namespace fanout { inline namespace v0 { namespace cuda {
 
 /// One entry of CUDA_VISIBLE_DEVICES, and what became of it.
 struct VisibleToken {
@@ -75,4 +75,4 @@ inline std::string to_string(const VisibleToken& token) {
   return text + (token.device >= 0 ? "is device " + std::to_string(token.device) : detail::why(token.fate));
 }
 
-}  // namespace fanout::v0::cuda
+}}}  // namespace fanout::v0::cuda

@@ -8,7 +8,7 @@
 
 // Replaces the library's header: starts a thread of the modelled machine.
 
-namespace fanout::v0::detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 inline void wake_in_time() noexcept {}
 
@@ -19,4 +19,4 @@ inline bool start_thread(const std::vector<int>&, void* (*enter)(void*), void* a
   return true;
 }
 
-}  // namespace fanout::v0::detail
+}}}  // namespace fanout::v0::detail
