@@ -5,7 +5,7 @@
 # programs that must not compile.
 set -euo pipefail
 cd -- "$1"
-mapfile -t expected < <(cat tests/must_not_compile/*.cpp tests/*/must_not_compile/*.cpp 2> /dev/null |
+mapfile -t expected < <(cat tests/must_not_compile/{,*/}*.cpp tests/*/must_not_compile/*.cpp 2> /dev/null |
   sed -n 's|^// expect: \(fanout: .*\)|\1|p')
 refusals=0 errors=0
 while IFS= read -r header; do

@@ -43,12 +43,13 @@ case $("${command[0]}" --version) in *clang*) command+=(-ferror-limit=0) ;; *) c
 # One error is a block of lines: what g++ says before it, its own line, and what clang says behind it. The case is the
 # one whose file stands there, or else whose namespace.
 awk -v folder="$folder" '
+  function stem(path) { sub(/.*\//, "", path); sub(/\.cpp$/, "", path); return path }
   function named(name) { if (!(name in cases)) ++count; cases[name]; of = name }
   function finish(  i) {
     if (!errors) return
     of = ""; count = 0; delete cases
     for (i = 1; i <= n; ++i)
-      if (match(block[i], /must_not_compile\/[A-Za-z0-9_]+\.cpp/)) named(substr(block[i], RSTART + 17, RLENGTH - 21))
+      if (match(block[i], /must_not_compile\/[A-Za-z0-9_\/]+\.cpp/)) named(stem(substr(block[i], RSTART, RLENGTH)))
     for (i = 1; i <= n && of == ""; ++i)
       if (match(block[i], /case_[A-Za-z0-9_]+::/)) named(substr(block[i], RSTART + 5, RLENGTH - 7))
     if (of == "") { for (i = 1; i <= n; ++i) print block[i] > (folder "/unclear") }

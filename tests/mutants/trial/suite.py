@@ -52,7 +52,7 @@ class Suite:
                     yield Unit(name)
         for name in self.names("tests/steady_state/counts.cpp"):
             yield Unit(name, flags=("-O2", "-U_FORTIFY_SOURCE", "-fno-builtin"), libraries=("-ldl",))
-        for name in self.names("tests/must_not_compile/*.cpp"):
+        for name in self.names("tests/must_not_compile/**/*.cpp"):
             yield Unit(name, "refused")
         for name in self.names("tests/cuda/*.cpp") + self.names_in_rooms("cuda") if self.cuda else []:
             of_nccl = name.startswith("cuda/nccl")
@@ -60,7 +60,7 @@ class Suite:
                 yield Unit(name, "nccl" if of_nccl else "cuda", libraries=("-ldl",))
 
     def paths(self, pattern):
-        return sorted(glob.glob(os.path.join(self.root, pattern)))
+        return sorted(glob.glob(os.path.join(self.root, pattern), recursive=True))
 
     def names(self, pattern):
         """Returns the names of units, of files below tests/."""

@@ -4,7 +4,7 @@
 
 #include <fanout/fanout.hpp>
 
-#include "../support/toy_device.hpp"
+#include "../../support/toy_device.hpp"
 
 struct Square {
   fanout::View<double, 1> y;
