@@ -37,6 +37,7 @@ class NothingChecked {
     close();
     stand_in_set_peer(0, 1, 1);
     stand_in_set_corrupting(0, 1, 0);
+    stand_in_set_corrupting(1, 0, 0);
     auto* table = fanout::cuda::detail::only_peer_table.exchange(before_);
     for (auto& row : table->entries) {
       for (auto& entry : row) delete entry.link.load();
@@ -113,14 +114,19 @@ TEST_CASE("cards that cannot access each other go through the host, and the reas
 TEST_CASE("copies that arrive wrong without a word are found out, and the access is taken back") {
   if (!has_stand_in(2)) return;
   const Watched watched;
-  const NothingChecked unchecked;
-  stand_in_set_corrupting(0, 1, 1);
-  CHECK(!peer_trusted(1, 0));
-  CHECK(!peer_trusted(0, 1));
-  CHECK(says(peer_link(1, 0).why, "a copy of", "bytes from cuda:", "arrived wrong, first at byte"));
-  CHECK(peer_link(0, 1).why == peer_link(1, 0).why);
-  CHECK(!has_access(0, 1));
-  CHECK(!has_access(1, 0));
+  for (const int from : {0, 1}) {
+    CAPTURE(from);
+    const NothingChecked unchecked;
+    const int to = 1 - from;
+    stand_in_set_corrupting(from, to, 1);  // and the way back is well
+    CHECK(!peer_trusted(1, 0));
+    CHECK(!peer_trusted(0, 1));
+    CHECK(says(peer_link(1, 0).why, "a copy of 5 bytes from cuda:" + std::to_string(from) +
+                                        " to cuda:" + std::to_string(to) + " arrived wrong, first at byte 0"));
+    CHECK(peer_link(0, 1).why == peer_link(1, 0).why);
+    CHECK(!has_access(0, 1));
+    CHECK(!has_access(1, 0));
+  }
 }
 
 TEST_CASE("access that somebody else had enabled is fine, and stays with them") {
