@@ -444,6 +444,32 @@ TEST_CASE("a thread finds what was left with it while it spins, sleeps or waits 
   CHECK(time_to_find(foreseeing) < 200);  // and not when the next call is due
 }
 
+TEST_CASE("a thread foresees calls that come so long after the last one ended, and keeps asleep for others") {
+  using std::chrono::milliseconds;
+  constexpr fanout::WaitRules foresees{.foresees = true};
+  Worker& irregular = new_worker(19, true);
+  call_by(irregular, foresees);
+  while (!irregular.is_asleep()) std::this_thread::yield();
+  for (int i = 0; i < 24; ++i) {
+    std::this_thread::sleep_for(milliseconds(i % 2 == 0 ? 1 : 10));
+    irregular.note_left(1'000);
+    CHECK(irregular.is_asleep());
+  }
+
+  Worker& regular = new_worker(20, true);
+  call_by(regular, foresees);
+  bool foreseen = false;
+  auto ends = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100 && !foreseen; ++i) {
+    std::this_thread::sleep_until(ends + milliseconds(50));
+    foreseen = !regular.is_asleep();
+    const milliseconds takes(i % 2 == 0 ? 5 : 100);
+    ends = std::chrono::steady_clock::now() + takes;
+    regular.note_left(std::chrono::nanoseconds(takes).count());
+  }
+  CHECK(foreseen);
+}
+
 namespace {
 
 /// A task that posts the next one, as long as it is to go on.
