@@ -13,6 +13,7 @@
 #include <fanout/cuda/memory_info.hpp>
 
 #include "cuda/cards.hpp"
+#include "cuda/nothing_checked.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::peer_link;
@@ -20,42 +21,11 @@ using fanout::cuda::peer_trusted;
 using fanout_test::has_cards;
 using fanout_test::has_stand_in;
 using fanout_test::message_of;
+using fanout_test::NothingChecked;
 using fanout_test::says;
 using fanout_test::Watched;
 
 namespace {
-
-/// Pairs are checked as if nobody had asked yet, for as long as this lives; and then as they were.
-class NothingChecked {
- public:
-  NothingChecked() : before_(fanout::cuda::detail::only_peer_table.exchange(new fanout::cuda::detail::PeerTable)) {
-    close();
-  }
-  NothingChecked(const NothingChecked&) = delete;
-  NothingChecked& operator=(const NothingChecked&) = delete;
-  ~NothingChecked() {
-    close();
-    stand_in_set_peer(0, 1, 1);
-    stand_in_set_corrupting(0, 1, 0);
-    stand_in_set_corrupting(1, 0, 0);
-    auto* table = fanout::cuda::detail::only_peer_table.exchange(before_);
-    for (auto& row : table->entries) {
-      for (auto& entry : row) delete entry.link.load();
-    }
-    delete table;
-  }
-
-  /// Ends access that was enabled between the first two cards.
-  static void close() {
-    for (const int card : {0, 1}) {
-      const fanout::cuda::DeviceGuard guard(card);
-      if (cudaDeviceDisablePeerAccess(1 - card) != cudaSuccess) static_cast<void>(cudaGetLastError());
-    }
-  }
-
- private:
-  fanout::cuda::detail::PeerTable* before_;
-};
 
 /// Whether a card has access to a peer: what CUDA says when it is enabled once more.
 bool has_access(int card, int peer) {
