@@ -119,6 +119,36 @@ TEST_CASE("whatever is strided packs its elements in order") {
   }
 }
 
+TEST_CASE("a part of one axis of a contiguous array is rows of runs, without outer axes") {
+  for (std::size_t at = 0; at < 27; ++at) {
+    const std::size_t extents[] = {1 + at % 3, 1 + at / 3 % 3, 1 + at / 9};
+    CAPTURE(extents[0]);
+    CAPTURE(extents[1]);
+    CAPTURE(extents[2]);
+    const auto tensor = counted(extents[0], extents[1], extents[2]);
+    const StridedView<const int, 3> whole(tensor.view());
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      CAPTURE(axis);
+      for (std::size_t size = 1; size <= extents[axis]; ++size) {
+        const auto part = whole.slice(axis, {extents[axis] - size, extents[axis]});
+        const fanout::detail::StridedRuns<3> runs(part);
+        CHECK(runs.outer == 0);
+        CHECK(runs.rows * runs.run == part.size());
+      }
+    }
+  }
+}
+
+TEST_CASE("a part of two axes is rows of runs along the axes before them") {
+  const auto tensor = counted(3, 4, 5);
+  const auto part = StridedView<const int, 3>(tensor.view()).slice(1, {1, 3}).slice(2, {1, 4});
+  const fanout::detail::StridedRuns<3> runs(part);
+  CHECK(runs.run == 3);
+  CHECK(runs.rows == 2);
+  CHECK(runs.pitch == 5);
+  CHECK(runs.outer == 1);
+}
+
 TEST_CASE("a strided view is an array: its rows stay in place") {
   const auto tensor = counted(4, 2, 3);
   const auto columns = StridedView<const int, 3>(tensor.view()).slice(2, {1, 2});

@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fanout/array/tensor.hpp>
@@ -189,6 +190,16 @@ TEST_CASE("other types, roots, reductions and trees do not fit, nor do other ext
         c.all_reduce(own);
       },
       "float[2, 3] at tree.layers[\"second\"].weight", "float[3, 2]");
+  for (const int other : {0, 1}) {
+    called(
+        shape,
+        [other](HostCommunicator& c) {
+          std::map<std::pair<int, int>, std::vector<int>> x{{{0, 0}, {1}}, {{0, 1}, {1}}};
+          if (c.rank() == 1) x[{0, other}].push_back(1);
+          c.all_reduce(x);
+        },
+        "int[1] at tree[#" + std::to_string(other) + "]", "int[2] at tree[#" + std::to_string(other) + "]");
+  }
   called(
       shape,
       [](HostCommunicator& c) {
@@ -235,6 +246,33 @@ TEST_CASE("a rank that leaves releases those that wait for it") {
   CHECK(texts[1].empty());
   CHECK(says(texts[0], "rank 0 called barrier", "rank 1 has left"));
   CHECK(says(texts[2], "rank 2 called barrier", "rank 1 has left"));
+}
+
+TEST_CASE("a communicator that was moved leaves the meeting when the one that it was moved to does") {
+  HostMeeting meeting(2);
+  std::optional<HostCommunicator> first;
+  {
+    HostCommunicator moved(meeting, 0);
+    first.emplace(std::move(moved));
+  }
+  CHECK(first->rank() == 0);
+  CHECK(first->size() == 2);
+  int others = 0;
+  std::string told;
+  std::thread other([&] {
+    HostCommunicator second(meeting, 1);
+    int own = 2;
+    second.all_reduce(own);
+    others = own;
+    told = message_of<CommunicatorAbandoned>([&] { second.barrier(); });
+  });
+  int own = 1;
+  first->all_reduce(own);
+  first.reset();
+  other.join();
+  CHECK(own == 3);
+  CHECK(others == 3);
+  CHECK(says(told, "rank 0 has left"));
 }
 
 TEST_CASE("who was released names the rank that failed first") {

@@ -53,6 +53,11 @@ class Held {
 
 }  // namespace
 
+TEST_CASE("before a card is asked, no memory is free, and there is none") {
+  CHECK(fanout::cuda::MemoryInfo().free == 0);
+  CHECK(fanout::cuda::MemoryInfo().total == 0);
+}
+
 TEST_CASE("rule 162: what is allocated, the most of it since a reset, and what is reserved") {
   if (!has_cards(1)) return;
   const Watched watched;

@@ -8,6 +8,7 @@
 #include <fanout/cuda/runtime/availability.hpp>
 
 #include "cuda/cards.hpp"
+#include "cuda/nothing_checked.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::peer_links;
@@ -43,4 +44,25 @@ TEST_CASE("links are listed from each card to each, and the report is their matr
   if (count > 1 && !links[1].direct) {
     CHECK(says(report, "cuda:0 and cuda:1 copy through the host's memory: " + links[1].why));
   }
+}
+
+TEST_CASE(
+    "the report's columns have ten characters each, and each pair that copies by way of the host has its reason") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const Watched watched;
+  const fanout_test::NothingChecked unchecked;
+  stand_in_set_peer(0, 1, 0);
+  const int count = fanout::cuda::device_count();
+  const auto column = [](std::string text) {
+    text.resize(10, ' ');
+    return text;
+  };
+  std::string expected = column("from \\ to");
+  for (int to = 0; to < count; ++to) expected += column("cuda:" + std::to_string(to));
+  for (int from = 0; from < count; ++from) {
+    expected += '\n' + column("cuda:" + std::to_string(from));
+    for (int to = 0; to < count; ++to) expected += column(from == to ? "-" : from + to == 1 ? "staged" : "direct");
+  }
+  expected += "\ncuda:0 and cuda:1 copy through the host's memory: the hardware has no access from cuda:0 to cuda:1\n";
+  CHECK(peer_report() == expected);
 }

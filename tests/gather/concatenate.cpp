@@ -126,6 +126,24 @@ TEST_CASE("the tensor of the only shard is moved out") {
   CHECK(model(count_to(3)).data() == seen);
 }
 
+TEST_CASE("the vector of the only shard is moved out") {
+  const auto is_moved_out = [](const auto& element) {
+    using Vector = std::vector<std::remove_cvref_t<decltype(element)>>;
+    const void* seen = nullptr;
+    ParallelModel model{[&](View<const int, 1> x) {
+                          Vector result(x.extent(0), element);
+                          seen = result.data();
+                          return std::pair{result.size(), std::move(result)};
+                        },
+                        host_devices(1)};
+    const auto [sizes, result] = model(count_to(3));
+    return result == Vector(3, element) && result.data() == seen;
+  };
+  CHECK(is_moved_out(5));
+  CHECK(is_moved_out(2.5));
+  CHECK(is_moved_out(std::string("a text that is too long to stand in the string itself")));
+}
+
 TEST_CASE("a view that forward returns is copied") {
   const auto x = count_to(5);
   ParallelModel model{[](View<const int, 1> rows) { return rows; }, host_devices(1)};

@@ -203,8 +203,10 @@ TEST_CASE("a variant without a value is refused, with one device too, and whiche
                             return dict("maybe"_k = variant);
                           },
                           host_devices(devices)};
-      CHECK(says(message_of<fanout::StructureMismatch>([&] { model(count_to(6)); }), "without a value", "output.maybe",
-                 "shard " + std::to_string(bad) + " on host:" + std::to_string(bad)));
+      CHECK(says(message_of<fanout::StructureMismatch>([&] { model(count_to(6)); }),
+                 "a replica returned a variant without a value", "at output.maybe", "expected one of its alternatives",
+                 "found none from shard " + std::to_string(bad) + " on host:" + std::to_string(bad),
+                 "assign a value before it is returned"));
     }
   }
 }

@@ -238,6 +238,24 @@ TEST_CASE("a destination that does not fit is named") {
   CHECK_NOTHROW(model.into(std::tie(fits, numbers, map))(five));
 }
 
+TEST_CASE("in a map whose keys have no text, a destination that does not fit is named by its place") {
+  using Places = std::map<std::pair<int, int>, Tensor<int, 1>>;
+  const ParallelModel model{[](std::span<const int> rows) {
+                              const Tensor<int, 1> tensor(rows.size());
+                              return Places{{{0, 0}, tensor}, {{0, 1}, tensor}};
+                            },
+                            host_devices(2)};
+  const Tensor<int, 1> fits(5);
+  Places extents{{{0, 0}, fits}, {{0, 1}, Tensor<int, 1>(4)}};
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(extents)(five); }), "output[#1]", "found [4]"));
+  Places less{{{0, 0}, fits}};
+  CHECK(says(message_of<fanout::StructureMismatch>([&] { model.into(less)(five); }), "output[#1]",
+             "expected this key, found #0"));
+  Places more{{{0, 0}, fits}, {{0, 1}, fits}, {{0, 2}, fits}};
+  CHECK(says(message_of<fanout::StructureMismatch>([&] { model.into(more)(five); }), "output[#2]",
+             "expected only the result's keys, #0, #1, found this one too"));
+}
+
 TEST_CASE("other extents are named at any place of the tree, fewer rows and more") {
   struct Two {
     Tensor<int, 1> same;

@@ -250,6 +250,24 @@ TEST_CASE("a call that fails leaves them everywhere as they were") {
   CHECK(model.model().means[0] == doctest::Approx(2.5));
 }
 
+TEST_CASE("in a map whose keys have no text, fields that a replica has not are named by their place") {
+  struct Places {
+    std::map<std::pair<int, int>, Sum<int>> sums;
+    int forward(fanout::ShardContext<fanout::HostDevice>& ctx, Values, int lost) {
+      if (ctx.rank() == 1) {
+        sums.erase({0, lost});
+        sums[{1, 0}];
+      }
+      return 0;
+    }
+  };
+  for (const int lost : {0, 1}) {
+    const ParallelModel model{Places{{{{0, 0}, {}}, {{0, 1}, {}}}}, host_devices(2)};
+    CHECK(says(message_of<fanout::StructureMismatch>([&] { static_cast<void>(model(Tensor<double, 1>(2), lost)); }),
+               "do not stand at the same places", "model.sums[#" + std::to_string(lost) + "]"));
+  }
+}
+
 TEST_CASE("extents that differ are refused with the place, and nothing is changed") {
   struct Counts {
     Sum<int> calls;

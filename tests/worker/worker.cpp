@@ -8,10 +8,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <pthread.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 
 #include <fanout/worker/cores.hpp>
 
@@ -363,6 +367,42 @@ TEST_CASE("a worker keeps a copy of the rules by which it waits") {
   CHECK(waits_by(worker, {.spin = 64'000, .keeps_small = true}));
 }
 
+TEST_CASE("a worker's thread has the name of its device, or the beginning of it") {
+#if defined(__linux__)
+  for (const int index : {17, 123'456'789}) {
+    Worker& worker = new_worker(index);
+    call_by(worker, fanout::Park::rules);  // now its thread has been started and named
+    std::string name;
+    Calling task([&name] {
+      char text[16] = {};
+      ::prctl(PR_GET_NAME, text);
+      name = text;
+    });
+    worker.post(task);
+    REQUIRE(wait_for(task));
+    CHECK(name == ("fanout test:" + std::to_string(index)).substr(0, 15));
+  }
+#endif
+}
+
+TEST_CASE("a request that finds its thread awake says nothing of what a wake costs, and one that wakes it does") {
+  for (int i = 0; i < 200; ++i) fanout::wake_cost.note(fanout::Ticks::in(500'000));
+  const std::int64_t long_wakes = fanout::wake_cost.nanoseconds();
+  Worker& worker = new_worker(18, true);
+  for (int i = 0; i < 200 && fanout::wake_cost.nanoseconds() == long_wakes; ++i) {
+    call_by(worker, fanout::Park::rules);
+    while (!worker.is_asleep()) std::this_thread::yield();
+  }
+  CHECK(fanout::wake_cost.nanoseconds() < long_wakes);
+
+  call_by(worker, fanout::Spin::rules);
+  const std::int64_t before = fanout::wake_cost.nanoseconds();
+  REQUIRE(before < long_wakes);
+  for (int i = 0; i < 100; ++i) call_by(worker, fanout::Spin::rules);
+  CHECK(fanout::wake_cost.nanoseconds() == before);
+  call_by(worker, fanout::Park::rules);  // no core is kept busy
+}
+
 TEST_CASE("a worker is told how to wait also if a request is taken back before its thread wakes") {
   Worker& worker = new_worker(12, true);
   const auto nothing = [](const void*, std::size_t) noexcept -> fanout::Atomic<bool>* { return nullptr; };
@@ -402,6 +442,32 @@ TEST_CASE("a thread finds what was left with it while it spins, sleeps or waits 
   call_by(foreseeing, foresees);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK(time_to_find(foreseeing) < 200);  // and not when the next call is due
+}
+
+TEST_CASE("a thread foresees calls that come so long after the last one ended, and keeps asleep for others") {
+  using std::chrono::milliseconds;
+  constexpr fanout::WaitRules foresees{.foresees = true};
+  Worker& irregular = new_worker(19, true);
+  call_by(irregular, foresees);
+  while (!irregular.is_asleep()) std::this_thread::yield();
+  for (int i = 0; i < 24; ++i) {
+    std::this_thread::sleep_for(milliseconds(i % 2 == 0 ? 1 : 10));
+    irregular.note_left(1'000);
+    CHECK(irregular.is_asleep());
+  }
+
+  Worker& regular = new_worker(20, true);
+  call_by(regular, foresees);
+  bool foreseen = false;
+  auto ends = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100 && !foreseen; ++i) {
+    std::this_thread::sleep_until(ends + milliseconds(50));
+    foreseen = !regular.is_asleep();
+    const milliseconds takes(i % 2 == 0 ? 5 : 100);
+    ends = std::chrono::steady_clock::now() + takes;
+    regular.note_left(std::chrono::nanoseconds(takes).count());
+  }
+  CHECK(foreseen);
 }
 
 namespace {

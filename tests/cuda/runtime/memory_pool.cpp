@@ -17,7 +17,11 @@ TEST_CASE("a pool that was not used has empty books and is not made for them") {
   const long calls = stand_in_calls(nullptr);
   detail::trim_pool(unused);
   detail::reset_peaks(unused);
-  CHECK(detail::pool_use(unused).allocated == 0);
+  const detail::PoolUse use = detail::pool_use(unused);
+  CHECK(use.allocated == 0);
+  CHECK(use.most_allocated == 0);
+  CHECK(use.reserved == 0);
+  CHECK(use.most_reserved == 0);
   CHECK(stand_in_calls(nullptr) == calls);
 }
 

@@ -9,6 +9,40 @@
 
 namespace detail = fanout::cuda::detail;
 
+namespace {
+
+/// No card has been named, as in a new process, for as long as this lives; and then those that were.
+class NoCardNamed {
+ public:
+  NoCardNamed() {
+    for (int i = 0; i < detail::most_cards; ++i) before_[i] = detail::cards[i].card.exchange(nullptr);
+  }
+  NoCardNamed(const NoCardNamed&) = delete;
+  NoCardNamed& operator=(const NoCardNamed&) = delete;
+  ~NoCardNamed() {
+    for (int i = 0; i < detail::most_cards; ++i) delete detail::cards[i].card.exchange(before_[i]);
+  }
+
+ private:
+  detail::Card* before_[detail::most_cards] = {};
+};
+
+}  // namespace
+
+TEST_CASE("what belongs to no card is done in the context of one that is in use, or else of the first") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const NoCardNamed fresh;
+  CHECK(detail::any_card().index() == 0);
+  CHECK(detail::any_card().known_context() == nullptr);
+  const int last = detail::count_cards().count - 1;
+  detail::card_at(last).context();
+  CHECK(detail::any_card().index() == last);
+  detail::losses[last].code.store(cudaErrorIllegalAddress);
+  CHECK(detail::any_card().index() == 0);
+  detail::losses[last].code.store(cudaSuccess);
+}
+
 TEST_CASE("page-locked memory belongs to no card that was not used before") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;

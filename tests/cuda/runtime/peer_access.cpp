@@ -13,6 +13,7 @@
 #include <fanout/cuda/runtime/availability.hpp>
 
 #include "cuda/cards.hpp"
+#include "cuda/nothing_checked.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::peer_link;
@@ -20,41 +21,11 @@ using fanout::cuda::peer_trusted;
 using fanout_test::has_cards;
 using fanout_test::has_stand_in;
 using fanout_test::message_of;
+using fanout_test::NothingChecked;
 using fanout_test::says;
 using fanout_test::Watched;
 
 namespace {
-
-/// Pairs are checked as if nobody had asked yet, for as long as this lives; and then as they were.
-class NothingChecked {
- public:
-  NothingChecked() : before_(fanout::cuda::detail::only_peer_table.exchange(new fanout::cuda::detail::PeerTable)) {
-    close();
-  }
-  NothingChecked(const NothingChecked&) = delete;
-  NothingChecked& operator=(const NothingChecked&) = delete;
-  ~NothingChecked() {
-    close();
-    stand_in_set_peer(0, 1, 1);
-    stand_in_set_corrupting(0, 1, 0);
-    auto* table = fanout::cuda::detail::only_peer_table.exchange(before_);
-    for (auto& row : table->entries) {
-      for (auto& entry : row) delete entry.link.load();
-    }
-    delete table;
-  }
-
-  /// Ends access that was enabled between the first two cards.
-  static void close() {
-    for (const int card : {0, 1}) {
-      const fanout::cuda::DeviceGuard guard(card);
-      if (cudaDeviceDisablePeerAccess(1 - card) != cudaSuccess) static_cast<void>(cudaGetLastError());
-    }
-  }
-
- private:
-  fanout::cuda::detail::PeerTable* before_;
-};
 
 /// Whether a card has access to a peer: what CUDA says when it is enabled once more.
 bool has_access(int card, int peer) {
@@ -113,14 +84,19 @@ TEST_CASE("cards that cannot access each other go through the host, and the reas
 TEST_CASE("copies that arrive wrong without a word are found out, and the access is taken back") {
   if (!has_stand_in(2)) return;
   const Watched watched;
-  const NothingChecked unchecked;
-  stand_in_set_corrupting(0, 1, 1);
-  CHECK(!peer_trusted(1, 0));
-  CHECK(!peer_trusted(0, 1));
-  CHECK(says(peer_link(1, 0).why, "a copy of", "bytes from cuda:", "arrived wrong, first at byte"));
-  CHECK(peer_link(0, 1).why == peer_link(1, 0).why);
-  CHECK(!has_access(0, 1));
-  CHECK(!has_access(1, 0));
+  for (const int from : {0, 1}) {
+    CAPTURE(from);
+    const NothingChecked unchecked;
+    const int to = 1 - from;
+    stand_in_set_corrupting(from, to, 1);  // and the way back is well
+    CHECK(!peer_trusted(1, 0));
+    CHECK(!peer_trusted(0, 1));
+    CHECK(says(peer_link(1, 0).why, "a copy of 5 bytes from cuda:" + std::to_string(from) +
+                                        " to cuda:" + std::to_string(to) + " arrived wrong, first at byte 0"));
+    CHECK(peer_link(0, 1).why == peer_link(1, 0).why);
+    CHECK(!has_access(0, 1));
+    CHECK(!has_access(1, 0));
+  }
 }
 
 TEST_CASE("access that somebody else had enabled is fine, and stays with them") {

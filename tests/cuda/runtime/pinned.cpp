@@ -208,3 +208,21 @@ TEST_CASE("memory that is not pinned is not taken over as such, but freed") {
   CHECK_THROWS_AS(cuda::adopt_pinned(&value, free, -1), fanout::ShapeMismatch);
   CHECK(freed == 2);
 }
+
+TEST_CASE("memory that the runtime does not know is refused as other memory is, and another failure says what it is") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  int freed = 0;
+  int value = 0;
+  const auto adopt = [&] {
+    return cuda::adopt_pinned(
+        &value, [&freed](int*) { ++freed; }, 1);
+  };
+  stand_in_fail("cudaPointerGetAttributes", 1, 1, cudaErrorInvalidValue);  // as older runtimes do
+  CHECK(fanout_test::message_of(adopt).find("memory to be taken over as pinned") == 0);
+  CHECK(freed == 1);
+  stand_in_fail("cudaPointerGetAttributes", 1, 1, cudaErrorNotSupported);
+  CHECK_THROWS_AS(adopt(), cuda::CudaError);
+  CHECK(freed == 2);
+  CHECK(::cudaPeekAtLastError() == cudaSuccess);
+}

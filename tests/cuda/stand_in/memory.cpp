@@ -168,7 +168,7 @@ TEST_CASE(
   ok(cudaMemPoolDestroy(pool));
 }
 
-TEST_CASE("peers: direct where allowed, else through the host; a corrupting pair lies") {
+TEST_CASE("peers: direct where allowed, else through the host; a corrupting way lies, and the way back does not") {
   const Fresh fresh;
   stand_in_set_peer(0, 2, 0);
   stand_in_set_corrupting(0, 1, 1);
@@ -196,11 +196,15 @@ TEST_CASE("peers: direct where allowed, else through the host; a corrupting pair
   CHECK(cudaDeviceEnablePeerAccess(0, 0) == cudaErrorPeerAccessAlreadyEnabled);
   CHECK(copy() != 0x01010101);
   CHECK(stand_in_copies("peer direct") == 1);
+  stand_in_set_corrupting(0, 1, 0);
+  stand_in_set_corrupting(1, 0, 1);
+  CHECK(copy() == 0x01010101);
+  CHECK(stand_in_copies("peer direct") == 2);
   ok(cudaDeviceDisablePeerAccess(0));
   CHECK(cudaDeviceDisablePeerAccess(0) == cudaErrorPeerAccessNotEnabled);
   CHECK(copy() == 0x01010101);
   ok(cudaFree(there));
   ok(cudaFree(here));
   stand_in_set_peer(0, 2, 1);
-  stand_in_set_corrupting(0, 1, 0);
+  stand_in_set_corrupting(1, 0, 0);
 }

@@ -12,7 +12,7 @@
 //   FANOUT_STAND_IN_DEVICES=N        N devices (2 if unset); 0: a driver without devices; none: no driver
 //   FANOUT_STAND_IN_DELAYS=SEED      streams take random breaks
 //   FANOUT_STAND_IN_NO_PEER=0-2,...  pairs of devices that cannot access each other
-//   FANOUT_STAND_IN_CORRUPT=0-1,...  pairs whose direct copies write wrong bytes and report success
+//   FANOUT_STAND_IN_CORRUPT=0-1,...  direct copies from 0 to 1 write wrong bytes and report success
 //   FANOUT_STAND_IN_ALLOW=KIND,...   what may be left at exit, see stand_in_allow_at_exit
 //   FANOUT_STAND_IN_PATIENCE_MS=N    how long a rank of NCCL waits for the others (20000)
 // CUDA_VISIBLE_DEVICES chooses among the devices as with the real one (numbers only).
@@ -33,7 +33,7 @@ FANOUT_STAND_IN_CALL void stand_in_set_device(int device, const char* name, size
 /// Memory that other processes use, so that less is free.
 FANOUT_STAND_IN_CALL void stand_in_set_used_by_others(int device, size_t bytes);
 FANOUT_STAND_IN_CALL void stand_in_set_peer(int one, int other, int able);
-FANOUT_STAND_IN_CALL void stand_in_set_corrupting(int one, int other, int corrupting);
+FANOUT_STAND_IN_CALL void stand_in_set_corrupting(int from, int to, int corrupting);
 
 /// ---- misuse
 /// What was done wrong since the last look, a line each; empty if nothing. What nobody has looked at is printed at exit,

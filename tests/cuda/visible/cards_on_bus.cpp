@@ -3,9 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
+#include <random>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -52,6 +57,25 @@ TEST_CASE("the driver's list of cards is read in the order of the bus") {
   CHECK((*cards)[0].name == "NVIDIA T4");
   CHECK((*cards)[1].uuid == "GPU-bb");
   CHECK((*cards)[2].uuid == "GPU-cc");
+}
+
+TEST_CASE("many cards are put in order, in whatever order they are listed") {
+  std::vector<int> minors(16);
+  std::iota(minors.begin(), minors.end(), 10);
+  std::mt19937 random(1);
+  for (int round = 0; round < 10; ++round) {
+    CAPTURE(round);
+    const Folder folder;
+    for (const int minor : minors) {
+      const std::string number = std::to_string(minor);
+      folder.add("0000:" + number + ":00.0", "NVIDIA A100", "GPU-" + number, minor);
+    }
+    const auto cards = folder.cards();
+    REQUIRE(cards.has_value());
+    REQUIRE(cards->size() == minors.size());
+    for (std::size_t i = 0; i < cards->size(); ++i) CHECK((*cards)[i].uuid == "GPU-" + std::to_string(10 + i));
+    std::shuffle(minors.begin(), minors.end(), random);
+  }
 }
 
 TEST_CASE("a card that is excluded or cannot be opened is none") {

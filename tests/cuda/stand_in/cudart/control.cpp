@@ -83,12 +83,12 @@ void stand_in_set_peer(int one, int other, int able) {
   }
 }
 
-void stand_in_set_corrupting(int one, int other, int corrupting) {
+void stand_in_set_corrupting(int from, int to, int corrupting) {
   const Ask ask;
   if (corrupting == 0) {
-    ask.all.corrupting.erase(std::minmax(one, other));
+    ask.all.corrupting.erase({from, to});
   } else {
-    ask.all.corrupting.insert(std::minmax(one, other));
+    ask.all.corrupting.insert({from, to});
   }
 }
 

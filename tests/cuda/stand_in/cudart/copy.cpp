@@ -73,8 +73,7 @@ cudaError_t enqueue(Call& entry, const End& to, const End& from, const Copy& cop
   if (!to.usable || !from.usable) return cudaErrorInvalidValue;
   const std::string kind = kind_of(to, from);
   count(kind, copy.bytes);
-  const bool corrupt =
-      kind == "peer direct" && state().corrupting.contains(std::minmax(to.block->device, from.block->device));
+  const bool corrupt = kind == "peer direct" && state().corrupting.contains({from.block->device, to.block->device});
   std::function<void()> run;
   if (returns == Returns::at_once && to.on_device() && from.kind() == Kind::pageable) {
     // The real one has read such a source when it returns.

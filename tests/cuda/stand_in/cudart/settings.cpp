@@ -33,7 +33,7 @@ std::set<std::pair<int, int>> pairs(const char* variable) {
       std::fprintf(stderr, "%s: expected pairs such as 0-1, found %s\n", variable, word.c_str());
       std::_Exit(99);
     }
-    result.insert(std::minmax(one, other));
+    result.emplace(one, other);
   }
   return result;
 }
@@ -107,7 +107,7 @@ void read_environment(State& all) {
   if (const char* const seed = std::getenv("FANOUT_STAND_IN_DELAYS")) {
     all.delays = static_cast<unsigned>(std::strtoul(seed, nullptr, 10));
   }
-  all.no_peer = pairs("FANOUT_STAND_IN_NO_PEER");
+  for (const auto& [one, other] : pairs("FANOUT_STAND_IN_NO_PEER")) all.no_peer.insert(std::minmax(one, other));
   all.corrupting = pairs("FANOUT_STAND_IN_CORRUPT");
   for (auto word : words("FANOUT_STAND_IN_ALLOW")) {
     int count = -1;

@@ -158,7 +158,8 @@ struct State {
   unsigned delays = 0;
   int count = 2;
   std::array<Device, max_devices> devices;
-  std::set<std::pair<int, int>> no_peer, corrupting;
+  std::set<std::pair<int, int>> no_peer;     // the lower number first
+  std::set<std::pair<int, int>> corrupting;  // from, to
 
   unsigned next_id = 1;
   std::map<unsigned, StreamPtr> streams;

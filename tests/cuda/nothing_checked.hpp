@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/peer_access.hpp>
+
+#include "cuda/stand_in/stand_in.h"
+
+namespace fanout_test {
+
+/// Pairs are checked as if nobody had asked yet, for as long as this lives; and then as they were.
+class NothingChecked {
+ public:
+  NothingChecked() : before_(fanout::cuda::detail::only_peer_table.exchange(new fanout::cuda::detail::PeerTable)) {
+    close();
+  }
+  NothingChecked(const NothingChecked&) = delete;
+  NothingChecked& operator=(const NothingChecked&) = delete;
+  ~NothingChecked() {
+    close();
+    stand_in_set_peer(0, 1, 1);
+    stand_in_set_corrupting(0, 1, 0);
+    stand_in_set_corrupting(1, 0, 0);
+    auto* table = fanout::cuda::detail::only_peer_table.exchange(before_);
+    for (auto& row : table->entries) {
+      for (auto& entry : row) delete entry.link.load();
+    }
+    delete table;
+  }
+
+  /// Ends access that was enabled between the first two cards.
+  static void close() {
+    for (const int card : {0, 1}) {
+      const fanout::cuda::DeviceGuard guard(card);
+      if (cudaDeviceDisablePeerAccess(1 - card) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    }
+  }
+
+ private:
+  fanout::cuda::detail::PeerTable* before_;
+};
+
+}  // namespace fanout_test

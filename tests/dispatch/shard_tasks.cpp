@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/dispatch/shard_tasks.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <fanout/device/host_device.hpp>
+
+#include "support/asleep.hpp"
+
+using fanout::ShardTask;
+using fanout::ShardTasks;
+
+TEST_CASE("who takes a shard back waits until all that are to be posted are") {
+  const auto devices = fanout::host_devices(2);
+  ShardTasks tasks(2);
+  for (std::size_t i = 0; i < 2; ++i) tasks.place(i, {.rows = {i, i + 1}, .device = i}, devices);
+  std::atomic<bool> asks{false};
+  std::atomic<bool> answered{false};
+  std::thread other([&] {
+    asks = true;
+    CHECK(tasks.take_back() == nullptr);  // none was given away
+    answered = true;
+  });
+  fanout_test::until(asks);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(answered);
+  tasks.all_are_posted();
+  other.join();
+  CHECK(answered);
+}

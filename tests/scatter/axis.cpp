@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/scatter/axis.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+
+#include "support/message_of.hpp"
+
+using fanout::checked_axis;
+using fanout::LeafPath;
+
+TEST_CASE("an axis is counted from the first one, or backwards from the last one") {
+  const LeafPath path("input");
+  for (int axis = 0; axis < 3; ++axis) {
+    CHECK(checked_axis(axis, 3, path) == static_cast<std::size_t>(axis));
+    CHECK(checked_axis(axis - 3, 3, path) == static_cast<std::size_t>(axis));
+  }
+}
+
+TEST_CASE("an axis that an array has not is refused with those that it has, and what can be done") {
+  const LeafPath path("input");
+  for (const int axis : {2, -3, 100}) {
+    CHECK(fanout_test::message_of<fanout::ShapeMismatch>([&] { static_cast<void>(checked_axis(axis, 2, path)); }) ==
+          "an array has no such axis at input: expected an axis from -2 to 1, found axis " + std::to_string(axis) +
+              "; choose for this array alone: split<0>(x) or broadcast(x) of what goes in, concat<0>(x) of what comes "
+              "out");
+  }
+  CHECK_THROWS_AS(static_cast<void>(checked_axis(0, 0, path)), fanout::ShapeMismatch);
+}
