@@ -87,10 +87,14 @@ template <class R>
 class ShardOutputs;
 template <class R>
 class Pending;
+namespace detail {
 class ShardTask;
 class Crew;
+}  // namespace detail
+namespace backend {
 struct Collective;
 struct CollectiveOperations;
+}  // namespace backend
 class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>
 class ParallelModel;

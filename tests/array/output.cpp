@@ -15,11 +15,11 @@
 #include "memory/counting_memory.hpp"
 
 using fanout::Extents;
-using fanout::Memory;
 using fanout::Output;
-using fanout::OutputBuffer;
 using fanout::Tensor;
 using fanout::View;
+using fanout::backend::Memory;
+using fanout::detail::OutputBuffer;
 using fanout_test::CountingMemory;
 
 namespace {
@@ -136,7 +136,7 @@ TEST_CASE("copies of a tensor of an output are ordinary tensors") {
   CHECK(call.buffer->holders() == 2);
   CHECK(copy.data() != tensor.data());
   CHECK(copy.storage().owner() == nullptr);
-  CHECK(copy.storage().memory().operations == &fanout::host_memory_operations);
+  CHECK(copy.storage().memory().operations == &fanout::backend::host_memory_operations);
   CHECK(copy(2, 1) == 9);
   output(2, 1) = 10;
   CHECK(copy(2, 1) == 9);

@@ -27,7 +27,7 @@ Tensor<int, 3> counted(std::size_t a, std::size_t b, std::size_t c) {
 template <class T, std::size_t R>
 std::vector<int> in_order(const StridedView<T, R>& view) {
   std::vector<int> packed(view.size(), -1);
-  pack(fanout::host_memory_operations, packed.data(), view);
+  pack(fanout::backend::host_memory_operations, packed.data(), view);
   return packed;
 }
 

@@ -21,11 +21,11 @@
 #include "support/message_of.hpp"
 
 using fanout::Extents;
-using fanout::Memory;
 using fanout::RowRange;
 using fanout::ShapeMismatch;
 using fanout::Tensor;
 using fanout::View;
+using fanout::backend::Memory;
 using fanout_test::CountingMemory;
 using fanout_test::message_of;
 using fanout_test::says;

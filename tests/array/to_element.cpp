@@ -89,7 +89,7 @@ TEST_CASE("a struct that is a template of its element type becomes one of the ot
 
 TEST_CASE("an array in another memory stays there") {
   const auto x = fanout::tensor<float>({1.5F, 2});
-  const fanout::Memory there = fanout_test::RemoteMemory::memory(1);
+  const fanout::backend::Memory there = fanout_test::RemoteMemory::memory(1);
   const auto wide = to<double>(to(x, there));
   CHECK(wide.space() == there.space);
   CHECK(fanout::to_host(wide) == fanout::tensor<double>({1.5, 2}));

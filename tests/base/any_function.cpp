@@ -6,7 +6,7 @@
 
 #include <fanout/base/any_function.hpp>
 
-using fanout::AnyFunction;
+using fanout::detail::AnyFunction;
 
 namespace {
 

@@ -8,17 +8,18 @@
 #include <fanout/worker/mailbox.hpp>
 
 TEST_CASE("what different cores write stands apart") {
-  static_assert(fanout::cache_line == 64 || fanout::cache_line == 128 || fanout::cache_line == 256);
+  static_assert(fanout::detail::cache_line == 64 || fanout::detail::cache_line == 128 ||
+                fanout::detail::cache_line == 256);
 #if defined(__x86_64__)
-  static_assert(fanout::cache_line == 64);
+  static_assert(fanout::detail::cache_line == 64);
 #elif defined(__powerpc64__)
-  static_assert(fanout::cache_line == 128);
+  static_assert(fanout::detail::cache_line == 128);
 #elif defined(__s390x__)
-  static_assert(fanout::cache_line == 256);
+  static_assert(fanout::detail::cache_line == 256);
 #endif
-  static_assert(fanout::cores_apart % fanout::cache_line == 0);
-  static_assert(alignof(fanout::Mailbox) == fanout::cache_line);
-  static_assert(alignof(fanout::ShardTask) == fanout::cache_line);
-  CHECK(sizeof(fanout::detail::ShardCell<char>) % fanout::cores_apart == 0);
-  CHECK(alignof(fanout::detail::ShardCell<char>) == fanout::cores_apart);
+  static_assert(fanout::detail::cores_apart % fanout::detail::cache_line == 0);
+  static_assert(alignof(fanout::detail::Mailbox) == fanout::detail::cache_line);
+  static_assert(alignof(fanout::detail::ShardTask) == fanout::detail::cache_line);
+  CHECK(sizeof(fanout::detail::ShardCell<char>) % fanout::detail::cores_apart == 0);
+  CHECK(alignof(fanout::detail::ShardCell<char>) == fanout::detail::cores_apart);
 }

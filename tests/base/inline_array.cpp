@@ -16,7 +16,7 @@
 
 #include <fanout/base/inline_array.hpp>
 
-using fanout::InlineArray;
+using fanout::detail::InlineArray;
 
 namespace {
 

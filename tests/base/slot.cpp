@@ -8,7 +8,7 @@
 
 #include <fanout/base/slot.hpp>
 
-using fanout::Slot;
+using fanout::detail::Slot;
 
 namespace {
 

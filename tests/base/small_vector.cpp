@@ -7,7 +7,7 @@
 
 #include <fanout/base/small_vector.hpp>
 
-using fanout::SmallVector;
+using fanout::detail::SmallVector;
 
 namespace {
 

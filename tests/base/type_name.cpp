@@ -16,7 +16,7 @@ struct Box {
 }  // namespace fanout_test
 
 TEST_CASE("type_name spells a type with its namespaces and arguments") {
-  using fanout::type_name;
+  using fanout::detail::type_name;
   CHECK(type_name<int>() == "int");
   CHECK(type_name<double>() == "double");
   CHECK(type_name<fanout_test::Plain>() == "fanout_test::Plain");

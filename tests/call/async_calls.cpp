@@ -7,10 +7,10 @@
 #include <fanout/call/pending_calls.hpp>
 #include <fanout/device/host_device.hpp>
 
-using fanout::AsyncCall;
-using fanout::AsyncCalls;
-using fanout::CallOrder;
 using fanout::Plan;
+using fanout::detail::AsyncCall;
+using fanout::detail::AsyncCalls;
+using fanout::detail::CallOrder;
 
 namespace {
 
@@ -19,7 +19,7 @@ std::vector<int> ran;
 /// A call whose shards say who they are; without threads, so that they run where somebody helps.
 struct Call : AsyncCall {
   int name;
-  explicit Call(int n) : AsyncCall(2, operations, fanout::Clock::never), name(n) {}
+  explicit Call(int n) : AsyncCall(2, operations, fanout::detail::Clock::never), name(n) {}
   static void run(AsyncCall& call, std::size_t shard) noexcept {
     ran.push_back(10 * static_cast<Call&>(call).name + static_cast<int>(shard));
   }
@@ -31,14 +31,14 @@ const Plan two_shards{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 
 
 fanout::DeviceSet<fanout::HostDevice> idle_device() {
   return fanout::DeviceSet(
-      std::vector{fanout::HostDevice(fanout::registry().worker({.kind = "idle", .index = 0}, {}, false))});
+      std::vector{fanout::HostDevice(fanout::backend::registry().worker({.kind = "idle", .index = 0}, {}, false))});
 }
 
 }  // namespace
 
 TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, those that come before") {
   const auto devices = idle_device();
-  fanout::Gate gate;
+  fanout::detail::Gate gate;
   auto& calls = *new AsyncCalls(1);
   for (const bool in_order : {false, true}) {
     ran.clear();
@@ -69,20 +69,20 @@ TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, 
 
 TEST_CASE("a model's side of its calls is nothing until there is one, and waits for all when it goes") {
   const auto devices = idle_device();
-  fanout::Gate gate;
+  fanout::detail::Gate gate;
   Call call(4);
   ran.clear();
   {
     const int original = 0;
-    fanout::PendingCalls<fanout::AsyncCalls> pending(&original, 1);
+    fanout::detail::PendingCalls<fanout::detail::AsyncCalls> pending(&original, 1);
     pending.help();
     pending.wait_for_earlier(CallOrder::changes);
     CHECK_FALSE(pending.is_in_order(CallOrder::any));
     CHECK_FALSE(pending.is_in_order(CallOrder::after_changes));
     CHECK(pending.is_in_order(CallOrder::changes));
     {
-      const fanout::CallLink link{.original = &original};
-      const fanout::EnteredLink entered(link);
+      const fanout::detail::CallLink link{.original = &original};
+      const fanout::detail::EnteredLink entered(link);
       CHECK_FALSE(pending.is_in_order(CallOrder::changes));
     }
     gate.enter();

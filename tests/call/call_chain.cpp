@@ -5,11 +5,11 @@
 
 #include <thread>
 
-using fanout::CallLink;
-using fanout::current_link;
-using fanout::EnteredLink;
-using fanout::find_original;
-using fanout::keeps_busy;
+using fanout::detail::CallLink;
+using fanout::detail::current_link;
+using fanout::detail::EnteredLink;
+using fanout::detail::find_original;
+using fanout::detail::keeps_busy;
 
 TEST_CASE("a thread is outside of every call until it enters a link, and again afterwards") {
   CHECK(current_link() == nullptr);

@@ -18,7 +18,7 @@ TEST_CASE("a frame has the settings of its call, and what is its own") {
 
 TEST_CASE("a call that begins now has a deadline if its settings have one") {
   using fanout::CallStart;
-  using fanout::Clock;
+  using fanout::detail::Clock;
   CHECK(CallStart::now({}).deadline == Clock::never);
   const Clock::Time before = Clock::now();
   const Clock::Time deadline = CallStart::now({.deadline = std::chrono::milliseconds(1)}).deadline;

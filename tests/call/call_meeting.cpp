@@ -10,7 +10,7 @@
 
 namespace {
 
-using fanout::CallMeeting;
+using fanout::detail::CallMeeting;
 
 struct Place : CallMeeting::Place {
   Place(CallMeeting&, std::size_t so_many)

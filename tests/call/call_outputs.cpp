@@ -9,9 +9,9 @@
 
 namespace {
 
-using fanout::Completion;
 using fanout::Plan;
-using fanout::ShardSlot;
+using fanout::backend::Completion;
+using fanout::detail::ShardSlot;
 using Outputs = fanout::detail::CallOutputs<int>;
 
 const fanout::DeviceId two_hosts[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};

@@ -38,7 +38,7 @@ using Rows = std::span<const int>;
 Hosts without_threads(int count) {
   std::vector<fanout::HostDevice> devices;
   for (int i = 0; i < count; ++i) {
-    devices.emplace_back(fanout::registry().worker({.kind = "idle", .index = i}, {}, false));
+    devices.emplace_back(fanout::backend::registry().worker({.kind = "idle", .index = i}, {}, false));
   }
   return Hosts(std::move(devices));
 }

@@ -7,7 +7,7 @@
 
 #include <fanout/call/shard_slot.hpp>
 
-using fanout::ShardSlot;
+using fanout::detail::ShardSlot;
 
 namespace {
 

@@ -57,8 +57,8 @@ TEST_CASE("slots that are made one by one are destroyed where it is said that th
 TEST_CASE("each cell stands in lines of its own, aligned as its value is") {
   ShardSlots<int> slots(2);
   const auto address = [](const auto& x) { return reinterpret_cast<std::uintptr_t>(&x); };
-  CHECK(address(slots.cells()[0]) % fanout::cores_apart == 0);
-  CHECK(sizeof(slots.cells()[0]) % fanout::cores_apart == 0);
+  CHECK(address(slots.cells()[0]) % fanout::detail::cores_apart == 0);
+  CHECK(sizeof(slots.cells()[0]) % fanout::detail::cores_apart == 0);
   ShardSlots<Wide> wide(10);
   wide.make_all();
   for (std::size_t i = 0; i < 10; ++i) {

@@ -69,7 +69,7 @@ bool in_the_end(const F& f) {
 fanout::DeviceSet<fanout::HostDevice> without_threads(int count) {
   std::vector<fanout::HostDevice> devices;
   for (int i = 0; i < count; ++i) {
-    devices.emplace_back(fanout::registry().worker({.kind = "idle", .index = i}, {}, false));
+    devices.emplace_back(fanout::backend::registry().worker({.kind = "idle", .index = i}, {}, false));
   }
   return fanout::DeviceSet<fanout::HostDevice>(std::move(devices));
 }
@@ -383,7 +383,7 @@ TEST_CASE("one that is destroyed tells as well, and results are there when the m
 TEST_CASE("results go with the last copy of the error, and need not be copied") {
   const auto counted = std::make_shared<int>(0);
   {
-    fanout::SmallVector<LateShard> late;
+    fanout::detail::SmallVector<LateShard> late;
     late.push_back({});
     std::optional<Timeout> first{std::in_place, late, 2, fanout::Duration(1ms)};
     struct Moved {
@@ -403,7 +403,7 @@ TEST_CASE("results go with the last copy of the error, and need not be copied") 
 
 #if defined(__FLT16_MAX__)
 TEST_CASE("results may be of a type that no library has a std::type_info of") {
-  fanout::SmallVector<LateShard> late;
+  fanout::detail::SmallVector<LateShard> late;
   late.push_back({});
   Timeout timeout(late, 2, fanout::Duration(1ms));
   timeout.keep_results([] { return static_cast<_Float16>(3); });

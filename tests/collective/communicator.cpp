@@ -5,8 +5,8 @@
 
 namespace {
 
-using fanout::Reduction;
 using fanout::View;
+using fanout::backend::Reduction;
 
 struct Group {
   void end() {}
@@ -26,22 +26,22 @@ struct Least {
   void barrier() {}
   Group group() { return {}; }
 };
-static_assert(fanout::Communicator<Least>);
+static_assert(fanout::backend::Communicator<Least>);
 
 struct WithoutBarrier : Least {
   void barrier() = delete;
 };
-static_assert(!fanout::Communicator<WithoutBarrier>);
+static_assert(!fanout::backend::Communicator<WithoutBarrier>);
 
 struct IntegerRank : Least {
   int rank() const { return 0; }
 };
-static_assert(!fanout::Communicator<IntegerRank>);
+static_assert(!fanout::backend::Communicator<IntegerRank>);
 
 struct GroupWithoutEnd : Least {
   int group() { return 0; }
 };
-static_assert(!fanout::Communicator<GroupWithoutEnd>);
+static_assert(!fanout::backend::Communicator<GroupWithoutEnd>);
 
 }  // namespace
 

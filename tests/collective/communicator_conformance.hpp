@@ -32,15 +32,16 @@ namespace fanout_test {
 
 /// An array with these elements in any memory, and the elements of one.
 template <class T>
-fanout::Tensor<T, 1> array_in(const fanout::Memory& memory, const std::vector<T>& elements) {
+fanout::Tensor<T, 1> array_in(const fanout::backend::Memory& memory, const std::vector<T>& elements) {
   auto array = fanout::Tensor<T, 1>::uninitialized(fanout::Extents<1>{elements.size()}, memory);
-  fanout::transfer(memory, array.data(), fanout::host_memory, elements.data(), elements.size() * sizeof(T));
+  fanout::backend::transfer(memory, array.data(), fanout::host_memory, elements.data(), elements.size() * sizeof(T));
   return array;
 }
 template <class T>
 std::vector<T> elements_of(const fanout::Tensor<T, 1>& array) {
   std::vector<T> elements(array.size());
-  fanout::transfer(fanout::Memory{}, elements.data(), array.space(), array.data(), elements.size() * sizeof(T));
+  fanout::backend::transfer(fanout::backend::Memory{}, elements.data(), array.space(), array.data(),
+                            elements.size() * sizeof(T));
   return elements;
 }
 
@@ -62,11 +63,11 @@ auto after(std::size_t ranks, const Make& make, const F& f) {
 
 TEST_CASE_TEMPLATE_DEFINE("a communicator does what its concept says", Ranks, communicator_conformance) {
   using C = typename Ranks::communicator;
-  using fanout::Reduction;
+  using fanout::backend::Reduction;
   using fanout_test::after;
   using Ints = std::vector<int>;
   using Doubles = std::vector<double>;
-  static_assert(fanout::Communicator<C>);
+  static_assert(fanout::backend::Communicator<C>);
   if constexpr (requires { Ranks::available(4); }) {
     if (!Ranks::available(4)) return;
   }

@@ -30,12 +30,12 @@
 
 using namespace fanout::literals;
 using fanout::CommunicatorAbandoned;
-using fanout::HostCommunicator;
-using fanout::HostMeeting;
-using fanout::Reduction;
 using fanout::ShapeMismatch;
 using fanout::StructureMismatch;
 using fanout::Tensor;
+using fanout::backend::HostCommunicator;
+using fanout::backend::HostMeeting;
+using fanout::backend::Reduction;
 using fanout_test::message_of;
 using fanout_test::says;
 

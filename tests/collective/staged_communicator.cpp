@@ -12,8 +12,8 @@
 #include "memory/remote_memory.hpp"
 #include "support/host_ranks.hpp"
 
-using fanout::StagedCommunicator;
 using fanout::Tensor;
+using fanout::backend::StagedCommunicator;
 using fanout_test::RemoteMemory;
 
 namespace {
@@ -27,7 +27,8 @@ struct MixedRanks {
   }
   template <class T>
   static Tensor<T, 1> array(std::size_t rank, const std::vector<T>& elements) {
-    const fanout::Memory memory = rank % 2 == 0 ? RemoteMemory::memory(static_cast<int>(rank)) : fanout::Memory{};
+    const fanout::backend::Memory memory =
+        rank % 2 == 0 ? RemoteMemory::memory(static_cast<int>(rank)) : fanout::backend::Memory{};
     return fanout_test::array_in(memory, elements);
   }
   template <class T>

@@ -44,7 +44,7 @@ constexpr DeviceId host(int index) { return {.kind = "host", .index = index}; }
 /// A device with a memory of its own, which is in truth the host's.
 struct FarDevice : ToyDevice {
   DeviceId id() const { return {.kind = "far", .index = host.id().index}; }
-  fanout::Memory memory() const { return {{id()}, &fanout::host_memory_operations}; }
+  fanout::backend::Memory memory() const { return {{id()}, &fanout::backend::host_memory_operations}; }
   static std::vector<FarDevice> visible() { return {FarDevice{ToyDevice::visible()[0]}}; }
 };
 static_assert(fanout::Device<FarDevice>);
@@ -173,8 +173,8 @@ TEST_CASE("rule 45: a device stands in a set once, and there may be more of them
                (void)host_devices({0, 0});
              }),
              "Invalid device id", "each device once", "host:0 at positions 0 and 1"));
-  CHECK(host_devices(static_cast<int>(fanout::registry().cores().size()) + 3).size() ==
-        fanout::registry().cores().size() + 3);
+  CHECK(host_devices(static_cast<int>(fanout::backend::registry().cores().size()) + 3).size() ==
+        fanout::backend::registry().cores().size() + 3);
 }
 
 TEST_CASE("rule 46: with one device results are gathered as with several") {
@@ -206,7 +206,7 @@ TEST_CASE("rule 48: without a GPU a model runs on the host, and has replicas the
 
 TEST_CASE("rules 50 and 51: a call looks where the model's arrays lie, and names the first in the wrong memory") {
   ParallelModel model{Placed{}, fanout::AllVisible<FarDevice>{}};
-  const fanout::Memory memory = model.devices()[0].memory();
+  const fanout::backend::Memory memory = model.devices()[0].memory();
   const auto x = Tensor<int, 1>::uninitialized({2}, memory);
   CHECK(says(message_of<fanout::DeviceMismatch>([&] { model(x); }),
              "must have its parameters and buffers on device far:0", "found one of them on device host:0",

@@ -41,7 +41,7 @@ auto gathered_from(int shards, const Returned& returned) {
   using R = decltype(returned(std::size_t{}));
   const auto devices = fanout::host_devices(shards);
   const fanout::Plan plan = fanout::EvenSplit{}(2 * devices.size(), devices.size());
-  const fanout::InlineArray<R> results(devices.size(), returned);
+  const fanout::detail::InlineArray<R> results(devices.size(), returned);
   fanout::Pieces<R> pieces(devices.size(), true);
   for (std::size_t i = 0; i < results.size(); ++i) pieces.set(i, results[i]);
   return fanout::gather(pieces, {plan, devices.ids().data(), {}});

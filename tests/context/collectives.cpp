@@ -127,7 +127,7 @@ TEST_CASE("a group of reduce_scatter and all_gather passes arrays of many elemen
     auto ranks = ctx.communicator();
     {
       const auto group = ranks.group();
-      ranks.reduce_scatter(from, greatest, fanout::Reduction::max);
+      ranks.reduce_scatter(from, greatest, fanout::backend::Reduction::max);
       ranks.reduce_scatter(from, sums);
       ranks.all_gather(std::span(from).first(each), all);
     }
@@ -317,10 +317,10 @@ TEST_CASE("arrays in memories of their own, and in the host's, in one collective
   const auto adds = [](Context auto& ctx, int) {
     const auto own = fanout::empty<float>(ctx, 3);
     const std::array<float, 3> here{1, 2, static_cast<float>(ctx.rank())};
-    fanout::transfer(ctx.device().memory(), own.data(), fanout::host_memory, here.data(), sizeof here);
+    fanout::backend::transfer(ctx.device().memory(), own.data(), fanout::host_memory, here.data(), sizeof here);
     ctx.communicator().all_reduce(own);
     std::array<float, 3> sums{};
-    fanout::transfer({}, sums.data(), own.space(), own.data(), sizeof sums);
+    fanout::backend::transfer({}, sums.data(), own.space(), own.data(), sizeof sums);
     return sums[0] + 10 * sums[1] + 100 * sums[2];
   };
   const auto devices = fanout_test::remote_devices(2) | host_devices(1);
@@ -341,10 +341,10 @@ struct RemoteWay {
     ++opened;
     return &opened;
   }
-  static bool takes(void*, std::size_t, const fanout::Collective& call) noexcept {
-    return call.kind == fanout::Collective::Kind::all_reduce && !(call.to_space == fanout::host_memory);
+  static bool takes(void*, std::size_t, const fanout::backend::Collective& call) noexcept {
+    return call.kind == fanout::backend::Collective::Kind::all_reduce && !(call.to_space == fanout::host_memory);
   }
-  static void run(void*, const fanout::RankedCall* calls, std::size_t count) {
+  static void run(void*, const fanout::backend::RankedCall* calls, std::size_t count) {
     ++groups;
     if (fails) throw fanout::Error("the way is blocked");
     const std::size_t each = count / 2;  // calls of rank 0, then those of rank 1
@@ -358,7 +358,7 @@ struct RemoteWay {
   }
   static void abort(void*) noexcept { ++aborted; }
   static void close(void*) noexcept { ++closed; }
-  static constexpr fanout::CollectiveOperations operations{&open, &takes, &run, &abort, &close};
+  static constexpr fanout::backend::CollectiveOperations operations{&open, &takes, &run, &abort, &close};
 };
 
 /// Adds up two arrays of its own memory and one of the host's at once.
@@ -367,12 +367,12 @@ struct AddsThree {
     const std::array<float, 2> here{1, 2};
     std::array<View<float, 1>, 2> there{fanout::empty<float>(ctx, 2), fanout::empty<float>(ctx, 2)};
     for (const auto& view : there) {
-      fanout::transfer(ctx.device().memory(), view.data(), fanout::host_memory, here.data(), sizeof here);
+      fanout::backend::transfer(ctx.device().memory(), view.data(), fanout::host_memory, here.data(), sizeof here);
     }
     auto tree = std::tuple{there, static_cast<float>(ctx.rank())};
     ctx.communicator().all_reduce(tree);
     std::array<float, 2> back{};
-    fanout::transfer({}, back.data(), there[1].space(), there[1].data(), sizeof back);
+    fanout::backend::transfer({}, back.data(), there[1].space(), there[1].data(), sizeof back);
     return back[0] + 10 * back[1] + 100 * std::get<1>(tree);
   }
 };

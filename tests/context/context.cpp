@@ -31,7 +31,7 @@ struct Archetype {
   fanout::RowRange rows() requires(Lacks != 4);
   fanout::RandomStream random(std::size_t) requires(Lacks != 5);
   struct Claim {
-    fanout::OutputBuffer& buffer;
+    fanout::detail::OutputBuffer& buffer;
     fanout::RowRange rows;
     std::byte* first;
   };

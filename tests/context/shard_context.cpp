@@ -8,9 +8,9 @@
 namespace {
 
 using fanout::HostDevice;
-using fanout::Memory;
-using fanout::Scratch;
 using fanout::ShardContext;
+using fanout::backend::Memory;
+using fanout::detail::Scratch;
 using fanout_test::message_of;
 using fanout_test::says;
 

@@ -19,7 +19,7 @@ FANOUT_TEST_DEVICE(contributing::LoggingDevice);
 
 // [launch]
 template <>
-struct fanout::Launcher<contributing::LoggingDevice> : fanout::LoopLauncher {};
+struct fanout::backend::Launcher<contributing::LoggingDevice> : fanout::backend::LoopLauncher {};
 // [/launch]
 
 namespace {

@@ -15,11 +15,12 @@ namespace contributing {
 class LoggingDevice {
  public:
   explicit LoggingDevice(int index)
-      : worker_(&fanout::registry().worker({.kind = "log", .index = index}, {}, false)) {}  // no cores: no thread
+      : worker_(&fanout::backend::registry().worker({.kind = "log", .index = index}, {}, false)) {
+  }  // no cores: no thread
 
   fanout::DeviceId id() const { return worker_->id(); }
-  fanout::Memory memory() const { return {}; }
-  fanout::Worker& worker() const { return *worker_; }
+  fanout::backend::Memory memory() const { return {}; }
+  fanout::backend::Worker& worker() const { return *worker_; }
 
   /// Work goes to the device for as long as this lives.
   class Entered {
@@ -42,7 +43,7 @@ class LoggingDevice {
   static inline std::FILE* log = stderr;
 
  private:
-  fanout::Worker* worker_;
+  fanout::backend::Worker* worker_;
 };
 static_assert(fanout::Device<LoggingDevice>);
 

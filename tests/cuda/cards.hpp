@@ -83,14 +83,14 @@ class Barrier {
  public:
   void open() {
     word_.store(1);
-    fanout::unpark_all(word_);
+    fanout::detail::unpark_all(word_);
   }
   void operator()() const {
-    while (word_.load() == 0) fanout::park(word_, 0);
+    while (word_.load() == 0) fanout::detail::park(word_, 0);
   }
 
  private:
-  fanout::Atomic<std::uint32_t> word_{0};
+  fanout::detail::Atomic<std::uint32_t> word_{0};
 };
 
 /// Calls f() in order with the work of a stream, as a kernel is called. f lives until then.

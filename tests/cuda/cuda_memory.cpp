@@ -27,9 +27,9 @@ Numbers numbers(std::size_t count) {
   return values;
 }
 
-Numbers sent(const Numbers& from, const fanout::Memory& to) {
+Numbers sent(const Numbers& from, const fanout::backend::Memory& to) {
   Numbers result = Numbers::uninitialized(from.extents(), to);
-  fanout::transfer(to, result.data(), from.space(), from.data(), from.storage().bytes());
+  fanout::backend::transfer(to, result.data(), from.space(), from.data(), from.storage().bytes());
   return result;
 }
 
@@ -40,8 +40,8 @@ bool same(const Numbers& a, const Numbers& b) { return std::equal(a.begin(), a.e
 TEST_CASE("a tensor lives on a card, and is copied, assigned, cleared and moved there") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
-  const fanout::Memory memory = fanout::CudaDevice(0).memory();
-  CHECK(fanout::memory_of(memory.space).operations == memory.operations);
+  const fanout::backend::Memory memory = fanout::CudaDevice(0).memory();
+  CHECK(fanout::backend::memory_of(memory.space).operations == memory.operations);
   const Numbers original = numbers(1000);
   const Numbers there = sent(original, memory);
   CHECK(there.space() == memory.space);
@@ -68,8 +68,8 @@ TEST_CASE("a tensor lives on a card, and is copied, assigned, cleared and moved 
 TEST_CASE("memory goes between the host, cards and devices on one card") {
   if (!fanout_test::has_cards(2)) return;
   const fanout_test::Watched watched;
-  const fanout::Memory first = fanout::CudaDevice(0).memory();
-  const fanout::Memory second = fanout::CudaDevice(1).memory();
+  const fanout::backend::Memory first = fanout::CudaDevice(0).memory();
+  const fanout::backend::Memory second = fanout::CudaDevice(1).memory();
   CHECK(first.space == fanout::CudaDevice(0, 1).memory().space);
   CHECK_FALSE(first.space == second.space);
   const Numbers original = numbers(100000);
@@ -102,7 +102,7 @@ TEST_CASE("what a thread does with a card's memory is in order with the device t
     fanout_test::call_in(second.stream(), write);
     const Numbers copy = there;
     CHECK(sent(copy, {})(3) == 4.0F);
-    fanout::wait_for(second.memory());
+    fanout::backend::wait_for(second.memory());
     CHECK_FALSE(first.stream().is_idle());
   }
   // Nor does what a thread does that has entered none, and it has happened when it returns.
@@ -110,7 +110,7 @@ TEST_CASE("what a thread does with a card's memory is in order with the device t
   const Numbers copy = zeros;
   CHECK(sent(copy, {})(3) == 0.0F);
   CHECK(fanout::cuda::detail::current_lane(fanout::cuda::detail::card_at(0)).compute().is_idle());
-  fanout::wait_for(first.memory());
+  fanout::backend::wait_for(first.memory());
   CHECK_FALSE(first.stream().is_idle());
   barrier.open();
   first.synchronize();
@@ -120,9 +120,9 @@ TEST_CASE("what a thread does with a card's memory is in order with the device t
 TEST_CASE("what a thread does that has entered no device has happened when it returns, from anywhere to anywhere") {
   if (!fanout_test::has_stand_in(2)) return;  // cards' memory is read on the host
   const fanout_test::Watched watched;
-  const fanout::Memory host;
-  const fanout::Memory first = fanout::CudaDevice(0).memory();
-  const fanout::Memory second = fanout::CudaDevice(1).memory();
+  const fanout::backend::Memory host;
+  const fanout::backend::Memory first = fanout::CudaDevice(0).memory();
+  const fanout::backend::Memory second = fanout::CudaDevice(1).memory();
   const std::size_t count = 100;
   const std::size_t bytes = count * sizeof(float);
   const Numbers original = numbers(count);
@@ -140,32 +140,32 @@ TEST_CASE("what a thread does that has entered no device has happened when it re
     return std::equal(original.begin(), original.end(), array.data());
   };
 
-  for (const fanout::Memory& memory : {first, second}) {
+  for (const fanout::backend::Memory& memory : {first, second}) {
     for (const Numbers* source : {&original, &std::as_const(pinned)}) {
       Numbers there(fanout::Extents<1>{count}, memory);
       delay();
-      fanout::transfer(memory, there.data(), source->space(), source->data(), bytes);
+      fanout::backend::transfer(memory, there.data(), source->space(), source->data(), bytes);
       CHECK(is_there(there));
       Numbers copy(fanout::Extents<1>{count}, memory);
       delay();
       copy = there;
       CHECK(is_there(copy));
       // To the other card, directly and back by way of the host.
-      const fanout::Memory& other = memory.space == first.space ? second : first;
+      const fanout::backend::Memory& other = memory.space == first.space ? second : first;
       Numbers across(fanout::Extents<1>{count}, other);
       delay();
-      fanout::transfer(other, across.data(), there.space(), there.data(), bytes);
+      fanout::backend::transfer(other, across.data(), there.space(), there.data(), bytes);
       CHECK(is_there(across));
       delay();
       memory.operations->clear(memory.space, copy.data(), bytes);
       CHECK(copy.data()[0] + copy.data()[count - 1] == 0.0F);
       Numbers back(count);
       delay();
-      fanout::transfer(host, back.data(), across.space(), across.data(), bytes);
+      fanout::backend::transfer(host, back.data(), across.space(), across.data(), bytes);
       CHECK(is_there(back));
       delay();
-      void* const brought = fanout::bring(memory, fanout::host_memory, original.data(), bytes);
-      CHECK(is_there(Numbers(fanout::Storage(memory, brought, bytes, nullptr), original.extents())));
+      void* const brought = fanout::backend::bring(memory, fanout::host_memory, original.data(), bytes);
+      CHECK(is_there(Numbers(fanout::detail::Storage(memory, brought, bytes, nullptr), original.extents())));
     }
   }
   for (const int card : {0, 1}) outside(card).synchronize();
@@ -200,13 +200,14 @@ TEST_CASE("rule 11: what is brought to a card does not wait for the work that it
   void* data = nullptr;
   {
     const auto entered = device.enter();
-    data = fanout::bring(device.memory(), fanout::host_memory, original.data(), original.storage().bytes());
+    data = fanout::backend::bring(device.memory(), fanout::host_memory, original.data(), original.storage().bytes());
   }
   cuda::detail::lane_of(cuda::detail::card_at(0), 0).copies().synchronize();
   CHECK_FALSE(device.stream().is_idle());
   barrier.open();
   device.synchronize();
-  const Numbers there(fanout::Storage(device.memory(), data, original.storage().bytes(), nullptr), original.extents());
+  const Numbers there(fanout::detail::Storage(device.memory(), data, original.storage().bytes(), nullptr),
+                      original.extents());
   CHECK(same(sent(there, {}), original));
 }
 
@@ -215,7 +216,7 @@ TEST_CASE("memory of a card is given back on any thread, and all of it") {
   const fanout_test::Watched watched;
   const fanout::CudaDevice device(0, 1);
   const auto allocated = [&device] {
-    fanout::wait_for(device.memory());
+    fanout::backend::wait_for(device.memory());
     return cuda::detail::pool_use(cuda::detail::card_at(0)).allocated;
   };
   const std::uint64_t before = allocated();
@@ -261,17 +262,17 @@ TEST_CASE("memory of a lost card, and of a runtime that has ended, goes without 
 TEST_CASE("a card's memory has windows, which let go of their buffer") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
-  const fanout::Memory memory = fanout::CudaDevice(0).memory();
-  const fanout::MemoryOperations* const windows = fanout::detail::windows_in(memory);
+  const fanout::backend::Memory memory = fanout::CudaDevice(0).memory();
+  const fanout::backend::MemoryOperations* const windows = fanout::detail::windows_in(memory);
   REQUIRE(windows != nullptr);
   CHECK(windows->fresh == memory.operations);
-  auto* const buffer = new fanout::OutputBuffer(memory, 10, sizeof(float));
+  auto* const buffer = new fanout::detail::OutputBuffer(memory, 10, sizeof(float));
   buffer->keep();
-  Numbers window(fanout::Storage({memory.space, windows}, buffer->row(2), 3 * sizeof(float), buffer),
+  Numbers window(fanout::detail::Storage({memory.space, windows}, buffer->row(2), 3 * sizeof(float), buffer),
                  fanout::Extents<1>{3});
   buffer->drop();
   const Numbers original = numbers(3);
-  fanout::transfer(window.storage().memory(), window.data(), fanout::host_memory, original.data(), 12);
+  fanout::backend::transfer(window.storage().memory(), window.data(), fanout::host_memory, original.data(), 12);
   const Numbers copy = window;
   CHECK(copy.storage().memory().operations == memory.operations);
   window = {};

@@ -18,7 +18,7 @@
 /// "Kernels" for the stand-in of the CUDA runtime, whose device memory is the host's: in order with the stream, by a
 /// thread of its.
 template <>
-struct fanout::Launcher<fanout::CudaDevice> {
+struct fanout::backend::Launcher<fanout::CudaDevice> {
   template <class F>
   static void launch(const CudaDevice& device, std::size_t n, const F& f) {
     struct Call {

@@ -46,7 +46,7 @@ class Held {
 
  private:
   CudaDevice device_;
-  fanout::Memory memory_;
+  fanout::backend::Memory memory_;
   std::size_t bytes_;
   void* data_;
 };

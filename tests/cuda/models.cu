@@ -337,7 +337,7 @@ struct WaitForFlags {
 /// What a call is told besides its rows. A model for GPUs may hold no pointer to the host's memory.
 struct Held {
   WaitForFlags wait;
-  fanout::Atomic<std::uint32_t>* given;  // counts the shards whose work was given to a device
+  fanout::detail::Atomic<std::uint32_t>* given;  // counts the shards whose work was given to a device
 };
 
 struct HeldNext {
@@ -377,7 +377,7 @@ TEST_CASE("on GPUs the next batch is copied while a kernel of the batch before r
     Tensor<int, 1> flags = cuda::pinned<int>(2);
     volatile int* const open = flags.data();
     volatile int* const late = flags.data() + 1;
-    fanout::Atomic<std::uint32_t> count{0};
+    fanout::detail::Atomic<std::uint32_t> count{0};
     const ParallelModel model{HeldNext{}, devices, on_host()};
     model(x, Held{{}, &count});  // so that nothing has to be made later
     count.store(0);

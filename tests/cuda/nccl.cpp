@@ -58,7 +58,7 @@ struct NcclRanks {
   }
   template <class T>
   static Tensor<T, 1> array(std::size_t rank, const std::vector<T>& elements) {
-    const fanout::Memory memory = CudaDevice(static_cast<int>(rank)).memory();
+    const fanout::backend::Memory memory = CudaDevice(static_cast<int>(rank)).memory();
     return fanout_test::array_in(memory, elements);
   }
   template <class T>
@@ -74,7 +74,7 @@ bool reduces_as_its_type() {
   constexpr T least = std::numeric_limits<T>::lowest();
   constexpr T greatest = std::numeric_limits<T>::max();
   constexpr T half = greatest / 2 + 1;  // of unsigned numbers the top bit alone
-  const auto reduced = [&](fanout::Reduction by) {
+  const auto reduced = [&](fanout::backend::Reduction by) {
     return fanout_test::after<NcclRanks>(
         2,
         [&](std::size_t rank) {
@@ -83,8 +83,8 @@ bool reduces_as_its_type() {
         [by](NcclCommunicator& ranks, auto& x) { ranks.all_reduce(x.view(), by); });
   };
   using Twice = std::vector<std::vector<T>>;
-  return reduced(fanout::Reduction::max) == Twice(2, {1, greatest, greatest, half}) &&
-         reduced(fanout::Reduction::min) == Twice(2, {least, 1, 1, 3});
+  return reduced(fanout::backend::Reduction::max) == Twice(2, {1, greatest, greatest, half}) &&
+         reduced(fanout::backend::Reduction::min) == Twice(2, {least, 1, 1, 3});
 }
 
 /// What all shards' cards hold is added up there, and each shard tells what it has then.
@@ -92,7 +92,8 @@ struct Adds {
   float forward(Context auto& ctx, int) const {
     const auto own = fanout::empty<float>(ctx, 1000);
     const std::vector<float> here(1000, static_cast<float>(ctx.rank() + 1));
-    fanout::transfer(ctx.device().memory(), own.data(), fanout::host_memory, here.data(), here.size() * sizeof(float));
+    fanout::backend::transfer(ctx.device().memory(), own.data(), fanout::host_memory, here.data(),
+                              here.size() * sizeof(float));
     auto ranks = ctx.communicator();
     {
       const auto group = ranks.group();
@@ -100,7 +101,7 @@ struct Adds {
       ranks.broadcast(own.rows({500, 1000}), 1);
     }
     std::vector<float> there(1000);
-    fanout::transfer({}, there.data(), own.space(), own.data(), there.size() * sizeof(float));
+    fanout::backend::transfer({}, there.data(), own.space(), own.data(), there.size() * sizeof(float));
     return there[0] + there[499] + 100 * there[999];
   }
 };
@@ -196,11 +197,11 @@ TEST_CASE(
   const auto adds = [](Context auto& ctx, int) {
     short here = 1;
     const auto there = fanout::empty<short>(ctx, 1);
-    fanout::transfer(ctx.device().memory(), there.data(), fanout::host_memory, &here, sizeof here);
+    fanout::backend::transfer(ctx.device().memory(), there.data(), fanout::host_memory, &here, sizeof here);
     ctx.communicator().all_reduce(here);
     ctx.communicator().all_reduce(there);
     short back = 0;
-    fanout::transfer({}, &back, there.space(), there.data(), sizeof back);
+    fanout::backend::transfer({}, &back, there.space(), there.data(), sizeof back);
     return 10 * here + back;
   };
   const std::vector<CudaDevice> two{CudaDevice(0), CudaDevice(0, 1)};

@@ -9,7 +9,7 @@
 
 #include <fanout/cuda/nccl.hpp>
 
-using fanout::Collective;
+using fanout::backend::Collective;
 using fanout::cuda::detail::nccl_elements;
 using fanout::cuda::detail::NcclElements;
 

@@ -24,8 +24,8 @@ namespace {
 template <class C>
 void call_all(C& ranks, fanout::View<float, 1> x, fanout::View<float, 1> y) {
   ranks.all_reduce(x);
-  ranks.all_reduce(x, fanout::Reduction::mean);
-  ranks.reduce(x, 0, fanout::Reduction::max);
+  ranks.all_reduce(x, fanout::backend::Reduction::mean);
+  ranks.reduce(x, 0, fanout::backend::Reduction::max);
   ranks.broadcast(x, 0);
   const auto group = ranks.group();
   ranks.all_gather(x, y);

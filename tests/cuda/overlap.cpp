@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched,
   if (!fanout_test::has_stand_in(1)) return;
   for (const DeviceSet<CudaDevice>& devices : sets()) {
     fanout_test::Barrier barrier;
-    fanout::Atomic<std::uint32_t> begun{0};
+    fanout::detail::Atomic<std::uint32_t> begun{0};
     const auto forward = [&](Context auto& ctx, View<const double, 1> x, bool hold) {
       if (hold) fanout::launch(ctx, 1, Hold{&barrier});
       auto y = fanout::output<double>(ctx);
@@ -111,8 +111,8 @@ namespace {
 
 /// A kernel that ends when as many run.
 struct Together {
-  fanout::Atomic<std::uint32_t>* running;
-  fanout::Atomic<std::uint32_t>* alone;
+  fanout::detail::Atomic<std::uint32_t>* running;
+  fanout::detail::Atomic<std::uint32_t>* alone;
   std::uint32_t wanted;
   void operator()(std::size_t) const {
     running->fetch_add(1);
@@ -126,8 +126,8 @@ TEST_CASE_FIXTURE(fanout_test::Watched,
                   "kernels of one call run at the same time, on all cards and all devices of a card") {
   if (!fanout_test::has_stand_in(1)) return;
   for (const DeviceSet<CudaDevice>& devices : sets()) {
-    fanout::Atomic<std::uint32_t> running{0};
-    fanout::Atomic<std::uint32_t> alone{0};
+    fanout::detail::Atomic<std::uint32_t> running{0};
+    fanout::detail::Atomic<std::uint32_t> alone{0};
     const auto wanted = static_cast<std::uint32_t>(devices.size());
     const auto forward = [&](Context auto& ctx, View<const double, 1> x) {
       fanout::launch(ctx, 1, Together{&running, &alone, wanted});

@@ -282,7 +282,7 @@ namespace {
 
 /// Gives a device work that takes its time and then sets the elements to 2, 4, 6 and so on.
 void fill_slowly(const CudaDevice& device, View<float, 2> x) {
-  fanout::Launcher<CudaDevice>::launch(device, 1, [x](std::size_t) {
+  fanout::backend::Launcher<CudaDevice>::launch(device, 1, [x](std::size_t) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = 2 * static_cast<float>(i + 1);
   });

@@ -6,7 +6,7 @@
 
 #include <fanout/device/completion.hpp>
 
-using fanout::Completion;
+using fanout::backend::Completion;
 
 namespace {
 

@@ -23,12 +23,12 @@ struct Archetype {
     operator fanout::DeviceId() const;
   };
   struct Memory {
-    operator fanout::Memory() const;
+    operator fanout::backend::Memory() const;
   };
   struct Entered {};
   Id id() const requires(lack != Lack::id);
   Memory memory() const requires(lack != Lack::memory);
-  fanout::Worker& worker() const requires(lack != Lack::worker);
+  fanout::backend::Worker& worker() const requires(lack != Lack::worker);
   Entered enter() const requires(lack != Lack::enter && lack != Lack::const_members);
   Entered enter() requires(lack == Lack::const_members);
   void synchronize() const requires(lack != Lack::synchronize);
@@ -58,8 +58,8 @@ struct Misfit {
 
   struct Entered {};
   Returned<Wrong::id, fanout::DeviceId, int> id() const;
-  Returned<Wrong::memory, fanout::Memory, fanout::DeviceId> memory() const;
-  Returned<Wrong::worker, fanout::Worker&, fanout::Worker*> worker() const;
+  Returned<Wrong::memory, fanout::backend::Memory, fanout::DeviceId> memory() const;
+  Returned<Wrong::worker, fanout::backend::Worker&, fanout::backend::Worker*> worker() const;
   Returned<Wrong::enter, Entered, void> enter() const;
   void synchronize() const;
   static Returned<Wrong::visible, std::vector<Misfit>, std::vector<int>> visible();
@@ -74,7 +74,7 @@ static_assert(!fanout::Device<Misfit<Wrong::visible>>);
 
 static_assert(fanout::Device<fanout::HostDevice>);
 static_assert(!fanout::Device<int>);
-static_assert(!fanout::Device<fanout::Worker>);
+static_assert(!fanout::Device<fanout::backend::Worker>);
 static_assert(!fanout::Device<const fanout::HostDevice>, "a device can be assigned to");
 
 }  // namespace

@@ -25,9 +25,9 @@
 
 namespace fanout_test {
 
-struct CountedTask : fanout::Task {
-  explicit CountedTask(fanout::Worker& worker) {
-    prepare([](fanout::Task& task) noexcept { ++static_cast<CountedTask&>(task).runs; });
+struct CountedTask : fanout::detail::Task {
+  explicit CountedTask(fanout::backend::Worker& worker) {
+    prepare([](fanout::detail::Task& task) noexcept { ++static_cast<CountedTask&>(task).runs; });
     worker.post(*this);
   }
   int runs = 0;
@@ -60,9 +60,9 @@ TEST_CASE_TEMPLATE_DEFINE("a device does what its concept says", D, device_confo
 
   SUBCASE("2. copies have equal memory, in which work can be done") {
     for (const D& device : devices) {
-      const fanout::Memory memory = device.memory();
+      const fanout::backend::Memory memory = device.memory();
       const D copy = device;
-      CHECK(fanout::Memory(copy.memory()).space == memory.space);
+      CHECK(fanout::backend::Memory(copy.memory()).space == memory.space);
       REQUIRE(memory.operations != nullptr);
       void* data = memory.operations->allocate(memory.space, 1000);
       REQUIRE(data != nullptr);
@@ -73,7 +73,7 @@ TEST_CASE_TEMPLATE_DEFINE("a device does what its concept says", D, device_confo
 
   SUBCASE("3. equal devices have one worker, others have others, and it runs what is posted or leaves it") {
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      fanout::Worker& worker = devices[i].worker();
+      fanout::backend::Worker& worker = devices[i].worker();
       const D copy = devices[i];
       CHECK(&copy.worker() == &worker);
       CHECK(worker.id() == fanout::DeviceId(devices[i].id()));
@@ -83,7 +83,7 @@ TEST_CASE_TEMPLATE_DEFINE("a device does what its concept says", D, device_confo
         CHECK(worker.take_back(task));
         task.run();
       }
-      CHECK(task.wait(0, fanout::fork_epoch()));
+      CHECK(task.wait(0, fanout::detail::fork_epoch()));
       CHECK(task.runs == 1);
     }
   }

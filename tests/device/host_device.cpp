@@ -22,7 +22,7 @@ using fanout::DeviceId;
 using fanout::host_device_count;
 using fanout::host_devices;
 using fanout::HostDevice;
-using fanout::Task;
+using fanout::detail::Task;
 using fanout_test::EnvironmentVariable;
 
 namespace {
@@ -33,10 +33,10 @@ struct CleanEnvironment {
   EnvironmentVariable pin{"FANOUT_PIN", nullptr};
 };
 
-std::size_t cores() { return fanout::registry().cores().size(); }
+std::size_t cores() { return fanout::backend::registry().cores().size(); }
 
 /// Whether the machine's own quota forbids pinning.
-bool quota_shares_cores() { return fanout::quota_cores() != 0 && fanout::quota_cores() < cores(); }
+bool quota_shares_cores() { return fanout::detail::quota_cores() != 0 && fanout::detail::quota_cores() < cores(); }
 
 /// The cores that the device's thread may run on.
 std::vector<int> cores_of_thread(const HostDevice& device) {
@@ -45,7 +45,7 @@ std::vector<int> cores_of_thread(const HostDevice& device) {
   } look;
   look.prepare([](Task& task) noexcept { static_cast<Look&>(task).cores = fanout_test::own_cores(); });
   device.worker().post(look);
-  look.wait(0, fanout::fork_epoch());
+  look.wait(0, fanout::detail::fork_epoch());
   return look.cores;
 }
 
@@ -65,7 +65,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST_CASE("host_devices() makes one device per core that the process may use") {
   const CleanEnvironment clean;
-  const std::size_t quota = fanout::quota_cores();
+  const std::size_t quota = fanout::detail::quota_cores();
   const std::size_t expected = quota == 0 ? cores() : std::min(quota, cores());
   CHECK(host_device_count() == static_cast<int>(expected));
   const auto devices = host_devices();
@@ -96,7 +96,7 @@ TEST_CASE("bound devices share the cores out, and no core is in two of them") {
     fanout_test::skip("a CPU quota forbids binding");
     return;
   }
-  const auto all = fanout::registry().cores();
+  const auto all = fanout::backend::registry().cores();
   for (std::size_t n = 1; n <= std::min<std::size_t>(all.size(), 6); ++n) {
     CAPTURE(n);
     const auto devices = host_devices(static_cast<int>(n));
@@ -119,7 +119,7 @@ TEST_CASE("cores_each says how many cores a device has") {
     fanout_test::skip("a CPU quota forbids binding");
     return;
   }
-  const auto all = fanout::registry().cores();
+  const auto all = fanout::backend::registry().cores();
   const auto one = host_devices({.count = 1, .cores_each = 1});
   CHECK(one[0].bound());
   CHECK(one[0].cores() == std::vector<int>{all.front()});
@@ -136,7 +136,7 @@ TEST_CASE("cores_each says how many cores a device has") {
 
 TEST_CASE("more devices than cores are not bound, and may use all cores") {
   const CleanEnvironment clean;
-  const auto all = fanout::registry().cores();
+  const auto all = fanout::backend::registry().cores();
   const auto devices = host_devices(static_cast<int>(all.size()) + 1);
   REQUIRE(devices.size() == all.size() + 1);
   for (const HostDevice& device : devices) {
@@ -149,7 +149,7 @@ TEST_CASE("more devices than cores are not bound, and may use all cores") {
 
 TEST_CASE("devices are not bound if the options or FANOUT_PIN=off say so") {
   const CleanEnvironment clean;
-  const auto all = fanout::registry().cores();
+  const auto all = fanout::backend::registry().cores();
   const auto free = host_devices({.count = 1, .pin = false});
   CHECK_FALSE(free[0].bound());
   CHECK(free[0].cores() == all);
@@ -321,8 +321,8 @@ TEST_CASE("(in the narrow process) host_devices follows the mask" * doctest::ski
     next = *end == ',' ? end + 1 : end;
   }
   REQUIRE(fanout_test::own_cores() == mask);
-  CHECK(fanout::registry().cores() == mask);
-  const std::size_t quota = fanout::quota_cores();
+  CHECK(fanout::backend::registry().cores() == mask);
+  const std::size_t quota = fanout::detail::quota_cores();
   const std::size_t expected = quota == 0 ? mask.size() : std::min(quota, mask.size());
   const auto devices = host_devices();
   REQUIRE(devices.size() == expected);

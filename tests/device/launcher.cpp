@@ -24,17 +24,17 @@ struct CalledWith {
 
 // A kind of device whose work is done by the thread that entered it says so in one line.
 template <>
-struct fanout::Launcher<fanout_test::ToyDevice> : fanout::LoopLauncher {};
+struct fanout::backend::Launcher<fanout_test::ToyDevice> : fanout::backend::LoopLauncher {};
 
 TEST_CASE_TEMPLATE("a loop makes each call once, in the thread that asks for them", D, fanout::HostDevice,
                    fanout_test::ToyDevice) {
   const D device = D::visible().front();
   std::vector<std::size_t> indices;
   std::thread::id thread;
-  fanout::Launcher<D>::launch(device, 4, CalledWith{&indices, &thread});
+  fanout::backend::Launcher<D>::launch(device, 4, CalledWith{&indices, &thread});
   CHECK(indices == std::vector<std::size_t>{0, 1, 2, 3});
   CHECK(thread == std::this_thread::get_id());
 
-  fanout::Launcher<D>::launch(device, 0, CalledWith{&indices, &thread});
+  fanout::backend::Launcher<D>::launch(device, 0, CalledWith{&indices, &thread});
   CHECK(indices.size() == 4);
 }

@@ -26,11 +26,12 @@ namespace {
 /// As many devices as there are numbers, which are what is free of their memories.
 class Roomy {
  public:
-  explicit Roomy(int index) : worker_(&fanout::registry().worker({.kind = "roomy", .index = index}, {}, false)) {}
+  explicit Roomy(int index)
+      : worker_(&fanout::backend::registry().worker({.kind = "roomy", .index = index}, {}, false)) {}
 
   fanout::DeviceId id() const { return worker_->id(); }
-  fanout::Memory memory() const { return {}; }
-  fanout::Worker& worker() const { return *worker_; }
+  fanout::backend::Memory memory() const { return {}; }
+  fanout::backend::Worker& worker() const { return *worker_; }
   ToyDevice::Entered enter() const { return {}; }
   void synchronize() const {}
   std::size_t free_memory() const {
@@ -48,7 +49,7 @@ class Roomy {
   static inline int asked = 0;
 
  private:
-  fanout::Worker* worker_;
+  fanout::backend::Worker* worker_;
 };
 
 static_assert(fanout::DeviceSource<MostFreeMemory<Roomy>>);

@@ -20,11 +20,12 @@ class RemoteDevice {
   static constexpr bool has_own_memory = true;
 
   explicit RemoteDevice(int index)
-      : worker_(&fanout::registry().worker({.kind = "remote", .index = index}, fanout::registry().cores(), false)) {}
+      : worker_(&fanout::backend::registry().worker({.kind = "remote", .index = index},
+                                                    fanout::backend::registry().cores(), false)) {}
 
   fanout::DeviceId id() const { return worker_->id(); }
-  fanout::Memory memory() const { return RemoteMemory::memory(id().index); }
-  fanout::Worker& worker() const { return *worker_; }
+  fanout::backend::Memory memory() const { return RemoteMemory::memory(id().index); }
+  fanout::backend::Worker& worker() const { return *worker_; }
 
   struct Entered {
     ~Entered() {}
@@ -32,7 +33,7 @@ class RemoteDevice {
   Entered enter() const { return {}; }
   void synchronize() const { ++synchronized(); }
   /// Waits for nothing, but counts; the next one throws if `breaks()`.
-  fanout::Completion completion() const {
+  fanout::backend::Completion completion() const {
     ++open_completions();
     return {[](void*) {
               --open_completions();
@@ -56,7 +57,7 @@ class RemoteDevice {
   friend bool operator==(const RemoteDevice&, const RemoteDevice&) = default;
 
  private:
-  fanout::Worker* worker_;
+  fanout::backend::Worker* worker_;
 };
 static_assert(fanout::Device<RemoteDevice>);
 

@@ -12,11 +12,12 @@ namespace fanout_test {
 class ToyDevice {
  public:
   explicit ToyDevice(int index)
-      : worker_(&fanout::registry().worker({.kind = "toy", .index = index}, fanout::registry().cores(), false)) {}
+      : worker_(&fanout::backend::registry().worker({.kind = "toy", .index = index},
+                                                    fanout::backend::registry().cores(), false)) {}
 
   fanout::DeviceId id() const { return worker_->id(); }
-  fanout::Memory memory() const { return {}; }
-  fanout::Worker& worker() const { return *worker_; }
+  fanout::backend::Memory memory() const { return {}; }
+  fanout::backend::Worker& worker() const { return *worker_; }
 
   struct Entered {
     ~Entered() {}
@@ -27,7 +28,7 @@ class ToyDevice {
   friend bool operator==(const ToyDevice&, const ToyDevice&) = default;
 
  private:
-  fanout::Worker* worker_;
+  fanout::backend::Worker* worker_;
 };
 static_assert(fanout::Device<ToyDevice>);
 

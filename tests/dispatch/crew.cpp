@@ -10,8 +10,8 @@
 
 #include <fanout/device/host_device.hpp>
 
-using fanout::Crew;
 using fanout::host_devices;
+using fanout::detail::Crew;
 
 TEST_CASE("a crew does each part once, and has done all of them when it returns") {
   const auto devices = host_devices(3);

@@ -24,7 +24,7 @@ using fanout::EvenSplit;
 using fanout::host_devices;
 using fanout::HostDevice;
 using fanout::Plan;
-using fanout::run_shards;
+using fanout::detail::run_shards;
 using fanout_test::Meeting;
 
 namespace {
@@ -137,7 +137,7 @@ TEST_CASE("a shard that a device has started is waited for, asleep") {
 namespace {
 
 struct Flag {
-  fanout::Atomic<bool> set{false};
+  fanout::detail::Atomic<bool> set{false};
 };
 
 /// A body with a flag for the end of each shard.
@@ -147,7 +147,7 @@ struct Flagged {
   void operator()(std::size_t i) const noexcept {
     if (!flags[i].set.load()) ++runs[i];  // set by the thread afterwards
   }
-  fanout::Atomic<bool>& ended(std::size_t i) const noexcept { return flags[i].set; }
+  fanout::detail::Atomic<bool>& ended(std::size_t i) const noexcept { return flags[i].set; }
 };
 
 }  // namespace
@@ -168,7 +168,7 @@ TEST_CASE("where a body has flags for the ends of its shards, the next call may 
 
 TEST_CASE("a call that keeps its shards by what it learnt runs each once, as does one that hands them out again") {
   const Hosts devices = host_devices(3);
-  fanout::CallTimes times;
+  fanout::detail::CallTimes times;
   std::array<int, 3> runs{};  // plain
   std::array<std::thread::id, 3> threads;
   std::atomic<bool> slow{false};

@@ -11,8 +11,8 @@
 
 #include "support/asleep.hpp"
 
-using fanout::ShardTask;
-using fanout::ShardTasks;
+using fanout::detail::ShardTask;
+using fanout::detail::ShardTasks;
 
 TEST_CASE("who takes a shard back waits until all that are to be posted are") {
   const auto devices = fanout::host_devices(2);

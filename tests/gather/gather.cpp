@@ -170,7 +170,7 @@ TEST_CASE("pieces are gathered without a model") {
   fanout::Pieces<std::pair<int, std::vector<int>>> pieces(2, false);
   pieces.set(0, values[0]);
   pieces.set(1, values[1]);
-  const auto [scalars, rows] = fanout::gather(pieces, {plan, devices, fanout::Memory{}});
+  const auto [scalars, rows] = fanout::gather(pieces, {plan, devices, fanout::backend::Memory{}});
   CHECK(scalars[0] == 4);
   CHECK(scalars[1] == 5);
   CHECK(rows == std::vector{1, 2, 3});

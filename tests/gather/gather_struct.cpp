@@ -119,7 +119,7 @@ bool gathers_members(std::index_sequence<I...>) {
                       },
                       host_devices(2)};
   const auto result = model(count_to(5));
-  [[maybe_unused]] const auto tied = fanout::tie_members(result);
+  [[maybe_unused]] const auto tied = fanout::detail::tie_members(result);
   return ((std::get<I>(tied.references) == std::vector<int>{static_cast<int>(I), 0, static_cast<int>(I), 3}) && ...);
 }
 

@@ -9,9 +9,9 @@
 
 #include <fanout/device/host_device.hpp>
 
-using fanout::Crew;
 using fanout::host_devices;
 using fanout::detail::copy_shared;
+using fanout::detail::Crew;
 using fanout::detail::RowPart;
 using fanout::detail::RowsCopy;
 

@@ -12,8 +12,8 @@
 
 #include "memory/remote_memory.hpp"
 
-using fanout::CopyInto;
 using fanout::Tensor;
+using fanout::backend::CopyInto;
 using fanout_test::RemoteMemory;
 
 namespace {

@@ -21,9 +21,9 @@ class CountingMemory {
   ~CountingMemory() { current() = nullptr; }
 
   static constexpr fanout::MemorySpace space{{.kind = "counting", .index = 0}};
-  fanout::Memory memory() const { return {space, &operations}; }
+  fanout::backend::Memory memory() const { return {space, &operations}; }
   /// The same, as a table for adopted bytes.
-  fanout::Memory adopting() const { return {space, &adopting_operations}; }
+  fanout::backend::Memory adopting() const { return {space, &adopting_operations}; }
 
   /// Bytes that were allocated and not released; a release of anything else ends the program.
   std::size_t alive() const {
@@ -49,7 +49,7 @@ class CountingMemory {
   static void* allocate(const fanout::MemorySpace& where, std::size_t bytes) {
     if (current()->before_allocating) current()->before_allocating();
     if (current()->exhausted) throw fanout::OutOfMemory("counting memory is exhausted");
-    void* data = fanout::host_memory_operations.allocate(where, bytes);
+    void* data = fanout::backend::host_memory_operations.allocate(where, bytes);
     const std::lock_guard lock(current()->mutex_);
     current()->alive_.emplace(data, bytes);
     ++current()->allocated;
@@ -62,7 +62,7 @@ class CountingMemory {
       current()->alive_.erase(data);
     }
     ++current()->released;
-    fanout::host_memory_operations.release(where, data, bytes, owner);
+    fanout::backend::host_memory_operations.release(where, data, bytes, owner);
   }
   static void release_adopted(const fanout::MemorySpace&, void*, std::size_t, void* owner) noexcept {
     ++current()->adopted_released;
@@ -70,22 +70,23 @@ class CountingMemory {
   }
   static void copy(const fanout::MemorySpace& where, void* to, const void* from, std::size_t bytes) {
     ++current()->copied;
-    fanout::host_memory_operations.copy(where, to, from, bytes);
+    fanout::backend::host_memory_operations.copy(where, to, from, bytes);
   }
   static void clear(const fanout::MemorySpace& where, void* data, std::size_t bytes) {
     ++current()->cleared;
-    fanout::host_memory_operations.clear(where, data, bytes);
+    fanout::backend::host_memory_operations.clear(where, data, bytes);
   }
 
-  static const fanout::MemoryOperations operations;
-  static const fanout::MemoryOperations adopting_operations;
+  static const fanout::backend::MemoryOperations operations;
+  static const fanout::backend::MemoryOperations adopting_operations;
 
   mutable std::mutex mutex_;
   std::map<void*, std::size_t> alive_;
 };
 
-inline constexpr fanout::MemoryOperations CountingMemory::operations{&allocate, &release, &copy, &clear, &operations};
-inline constexpr fanout::MemoryOperations CountingMemory::adopting_operations{&allocate, &release_adopted, &copy,
-                                                                              &clear, &operations};
+inline constexpr fanout::backend::MemoryOperations CountingMemory::operations{&allocate, &release, &copy, &clear,
+                                                                              &operations};
+inline constexpr fanout::backend::MemoryOperations CountingMemory::adopting_operations{&allocate, &release_adopted,
+                                                                                       &copy, &clear, &operations};
 
 }  // namespace fanout_test

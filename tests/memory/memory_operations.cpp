@@ -20,11 +20,11 @@
 #endif
 
 using fanout::host_memory;
-using fanout::host_memory_operations;
+using fanout::backend::host_memory_operations;
 
 static_assert(host_memory_operations.fresh == &host_memory_operations);
-static_assert(fanout::Memory{}.space == host_memory);
-static_assert(fanout::Memory{}.operations == &host_memory_operations);
+static_assert(fanout::backend::Memory{}.space == host_memory);
+static_assert(fanout::backend::Memory{}.operations == &host_memory_operations);
 
 TEST_CASE("host memory is aligned, cleared, copied and released") {
   for (const std::size_t bytes : {0U, 1U, 63U, 64U, 1000U, 1U << 20U}) {
@@ -32,7 +32,7 @@ TEST_CASE("host memory is aligned, cleared, copied and released") {
     void* b = host_memory_operations.allocate(host_memory, bytes);
     REQUIRE(a != nullptr);
     CHECK(a != b);
-    CHECK(reinterpret_cast<std::uintptr_t>(a) % fanout::memory_alignment == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(a) % fanout::backend::memory_alignment == 0);
     if (bytes > 0) std::memset(a, 0x5a, bytes);
     host_memory_operations.clear(host_memory, b, bytes);
     if (bytes > 0) CHECK(static_cast<unsigned char*>(b)[bytes - 1] == 0);

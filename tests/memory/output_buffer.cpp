@@ -15,10 +15,10 @@
 #include "support/fork.hpp"
 #include "support/skip.hpp"
 
-using fanout::Memory;
-using fanout::OutputBuffer;
-using fanout::OutputBuffers;
-using fanout::Storage;
+using fanout::backend::Memory;
+using fanout::detail::OutputBuffer;
+using fanout::detail::OutputBuffers;
+using fanout::detail::Storage;
 using fanout_test::CountingMemory;
 
 namespace {

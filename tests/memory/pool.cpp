@@ -42,7 +42,7 @@ struct Wide : fanout::detail::Pooled {
   explicit Wide(int n) : number(n) {}
   int number;
 };
-struct alignas(fanout::cores_apart) Aligned : fanout::detail::Pooled {
+struct alignas(fanout::detail::cores_apart) Aligned : fanout::detail::Pooled {
   unsigned char bytes[128];
 };
 struct alignas(256) TooAligned : fanout::detail::Pooled {
@@ -272,7 +272,7 @@ TEST_CASE("objects of pooled classes come from the pool, whatever their alignmen
   }
   for (int round = 0; round < 3; ++round) {
     auto* const aligned = new Aligned;
-    CHECK(reinterpret_cast<std::uintptr_t>(aligned) % fanout::cores_apart == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(aligned) % fanout::detail::cores_apart == 0);
     delete aligned;
     if (keeps_blocks) {
       auto* const again = new Aligned;

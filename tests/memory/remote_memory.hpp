@@ -20,8 +20,8 @@ namespace fanout_test {
 /// from there ends the program. Counts what is done.
 class RemoteMemory {
  public:
-  static fanout::Memory memory(int index) {
-    fanout::declare_memory("remote", operations);
+  static fanout::backend::Memory memory(int index) {
+    fanout::backend::declare_memory("remote", operations);
     return {{{.kind = "remote", .index = index}}, &operations};
   }
 
@@ -89,7 +89,7 @@ class RemoteMemory {
 
   static void* allocate(const fanout::MemorySpace& space, std::size_t bytes) {
     may_fail();
-    void* const real = fanout::host_memory_operations.allocate(fanout::host_memory, bytes);
+    void* const real = fanout::backend::host_memory_operations.allocate(fanout::host_memory, bytes);
     ++counts().allocated;
     const std::lock_guard lock(mutex());
     parts().emplace(reinterpret_cast<std::uintptr_t>(real), Part{bytes, space});
@@ -106,7 +106,7 @@ class RemoteMemory {
       parts().erase(part);
     }
     ++counts().released;
-    fanout::host_memory_operations.release(fanout::host_memory, real, bytes, nullptr);
+    fanout::backend::host_memory_operations.release(fanout::host_memory, real, bytes, nullptr);
   }
   static void copy(const fanout::MemorySpace& space, void* to, const void* from, std::size_t bytes) {
     ++counts().copied;
@@ -125,11 +125,12 @@ class RemoteMemory {
   }
   static void wait(const fanout::MemorySpace&) { ++counts().waited; }
 
-  static const fanout::MemoryOperations operations;
-  static const fanout::MemoryOperations windows;
+  static const fanout::backend::MemoryOperations operations;
+  static const fanout::backend::MemoryOperations windows;
 };
-inline constexpr fanout::MemoryOperations RemoteMemory::operations{&allocate, &release, &copy, &clear,  &operations,
-                                                                   &transfer, nullptr,  &wait, &windows};
-inline constexpr fanout::MemoryOperations RemoteMemory::windows = fanout::detail::window_operations(operations);
+inline constexpr fanout::backend::MemoryOperations RemoteMemory::operations{
+    &allocate, &release, &copy, &clear, &operations, &transfer, nullptr, &wait, &windows};
+inline constexpr fanout::backend::MemoryOperations RemoteMemory::windows =
+    fanout::detail::window_operations(operations);
 
 }  // namespace fanout_test

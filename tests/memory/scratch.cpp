@@ -11,7 +11,7 @@
 
 #include "memory/counting_memory.hpp"
 
-using fanout::Scratch;
+using fanout::detail::Scratch;
 using fanout_test::CountingMemory;
 
 static_assert(!std::is_copy_constructible_v<Scratch> && !std::is_move_constructible_v<Scratch>);
@@ -23,7 +23,7 @@ TEST_CASE("scratch memory is apart, aligned, stays where it is, and goes with it
     std::set<void*> seen;
     for (int i = 0; i < 20; ++i) {
       void* data = scratch.allocate(counting.memory(), 1000);
-      CHECK(reinterpret_cast<std::uintptr_t>(data) % fanout::memory_alignment == 0);
+      CHECK(reinterpret_cast<std::uintptr_t>(data) % fanout::backend::memory_alignment == 0);
       std::memset(data, i, 1000);
       CHECK(seen.insert(data).second);
     }
@@ -37,12 +37,12 @@ TEST_CASE("scratch memory is apart, aligned, stays where it is, and goes with it
 
 TEST_CASE("output buffers of a scratch are apart and go with it, unless someone holds them") {
   CountingMemory counting;
-  fanout::OutputBuffer* kept = nullptr;
+  fanout::detail::OutputBuffer* kept = nullptr;
   {
     Scratch scratch;
-    std::set<fanout::OutputBuffer*> seen;
+    std::set<fanout::detail::OutputBuffer*> seen;
     for (std::size_t i = 1; i <= 20; ++i) {
-      fanout::OutputBuffer& buffer = scratch.make_buffer(counting.memory(), i, 8);
+      fanout::detail::OutputBuffer& buffer = scratch.make_buffer(counting.memory(), i, 8);
       CHECK(buffer.rows() == i);
       CHECK(buffer.row_bytes() == 8);
       CHECK(seen.insert(&buffer).second);

@@ -10,8 +10,8 @@
 
 #include "memory/counting_memory.hpp"
 
-using fanout::Memory;
-using fanout::Storage;
+using fanout::backend::Memory;
+using fanout::detail::Storage;
 using fanout_test::CountingMemory;
 
 namespace {

@@ -16,7 +16,7 @@ TEST_CASE("blocks of the system can be written from end to end, and the large on
   for (const std::size_t bytes : {std::size_t{64}, huge_page - 64, huge_page, huge_page / 2 * 5, 8 * huge_page}) {
     void* const block = get_system_block(bytes);
     REQUIRE(block != nullptr);
-    CHECK(reinterpret_cast<std::uintptr_t>(block) % (bytes < huge_page ? fanout::cores_apart : huge_page) == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(block) % (bytes < huge_page ? fanout::detail::cores_apart : huge_page) == 0);
     std::memset(block, 0x5a, bytes);
     CHECK(static_cast<unsigned char*>(block)[bytes - 1] == 0x5a);
     release_system_block(block, bytes);

@@ -12,19 +12,19 @@
 #include "memory/remote_memory.hpp"
 #include "support/message_of.hpp"
 
-using fanout::Memory;
+using fanout::backend::Memory;
 using fanout_test::RemoteMemory;
 
 namespace {
 
-constexpr fanout::MemoryOperations other_operations{
-    fanout::host_memory_operations.allocate,
-    fanout::host_memory_operations.release,
-    fanout::host_memory_operations.copy,
-    fanout::host_memory_operations.clear,
+constexpr fanout::backend::MemoryOperations other_operations{
+    fanout::backend::host_memory_operations.allocate,
+    fanout::backend::host_memory_operations.release,
+    fanout::backend::host_memory_operations.copy,
+    fanout::backend::host_memory_operations.clear,
     &other_operations,
     [](const fanout::MemorySpace&, void* to, const fanout::MemorySpace&, const void* from, std::size_t bytes) {
-      fanout::host_memory_operations.copy(fanout::host_memory, to, from, bytes);
+      fanout::backend::host_memory_operations.copy(fanout::host_memory, to, from, bytes);
     }};
 constexpr fanout::MemorySpace other_space{{.kind = "other", .index = 0}};
 
@@ -39,24 +39,24 @@ TEST_CASE("bytes go from any memory to any other that is known") {
   const Memory two = RemoteMemory::memory(1);
   void* const a = one.operations->allocate(one.space, bytes);
   void* const b = two.operations->allocate(two.space, bytes);
-  fanout::transfer(one, a, fanout::host_memory, numbers.data(), bytes);
-  fanout::transfer(two, b, one.space, a, bytes);
-  fanout::transfer(host, back.data(), two.space, b, bytes);
+  fanout::backend::transfer(one, a, fanout::host_memory, numbers.data(), bytes);
+  fanout::backend::transfer(two, b, one.space, a, bytes);
+  fanout::backend::transfer(host, back.data(), two.space, b, bytes);
   CHECK(back == numbers);
 
-  fanout::declare_memory("other", other_operations);
-  const Memory other = fanout::memory_of(other_space);
+  fanout::backend::declare_memory("other", other_operations);
+  const Memory other = fanout::backend::memory_of(other_space);
   CHECK(other.operations == &other_operations);
   std::vector<int> there(100);
-  fanout::transfer(other, there.data(), two.space, b, bytes);  // by way of the host
+  fanout::backend::transfer(other, there.data(), two.space, b, bytes);  // by way of the host
   CHECK(there == numbers);
   there[0] = 1;
-  fanout::transfer(one, a, other_space, there.data(), bytes);
-  fanout::transfer(host, back.data(), one.space, a, bytes);
+  fanout::backend::transfer(one, a, other_space, there.data(), bytes);
+  fanout::backend::transfer(host, back.data(), one.space, a, bytes);
   CHECK(back == there);
 
   std::vector<int> copy(100);
-  fanout::transfer(host, copy.data(), fanout::host_memory, numbers.data(), bytes);
+  fanout::backend::transfer(host, copy.data(), fanout::host_memory, numbers.data(), bytes);
   CHECK(copy == numbers);
   one.operations->release(one.space, a, bytes, nullptr);
   two.operations->release(two.space, b, bytes, nullptr);
@@ -64,28 +64,28 @@ TEST_CASE("bytes go from any memory to any other that is known") {
 
 TEST_CASE("no bytes go anywhere") {
   const int transferred = RemoteMemory::counts().transferred;
-  fanout::transfer(RemoteMemory::memory(0), nullptr, fanout::host_memory, nullptr, 0);
+  fanout::backend::transfer(RemoteMemory::memory(0), nullptr, fanout::host_memory, nullptr, 0);
   CHECK(RemoteMemory::counts().transferred == transferred);
 }
 
 TEST_CASE("the first to declare a kind of memory counts, and the host's is known") {
-  fanout::declare_memory("first", other_operations);
-  fanout::declare_memory("first", fanout::host_memory_operations);
-  CHECK(fanout::memory_of({{.kind = "first", .index = 3}}).operations == &other_operations);
-  CHECK(fanout::memory_of({{.kind = "host", .index = 3}}).space == fanout::host_memory);
-  CHECK(fanout::memory_of({{.kind = "nobody", .index = 0}}).operations == nullptr);
+  fanout::backend::declare_memory("first", other_operations);
+  fanout::backend::declare_memory("first", fanout::backend::host_memory_operations);
+  CHECK(fanout::backend::memory_of({{.kind = "first", .index = 3}}).operations == &other_operations);
+  CHECK(fanout::backend::memory_of({{.kind = "host", .index = 3}}).space == fanout::host_memory);
+  CHECK(fanout::backend::memory_of({{.kind = "nobody", .index = 0}}).operations == nullptr);
 }
 
 TEST_CASE("where no way is known, it is said with the words that people look for") {
   const fanout_test::CountingMemory counting;
   int number = 0;
-  CHECK_FALSE(can_transfer(counting.memory(), fanout::host_memory));
-  CHECK_FALSE(can_transfer({}, counting.space));
-  CHECK_FALSE(can_transfer(RemoteMemory::memory(0), counting.space));
-  CHECK(can_transfer(counting.memory(), counting.space));
-  CHECK(can_transfer(RemoteMemory::memory(0), RemoteMemory::memory(1).space));
+  CHECK_FALSE(fanout::backend::can_transfer(counting.memory(), fanout::host_memory));
+  CHECK_FALSE(fanout::backend::can_transfer({}, counting.space));
+  CHECK_FALSE(fanout::backend::can_transfer(RemoteMemory::memory(0), counting.space));
+  CHECK(fanout::backend::can_transfer(counting.memory(), counting.space));
+  CHECK(fanout::backend::can_transfer(RemoteMemory::memory(0), RemoteMemory::memory(1).space));
   const std::string message = fanout_test::message_of<fanout::DeviceMismatch>(
-      [&] { fanout::transfer(counting.memory(), &number, fanout::host_memory, &number, sizeof(number)); });
+      [&] { fanout::backend::transfer(counting.memory(), &number, fanout::host_memory, &number, sizeof(number)); });
   CHECK(message.find("Expected all tensors to be on the same device, but found at least two devices, counting:0 and "
                      "host:0") != std::string::npos);
 }

@@ -19,13 +19,13 @@
 #include "device/remote_device.hpp"
 
 using fanout::Context;
-using fanout::Memory;
 using fanout::Options;
 using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::to;
 using fanout::to_host;
 using fanout::View;
+using fanout::backend::Memory;
 using fanout_test::remote_devices;
 using fanout_test::RemoteDevice;
 using fanout_test::RemoteMemory;

@@ -184,7 +184,7 @@ struct Pattern {
   Hosts some_devices() {
     static const std::vector<HostDevice> all = [] {
       std::vector<HostDevice> devices = fanout::host_devices(5).of_kind<0>();
-      devices.emplace_back(fanout::registry().worker({.kind = "idle", .index = 0}, {}, false));
+      devices.emplace_back(fanout::backend::registry().worker({.kind = "idle", .index = 0}, {}, false));
       return devices;
     }();
     std::vector<HostDevice> devices = all;

@@ -107,8 +107,8 @@ TEST_CASE(
     return;
   }
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
-  fanout::CallTimes times;
-  times.body.note(1, fanout::Ticks::in(2'000'000'000));  // so that they are to look for some 100 ms
+  fanout::detail::CallTimes times;
+  times.body.note(1, fanout::detail::Ticks::in(2'000'000'000));  // so that they are to look for some 100 ms
   const int caller = fanout_test::this_thread();
   std::atomic<int> thread{0};
   std::atomic<bool> waits{false};
@@ -126,7 +126,7 @@ TEST_CASE(
       if (fanout_test::is_asleep(caller)) caller_slept = true;
     }
   };
-  fanout::run_shards(plan, set, body, &times);
+  fanout::detail::run_shards(plan, set, body, &times);
   REQUIRE(thread != caller);
   CHECK_FALSE(caller_slept);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -143,7 +143,7 @@ TEST_CASE("a thread that was told to spin does so also if its shards are always 
   }
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
   for (int i = 0; i < 20; ++i) {
-    fanout::run_shards(plan, set, [](std::size_t) noexcept {});
+    fanout::detail::run_shards(plan, set, [](std::size_t) noexcept {});
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (int i = 0; i < 5; ++i) {

@@ -38,8 +38,7 @@ using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::View;
 
-namespace random_programs {
-namespace {
+namespace random_programs { namespace {
 
 using Rows = std::vector<double>;
 using Shown = std::span<const double>;
@@ -464,8 +463,8 @@ Sweep sweep_first_calls() {
     std::vector<fanout::HostDevice> devices;
     for (int i = 0; i < 2; ++i) {
       const int index = 1'000'000 + 2 * static_cast<int>(found.failed) + i;
-      devices.emplace_back(
-          fanout::registry().worker({.kind = "longname", .index = index}, fanout::registry().cores(), false));
+      devices.emplace_back(fanout::backend::registry().worker({.kind = "longname", .index = index},
+                                                              fanout::backend::registry().cores(), false));
     }
     const ParallelModel model{Echo{}, fanout::DeviceSet<fanout::HostDevice>(devices)};
     fail_allocation(found.failed + 1);
@@ -514,7 +513,6 @@ int run(const std::vector<std::string>& wanted) {
   return wrong == 0 && found != 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-}  // namespace
-}  // namespace random_programs
+}}  // namespace random_programs
 
 int main(int count, char** arguments) { return random_programs::run({arguments + 1, arguments + count}); }

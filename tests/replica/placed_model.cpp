@@ -8,8 +8,8 @@
 
 namespace {
 
-using fanout::CallLink;
 using fanout::HostDevice;
+using fanout::detail::CallLink;
 using fanout::detail::PlacedModel;
 
 struct Model {
@@ -20,7 +20,7 @@ struct Model {
 struct Watches {
   const CallLink* caller;
   bool forward() const {
-    const CallLink* const inside = fanout::current_link();
+    const CallLink* const inside = fanout::detail::current_link();
     return inside != nullptr && inside->caller == caller && inside->original == this && !inside->busy;
   }
 };
@@ -32,7 +32,7 @@ TEST_CASE("a placed model runs where it stands, as a link of the chain of calls"
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
   const fanout::CallSettings settings;
   fanout::CallFrame frame{plan, settings};
-  fanout::Scratch scratch;
+  fanout::detail::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[1], frame, 0, scratch};
   const Model model;
   const PlacedModel placed(model, devices[1]);
@@ -43,5 +43,5 @@ TEST_CASE("a placed model runs where it stands, as a link of the chain of calls"
   const CallLink caller;
   const Watches watches{&caller};
   CHECK(PlacedModel(watches, devices[0]).run(&caller, ctx));
-  CHECK(fanout::current_link() == nullptr);
+  CHECK(fanout::detail::current_link() == nullptr);
 }

@@ -9,8 +9,8 @@
 namespace {
 
 using fanout::HostDevice;
-using fanout::Original;
 using fanout::Replica;
+using fanout::detail::Original;
 
 struct Counter {
   int calls = 0;
@@ -42,7 +42,7 @@ struct Fixture {
   fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
   const fanout::CallSettings settings;
   fanout::CallFrame frame{plan, settings};
-  fanout::Scratch scratch;
+  fanout::detail::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[0], frame, 0, scratch};
 };
 

@@ -177,7 +177,7 @@ TEST_CASE("an array in a tree that has no such axis is named") {
 TEST_CASE("inputs that are looked at by hand are packed in a scratch that one gives them") {
   const auto x = counted(2, 4, 2);
   const auto inputs = scatter(host_devices(2), split<1>(x));
-  fanout::Scratch scratch;
+  fanout::detail::Scratch scratch;
   const auto [part] = inputs.pieces(1, {}, &scratch);
   CHECK(listed(part) == std::vector{4, 5, 6, 7, 12, 13, 14, 15});
   CHECK(says(message_of<fanout::InvalidArgument>([&] { (void)inputs[1]; }), "input[0]", "Scratch"));

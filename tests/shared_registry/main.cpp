@@ -84,10 +84,10 @@ int main(int argc, char** argv) {
   check(left.registry() != nullptr && left.registry() == right.registry(), "the libraries have one registry");
   check(left.worker() != nullptr && left.worker() == right.worker(), "host:0 has one worker in both libraries");
 #ifndef FANOUT_TEST_STRANGER
-  check(left.registry() == &fanout::registry(), "the program has the libraries' registry");
+  check(left.registry() == &fanout::backend::registry(), "the program has the libraries' registry");
   check(left.worker() == &fanout::host_devices(2)[0].worker(), "host:0 has the libraries' worker in the program");
   // Code of clang shares the chain of calls only through a program that has it too, as one that calls models has.
-  check(fanout::current_link() == nullptr, "the program is outside of all calls");
+  check(fanout::detail::current_link() == nullptr, "the program is outside of all calls");
 #endif
 
   check(left.call([] { return 1; }) == 2, "a library's model runs");

@@ -33,11 +33,11 @@ struct CallBack {
     return model;                                                                         \
   }                                                                                       \
   FANOUT_TEST_EXPORT(const void*) side##_registry();                                      \
-  const void* side##_registry() { return &fanout::registry(); }                           \
+  const void* side##_registry() { return &fanout::backend::registry(); }                  \
   FANOUT_TEST_EXPORT(const void*) side##_worker();                                        \
   const void* side##_worker() { return &fanout::host_devices(2)[0].worker(); }            \
   FANOUT_TEST_EXPORT(unsigned) side##_epoch();                                            \
-  unsigned side##_epoch() { return fanout::fork_epoch(); }                                \
+  unsigned side##_epoch() { return fanout::detail::fork_epoch(); }                        \
   FANOUT_TEST_EXPORT(int) side##_call(int (*back)());                                     \
   int side##_call(int (*back)()) {                                                        \
     try {                                                                                 \

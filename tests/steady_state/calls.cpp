@@ -16,7 +16,7 @@
 namespace {
 
 const pthread_t caller = ::pthread_self();
-fanout::Atomic<unsigned> shards_of_others{0};
+fanout::detail::Atomic<unsigned> shards_of_others{0};
 bool bodies_meet = false;
 
 }  // namespace

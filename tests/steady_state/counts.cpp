@@ -61,7 +61,7 @@ void enter_body(std::size_t shards) {
   const std::size_t ticket = shards_in_bodies++;
   const std::size_t all = (ticket / shards + 1) * shards;
   // Not for ever: a caller may run all shards by itself, one after the other.
-  for (int i = 0; i < 20'000 && shards_in_bodies < all; ++i) fanout::pause();
+  for (int i = 0; i < 20'000 && shards_in_bodies < all; ++i) fanout::detail::pause();
 }
 
 void fill(fanout::View<const float, 1> x, fanout::View<float, 1> y) {
@@ -172,8 +172,8 @@ TEST_CASE("what is counted is seen") {
   ::pthread_mutex_lock(&mutex);
   ::pthread_mutex_unlock(&mutex);
   CHECK(since(Counts::locks) >= 1);
-  const fanout::Atomic<std::uint32_t> word{0};
-  fanout::park(word, 1);
+  const fanout::detail::Atomic<std::uint32_t> word{0};
+  fanout::detail::park(word, 1);
   CHECK(since(Counts::system_calls) >= 1);
 }
 

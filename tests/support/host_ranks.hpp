@@ -14,7 +14,7 @@ namespace fanout_test {
 /// Calls `f(communicator)` on so many threads, one for each rank of one meeting. What they throw is gone.
 template <class C, class F>
 void run_ranks(std::size_t ranks, const F& f) {
-  fanout::HostMeeting meeting(ranks);
+  fanout::backend::HostMeeting meeting(ranks);
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&meeting, &f, rank] {

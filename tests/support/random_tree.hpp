@@ -114,15 +114,15 @@ auto map_arrays(const X& tree, const F& f) {
           std::tuple<mapped_t<T, F>...>{map_arrays(tree[K{}], f)...}};
     }(tree);
   } else if constexpr (fanout::MapNode<X>) {
-    fanout::rebind_map_t<X, mapped_t<typename X::mapped_type, F>> mapped;
+    fanout::detail::rebind_map_t<X, mapped_t<typename X::mapped_type, F>> mapped;
     for (const auto& [key, value] : tree) mapped.emplace(key, map_arrays(value, f));
     return mapped;
   } else if constexpr (fanout::VectorNode<X>) {
-    fanout::rebind_element_t<X, mapped_t<typename X::value_type, F>> mapped;
+    fanout::detail::rebind_element_t<X, mapped_t<typename X::value_type, F>> mapped;
     for (const auto& value : tree) mapped.push_back(map_arrays(value, f));
     return mapped;
   } else if constexpr (fanout::OptionalNode<X>) {
-    fanout::rebind_element_t<X, mapped_t<typename X::value_type, F>> mapped;
+    fanout::detail::rebind_element_t<X, mapped_t<typename X::value_type, F>> mapped;
     if (tree.has_value()) mapped.emplace(map_arrays(*tree, f));
     return mapped;
   } else if constexpr (fanout::VariantNode<X>) {
@@ -133,7 +133,8 @@ auto map_arrays(const X& tree, const F& f) {
     return Mapped();
   } else {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return fanout::rebind_tuple_t<X, mapped_t<std::tuple_element_t<I, X>, F>...>{map_arrays(std::get<I>(tree), f)...};
+      return fanout::detail::rebind_tuple_t<X, mapped_t<std::tuple_element_t<I, X>, F>...>{
+          map_arrays(std::get<I>(tree), f)...};
     }
     (std::make_index_sequence<std::tuple_size_v<X>>());
   }

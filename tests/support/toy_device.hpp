@@ -24,8 +24,8 @@ struct ToyDevice {
   };
 
   fanout::DeviceId id() const { return {.kind = "toy", .index = host.id().index}; }
-  fanout::Memory memory() const { return {}; }
-  fanout::Worker& worker() const { return host.worker(); }
+  fanout::backend::Memory memory() const { return {}; }
+  fanout::backend::Worker& worker() const { return host.worker(); }
   Entered enter() const { return {}; }
   void synchronize() const { ++synchronized; }
   static std::vector<ToyDevice> visible() {

@@ -5,7 +5,7 @@
 
 #include <fanout/sync/clock.hpp>
 
-using fanout::Clock;
+using fanout::detail::Clock;
 
 TEST_CASE("the clock does not go back, and counts nanoseconds") {
   using namespace std::chrono_literals;

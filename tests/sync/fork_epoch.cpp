@@ -7,7 +7,7 @@
 
 #include "support/fork.hpp"
 
-using fanout::fork_epoch;
+using fanout::detail::fork_epoch;
 using fanout_test::in_child;
 
 TEST_CASE("all threads of a process see one fork epoch") {

@@ -14,7 +14,7 @@
 #include "support/fork.hpp"
 #include "support/skip.hpp"
 
-using fanout::Gate;
+using fanout::detail::Gate;
 using fanout_test::in_child;
 
 namespace {
@@ -332,14 +332,14 @@ TEST_CASE("EnteredGate is inside, and ClosedGate alone, for as long as they live
   std::atomic<bool> alone{false};
   std::thread closing;
   {
-    const fanout::EnteredGate inside(gate, false);
+    const fanout::detail::EnteredGate inside(gate, false);
     closing = std::thread([&] {
       closer = fanout_test::this_thread();
-      const fanout::ClosedGate closed(gate);
+      const fanout::detail::ClosedGate closed(gate);
       alone = true;
     });
     fanout_test::until_asleep(closer);
-    const fanout::EnteredGate nested(gate, true);  // though somebody waits
+    const fanout::detail::EnteredGate nested(gate, true);  // though somebody waits
     CHECK_FALSE(alone);
   }
   closing.join();
@@ -351,7 +351,7 @@ TEST_CASE("EnteredGate is inside, and ClosedGate alone, for as long as they live
 TEST_CASE("one who forks with a ClosedGate does not open what another closed in the child") {
   if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
   Gate gate;
-  std::optional<fanout::ClosedGate> closed(std::in_place, gate);
+  std::optional<fanout::detail::ClosedGate> closed(std::in_place, gate);
   CHECK(in_child([&] {
           gate.close();  // as another thread of the child might
           closed.reset();
@@ -379,7 +379,7 @@ TEST_CASE("one who waits to be alone helps those inside, also with what comes la
   std::atomic<bool> alone{false};
   std::thread closer([&] {
     number = fanout_test::this_thread();
-    const fanout::ClosedGate closed(gate, [&]() noexcept { work = 0; });
+    const fanout::detail::ClosedGate closed(gate, [&]() noexcept { work = 0; });
     alone = true;
   });
   fanout_test::until_asleep(number);

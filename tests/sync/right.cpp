@@ -11,8 +11,8 @@
 #include "support/asleep.hpp"
 #include "support/fork.hpp"
 
-using fanout::HeldRight;
-using fanout::Right;
+using fanout::detail::HeldRight;
+using fanout::detail::Right;
 using fanout_test::in_child;
 
 TEST_CASE("one thread at a time has a right, whether it waited for it or found it free") {

@@ -10,9 +10,9 @@
 
 #include <fanout/sync/clock.hpp>
 
-using fanout::Clock;
-using fanout::spin;
-using fanout::Ticks;
+using fanout::detail::Clock;
+using fanout::detail::spin;
+using fanout::detail::Ticks;
 
 TEST_CASE("what is so already is seen at once, and no time is asking once") {
   int asked = 0;

@@ -8,8 +8,8 @@
 
 #include <fanout/sync/clock.hpp>
 
-using fanout::Clock;
-using fanout::Ticks;
+using fanout::detail::Clock;
+using fanout::detail::Ticks;
 
 TEST_CASE("ticks are counted in nanoseconds, to some percent, and back") {
   // The best of some tries, since this thread may be made to stand back between two looks.

@@ -11,7 +11,7 @@
 #include "support/asleep.hpp"
 
 TEST_CASE("threads go in the order of their tickets, one at a time") {
-  fanout::Turns turns;
+  fanout::detail::Turns turns;
   std::vector<std::uint32_t> tickets;
   for (int i = 0; i < 8; ++i) tickets.push_back(turns.draw());
   CHECK(turns.drawn() == 8);
@@ -30,7 +30,7 @@ TEST_CASE("threads go in the order of their tickets, one at a time") {
 }
 
 TEST_CASE("whoever has to wait for a turn sleeps, and others than the next one sleep on") {
-  fanout::Turns turns;
+  fanout::detail::Turns turns;
   const std::uint32_t first = turns.draw();
   std::atomic<int> passed{0};
   std::vector<std::thread> threads;
@@ -52,7 +52,7 @@ TEST_CASE("whoever has to wait for a turn sleeps, and others than the next one s
 }
 
 TEST_CASE("who is forgotten is not waited for") {
-  fanout::Turns turns;
+  fanout::detail::Turns turns;
   turns.await(0);
   (void)turns.draw();
   (void)turns.draw();

@@ -12,9 +12,9 @@
 #include <variant>
 #include <vector>
 
-using fanout::AlternativesOf;
-using fanout::at_alternative;
-using fanout::HasAlternatives;
+using fanout::detail::AlternativesOf;
+using fanout::detail::at_alternative;
+using fanout::detail::HasAlternatives;
 
 namespace {
 

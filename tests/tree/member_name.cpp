@@ -19,11 +19,11 @@ namespace {
 
 template <class X, std::size_t... I>
 std::vector<std::string> names_of(std::index_sequence<I...>) {
-  return {std::string(fanout::member_name<X, I>())...};
+  return {std::string(fanout::detail::member_name<X, I>())...};
 }
 template <class X>
 std::vector<std::string> names_of() {
-  return names_of<X>(std::make_index_sequence<fanout::member_count<X>>());
+  return names_of<X>(std::make_index_sequence<fanout::detail::member_count<X>>());
 }
 
 using Names = std::vector<std::string>;
@@ -78,4 +78,6 @@ TEST_CASE("members of any type are named, wherever the struct stands") {
   CHECK(names_of<Local>() == Names{"first", "second"});
 }
 
-TEST_CASE("in a struct with references in it members have no name") { CHECK(names_of<WithReference>() == Names{"", ""}); }
+TEST_CASE("in a struct with references in it members have no name") {
+  CHECK(names_of<WithReference>() == Names{"", ""});
+}

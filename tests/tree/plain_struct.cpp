@@ -22,8 +22,8 @@
 
 namespace {
 
-using fanout::member_count;
-using fanout::PlainStruct;
+using fanout::detail::member_count;
+using fanout::detail::PlainStruct;
 using fanout_test::StructOf;
 
 template <std::size_t... N>

@@ -16,20 +16,18 @@
 
 #include <fanout/tree/rebind.hpp>
 
-namespace fanout_test {
-namespace {
+namespace fanout_test { namespace {
 
 template <class T, std::size_t N>
 struct Other {};
 
-}  // namespace
-}  // namespace fanout_test
+}}  // namespace fanout_test
 
 namespace {
 
-using fanout::rebind_element_t;
-using fanout::rebind_map_t;
-using fanout::rebind_tuple_t;
+using fanout::detail::rebind_element_t;
+using fanout::detail::rebind_map_t;
+using fanout::detail::rebind_tuple_t;
 
 template <class T>
 struct OwnAllocator : std::allocator<T> {
@@ -75,8 +73,8 @@ struct StateOf {
   Array<T, 1> x;
 };
 static_assert(
-    std::is_same_v<fanout::rebind_arrays_t<State<std::array>, fanout_test::Other>, State<fanout_test::Other>>);
-static_assert(std::is_same_v<fanout::rebind_arrays_t<StateOf<int, std::array>, fanout_test::Other>,
+    std::is_same_v<fanout::detail::rebind_arrays_t<State<std::array>, fanout_test::Other>, State<fanout_test::Other>>);
+static_assert(std::is_same_v<fanout::detail::rebind_arrays_t<StateOf<int, std::array>, fanout_test::Other>,
                              StateOf<int, fanout_test::Other>>);
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 #include "support/struct_of.hpp"
 
-using fanout::tie_members;
+using fanout::detail::tie_members;
 using fanout_test::StructOf;
 
 namespace {

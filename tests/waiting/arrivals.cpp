@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <random>
 
-using fanout::Arrivals;
-using fanout::Clock;
+using fanout::detail::Arrivals;
+using fanout::detail::Clock;
 
 namespace {
 

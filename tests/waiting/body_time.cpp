@@ -7,8 +7,8 @@
 
 #include <fanout/sync/ticks.hpp>
 
-using fanout::BodyTime;
-using fanout::Ticks;
+using fanout::detail::BodyTime;
+using fanout::detail::Ticks;
 
 namespace {
 

@@ -8,11 +8,11 @@
 #include <cstdint>
 
 using fanout::Adaptive;
-using fanout::CallTimes;
 using fanout::Plan;
-using fanout::Ticks;
 using fanout::detail::CallKeeping;
+using fanout::detail::CallTimes;
 using fanout::detail::Keeping;
+using fanout::detail::Ticks;
 
 namespace {
 

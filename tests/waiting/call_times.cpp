@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using fanout::CallTimes;
+using fanout::detail::CallTimes;
 
 TEST_CASE("of the calls that keep their shards one in eight is noted") {
   CallTimes times;

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-using fanout::HandingOut;
-using fanout::Ticks;
+using fanout::detail::HandingOut;
+using fanout::detail::Ticks;
 
 namespace {
 

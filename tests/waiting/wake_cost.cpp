@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-using fanout::Ticks;
-using fanout::WakeCost;
+using fanout::detail::Ticks;
+using fanout::detail::WakeCost;
 
 TEST_CASE("a wake is taken to cost 50 us, and then what it was seen to cost") {
   WakeCost cost;

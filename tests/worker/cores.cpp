@@ -13,8 +13,8 @@
 #include "support/fork.hpp"
 #include "support/skip.hpp"
 
-using fanout::process_cores;
-using fanout::quota_cores;
+using fanout::detail::process_cores;
+using fanout::detail::quota_cores;
 
 namespace {
 

@@ -15,15 +15,15 @@
 #include "support/fork.hpp"
 #include "support/skip.hpp"
 
-using fanout::fork_epoch;
-using fanout::Mailbox;
-using fanout::Ticks;
+using fanout::detail::fork_epoch;
+using fanout::detail::Mailbox;
+using fanout::detail::Ticks;
 
 namespace {
 
 struct Calls {
   std::vector<std::size_t> shards;  // plain: who has the device is alone
-  static fanout::Atomic<bool>* run(const void* self, std::size_t shard) noexcept {
+  static fanout::detail::Atomic<bool>* run(const void* self, std::size_t shard) noexcept {
     const_cast<Calls*>(static_cast<const Calls*>(self))->shards.push_back(shard);
     return nullptr;
   }
@@ -63,7 +63,7 @@ TEST_CASE("who waits for the device sleeps until it is given back") {
   for (int i = 0; i < 3; ++i) {
     all.emplace_back([&] {
       first = fanout_test::this_thread();
-      const fanout::HeldDevice held(mailbox);
+      const fanout::detail::HeldDevice held(mailbox);
       ++had;
     });
   }
@@ -142,10 +142,10 @@ TEST_CASE("a request that is late ends a wait with a deadline") {
   Mailbox mailbox;
   Calls calls;
   const Mailbox::Ticket ticket = mailbox.post(calls.request(0));
-  CHECK_FALSE(mailbox.await(ticket, 100, fork_epoch(), fanout::Clock::now() - 1));
-  const fanout::Clock::Time until = fanout::Clock::now() + 3'000'000;
+  CHECK_FALSE(mailbox.await(ticket, 100, fork_epoch(), fanout::detail::Clock::now() - 1));
+  const fanout::detail::Clock::Time until = fanout::detail::Clock::now() + 3'000'000;
   CHECK_FALSE(mailbox.await(ticket, Ticks::forever, fork_epoch(), until));
-  CHECK(fanout::Clock::now() >= until);
+  CHECK(fanout::detail::Clock::now() >= until);
   CHECK(serve(mailbox));
   CHECK(mailbox.await(ticket, 0, fork_epoch(), 1));
 }
@@ -154,7 +154,7 @@ TEST_CASE("posters, takers and the thread share one device") {
   Mailbox mailbox;
   long runs = 0;  // plain
   struct Count {
-    static fanout::Atomic<bool>* run(const void* counter, std::size_t) noexcept {
+    static fanout::detail::Atomic<bool>* run(const void* counter, std::size_t) noexcept {
       ++*const_cast<long*>(static_cast<const long*>(counter));
       return nullptr;
     }
@@ -175,7 +175,7 @@ TEST_CASE("posters, takers and the thread share one device") {
     all.emplace_back([&, t] {
       for (int i = 0; i < each; ++i) {
         if (t == 0) {
-          const fanout::HeldDevice held(mailbox);
+          const fanout::detail::HeldDevice held(mailbox);
           ++runs;
           continue;
         }
@@ -241,9 +241,9 @@ namespace {
 
 /// A request whose end is told by a flag.
 struct Flagged {
-  fanout::Atomic<bool> ended{false};
+  fanout::detail::Atomic<bool> ended{false};
   bool told_too_early = false;
-  static fanout::Atomic<bool>* run(const void* self, std::size_t) noexcept {
+  static fanout::detail::Atomic<bool>* run(const void* self, std::size_t) noexcept {
     auto& flagged = *const_cast<Flagged*>(static_cast<const Flagged*>(self));
     flagged.told_too_early = flagged.ended.load();
     return &flagged.ended;
@@ -274,7 +274,7 @@ TEST_CASE("the device's thread lets a poster go on that is writing its request")
   // The word says for a moment that a request is written. Another thread ends that, as the poster would.
   Mailbox mailbox;
   mailbox.attend();
-  auto& word = reinterpret_cast<fanout::Atomic<std::uint64_t>&>(mailbox);
+  auto& word = reinterpret_cast<fanout::detail::Atomic<std::uint64_t>&>(mailbox);
   const std::uint64_t attended = word.load();
   constexpr std::uint64_t claimed = 2;
   constexpr std::uint64_t running = 4;

@@ -10,13 +10,13 @@
 #include "support/asleep.hpp"
 #include "support/fork.hpp"
 
-using fanout::fork_epoch;
+using fanout::detail::fork_epoch;
 
 namespace {
 
-struct Counted : fanout::Task {
+struct Counted : fanout::detail::Task {
   Counted() {
-    prepare([](fanout::Task& task) noexcept { ++static_cast<Counted&>(task).runs; });
+    prepare([](fanout::detail::Task& task) noexcept { ++static_cast<Counted&>(task).runs; });
   }
   int runs = 0;  // plain: done-ness is all that guards it
 };
@@ -24,7 +24,7 @@ struct Counted : fanout::Task {
 }  // namespace
 
 TEST_CASE("a task that nobody prepared has nothing to wait for") {
-  fanout::Task task;
+  fanout::detail::Task task;
   CHECK(task.is_done());
   CHECK(task.wait(0, fork_epoch()));
 }
@@ -37,7 +37,7 @@ TEST_CASE("a task is done when it has run, once for each time that it was prepar
   CHECK(task.is_done());
   CHECK(task.wait(0, fork_epoch()));
   CHECK(task.runs == 1);
-  task.prepare([](fanout::Task& again) noexcept { static_cast<Counted&>(again).runs += 10; });
+  task.prepare([](fanout::detail::Task& again) noexcept { static_cast<Counted&>(again).runs += 10; });
   CHECK_FALSE(task.is_done());
   task.run();
   CHECK(task.runs == 11);
@@ -63,15 +63,16 @@ TEST_CASE("a thread that waits for a task sleeps until another has run it") {
 
 TEST_CASE("a thread that waits for a task until a point in time goes on then, or when the task is done") {
   Counted task;
-  CHECK_FALSE(task.wait(10, fork_epoch(), fanout::Clock::now() - 1));
-  const fanout::Clock::Time until = fanout::Clock::now() + 5'000'000;
+  CHECK_FALSE(task.wait(10, fork_epoch(), fanout::detail::Clock::now() - 1));
+  const fanout::detail::Clock::Time until = fanout::detail::Clock::now() + 5'000'000;
   CHECK_FALSE(task.wait(0, fork_epoch(), until));
-  CHECK(fanout::Clock::now() >= until);
+  CHECK(fanout::detail::Clock::now() >= until);
   std::atomic<int> number{0};
   std::atomic<bool> waited{false};
   std::thread waiter([&] {
     number = fanout_test::this_thread();
-    waited = task.wait(fanout::Ticks::forever, fork_epoch(), fanout::Clock::never - 1) && task.runs == 1;
+    waited =
+        task.wait(fanout::detail::Ticks::forever, fork_epoch(), fanout::detail::Clock::never - 1) && task.runs == 1;
   });
   fanout_test::until_asleep(number);
   task.run();
@@ -101,11 +102,11 @@ TEST_CASE("a task may be destroyed as soon as wait has returned") {
 }
 
 TEST_CASE("waiting for a task that another thread had at a fork ends in the child, and says that it was in vain") {
-  struct Held : fanout::Task {
+  struct Held : fanout::detail::Task {
     std::atomic<bool> started{false};
     std::atomic<bool> end{false};
   } task;
-  task.prepare([](fanout::Task& self) noexcept {
+  task.prepare([](fanout::detail::Task& self) noexcept {
     auto& held = static_cast<Held&>(self);
     held.started = true;
     fanout_test::until(held.end);

@@ -14,8 +14,8 @@
 
 #include "support/fork.hpp"
 
-using fanout::Task;
-using fanout::TaskQueue;
+using fanout::detail::Task;
+using fanout::detail::TaskQueue;
 
 TEST_CASE("a queue gives its tasks out in the order in which they came") {
   TaskQueue queue;

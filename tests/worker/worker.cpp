@@ -24,14 +24,14 @@
 #include "support/fork.hpp"
 #include "support/skip.hpp"
 
-using fanout::fork_epoch;
-using fanout::Task;
-using fanout::Worker;
+using fanout::backend::Worker;
+using fanout::detail::fork_epoch;
+using fanout::detail::Task;
 
 namespace {
 
 /// Workers live until the process ends.
-Worker& new_worker(int index, bool bound = false, const std::vector<int>& cores = fanout::process_cores()) {
+Worker& new_worker(int index, bool bound = false, const std::vector<int>& cores = fanout::detail::process_cores()) {
   static auto& all = *new std::vector<Worker*>;  // so that the leak checker finds them
   return *all.emplace_back(new Worker({.kind = "test", .index = index}, cores, bound));
 }
@@ -61,14 +61,14 @@ TEST_CASE("a worker says what it was made with, and spins only if it owns its co
   CHECK(bound.id() == fanout::DeviceId{.kind = "test", .index = 1});
   CHECK(bound.cores() == std::vector<int>{0});
   CHECK(bound.bound());
-  CHECK(bound.spin_ticks(fanout::Spin::rules) == fanout::Ticks::forever);
+  CHECK(bound.spin_ticks(fanout::Spin::rules) == fanout::detail::Ticks::forever);
   CHECK(bound.spin_ticks(fanout::Adaptive::rules) > 0);
   CHECK(bound.spin_ticks(fanout::Park::rules) == 0);
   CHECK(new_worker(2).spin_ticks(fanout::Spin::rules) == 0);
 }
 
 TEST_CASE("who waits for a device looks longer where a shard takes long") {
-  using fanout::Ticks;
+  using fanout::detail::Ticks;
   constexpr fanout::WaitRules patient{.spin = 1'000, .longest_spin = 1'000'000};
   const Worker& bound = new_worker(1, true, {0});
   const std::int64_t least = Ticks::in(1'000);
@@ -126,7 +126,7 @@ TEST_CASE("tasks from many threads are all run, one at a time") {
         Calling task([&counter] { ++counter; });
         worker.post(task);
         if (i % 4 == 0 && worker.take_back(task)) {
-          const fanout::HeldDevice held(worker.right());
+          const fanout::detail::HeldDevice held(worker.right());
           task.run();
         }
         if (!wait_for(task)) ++in_vain;
@@ -189,7 +189,7 @@ TEST_CASE("a task that has been started or is done cannot be taken back") {
 }
 
 TEST_CASE("a worker's thread is on the device's cores and blocks signals from outside, and its poster's masks stay") {
-  const std::vector<int> all = fanout::process_cores();
+  const std::vector<int> all = fanout::detail::process_cores();
   for (const int core : {all.front(), all.back()}) {
     Worker& worker = new_worker(7, true, {core});
     sigset_t signals_before;
@@ -299,7 +299,7 @@ TEST_CASE("in the child of a fork a device that another thread had is free") {
   std::atomic<bool> taken{false};
   std::atomic<bool> end{false};
   std::thread holder([&] {
-    const fanout::HeldDevice held(worker.right());
+    const fanout::detail::HeldDevice held(worker.right());
     taken = true;
     fanout_test::until(end);
   });
@@ -333,8 +333,8 @@ namespace {
 
 /// Has its thread run one request whose caller waits by these rules.
 void call_by(Worker& worker, const fanout::WaitRules& rules) {
-  const auto nothing = [](const void*, std::size_t) noexcept -> fanout::Atomic<bool>* { return nullptr; };
-  fanout::Mailbox::Ticket ticket = 0;
+  const auto nothing = [](const void*, std::size_t) noexcept -> fanout::detail::Atomic<bool>* { return nullptr; };
+  fanout::detail::Mailbox::Ticket ticket = 0;
   while ((ticket = worker.post(nothing, nullptr, 0, rules)) == 0) std::this_thread::yield();
   REQUIRE(worker.right().await(ticket, 0, fork_epoch()));
 }
@@ -386,26 +386,26 @@ TEST_CASE("a worker's thread has the name of its device, or the beginning of it"
 }
 
 TEST_CASE("a request that finds its thread awake says nothing of what a wake costs, and one that wakes it does") {
-  for (int i = 0; i < 200; ++i) fanout::wake_cost.note(fanout::Ticks::in(500'000));
-  const std::int64_t long_wakes = fanout::wake_cost.nanoseconds();
+  for (int i = 0; i < 200; ++i) fanout::detail::wake_cost.note(fanout::detail::Ticks::in(500'000));
+  const std::int64_t long_wakes = fanout::detail::wake_cost.nanoseconds();
   Worker& worker = new_worker(18, true);
-  for (int i = 0; i < 200 && fanout::wake_cost.nanoseconds() == long_wakes; ++i) {
+  for (int i = 0; i < 200 && fanout::detail::wake_cost.nanoseconds() == long_wakes; ++i) {
     call_by(worker, fanout::Park::rules);
     while (!worker.is_asleep()) std::this_thread::yield();
   }
-  CHECK(fanout::wake_cost.nanoseconds() < long_wakes);
+  CHECK(fanout::detail::wake_cost.nanoseconds() < long_wakes);
 
   call_by(worker, fanout::Spin::rules);
-  const std::int64_t before = fanout::wake_cost.nanoseconds();
+  const std::int64_t before = fanout::detail::wake_cost.nanoseconds();
   REQUIRE(before < long_wakes);
   for (int i = 0; i < 100; ++i) call_by(worker, fanout::Spin::rules);
-  CHECK(fanout::wake_cost.nanoseconds() == before);
+  CHECK(fanout::detail::wake_cost.nanoseconds() == before);
   call_by(worker, fanout::Park::rules);  // no core is kept busy
 }
 
 TEST_CASE("a worker is told how to wait also if a request is taken back before its thread wakes") {
   Worker& worker = new_worker(12, true);
-  const auto nothing = [](const void*, std::size_t) noexcept -> fanout::Atomic<bool>* { return nullptr; };
+  const auto nothing = [](const void*, std::size_t) noexcept -> fanout::detail::Atomic<bool>* { return nullptr; };
   std::atomic<int> thread{0};
   Calling hello([&thread] { thread = fanout_test::this_thread(); });
   worker.post(hello);
@@ -415,7 +415,7 @@ TEST_CASE("a worker is told how to wait also if a request is taken back before i
   while (!back) {
     call_by(worker, fanout::Park::rules);
     fanout_test::until_asleep(thread);
-    const fanout::Mailbox::Ticket ticket = worker.post(nothing, nullptr, 0, other);
+    const fanout::detail::Mailbox::Ticket ticket = worker.post(nothing, nullptr, 0, other);
     if (ticket == 0) continue;
     back = worker.right().take_back(ticket);
     if (back) worker.right().give();
@@ -482,7 +482,7 @@ struct Endless : Task {
   void go_on() {
     prepare([](Task& task) noexcept {
       auto& self = static_cast<Endless&>(task);
-      while (!self.next->is_done()) fanout::pause();
+      while (!self.next->is_done()) fanout::detail::pause();
       self.end ? void(self.ended = true) : self.next->go_on();
     });
     worker.post(*this);
@@ -527,7 +527,7 @@ TEST_CASE("a thread does not run what is left with it for a moment only") {
     const auto begin = clock::now();
     if (!worker.leave(task)) continue;
     ++left;
-    while (clock::now() - begin < std::chrono::microseconds(100)) fanout::pause();
+    while (clock::now() - begin < std::chrono::microseconds(100)) fanout::detail::pause();
     if (worker.take_left(task)) continue;
     // It has run after a millisecond at least, in which this thread had to stand back.
     too_early += clock::now() - begin < std::chrono::microseconds(800) ? 1 : 0;

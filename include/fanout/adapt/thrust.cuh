@@ -22,7 +22,7 @@ namespace cuda::detail {
 struct TemporaryMemory {
   using value_type = char;
 
-  Memory memory;
+  backend::Memory memory;
 
   char* allocate(std::size_t bytes) const {
     return static_cast<char*>(memory.operations->allocate(memory.space, bytes));

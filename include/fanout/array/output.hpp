@@ -18,30 +18,30 @@ template <class T, std::size_t R>
 class Output : public View<T, R> {
  public:
   /// The rows `rows` of `buffer`, whose rows have the shape of `extents`' trailing axes.
-  Output(OutputBuffer& buffer, RowRange rows, const Extents<R>& extents) noexcept
+  Output(detail::OutputBuffer& buffer, RowRange rows, const Extents<R>& extents) noexcept
       : Output(buffer, buffer.row(rows.first), buffer.memory().space, rows, extents) {}
   /// The same for who knows where they begin, and in which memory.
-  Output(OutputBuffer& buffer, std::byte* first, const MemorySpace& space, RowRange rows,
+  Output(detail::OutputBuffer& buffer, std::byte* first, const MemorySpace& space, RowRange rows,
          const Extents<R>& extents) noexcept
       : View<T, R>(reinterpret_cast<T*>(first), extents.with_rows(rows.size()), space),
         buffer_(&buffer),
         first_row_(rows.first) {}
 
-  OutputBuffer& buffer() const noexcept { return *buffer_; }
+  detail::OutputBuffer& buffer() const noexcept { return *buffer_; }
   std::size_t first_row() const noexcept { return first_row_; }
 
   /// The same memory as a tensor, so that it can stand where a tensor is needed, as in a struct or a map. It shares the
   /// elements with this output until it is gathered; a tensor that is kept longer stays valid.
   operator Tensor<T, R>() const {  // NOLINT(google-explicit-constructor): stands in for a tensor
-    const MemoryOperations* const windows = detail::windows_in(buffer_->memory());
+    const backend::MemoryOperations* const windows = detail::windows_in(buffer_->memory());
     if (windows == nullptr) return Tensor<T, R>(View<const T, R>(*this), *buffer_->memory().operations);
     buffer_->keep();
-    return Tensor<T, R>(Storage({this->space(), windows}, this->data(), this->size() * sizeof(T), buffer_),
+    return Tensor<T, R>(detail::Storage({this->space(), windows}, this->data(), this->size() * sizeof(T), buffer_),
                         this->extents());
   }
 
  private:
-  OutputBuffer* buffer_;
+  detail::OutputBuffer* buffer_;
   std::size_t first_row_;
 };
 

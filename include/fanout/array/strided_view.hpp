@@ -136,7 +136,7 @@ struct StridedRuns {
 /// Writes all elements, in the order of the axes, to one run of memory in the same space, which `operations` are for.
 /// Waits until that has happened.
 template <class T, std::size_t R>
-void pack(const MemoryOperations& operations, std::remove_cv_t<T>* to, const StridedView<T, R>& from) {
+void pack(const backend::MemoryOperations& operations, std::remove_cv_t<T>* to, const StridedView<T, R>& from) {
   if (from.empty()) return;
   const detail::StridedRuns<R> runs(from);
   std::size_t at[R]{};

@@ -27,7 +27,8 @@ template <class T, std::size_t R>
 class Tensor {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
                 "fanout: the elements of a tensor are trivially copyable and not const");
-  static_assert(alignof(T) <= memory_alignment, "fanout: the elements of a tensor are aligned to 64 bytes or less");
+  static_assert(alignof(T) <= backend::memory_alignment,
+                "fanout: the elements of a tensor are aligned to 64 bytes or less");
 
  public:
   using element_type = T;
@@ -43,13 +44,15 @@ class Tensor {
     requires(sizeof...(I) == R)
   explicit Tensor(I... extents) : Tensor(checked_extents(sizeof(T), extents...)) {}
   template <std::size_t N>
-  explicit Tensor(const detail::AnyInteger (&extents)[N], const Memory& memory = {}) : Tensor(axes(extents), memory) {}
-  explicit Tensor(const Extents<R>& extents, const Memory& memory = {}) : Tensor(uninitialized(extents, memory)) {
+  explicit Tensor(const detail::AnyInteger (&extents)[N], const backend::Memory& memory = {})
+      : Tensor(axes(extents), memory) {}
+  explicit Tensor(const Extents<R>& extents, const backend::Memory& memory = {})
+      : Tensor(uninitialized(extents, memory)) {
     storage_.clear();
   }
 
   /// A copy of what the view shows, in the view's memory, which `operations` are for.
-  explicit Tensor(View<const T, R> view, const MemoryOperations& operations = host_memory_operations)
+  explicit Tensor(View<const T, R> view, const backend::MemoryOperations& operations = backend::host_memory_operations)
       : Tensor(uninitialized(view.extents(), {view.space(), &operations})) {
     operations.copy(view.space(), data(), view.data(), storage_.bytes());
   }
@@ -59,11 +62,11 @@ class Tensor {
     requires(sizeof...(I) == R)
   static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...)); }
   template <std::size_t N>
-  static Tensor uninitialized(const detail::AnyInteger (&extents)[N], const Memory& memory = {}) {
+  static Tensor uninitialized(const detail::AnyInteger (&extents)[N], const backend::Memory& memory = {}) {
     return uninitialized(axes(extents), memory);
   }
-  static Tensor uninitialized(const Extents<R>& extents, const Memory& memory = {}) {
-    return Tensor(Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
+  static Tensor uninitialized(const Extents<R>& extents, const backend::Memory& memory = {}) {
+    return Tensor(detail::Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
   }
 
   /// All elements equal to `value`: `Tensor<float, 2>::full({rows, 5}, 1)`. In host memory.
@@ -90,13 +93,13 @@ class Tensor {
         delete adopted;
       }
     };
-    static constexpr MemoryOperations operations{host_memory_operations.allocate, &Adopted::release,
-                                                 host_memory_operations.copy, host_memory_operations.clear,
-                                                 &host_memory_operations};
+    static constexpr backend::MemoryOperations operations{
+        backend::host_memory_operations.allocate, &Adopted::release, backend::host_memory_operations.copy,
+        backend::host_memory_operations.clear, &backend::host_memory_operations};
     try {
       const Extents<R> shape = checked_extents(sizeof(T), extents...);
       auto* owner = new Adopted{std::move(deleter)};  // moved from only once there is memory for it
-      return Tensor(Storage({host_memory, &operations}, pointer, shape.size() * sizeof(T), owner), shape);
+      return Tensor(detail::Storage({host_memory, &operations}, pointer, shape.size() * sizeof(T), owner), shape);
     } catch (...) {
       deleter(pointer);
       throw;
@@ -104,7 +107,8 @@ class Tensor {
   }
 
   /// A tensor of these bytes. `storage` holds `extents.size()` elements.
-  Tensor(Storage storage, const Extents<R>& extents) noexcept : storage_(std::move(storage)), extents_(extents) {}
+  Tensor(detail::Storage storage, const Extents<R>& extents) noexcept
+      : storage_(std::move(storage)), extents_(extents) {}
 
   Tensor(const Tensor&) = default;
   Tensor& operator=(const Tensor&) = default;
@@ -124,7 +128,7 @@ class Tensor {
   Tensor& operator=(const V& view) {
     const std::size_t bytes = view.size() * sizeof(T);
     if (bytes != storage_.bytes() || !(view.space() == space())) {
-      const Memory memory = view.space() == space() ? storage_.memory() : memory_of(view.space());
+      const backend::Memory memory = view.space() == space() ? storage_.memory() : backend::memory_of(view.space());
       if (memory.operations == nullptr) detail::refuse_transfer(space(), view.space());
       return *this = Tensor(view, *memory.operations->fresh);
     }
@@ -143,7 +147,7 @@ class Tensor {
   std::size_t size() const noexcept { return extents_.size(); }
   bool empty() const noexcept { return size() == 0; }
   MemorySpace space() const noexcept { return storage_.space(); }
-  const Storage& storage() const noexcept { return storage_; }
+  const detail::Storage& storage() const noexcept { return storage_; }
 
   View<T, R> view() & noexcept { return {data(), extents_, space()}; }
   View<const T, R> view() const& noexcept { return {data(), extents_, space()}; }
@@ -260,7 +264,7 @@ class Tensor {
     if (!(space() == host_memory)) detail::refuse_host_access(space());
   }
 
-  Storage storage_;
+  detail::Storage storage_;
   Extents<R> extents_{};
 };
 

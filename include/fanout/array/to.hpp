@@ -19,30 +19,30 @@ namespace fanout { inline namespace v0 {
 /// Of a View or an Output a Tensor; views inside of the value go on showing what they show. Waits until the copy is
 /// there. Throws DeviceMismatch where no way between the memories is known, and OutOfMemory.
 template <class X>
-auto to(const X& value, const Memory& memory) {
+auto to(const X& value, const backend::Memory& memory) {
   if constexpr (detail::BorrowsArray<X>) {
     auto copy = Tensor<typename X::value_type, X::rank>::uninitialized(value.extents(), memory);
-    transfer(memory, copy.data(), value.space(), value.data(), copy.storage().bytes());
-    wait_for(memory);
+    backend::transfer(memory, copy.data(), value.space(), value.data(), copy.storage().bytes());
+    backend::wait_for(memory);
     return copy;
   } else {
-    CopyInto into(memory);
+    backend::CopyInto into(memory);
     X copy(value);
     into.finish();
-    wait_for(memory);
+    backend::wait_for(memory);
     return copy;
   }
 }
 
 /// The same for a device's memory: `to(weights, device)`.
 template <class X, class D>
-  requires requires(const D& device) { Memory(device.memory()); }
-auto to(const X& value, const D& device) { return fanout::to(value, Memory(device.memory())); }
+  requires requires(const D& device) { backend::Memory(device.memory()); }
+auto to(const X& value, const D& device) { return fanout::to(value, backend::Memory(device.memory())); }
 
 /// The same for the host's memory.
 template <class X>
 auto to_host(const X& value) {
-  return fanout::to(value, Memory{});
+  return fanout::to(value, backend::Memory{});
 }
 
 /// Copies all elements of one array into another of the same extents, in whatever memories they lie, and waits until
@@ -58,10 +58,10 @@ void copy(const From& from, Into&& into) {
                                  .expected = to_string(to.extents()),
                                  .found = to_string(from.extents())}));
   }
-  const Memory memory = memory_of(to.space());
+  const backend::Memory memory = backend::memory_of(to.space());
   if (memory.operations == nullptr) detail::refuse_transfer(to.space(), from.space());
-  transfer(memory, to.data(), from.space(), from.data(), from.size() * sizeof(typename From::value_type));
-  wait_for(memory);
+  backend::transfer(memory, to.data(), from.space(), from.data(), from.size() * sizeof(typename From::value_type));
+  backend::wait_for(memory);
 }
 
 }}  // namespace fanout::v0

@@ -44,7 +44,7 @@ to_element_t<T, X> to_element(const X& x) {
 /// the host.
 template <class T, ContiguousArray X>
 Tensor<T, X::rank> array_to_element(const X& x) {
-  const Memory memory = memory_of(x.space());
+  const backend::Memory memory = backend::memory_of(x.space());
   if (memory.operations == nullptr) refuse_transfer(host_memory, x.space());
   if constexpr (std::same_as<T, typename X::value_type>) {
     return fanout::to(View<const T, X::rank>(x), memory);

@@ -6,7 +6,7 @@
 
 #include <fanout/base/exchange.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 template <class Signature>
 class AnyFunction;
@@ -62,4 +62,4 @@ class AnyFunction<R(A...)> {
   void* function_ = nullptr;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The bytes of a line of the cache, which travels from core to core as a whole. By the architecture alone, so that
 /// code compiled for different processors of one agrees.
@@ -20,4 +20,4 @@ inline constexpr std::size_t cache_line = 64;
 /// How far apart what one core writes stands from what another one uses: lines of 64 bytes are fetched in pairs.
 inline constexpr std::size_t cores_apart = cache_line < 128 ? 128 : cache_line;
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,7 +7,7 @@
 #include <new>
 #include <type_traits>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A row of `size` objects that are built where they stand and never move, so they may be atomics and locks. Up to N of
 /// them need no allocation, which is why the state of one call is kept in these.
@@ -71,4 +71,4 @@ class InlineArray {
   alignas(T) std::byte bytes_[N * sizeof(T)];  // NOLINT(bugprone-sizeof-expression)
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

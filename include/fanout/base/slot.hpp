@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <new>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Room for one object, which is built where it stands, so that it need be neither copyable nor movable.
 template <class T>
@@ -43,4 +43,4 @@ class Slot {
   bool filled_ = false;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

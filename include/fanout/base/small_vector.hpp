@@ -7,9 +7,7 @@
 
 #include <fanout/base/exchange.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// N elements in a row.
 template <class T, std::size_t N>
@@ -32,8 +30,6 @@ struct FewElements<T, N> {
     T elements[N];
   };
 };
-
-}  // namespace detail
 
 /// A vector that grows at its end and needs no allocation up to N elements, for what there is one of per device; T has
 /// a default value. Works while compiling, and may be a constant as long as it holds no more than N. One that was moved
@@ -121,10 +117,10 @@ class SmallVector {
     for (std::size_t i = 0; i < size_; ++i) few_.elements[i] = static_cast<T&&>(other.few_.elements[i]);
   }
 
-  detail::FewElements<T, N> few_ = detail::FewElements<T, N>::make();
+  FewElements<T, N> few_ = FewElements<T, N>::make();
   T* many_ = nullptr;  // all elements, when they are more than the few
   std::size_t size_ = 0;
   std::size_t capacity_ = N;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,26 +7,22 @@
 #include <string>
 #include <string_view>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 template <class T>
 constexpr std::string_view name_of_instance() {
   return __PRETTY_FUNCTION__;
 }
 
-}  // namespace detail
-
 /// The name of a type as the compiler spells it, for messages. Needs no run-time type information.
 template <class T>
 std::string type_name() {
   // What stands around the type is the same for every type, so a known one shows where it begins and ends.
   constexpr std::string_view known = "double";
-  constexpr std::size_t before = detail::name_of_instance<double>().find(known);
-  constexpr std::size_t around = detail::name_of_instance<double>().size() - known.size();
-  const std::string_view text = detail::name_of_instance<T>();
+  constexpr std::size_t before = name_of_instance<double>().find(known);
+  constexpr std::size_t around = name_of_instance<double>().size() - known.size();
+  const std::string_view text = name_of_instance<T>();
   return std::string(text.substr(before, text.size() - around));
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -17,7 +17,7 @@
 #include <fanout/sync/right.hpp>
 #include <fanout/sync/turns.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 class AsyncCalls;
 
@@ -263,4 +263,4 @@ inline void AsyncCall::keep_in(AsyncCalls& calls) noexcept {
 inline ShardTask* AsyncCall::take_back() noexcept { return calls_->take_back_for(*this); }
 inline void AsyncCall::Body::operator()(std::size_t i) const noexcept { call->calls_->run(*call, i); }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,7 +7,7 @@
 #include <fanout/base/exchange.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// One link of the chain of calls that led to the code that runs now: a shard of a call, or an update. It passes from
 /// the thread that calls to the threads that run its shards, so that a model can tell that it is called from inside
@@ -65,4 +65,4 @@ inline bool keeps_busy(const CallLink* link, const void* original) noexcept {
   return link != nullptr;
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

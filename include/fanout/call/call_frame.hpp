@@ -22,29 +22,30 @@ namespace fanout { inline namespace v0 {
 
 /// What calls are made with, besides their inputs: the same for all calls of a model.
 struct CallSettings {
-  Memory target = {};           ///< where the results are gathered
+  backend::Memory target = {};  ///< where the results are gathered
   int axis = 0;                 ///< on which arrays are concatenated that do not choose for themselves
   std::uint64_t seed = 0;       ///< of the random numbers
   bool rethrow_single = false;  ///< what a single failing replica threw is thrown as it is
 
-  Duration deadline = Duration::forever();                         ///< how long a call may take
-  const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what takes longer; borrowed
-  const CollectiveOperations* collectives = nullptr;               ///< how shards pass arrays; null: by the host
-  CallTimes* times = nullptr;                                      ///< what calls take, if that is learnt
-  const Crew* crew = nullptr;  ///< shares copies that gathering cannot avoid; null: the caller makes them alone
+  Duration deadline = Duration::forever();                                 ///< how long a call may take
+  const detail::AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< told what takes longer; borrowed
+  const backend::CollectiveOperations* collectives = nullptr;  ///< how shards pass arrays; null: by the host
+  detail::CallTimes* times = nullptr;                          ///< what calls take, if that is learnt
+  const detail::Crew* crew = nullptr;  ///< shares copies that gathering cannot avoid; null: the caller makes them alone
 };
 
 /// What differs from call to call.
 struct CallStart {
-  std::uint32_t number = 0;               ///< of the call, for the random numbers
-  Clock::Time deadline = Clock::never;    ///< after which a shard is late
-  const OutputTarget* targets = nullptr;  ///< the caller's own memory for outputs, in the order in which shards ask
+  std::uint32_t number = 0;                             ///< of the call, for the random numbers
+  detail::Clock::Time deadline = detail::Clock::never;  ///< after which a shard is late
+  const detail::OutputTarget* targets =
+      nullptr;  ///< the caller's own memory for outputs, in the order in which shards ask
   std::size_t target_count = 0;
 
   /// Of a call that begins now.
   static CallStart now(const CallSettings& settings) noexcept {
     CallStart start;
-    if (!(settings.deadline == Duration::forever())) start.deadline = Clock::after(settings.deadline);
+    if (!(settings.deadline == Duration::forever())) start.deadline = detail::Clock::after(settings.deadline);
     return start;
   }
 };
@@ -63,9 +64,9 @@ struct CallFrame {
         settings(with),
         number(start.number),
         deadline(start.deadline),
-        stop_at(detail::earlier(start.deadline, stop_time(current_link()))),
+        stop_at(detail::earlier(start.deadline, detail::stop_time(detail::current_link()))),
         outputs(with.target),
-        meeting(by.size(), shards_may_meet()) {
+        meeting(by.size(), detail::shards_may_meet()) {
     outputs.write_to(start.targets, start.target_count);
   }
   CallFrame(const Plan& by, const CallSettings&& with, const CallStart& start = {}) = delete;
@@ -74,23 +75,23 @@ struct CallFrame {
   /// True from the deadline on, of this call or of one that it is made from inside of. Reads the clock where there is
   /// one.
   bool stop_requested() const noexcept {
-    if (stop_at == Clock::never) return false;
-    if (stopped_.load(MemoryOrder::relaxed)) return true;
-    if (Clock::now() < stop_at) return false;
-    stopped_.store(true, MemoryOrder::relaxed);
+    if (stop_at == detail::Clock::never) return false;
+    if (stopped_.load(detail::MemoryOrder::relaxed)) return true;
+    if (detail::Clock::now() < stop_at) return false;
+    stopped_.store(true, detail::MemoryOrder::relaxed);
     return true;
   }
 
   const Plan& plan;
   const CallSettings& settings;
   const std::uint32_t number;
-  const Clock::Time deadline;
-  const Clock::Time stop_at;
-  alignas(cache_line) OutputBuffers outputs;  // so that a shard finds the first in one line
-  CallMeeting meeting;
+  const detail::Clock::Time deadline;
+  const detail::Clock::Time stop_at;
+  alignas(detail::cache_line) detail::OutputBuffers outputs;  // so that a shard finds the first in one line
+  detail::CallMeeting meeting;
 
  private:
-  mutable Atomic<bool> stopped_{false};
+  mutable detail::Atomic<bool> stopped_{false};
 };
 
 }}  // namespace fanout::v0

@@ -11,9 +11,7 @@
 #include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 FANOUT_EXPORT inline Atomic<bool> some_shards_meet{false};
 
@@ -21,10 +19,8 @@ FANOUT_EXPORT inline Atomic<bool> some_shards_meet{false};
 template <class Communicator>
 inline const bool shards_meet_by = (some_shards_meet.store(true, MemoryOrder::relaxed), true);
 
-}  // namespace detail
-
 /// Whether shards of a call may wait for each other anywhere in this program.
-inline bool shards_may_meet() noexcept { return detail::some_shards_meet.load(MemoryOrder::relaxed); }
+inline bool shards_may_meet() noexcept { return some_shards_meet.load(MemoryOrder::relaxed); }
 
 /// Where the shards of one call meet that wait for each other: nothing until one of them asks for it, but a note of
 /// those that have ended, since a shard that will not come must not be waited for.
@@ -45,7 +41,7 @@ class CallMeeting {
   /// How the shards' devices pass arrays to each other, null for by way of the host; and these devices, by their
   /// positions in the set, which the plan names.
   struct Way {
-    const CollectiveOperations* operations = nullptr;
+    const backend::CollectiveOperations* operations = nullptr;
     const DeviceId* devices = nullptr;
     const Plan* plan = nullptr;
   };
@@ -122,4 +118,4 @@ class CallMeeting {
   Word* more_ended_;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -3,7 +3,7 @@
 
 #include <fanout/base/requirements.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// What a call has to do with the calls before and after it on the same replica.
 enum class CallOrder {
@@ -12,4 +12,4 @@ enum class CallOrder {
   changes,        ///< it may change what later calls read
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

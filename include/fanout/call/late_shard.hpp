@@ -29,7 +29,7 @@ class Lateness {
     settle(late_);
     return is_late();
   }
-  bool is_late() const noexcept { return state_.load(MemoryOrder::acquire) == late_; }
+  bool is_late() const noexcept { return state_.load(detail::MemoryOrder::acquire) == late_; }
 
  private:
   static constexpr std::uint32_t open_ = 0;
@@ -38,10 +38,10 @@ class Lateness {
 
   void settle(std::uint32_t as) noexcept {
     std::uint32_t unsettled = open_;
-    state_.compare_exchange_strong(unsettled, as, MemoryOrder::acq_rel);
+    state_.compare_exchange_strong(unsettled, as, detail::MemoryOrder::acq_rel);
   }
 
-  Atomic<std::uint32_t> state_{open_};
+  detail::Atomic<std::uint32_t> state_{open_};
 };
 
 }}  // namespace fanout::v0

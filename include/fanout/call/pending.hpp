@@ -53,7 +53,7 @@ class [[nodiscard]] Pending {
   void wait() const {
     detail::PendingCall<R>& call = this->call();
     if (call.calls() == nullptr) return;
-    if (call.in_order() && !call.is_over() && keeps_busy(current_link(), call.original)) {
+    if (call.in_order() && !call.is_over() && detail::keeps_busy(detail::current_link(), call.original)) {
       throw Error(explain({.what = "a call was waited for from inside the forward that it comes after",
                            .advice = "wait for it after the call has returned"}));
     }
@@ -85,7 +85,7 @@ class [[nodiscard]] Pending {
   void release() noexcept {
     detail::PendingCall<R>* const call = detail::exchange(call_, nullptr);
     if (call == nullptr) return;
-    AsyncCalls* const calls = call->calls();
+    detail::AsyncCalls* const calls = call->calls();
     if (calls != nullptr) calls->wait(*call);
     call->destroy(call);
     if (calls != nullptr) calls->drop();

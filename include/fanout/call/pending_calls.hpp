@@ -7,7 +7,7 @@
 #include <fanout/call/call_order.hpp>
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A model's side of its asynchronous calls, an AsyncCalls: nothing until there is one. Waits for all when it is destroyed, which is
 /// before anything goes that they use.
@@ -63,4 +63,4 @@ class PendingCalls {
   Atomic<Calls*> list_{nullptr};
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

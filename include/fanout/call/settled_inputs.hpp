@@ -35,8 +35,8 @@ struct SettleArrays {
 
  private:
   static void wait_where(const MemorySpace& space) {
-    const Memory memory = memory_of(space);
-    if (memory.operations != nullptr) wait_for(memory);
+    const backend::Memory memory = backend::memory_of(space);
+    if (memory.operations != nullptr) backend::wait_for(memory);
   }
 };
 
@@ -55,7 +55,7 @@ void settle_model(const M& model, const DeviceSet<Ds...>& devices) {
   if constexpr ((HasOwnMemory<Ds> || ...)) {
     visit_arrays(model, LeafPath("model"), SettleArrays());
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      devices.visit(i, [](const auto& device) { wait_for(Memory(device.memory())); });
+      devices.visit(i, [](const auto& device) { backend::wait_for(backend::Memory(device.memory())); });
     }
   }
 }

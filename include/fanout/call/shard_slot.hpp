@@ -8,16 +8,14 @@
 #include <fanout/device/completion.hpp>
 #include <fanout/memory/scratch.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// What one shard leaves besides a value: what it threw, and the memory that it asked for.
 struct ShardRemains {
   ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
   Scratch scratch;
-  Completion completion;  // after the memory that the work uses, so that it goes before it
+  backend::Completion completion;  // after the memory that the work uses, so that it goes before it
   std::exception_ptr failure;
   bool failed_in_forward = false;
   bool released = false;  // what failed is that it waited for a shard that had left
@@ -39,11 +37,9 @@ class ShardValue<void> {
   void clear() noexcept {}
 };
 
-}  // namespace detail
-
 /// Where one shard leaves what it returned or threw, and the memory that it asked for.
 template <class R>
-class ShardSlot : public detail::ShardValue<R>, public detail::ShardRemains {
+class ShardSlot : public ShardValue<R>, public ShardRemains {
  public:
   ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
   ShardSlot(const ShardSlot&) = delete;
@@ -51,4 +47,4 @@ class ShardSlot : public detail::ShardValue<R>, public detail::ShardRemains {
   ~ShardSlot() { this->clear(); }  // before the memory that the value may stand in
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

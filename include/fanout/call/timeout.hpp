@@ -31,7 +31,7 @@ class FANOUT_EXPORT Timeout : public Error {
   Timeout(Late late, std::size_t shards, Duration deadline)
       : Error(text(late, shards, deadline)), kept_(new KeptBy<Late>(std::move(late))) {}
   Timeout(const Timeout& other) noexcept : Error(other), kept_(other.kept_) {
-    kept_->holders.fetch_add(1, MemoryOrder::relaxed);
+    kept_->holders.fetch_add(1, detail::MemoryOrder::relaxed);
   }
   Timeout& operator=(Timeout other) noexcept {
     Error::operator=(other);
@@ -39,11 +39,11 @@ class FANOUT_EXPORT Timeout : public Error {
     return *this;
   }
   ~Timeout() override {
-    if (kept_->holders.fetch_sub(1, MemoryOrder::acq_rel) == 1) kept_->destroy(kept_);
+    if (kept_->holders.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) kept_->destroy(kept_);
   }
 
   /// The shards that were late, lowest rows first.
-  const SmallVector<LateShard>& late() const noexcept { return kept_->late; }
+  const detail::SmallVector<LateShard>& late() const noexcept { return kept_->late; }
 
   /// What the call would have returned if it had been made with the rows of the other shards only; null if none was in
   /// time, if their results do not fit together, or if the call returns another type than R. Lives as long as this
@@ -65,8 +65,8 @@ class FANOUT_EXPORT Timeout : public Error {
  private:
   /// What all copies share.
   struct Kept {
-    Atomic<std::size_t> holders{1};
-    const SmallVector<LateShard>& late;
+    detail::Atomic<std::size_t> holders{1};
+    const detail::SmallVector<LateShard>& late;
     void (*destroy)(Kept*) noexcept;
     void* results = nullptr;
     const void* type = nullptr;

@@ -14,6 +14,8 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace backend {
+
 /// How the numbers of all ranks become one, element by element and in the order of the ranks, so that the result is
 /// bitwise the same in every run. A mean counts every rank once, however many rows it has. Sums and products of whole
 /// numbers wrap. In the host's memory those of floating numbers are rounded as psum() says.
@@ -41,6 +43,8 @@ struct ElementType {
   void (*reduce)(Reduction by, void* to, const RankElements& from, std::size_t count);
 };
 
+}  // namespace backend
+
 namespace detail {
 
 template <class T>
@@ -63,33 +67,33 @@ concept Averaged = Summed<T> && !std::is_integral_v<T> && requires(const T& x) {
 /// What can be done with the elements of type T.
 template <class T>
 struct ElementsOf {
-  static bool reduces([[maybe_unused]] Reduction by) noexcept {
+  static bool reduces([[maybe_unused]] backend::Reduction by) noexcept {
     switch (by) {
-      case Reduction::sum:
+      case backend::Reduction::sum:
         return Summed<T>;
-      case Reduction::prod:
+      case backend::Reduction::prod:
         return Multiplied<T>;
-      case Reduction::min:
-      case Reduction::max:
+      case backend::Reduction::min:
+      case backend::Reduction::max:
         return Compared<T>;
-      case Reduction::mean:
+      case backend::Reduction::mean:
         return Averaged<T>;
     }
     return false;
   }
 
-  static void reduce(Reduction by, void* to, const RankElements& from, std::size_t count) {
+  static void reduce(backend::Reduction by, void* to, const backend::RankElements& from, std::size_t count) {
     auto* const result = static_cast<T*>(to);
-    if (by == Reduction::sum || by == Reduction::mean) {
-      if constexpr (Summed<T>) add(by == Reduction::mean, result, from, count);
-    } else if (by == Reduction::prod) {
+    if (by == backend::Reduction::sum || by == backend::Reduction::mean) {
+      if constexpr (Summed<T>) add(by == backend::Reduction::mean, result, from, count);
+    } else if (by == backend::Reduction::prod) {
       if constexpr (Multiplied<T>) {
         accumulate(
             result, from, count, [](auto& so_far, const auto& x) { so_far = product(so_far, x); }, keep());
       }
     } else if constexpr (Compared<T>) {
       // A loop for each, since in one for both the compiler would ask which in every turn.
-      if (by == Reduction::min) {
+      if (by == backend::Reduction::min) {
         fold(result, from, 0, count, [](T& so_far, const T& x) { so_far = x < so_far || is_nan(x) ? x : so_far; });
       } else {
         fold(result, from, 0, count, [](T& so_far, const T& x) { so_far = so_far < x || is_nan(x) ? x : so_far; });
@@ -110,7 +114,7 @@ struct ElementsOf {
     return static_cast<A>(sum_of(a, b));
   }
 
-  static void add([[maybe_unused]] bool mean, T* to, const RankElements& from, std::size_t count) {
+  static void add([[maybe_unused]] bool mean, T* to, const backend::RankElements& from, std::size_t count) {
     const auto next = [](auto& so_far, const auto& x) { so_far = sum(so_far, x); };
     if constexpr (Averaged<T>) {
       if (mean) {
@@ -126,7 +130,8 @@ struct ElementsOf {
   /// Puts all ranks together by `next(so_far, x)`, and then calls `finish(so_far)`: as numbers of the wide type, but for
   /// floats of few ranks.
   template <class Next, class Finish>
-  static void accumulate(T* to, const RankElements& from, std::size_t count, const Next& next, const Finish& finish) {
+  static void accumulate(T* to, const backend::RankElements& from, std::size_t count, const Next& next,
+                         const Finish& finish) {
     using A = wide_t<T>;
     if constexpr (!std::same_as<A, T>) {
       if (!std::same_as<typename real_of<T>::type, float> || from.ranks > added_as_floats) {
@@ -149,7 +154,8 @@ struct ElementsOf {
 
   /// Puts the elements from `begin` on of all ranks together.
   template <class A, class Next>
-  static void fold(A* so_far, const RankElements& from, std::size_t begin, std::size_t count, const Next& next) {
+  static void fold(A* so_far, const backend::RankElements& from, std::size_t begin, std::size_t count,
+                   const Next& next) {
     for (std::size_t rank = 0; rank < from.ranks; ++rank) {
       const T* const x = static_cast<const T*>(from[rank]) + begin;
       if (rank == 0) {
@@ -162,16 +168,19 @@ struct ElementsOf {
 };
 
 template <class T>
-inline constexpr ElementType element_type = {.name = &type_name<T>,
-                                             .size = sizeof(T),
-                                             .kind = std::is_floating_point_v<T> ? ElementType::Kind::floating
-                                                     : !std::is_integral_v<T>    ? ElementType::Kind::other
-                                                     : std::is_signed_v<T>       ? ElementType::Kind::signed_integer
-                                                                                 : ElementType::Kind::unsigned_integer,
-                                             .reduces = &ElementsOf<T>::reduces,
-                                             .reduce = &ElementsOf<T>::reduce};
+inline constexpr backend::ElementType element_type = {
+    .name = &type_name<T>,
+    .size = sizeof(T),
+    .kind = std::is_floating_point_v<T> ? backend::ElementType::Kind::floating
+            : !std::is_integral_v<T>    ? backend::ElementType::Kind::other
+            : std::is_signed_v<T>       ? backend::ElementType::Kind::signed_integer
+                                        : backend::ElementType::Kind::unsigned_integer,
+    .reduces = &ElementsOf<T>::reduces,
+    .reduce = &ElementsOf<T>::reduce};
 
 }  // namespace detail
+
+namespace backend {
 
 /// One collective, or one send or recv, as one rank has called it. Borrows the arrays. What communicators of all kinds
 /// are asked for.
@@ -188,7 +197,7 @@ struct Collective {
   MemorySpace to_space = host_memory;
   std::size_t count = 0;  ///< elements: of the smaller of the two arrays, if there are two
   std::size_t root = 0;   ///< the rank that has or gets the result, or that this one sends to or gets from
-  SmallVector<std::size_t, 4> extents = {};  ///< of the array with `count` elements
+  detail::SmallVector<std::size_t, 4> extents = {};  ///< of the array with `count` elements
   std::string leaf = {};               ///< where the array stands in the tree that was given, if it is not all of it
   std::size_t leaves = 1;              ///< how many arrays that tree has
   Progress progress = Progress::open;  ///< for who runs it
@@ -213,20 +222,24 @@ struct Collective {
   }
 };
 
+}  // namespace backend
+
 namespace detail {
 
-inline const char* name_of(Reduction by) {
+inline const char* name_of(backend::Reduction by) {
   constexpr const char* names[] = {"sum", "prod", "min", "max", "mean"};
   return names[static_cast<unsigned char>(by)];
 }
 
-inline const char* name_of(Collective::Kind kind) {
+inline const char* name_of(backend::Collective::Kind kind) {
   constexpr const char* names[] = {"broadcast",      "reduce", "all_reduce", "all_gather",
                                    "reduce_scatter", "send",   "recv",       "barrier"};
   return names[static_cast<unsigned char>(kind)];
 }
 
 }  // namespace detail
+
+namespace backend {
 
 /// `all_reduce(sum) of float[2, 3] at tree.weight`, `send of int[4] to rank 1`.
 inline std::string to_string(const Collective& call) {
@@ -246,5 +259,7 @@ inline std::string to_string(const Collective& call) {
   if (call.kind == Kind::reduce || call.kind == Kind::send) text += " to rank " + std::to_string(call.root);
   return text;
 }
+
+}  // namespace backend
 
 }}  // namespace fanout::v0

@@ -14,7 +14,7 @@
 #include <fanout/collective/visit_elements.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// What a communicator's group() returns; see Communicator. It borrows the communicator.
 template <class Communicator>
@@ -213,4 +213,4 @@ class CollectiveCalls {
   std::vector<Collective>* open_ = nullptr;  // of the group that is open
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

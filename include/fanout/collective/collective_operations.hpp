@@ -6,7 +6,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/fwd.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// A call, and the rank that made it.
 struct RankedCall {
@@ -36,4 +36,4 @@ struct CollectiveOperations {
   void (*close)(void* shared) noexcept;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

@@ -7,7 +7,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/collective/collective.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// One rank's side of a row of ranks that pass arrays to each other: threads of a process, devices. Each rank has its
 /// own and uses it from one thread at a time.
@@ -45,4 +45,4 @@ concept Communicator = requires(C& c, View<float, 1> x, View<const float, 1> fro
   c.group().end();
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

@@ -12,7 +12,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// How two ranks' calls of one collective, or a send and its recv, fit together.
 enum class Fit : unsigned char { fits, other_structure, other_shape };
 
-inline Fit fit(const Collective& a, const Collective& b) {
+inline Fit fit(const backend::Collective& a, const backend::Collective& b) {
   const bool matched = a.is_between_two() ? b.is_between_two() : a.kind == b.kind && a.root == b.root;
   if (!matched || a.direct != b.direct || a.reduction != b.reduction || a.leaf != b.leaf || a.leaves != b.leaves)
     return Fit::other_structure;
@@ -31,34 +31,34 @@ inline void copy_elements(void* to, const void* from, std::size_t bytes) noexcep
 /// the same time, and each writes what no other one writes or reads.
 class HostCollective {
  public:
-  HostCollective(const Collective* const* calls, std::size_t ranks) noexcept : calls_(calls), ranks_(ranks) {}
+  HostCollective(const backend::Collective* const* calls, std::size_t ranks) noexcept : calls_(calls), ranks_(ranks) {}
 
   /// `turn` counts them, so that the ranks take turns in doing small ones alone.
   void run_part_of(std::size_t rank, std::size_t turn) const noexcept {
-    const Collective& own = *calls_[rank];
+    const backend::Collective& own = *calls_[rank];
     if (own.direct) return;
     switch (own.kind) {
-      case Collective::Kind::broadcast:
+      case backend::Collective::Kind::broadcast:
         copy_elements(own.to, calls_[own.root]->from, own.bytes());
         break;
-      case Collective::Kind::all_gather:
+      case backend::Collective::Kind::all_gather:
         for (std::size_t i = 0; i < ranks_; ++i) {
           copy_elements(static_cast<std::byte*>(calls_[i]->to) + rank * own.bytes(), own.from, own.bytes());
         }
         break;
-      case Collective::Kind::reduce:
-      case Collective::Kind::all_reduce:
+      case backend::Collective::Kind::reduce:
+      case backend::Collective::Kind::all_reduce:
         reduce_share(rank, turn);
         break;
-      case Collective::Kind::reduce_scatter:
+      case backend::Collective::Kind::reduce_scatter:
         for_blocks(own, 0, own.count, [&](void* block, std::size_t begin, std::size_t count) {
           reduce(block, rank * own.count + begin, count);
           copy_elements(at(own.to, begin), block, count * own.type->size);
         });
         break;
-      case Collective::Kind::send:
-      case Collective::Kind::recv:
-      case Collective::Kind::barrier:
+      case backend::Collective::Kind::send:
+      case backend::Collective::Kind::recv:
+      case backend::Collective::Kind::barrier:
         break;
     }
   }
@@ -68,7 +68,7 @@ class HostCollective {
 
   /// Reduces this rank's share of the elements and writes it to all who get the result.
   void reduce_share(std::size_t rank, std::size_t turn) const noexcept {
-    const Collective& own = *calls_[rank];
+    const backend::Collective& own = *calls_[rank];
     const bool small = own.bytes() <= block_bytes;
     if (small && rank != turn % ranks_) return;
     const std::size_t each = own.count / ranks_;
@@ -77,7 +77,7 @@ class HostCollective {
     for_blocks(own, first, end, [&](void* block, std::size_t begin, std::size_t count) {
       reduce(block, begin, count);
       for (std::size_t i = 0; i < ranks_; ++i) {
-        if (own.kind == Collective::Kind::reduce && i != own.root) continue;
+        if (own.kind == backend::Collective::Kind::reduce && i != own.root) continue;
         copy_elements(at(calls_[i]->to, begin), block, count * own.type->size);
       }
     });
@@ -85,7 +85,7 @@ class HostCollective {
 
   /// Calls `f(block, begin, count)` for one block of elements after the other, with memory for it.
   template <class F>
-  static void for_blocks(const Collective& call, std::size_t begin, std::size_t end, const F& f) noexcept {
+  static void for_blocks(const backend::Collective& call, std::size_t begin, std::size_t end, const F& f) noexcept {
     alignas(cache_line) std::byte block[block_bytes];
     const std::size_t most = block_bytes / call.type->size;
     while (begin < end) {
@@ -116,7 +116,7 @@ class HostCollective {
     return static_cast<std::byte*>(data) + element * calls_[0]->type->size;
   }
 
-  const Collective* const* calls_;
+  const backend::Collective* const* calls_;
   std::size_t ranks_;
 };
 

@@ -13,7 +13,7 @@
 #include <fanout/collective/communicator.hpp>
 #include <fanout/collective/host_meeting.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// A rank that is a thread of this process, with arrays in host memory:
 ///
@@ -77,4 +77,4 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
 };
 static_assert(Communicator<HostCommunicator>);
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

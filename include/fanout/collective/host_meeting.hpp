@@ -18,7 +18,7 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// Where threads meet that are the ranks of one row: each brings its collectives and waits until they have run. What
 /// all ranks have called they run together, each rank a part of it; what was sent is copied by who receives it.
@@ -39,16 +39,16 @@ class HostMeeting : public detail::MeetingRanks {
   /// Makes a rank's calls, which start together; returns when they have run. The arrays lie in host memory. Throws what
   /// the class says, and Error in the child of a fork.
   void meet(std::size_t rank, Collective* calls, std::size_t count) {
-    meet(rank, calls, count, Clock::never, []() noexcept {});
+    meet(rank, calls, count, detail::Clock::never, []() noexcept {});
   }
 
   /// The same, and calls `help()` once if it has waited for so many nanoseconds; holds nothing then.
   template <class Help>
-  void meet(std::size_t rank, Collective* calls, std::size_t count, Clock::Time patience, const Help& help) {
+  void meet(std::size_t rank, Collective* calls, std::size_t count, detail::Clock::Time patience, const Help& help) {
     if (count == 0) return;
-    if (epoch_ != fork_epoch()) refuse_after_fork();
+    if (epoch_ != detail::fork_epoch()) refuse_after_fork();
     // Before the others count on this rank, since then nothing may throw any more.
-    InlineArray<const Collective*> calls_of_round(size());
+    detail::InlineArray<const Collective*> calls_of_round(size());
     Held held(right_);
     Rank& self = ranks_[rank];
     if (self.inside) refuse_second_thread(rank);
@@ -56,8 +56,8 @@ class HostMeeting : public detail::MeetingRanks {
     ++inside_;
     if (self.next_send() != nullptr) signal();  // who receives it may sleep
     begin_round();
-    Clock::Time help_at = Clock::never;
-    if (patience != Clock::never) help_at = 0;  // when it first has to wait, this is set
+    detail::Clock::Time help_at = detail::Clock::never;
+    if (patience != detail::Clock::never) help_at = 0;  // when it first has to wait, this is set
     for (;;) {
       if (round_ != 0 && !self.worked) {
         work(rank, calls_of_round, held);
@@ -69,11 +69,11 @@ class HostMeeting : public detail::MeetingRanks {
         std::exchange(self.verdict, {}).raise();
         return;
       } else if (!judge(rank)) {
-        if (help_at == 0) help_at = Clock::now() + patience;
-        if (help_at == Clock::never || Clock::now() < help_at) {
+        if (help_at == 0) help_at = detail::Clock::now() + patience;
+        if (help_at == detail::Clock::never || detail::Clock::now() < help_at) {
           wait(held, help_at);
         } else {
-          help_at = Clock::never;
+          help_at = detail::Clock::never;
           held.give();
           help();
           held.take();
@@ -120,7 +120,7 @@ class HostMeeting : public detail::MeetingRanks {
   }
 
   /// `calls` is room for one of each rank.
-  void work(std::size_t rank, InlineArray<const Collective*>& calls, Held& held) noexcept {
+  void work(std::size_t rank, detail::InlineArray<const Collective*>& calls, Held& held) noexcept {
     ranks_[rank].worked = true;
     held.give();
     for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all();
@@ -224,10 +224,10 @@ class HostMeeting : public detail::MeetingRanks {
                          .advice = "call them from the thread that runs the rank"}));
   }
 
-  const std::uint32_t epoch_ = fork_epoch();
+  const std::uint32_t epoch_ = detail::fork_epoch();
   std::size_t working_ = 0;  // how many ranks have a part of the round to do
   Verdict round_failure_;
   Direct direct_;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

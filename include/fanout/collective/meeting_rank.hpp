@@ -58,7 +58,7 @@ struct MeetingVerdict {
 
 /// One rank of a HostMeeting: the calls that it is inside with, and whether it has left.
 struct MeetingRank {
-  Collective* calls = nullptr;
+  backend::Collective* calls = nullptr;
   std::size_t count = 0;
   std::size_t left = 0;    // calls that have not run
   std::size_t moving = 0;  // calls whose arrays somebody is copying
@@ -69,30 +69,32 @@ struct MeetingRank {
   char why[200] = {};       // it threw, if it did
   MeetingVerdict verdict;
 
-  void enter(Collective* from, std::size_t so_many) noexcept {
+  void enter(backend::Collective* from, std::size_t so_many) noexcept {
     calls = from;
     count = left = so_many;
     inside = true;
-    for (std::size_t i = 0; i < count; ++i) calls[i].progress = Collective::Progress::open;
+    for (std::size_t i = 0; i < count; ++i) calls[i].progress = backend::Collective::Progress::open;
   }
-  void finish(Collective& call) noexcept {
-    call.progress = Collective::Progress::done;
+  void finish(backend::Collective& call) noexcept {
+    call.progress = backend::Collective::Progress::done;
     --left;
   }
 
   /// Its first call that all ranks make, or the next one after that; null if there is none.
-  Collective* next_of_all(const Collective* after = nullptr) const noexcept {
-    return find([](const Collective& call) { return !call.is_between_two(); }, after);
+  backend::Collective* next_of_all(const backend::Collective* after = nullptr) const noexcept {
+    return find([](const backend::Collective& call) { return !call.is_between_two(); }, after);
   }
   /// Its next send to that rank, or null.
-  Collective* next_sent_to(std::size_t rank) const noexcept {
-    return find([rank](const Collective& call) { return call.kind == Collective::Kind::send && call.root == rank; });
+  backend::Collective* next_sent_to(std::size_t rank) const noexcept {
+    return find([rank](const backend::Collective& call) {
+      return call.kind == backend::Collective::Kind::send && call.root == rank;
+    });
   }
-  Collective* next_send() const noexcept {
-    return find([](const Collective& call) { return call.kind == Collective::Kind::send; });
+  backend::Collective* next_send() const noexcept {
+    return find([](const backend::Collective& call) { return call.kind == backend::Collective::Kind::send; });
   }
-  Collective* first_open() const noexcept {
-    return find([](const Collective&) { return true; });
+  backend::Collective* first_open() const noexcept {
+    return find([](const backend::Collective&) { return true; });
   }
 
   /// Notes because of what it left. No memory is asked for.
@@ -113,16 +115,16 @@ struct MeetingRank {
   bool threw() const noexcept { return why[0] != '\0'; }
 
   /// `rank 1 called barrier`.
-  static std::string text_of(std::size_t rank, const Collective& call) {
+  static std::string text_of(std::size_t rank, const backend::Collective& call) {
     return "rank " + std::to_string(rank) + " called " + to_string(call);
   }
 
  private:
   template <class Wanted>
-  Collective* find(const Wanted& wanted, const Collective* after = nullptr) const noexcept {
+  backend::Collective* find(const Wanted& wanted, const backend::Collective* after = nullptr) const noexcept {
     for (std::size_t i = after == nullptr ? 0 : static_cast<std::size_t>(after - calls) + 1; i < count && inside; ++i) {
       // In this order: others may write the progress of a call that is not wanted.
-      if (wanted(calls[i]) && calls[i].progress == Collective::Progress::open) return &calls[i];
+      if (wanted(calls[i]) && calls[i].progress == backend::Collective::Progress::open) return &calls[i];
     }
     return nullptr;
   }

@@ -51,7 +51,7 @@ class MeetingRanks {
  protected:
   using Rank = MeetingRank;
   using Verdict = MeetingVerdict;
-  using Progress = Collective::Progress;
+  using Progress = backend::Collective::Progress;
 
   /// The right, which may be given back and taken again meanwhile.
   class Held {
@@ -77,18 +77,19 @@ class MeetingRanks {
   };
 
   /// What this rank can copy now: a recv whose send has come.
-  Collective* next_to_receive(std::size_t rank) noexcept {
+  backend::Collective* next_to_receive(std::size_t rank) noexcept {
     Rank& self = ranks_[rank];
     if (broken_ != nullptr || self.verdict.what != Verdict::none) return nullptr;
     for (std::size_t i = 0; i < self.count; ++i) {
-      Collective& call = self.calls[i];
-      if (call.kind == Collective::Kind::recv && call.progress == Progress::open && sent(rank, call) != nullptr) {
+      backend::Collective& call = self.calls[i];
+      if (call.kind == backend::Collective::Kind::recv && call.progress == Progress::open &&
+          sent(rank, call) != nullptr) {
         return &call;
       }
     }
     return nullptr;
   }
-  Collective* sent(std::size_t to, const Collective& recv) noexcept {
+  backend::Collective* sent(std::size_t to, const backend::Collective& recv) noexcept {
     const Rank& other = ranks_[recv.root];
     return other.verdict.what == Verdict::none ? other.next_sent_to(to) : nullptr;
   }
@@ -106,7 +107,7 @@ class MeetingRanks {
       self.verdict = Verdict::made_by([this] { return Verdict{.what = Verdict::broken, .text = broken_}; });
       return true;
     }
-    if (const Collective* call = abandoned(self)) {
+    if (const backend::Collective* call = abandoned(self)) {
       const std::size_t culprit = ranks_[needed_by(*call)].culprit;
       self.verdict = Verdict::made_by(
           [&] { return Verdict::of_rank_that_left(Rank::text_of(rank, *call), culprit, ranks_[culprit]); });
@@ -119,15 +120,15 @@ class MeetingRanks {
   }
 
   /// The call of a rank that waits for one that has left, or null.
-  const Collective* abandoned(const Rank& rank) const noexcept {
+  const backend::Collective* abandoned(const Rank& rank) const noexcept {
     for (std::size_t i = 0; i < rank.count && gone_ != 0; ++i) {
-      const Collective& call = rank.calls[i];
+      const backend::Collective& call = rank.calls[i];
       if (call.progress == Progress::open && ranks_[needed_by(call)].gone) return &call;
     }
     return nullptr;
   }
   /// A rank without which a call cannot run; when some have left, one of these if it needs one.
-  std::size_t needed_by(const Collective& call) const noexcept {
+  std::size_t needed_by(const backend::Collective& call) const noexcept {
     return call.is_between_two() ? call.root : first_gone();
   }
 
@@ -142,7 +143,7 @@ class MeetingRanks {
   }
 
   /// All that are inside learn that their calls do not fit together; `calls[i]` is null for a rank that has left.
-  void judge_all(Fit fit, const Collective* const* calls) noexcept {
+  void judge_all(Fit fit, const backend::Collective* const* calls) noexcept {
     const Verdict verdict = Verdict::made_by([&] {
       std::string text;
       for (std::size_t i = 0; i < size(); ++i) {
@@ -191,7 +192,7 @@ class MeetingRanks {
   const char* broken_ = nullptr;
   std::size_t round_ = 0;  // so many collectives are run by all ranks
   InlineArray<Rank> ranks_;
-  InlineArray<const Collective*> round_calls_;
+  InlineArray<const backend::Collective*> round_calls_;
 };
 
 }}}  // namespace fanout::v0::detail

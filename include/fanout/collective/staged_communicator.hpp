@@ -22,7 +22,7 @@ namespace detail {
 /// calls as they are.
 class StagedCalls {
  public:
-  StagedCalls(Collective* calls, std::size_t count, std::size_t rank, std::size_t ranks) : rank_(rank) {
+  StagedCalls(backend::Collective* calls, std::size_t count, std::size_t rank, std::size_t ranks) : rank_(rank) {
     for (std::size_t i = 0; i < count; ++i) {
       if (!calls[i].direct) stage(calls[i], ranks);
     }
@@ -31,7 +31,8 @@ class StagedCalls {
   /// Copies results to where they belong. When the calls have run.
   void finish() {
     for (const Array& array : staged_) {
-      if (array.written) transfer(memory_of(array.space), array.original, host_memory, array.here.data(), array.bytes);
+      if (array.written)
+        backend::transfer(backend::memory_of(array.space), array.original, host_memory, array.here.data(), array.bytes);
     }
   }
 
@@ -44,14 +45,14 @@ class StagedCalls {
     bool written;
   };
 
-  void stage(Collective& call, std::size_t ranks) {
+  void stage(backend::Collective& call, std::size_t ranks) {
     const bool in_place = call.from == call.to && call.from_bytes(ranks) == call.to_bytes(ranks);
     const bool reads = call.reads(rank_) && !(call.from_space == host_memory);
     const bool writes = call.writes(rank_) && !(call.to_space == host_memory);
     if (reads || (in_place && writes)) {
       void* const original = const_cast<void*>(call.from);  // written only if it is also what the call writes
       Array& array = add(original, call.from_space, call.from_bytes(ranks), in_place && writes);
-      if (reads) transfer(Memory{}, array.here.data(), array.space, original, array.bytes);
+      if (reads) backend::transfer(backend::Memory{}, array.here.data(), array.space, original, array.bytes);
       call.from = array.here.data();
       if (in_place) call.to = array.here.data();
     }
@@ -60,7 +61,7 @@ class StagedCalls {
   }
 
   Array& add(void* original, const MemorySpace& space, std::size_t bytes, bool written) {
-    staged_.push_back({original, space, Storage(Memory{}, bytes), bytes, written});
+    staged_.push_back({original, space, Storage(backend::Memory{}, bytes), bytes, written});
     return staged_.back();
   }
 
@@ -69,6 +70,8 @@ class StagedCalls {
 };
 
 }  // namespace detail
+
+namespace backend {
 
 /// A rank that is a thread of this process, with arrays in any memories: those that are not in host memory are copied
 /// there, passed on as a HostCommunicator does, and copied back, by MemoryOperations::transfer, in order with the work
@@ -92,5 +95,7 @@ class StagedCommunicator : public CollectiveCalls<StagedCommunicator> {
   HostCommunicator ranks_;
 };
 static_assert(Communicator<StagedCommunicator>);
+
+}  // namespace backend
 
 }}  // namespace fanout::v0

@@ -44,8 +44,8 @@ class ShardMeeting : public CallMeeting::Place {
   }
 
   /// Marks the calls that the devices can run themselves; throws what opening the way throws.
-  void find_direct(std::size_t shard, Collective* calls, std::size_t count) {
-    const CollectiveOperations* const operations = call_.way().operations;
+  void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
+    const backend::CollectiveOperations* const operations = call_.way().operations;
     if (operations == nullptr || meeting_.size() == 1) return;
     {
       const HeldRight opening(opening_);
@@ -63,7 +63,7 @@ class ShardMeeting : public CallMeeting::Place {
     }
   }
 
-  void meet(std::size_t shard, Collective* calls, std::size_t count) {
+  void meet(std::size_t shard, backend::Collective* calls, std::size_t count) {
     const bool all_run = all_run_.load(MemoryOrder::relaxed);
     meeting_.meet(shard, calls, count, all_run ? Clock::never : patience, [this]() noexcept { start_others(); });
   }
@@ -90,7 +90,7 @@ class ShardMeeting : public CallMeeting::Place {
 
   CallMeeting& call_;
   Atomic<bool> all_run_{false};
-  HostMeeting meeting_;
+  backend::HostMeeting meeting_;
   Right opening_;
   bool opened_ = false;
   void* shared_ = nullptr;  // by those who pass arrays without the host
@@ -112,9 +112,9 @@ class ShardMeeting : public CallMeeting::Place {
 /// that ends, by returning or by an exception, releases those that wait for it: they throw CommunicatorAbandoned, and
 /// if nothing else is wrong with them the call's ReplicaError does not list them. A deadline breaks no collective.
 /// Borrows the call: use it in `forward` only.
-class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
+class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
  public:
-  ShardCommunicator(CallMeeting& call, std::size_t rank, std::size_t size)
+  ShardCommunicator(detail::CallMeeting& call, std::size_t rank, std::size_t size)
       : meeting_(&call.place<detail::ShardMeeting>()), rank_(rank), size_(size) {}
 
   std::size_t rank() const noexcept { return rank_; }
@@ -122,7 +122,7 @@ class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
 
   /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the
   /// memories' operations throw.
-  void run(Collective* calls, std::size_t count) {
+  void run(backend::Collective* calls, std::size_t count) {
     meeting_->find_direct(rank_, calls, count);
     detail::StagedCalls staged(calls, count, rank_, size_);
     meeting_->meet(rank_, calls, count);
@@ -134,6 +134,6 @@ class ShardCommunicator : public CollectiveCalls<ShardCommunicator> {
   std::size_t rank_;
   std::size_t size_;
 };
-static_assert(Communicator<ShardCommunicator>);
+static_assert(backend::Communicator<ShardCommunicator>);
 
 }}  // namespace fanout::v0

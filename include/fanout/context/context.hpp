@@ -44,7 +44,7 @@ concept Context = requires(C& ctx, std::size_t n) {
   { ctx.rows() } -> std::same_as<RowRange>;
   { ctx.random(n) } -> std::same_as<RandomStream>;
   { ctx.stop_requested() } -> std::same_as<bool>;
-  { ctx.claim_output(n).buffer } -> std::convertible_to<OutputBuffer&>;
+  { ctx.claim_output(n).buffer } -> std::convertible_to<detail::OutputBuffer&>;
   { ctx.claim_output(n).rows } -> std::convertible_to<RowRange>;
   { ctx.claim_output(n).first } -> std::convertible_to<std::byte*>;
   { ctx.claim_scratch(n) } -> std::same_as<void*>;
@@ -90,7 +90,7 @@ Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   const Output<T, 1 + sizeof...(I)> output(claim.buffer, claim.first, ctx.device().memory().space, claim.rows, extents);
   if constexpr (FANOUT_CHECKS != 0) {
     // What the caller has may be the rows of an inout(), which forward reads.
-    const Memory& memory = claim.buffer.memory();
+    const backend::Memory& memory = claim.buffer.memory();
     if (memory.space == host_memory && memory.operations != &detail::borrowed_host_operations) {
       detail::fill_unset(output.data(), output.size());
     }
@@ -105,7 +105,7 @@ Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
 template <class T, Context C, std::integral... I>
 View<T, sizeof...(I)> empty(C& ctx, I... extents) {
   const auto shape = checked_extents(sizeof(T), extents...);
-  const Memory memory = ctx.device().memory();
+  const backend::Memory memory = ctx.device().memory();
   T* const data = static_cast<T*>(ctx.claim_scratch(shape.size() * sizeof(T)));
   if constexpr (FANOUT_CHECKS != 0) {
     if (memory.space == host_memory) detail::fill_unset(data, shape.size());

@@ -48,7 +48,7 @@ void launch(C& ctx, std::size_t n, const F& f) {
   static_assert(called_with_index,
                 "fanout: launch() calls f(i) for each index: give f a const call operator that takes a std::size_t");
   if constexpr (copied_as_bytes && called_with_index) {
-    Launcher<std::remove_cvref_t<decltype(ctx.device())>>::launch(ctx.device(), n, f);
+    backend::Launcher<std::remove_cvref_t<decltype(ctx.device())>>::launch(ctx.device(), n, f);
   }
 }
 

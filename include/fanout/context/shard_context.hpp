@@ -21,10 +21,11 @@ namespace fanout { inline namespace v0 {
 template <Device D>
 class ShardContext {
  public:
-  ShardContext(const D& device, CallFrame& call, std::size_t shard, Scratch& scratch) noexcept
+  ShardContext(const D& device, CallFrame& call, std::size_t shard, detail::Scratch& scratch) noexcept
       : ShardContext(device, call, shard, call.plan[shard].rows, scratch) {}
   /// The same for who knows the shard's rows.
-  ShardContext(const D& device, CallFrame& call, std::size_t shard, const RowRange& rows, Scratch& scratch) noexcept
+  ShardContext(const D& device, CallFrame& call, std::size_t shard, const RowRange& rows,
+               detail::Scratch& scratch) noexcept
       : device_(device), call_(call), scratch_(scratch), shard_(shard), rows_(rows) {}
   ShardContext(const ShardContext&) = delete;
   ShardContext& operator=(const ShardContext&) = delete;
@@ -60,15 +61,15 @@ class ShardContext {
   }
 
   struct Claim {
-    OutputBuffer& buffer;
+    detail::OutputBuffer& buffer;
     RowRange rows;  ///< of the buffer
     std::byte* first;
   };
   Claim claim_output(std::size_t row_bytes) {
     const std::size_t n = outputs_++;
     if (device_.memory().space == call_.outputs.space()) {
-      const OutputBuffers::Place* const found = call_.outputs.find(n);
-      const OutputBuffers::Place& shared = found != nullptr ? *found : make_output(n, row_bytes);
+      const detail::OutputBuffers::Place* const found = call_.outputs.find(n);
+      const detail::OutputBuffers::Place& shared = found != nullptr ? *found : make_output(n, row_bytes);
       if (shared.row_bytes == row_bytes) return {*shared.buffer, rows(), shared.first + rows().first * row_bytes};
     }
     return claim_own(row_bytes);
@@ -87,19 +88,19 @@ class ShardContext {
                                    .advice = "of a row of the whole batch, pass ctx.rows().local(row)"}));
   }
 
-  [[gnu::noinline]] const OutputBuffers::Place& make_output(std::size_t n, std::size_t row_bytes) {
+  [[gnu::noinline]] const detail::OutputBuffers::Place& make_output(std::size_t n, std::size_t row_bytes) {
     return call_.outputs.get(n, call_.plan.rows(), row_bytes);
   }
 
   /// In another memory, or of shards that ask in different orders: this one's rows stand alone, and gather copies them.
   [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
-    OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows().size(), row_bytes);
+    detail::OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows().size(), row_bytes);
     return {own, {0, rows().size()}, own.row(0)};
   }
 
   const D& device_;
   CallFrame& call_;
-  Scratch& scratch_;
+  detail::Scratch& scratch_;
   std::size_t shard_;
   RowRange rows_;
   std::size_t outputs_ = 0;

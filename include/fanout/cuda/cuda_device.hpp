@@ -29,14 +29,14 @@ class CudaDevice {
 
   /// The GPU with this index among the visible ones, and which of the devices on it. Throws InvalidDeviceId.
   explicit CudaDevice(int index, int instance = 0) : lane_(&cuda::detail::lane_of(valid(index, instance), instance)) {
-    declare_memory("cuda", cuda::cuda_memory_operations);
+    backend::declare_memory("cuda", cuda::cuda_memory_operations);
   }
 
   const DeviceId& id() const noexcept { return lane_->id(); }
   /// Which GPU, as CUDA numbers those that the process sees.
   int index() const noexcept { return lane_->id().index; }
-  Memory memory() const noexcept { return {lane_->card().space(), &cuda::cuda_memory_operations}; }
-  Worker& worker() const noexcept { return lane_->worker(); }
+  backend::Memory memory() const noexcept { return {lane_->card().space(), &cuda::cuda_memory_operations}; }
+  backend::Worker& worker() const noexcept { return lane_->worker(); }
 
   /// From now until the result is destroyed, the GPU is the thread's current device, and what the thread does with the
   /// GPU's memory is in order with this device's work. Throws DeviceLost, and CudaError, also in the child of a process
@@ -47,7 +47,7 @@ class CudaDevice {
   void synchronize() const { lane_->synchronize(); }
 
   /// All of the device's work so far, for one to wait for without the device's thread. Throws CudaError.
-  Completion completion() const { return lane_->completion(); }
+  backend::Completion completion() const { return lane_->completion(); }
 
   /// The stream in which the device's work happens in order: kernels go here. It lives until the process ends. A thread
   /// that has not entered the device waits for what it puts there before others use it.

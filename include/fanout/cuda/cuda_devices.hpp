@@ -32,7 +32,7 @@ struct CudaDeviceOptions {
   bool oversubscribe = false;
   /// Called once with a warning if one of the GPUs has less than 75% of the memory of another, or else of its
   /// multiprocessors. Without it nothing is said.
-  AnyFunction<void(std::string_view)> on_imbalance = {};
+  detail::AnyFunction<void(std::string_view)> on_imbalance = {};
 };
 
 namespace detail {

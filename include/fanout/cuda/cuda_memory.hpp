@@ -39,7 +39,8 @@ inline void* allocate_on_card(const MemorySpace& space, std::size_t bytes) {
     if (lane.is_outside()) {
       settle(lane);
     } else {
-      for (Lane* other = lane.card().lanes().load(MemoryOrder::acquire); other != nullptr; other = other->next()) {
+      for (Lane* other = lane.card().lanes().load(fanout::detail::MemoryOrder::acquire); other != nullptr;
+           other = other->next()) {
         if (other != &lane && !other->is_outside()) other->compute().wait(lane.compute());
       }
     }
@@ -54,7 +55,7 @@ inline void* allocate_on_card(const MemorySpace& space, std::size_t bytes) {
 /// lane that used the memory, as where a caller drops a result, there is nothing to be in order with: a call returns,
 /// and a shard ends, when its lane has done its work, so that who got hold of the memory elsewhere got it complete.
 inline void release_on_card(const MemorySpace& space, void* data, std::size_t, void*) noexcept {
-  Card* card = cards[space.owner.index].card.load(MemoryOrder::acquire);
+  Card* card = cards[space.owner.index].card.load(fanout::detail::MemoryOrder::acquire);
   if (data == nullptr || card == nullptr || !card->usable()) return;
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
@@ -127,19 +128,19 @@ inline void wait_for_card(const MemorySpace& space) {
 
 /// The table of a card's memory, and that of parts of an OutputBuffer there; each names the other.
 struct CudaTables {
-  static const MemoryOperations memory;
-  static const MemoryOperations windows;
+  static const backend::MemoryOperations memory;
+  static const backend::MemoryOperations windows;
 };
-inline constexpr MemoryOperations CudaTables::memory{&allocate_on_card, &release_on_card, &copy_on_card,
-                                                     &clear_on_card,    &memory,          &transfer_with_card,
-                                                     &bring_to_card,    &wait_for_card,   &windows};
-inline constexpr MemoryOperations CudaTables::windows = fanout::detail::window_operations(memory);
+inline constexpr backend::MemoryOperations CudaTables::memory{&allocate_on_card, &release_on_card, &copy_on_card,
+                                                              &clear_on_card,    &memory,          &transfer_with_card,
+                                                              &bring_to_card,    &wait_for_card,   &windows};
+inline constexpr backend::MemoryOperations CudaTables::windows = fanout::detail::window_operations(memory);
 
 }  // namespace detail
 
 /// What can be done with the memory of a card, which comes from a pool of fanout's own. All of it happens in order with
 /// the work of the CudaDevice that the thread has entered. Of a thread that has entered none on the card, and where it
 /// copies to the host, it has happened when it returns.
-inline constexpr const MemoryOperations& cuda_memory_operations = detail::CudaTables::memory;
+inline constexpr const backend::MemoryOperations& cuda_memory_operations = detail::CudaTables::memory;
 
 }}}  // namespace fanout::v0::cuda

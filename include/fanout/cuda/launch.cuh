@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(threads_of_block) call_for_each(std::size_t n,
 /// A kernel on the device's stream: the calls are made at the same time, after the device's earlier work. Returns at
 /// once. Throws CudaError if the launch is refused, DeviceLost if the device is lost.
 template <>
-struct Launcher<CudaDevice> {
+struct backend::Launcher<CudaDevice> {
   template <class F>
   static void launch(const CudaDevice& device, std::size_t n, const F& f) {
     if (n == 0) return;  // CUDA refuses a grid of nothing

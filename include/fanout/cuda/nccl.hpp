@@ -64,8 +64,8 @@ struct NcclElements {
   std::size_t count = 0;
 };
 
-inline NcclElements nccl_elements(const Collective& call) {
-  using Kind = ElementType::Kind;
+inline NcclElements nccl_elements(const backend::Collective& call) {
+  using Kind = backend::ElementType::Kind;
   if (call.type == nullptr) return {};
   if (!call.is_reduction()) return {true, ncclInt8, call.bytes()};  // bytes are only moved
   const auto found = [&call](ncclDataType_t type) { return NcclElements{true, type, call.count}; };
@@ -81,43 +81,43 @@ inline NcclElements nccl_elements(const Collective& call) {
   return {};
 }
 
-inline ncclRedOp_t nccl_reduction(Reduction by) noexcept {
+inline ncclRedOp_t nccl_reduction(backend::Reduction by) noexcept {
   switch (by) {
-    case Reduction::prod:
+    case backend::Reduction::prod:
       return ncclProd;
-    case Reduction::min:
+    case backend::Reduction::min:
       return ncclMin;
-    case Reduction::max:
+    case backend::Reduction::max:
       return ncclMax;
-    case Reduction::mean:
+    case backend::Reduction::mean:
       return ncclAvg;
-    case Reduction::sum:
+    case backend::Reduction::sum:
       break;
   }
   return ncclSum;
 }
 
-inline ncclResult_t start_nccl(const Collective& call, ncclComm_t communicator, cudaStream_t stream) {
+inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t communicator, cudaStream_t stream) {
   const auto [known, type, count] = nccl_elements(call);
   const ncclRedOp_t by = nccl_reduction(call.reduction);
   const int root = static_cast<int>(call.root);
   if (!known) return ncclInvalidArgument;
   switch (call.kind) {
-    case Collective::Kind::broadcast:
+    case backend::Collective::Kind::broadcast:
       return ::ncclBroadcast(call.from, call.to, count, type, root, communicator, stream);
-    case Collective::Kind::reduce:
+    case backend::Collective::Kind::reduce:
       return ::ncclReduce(call.from, call.to, count, type, by, root, communicator, stream);
-    case Collective::Kind::all_reduce:
+    case backend::Collective::Kind::all_reduce:
       return ::ncclAllReduce(call.from, call.to, count, type, by, communicator, stream);
-    case Collective::Kind::all_gather:
+    case backend::Collective::Kind::all_gather:
       return ::ncclAllGather(call.from, call.to, count, type, communicator, stream);
-    case Collective::Kind::reduce_scatter:
+    case backend::Collective::Kind::reduce_scatter:
       return ::ncclReduceScatter(call.from, call.to, count, type, by, communicator, stream);
-    case Collective::Kind::send:
+    case backend::Collective::Kind::send:
       return ::ncclSend(call.from, count, type, root, communicator, stream);
-    case Collective::Kind::recv:
+    case backend::Collective::Kind::recv:
       return ::ncclRecv(call.to, count, type, root, communicator, stream);
-    case Collective::Kind::barrier:
+    case backend::Collective::Kind::barrier:
       break;
   }
   return ncclInvalidArgument;
@@ -125,7 +125,7 @@ inline ncclResult_t start_nccl(const Collective& call, ncclComm_t communicator, 
 
 /// Held while calls are put in streams: if two calls on the same cards came to one card's stream in another order than
 /// to another's, the cards would wait for each other for ever.
-FANOUT_EXPORT inline Right nccl_starting;
+FANOUT_EXPORT inline fanout::detail::Right nccl_starting;
 
 /// Calls `start(i)` for i in [0, count), as one group. Throws what it returns that is no success.
 template <class Start>
@@ -168,7 +168,7 @@ class NcclClique {
   int card(std::size_t rank) const noexcept { return cards_[rank]; }
   cudaStream_t stream(std::size_t rank) const noexcept { return streams_[rank]; }
   ncclComm_t communicator(std::size_t rank) const {
-    if (broken_.load(MemoryOrder::acquire)) {
+    if (broken_.load(fanout::detail::MemoryOrder::acquire)) {
       throw NcclError(explain({.what = "NCCL was aborted", .where = "another rank failed"}), ncclRemoteError);
     }
     return communicators_[rank];
@@ -176,13 +176,13 @@ class NcclClique {
 
   /// Releases all ranks' devices. Nobody can use it then.
   void abort() noexcept {
-    if (broken_.exchange(true, MemoryOrder::acq_rel)) return;
+    if (broken_.exchange(true, fanout::detail::MemoryOrder::acq_rel)) return;
     for (std::size_t i = 0; i < communicators_.size(); ++i) static_cast<void>(::ncclCommAbort(communicators_[i]));
   }
 
   /// False if it, or work of its, has failed.
   bool is_well() const noexcept {
-    if (broken_.load(MemoryOrder::acquire)) return false;
+    if (broken_.load(fanout::detail::MemoryOrder::acquire)) return false;
     for (std::size_t i = 0; i < communicators_.size(); ++i) {
       ncclResult_t state = ncclSuccess;
       if (::ncclCommGetAsyncError(communicators_[i], &state) != ncclSuccess) return false;
@@ -194,21 +194,21 @@ class NcclClique {
   NcclClique* next = nullptr;
 
  private:
-  InlineArray<cudaStream_t> streams_;
-  InlineArray<int> cards_;
-  InlineArray<ncclComm_t> communicators_;
-  Atomic<bool> broken_{false};
+  fanout::detail::InlineArray<cudaStream_t> streams_;
+  fanout::detail::InlineArray<int> cards_;
+  fanout::detail::InlineArray<ncclComm_t> communicators_;
+  fanout::detail::Atomic<bool> broken_{false};
 };
 
 /// Those that no call uses. Never destroyed, since making them takes long and a library may be unloaded at the end.
 struct IdleCliques {
-  Right right;
+  fanout::detail::Right right;
   NcclClique* first = nullptr;
 };
 FANOUT_EXPORT inline IdleCliques idle_cliques;
 
 inline NcclClique* find_idle(const DeviceId* devices, std::size_t count) noexcept {
-  const HeldRight looking(idle_cliques.right);
+  const fanout::detail::HeldRight looking(idle_cliques.right);
   for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next) {
     if ((*link)->is_for(devices, count)) return std::exchange(*link, (*link)->next);
   }
@@ -228,15 +228,15 @@ inline void* open_nccl(const DeviceId* devices, std::size_t count) {
   return clique;
 }
 
-inline bool nccl_takes(void* shared, std::size_t rank, const Collective& call) noexcept {
+inline bool nccl_takes(void* shared, std::size_t rank, const backend::Collective& call) noexcept {
   const int card = static_cast<NcclClique*>(shared)->card(rank);
   const MemorySpace own{.owner = {.kind = "cuda", .index = card}};
   return call.from_space == own && call.to_space == own && nccl_elements(call).known;
 }
 
-inline void run_calls(void* shared, const RankedCall* calls, std::size_t count) {
+inline void run_calls(void* shared, const backend::RankedCall* calls, std::size_t count) {
   const auto& clique = *static_cast<const NcclClique*>(shared);
-  const HeldRight starting(nccl_starting);
+  const fanout::detail::HeldRight starting(nccl_starting);
   start_group(count, [&](std::size_t i) {
     const std::size_t rank = calls[i].rank;
     return start_nccl(*calls[i].call, clique.communicator(rank), clique.stream(rank));
@@ -252,11 +252,12 @@ inline void close_nccl(void* shared) noexcept {
     delete clique;
     return;
   }
-  const HeldRight adding(idle_cliques.right);
+  const fanout::detail::HeldRight adding(idle_cliques.right);
   clique->next = std::exchange(idle_cliques.first, clique);
 }
 
-inline constexpr CollectiveOperations nccl_operations{&open_nccl, &nccl_takes, &run_calls, &abort_nccl, &close_nccl};
+inline constexpr backend::CollectiveOperations nccl_operations{&open_nccl, &nccl_takes, &run_calls, &abort_nccl,
+                                                               &close_nccl};
 
 }  // namespace detail
 }  // namespace cuda
@@ -264,11 +265,11 @@ inline constexpr CollectiveOperations nccl_operations{&open_nccl, &nccl_takes, &
 /// For `Options{.collectives = fanout::nccl_collectives()}`: where each shard of a call is on a card of its own, NCCL
 /// passes arrays in the cards' memory from one to another, in the devices' streams. Its communicators are kept for
 /// later calls on the same cards; two calls at once have different ones. Other calls go by way of the host.
-inline const CollectiveOperations* nccl_collectives() noexcept { return &cuda::detail::nccl_operations; }
+inline const backend::CollectiveOperations* nccl_collectives() noexcept { return &cuda::detail::nccl_operations; }
 
 /// One rank of an NCCL communicator that the user made, with arrays in its card's memory. Calls return when they stand
 /// in the stream; where they do not fit together, NCCL may wait for ever. Borrows the communicator.
-class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
+class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
  public:
   /// Calls go to that stream, which is of the communicator's card. Throws NcclError.
   NcclCommunicator(ncclComm_t communicator, cuda::StreamRef stream) : communicator_(communicator), stream_(stream) {
@@ -283,11 +284,11 @@ class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
 
   /// Puts calls in the stream, which start together; a barrier waits. Throws DeviceMismatch for arrays in another
   /// memory, InvalidArgument for elements that NCCL cannot reduce, and NcclError.
-  void run(Collective* calls, std::size_t count) {
+  void run(backend::Collective* calls, std::size_t count) {
     const MemorySpace own{.owner = {.kind = "cuda", .index = stream_.device()}};
     bool waits = false;
     for (std::size_t i = 0; i < count; ++i) {
-      if (calls[i].kind == Collective::Kind::barrier) {
+      if (calls[i].kind == backend::Collective::Kind::barrier) {
         waits = true;
         continue;
       }
@@ -304,7 +305,7 @@ class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
     }
     const cuda::DeviceGuard entered(stream_.device());
     cuda::detail::start_group(count, [&](std::size_t i) {
-      if (calls[i].kind == Collective::Kind::barrier) return ncclSuccess;
+      if (calls[i].kind == backend::Collective::Kind::barrier) return ncclSuccess;
       return cuda::detail::start_nccl(calls[i], communicator_, stream_.get());
     });
     if (waits) wait_for_all();
@@ -324,7 +325,8 @@ class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
  private:
   /// One element of each rank comes to every other.
   void wait_for_all() const {
-    Storage one({{.owner = {.kind = "cuda", .index = stream_.device()}}, &cuda::cuda_memory_operations}, sizeof(int));
+    detail::Storage one({{.owner = {.kind = "cuda", .index = stream_.device()}}, &cuda::cuda_memory_operations},
+                        sizeof(int));
     stream_.wait(cuda::detail::current_lane(cuda::detail::card_at(stream_.device())).compute());
     cuda::detail::check_nccl(
         ::ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclMax, communicator_, stream_.get()), "ncclAllReduce",
@@ -337,6 +339,6 @@ class NcclCommunicator : public CollectiveCalls<NcclCommunicator> {
   int rank_ = 0;
   int size_ = 0;
 };
-static_assert(Communicator<NcclCommunicator>);
+static_assert(backend::Communicator<NcclCommunicator>);
 
 }}  // namespace fanout::v0

@@ -5,7 +5,7 @@
 
 #include <fanout/base/exchange.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// Work that a device was given and that may still go on, for one to wait for: an event of a stream, say. Empty for
 /// devices whose work is done when it is given. Move-only; what is not waited for is when this goes.
@@ -42,4 +42,4 @@ class Completion {
   void* what_ = nullptr;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

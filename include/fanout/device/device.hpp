@@ -32,8 +32,8 @@ namespace fanout { inline namespace v0 {
 template <class D>
 concept Device = std::copyable<D> && std::equality_comparable<D> && requires(const D& device) {
   { device.id() } -> std::convertible_to<DeviceId>;
-  { device.memory() } -> std::convertible_to<Memory>;
-  { device.worker() } -> std::same_as<Worker&>;
+  { device.memory() } -> std::convertible_to<backend::Memory>;
+  { device.worker() } -> std::same_as<backend::Worker&>;
   { device.enter() } -> std::destructible;
   device.synchronize();
   { D::visible() } -> std::convertible_to<std::vector<D>>;

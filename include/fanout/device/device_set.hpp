@@ -53,7 +53,7 @@ class DeviceSet {
     set_ids(std::index_sequence_for<Ds...>{});
     if (ids_.empty()) {
       std::string kinds;
-      ((kinds += (kinds.empty() ? "" : ", ") + type_name<Ds>()), ...);
+      ((kinds += (kinds.empty() ? "" : ", ") + detail::type_name<Ds>()), ...);
       throw InvalidDeviceId(explain({.what = "Invalid device id",
                                      .where = "DeviceSet",
                                      .expected = "at least one device of " + kinds,

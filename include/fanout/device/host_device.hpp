@@ -25,11 +25,11 @@ namespace fanout { inline namespace v0 {
 /// One or more cores of the host. Host devices share one memory. Made by host_devices().
 class HostDevice {
  public:
-  explicit HostDevice(Worker& worker, Waiting wait = Adaptive()) noexcept : worker_(&worker), wait_(wait) {}
+  explicit HostDevice(backend::Worker& worker, Waiting wait = Adaptive()) noexcept : worker_(&worker), wait_(wait) {}
 
   const DeviceId& id() const noexcept { return worker_->id(); }
-  Memory memory() const noexcept { return {}; }
-  Worker& worker() const noexcept { return *worker_; }
+  backend::Memory memory() const noexcept { return {}; }
+  backend::Worker& worker() const noexcept { return *worker_; }
 
   /// The cores that the device's thread may run on, as the kernel numbers them: its own ones if `bound()`, else all
   /// that the process has. A team of threads that `forward` starts inherits them.
@@ -52,7 +52,7 @@ class HostDevice {
   friend bool operator==(const HostDevice& a, const HostDevice& b) noexcept { return a.worker_ == b.worker_; }
 
  private:
-  Worker* worker_;
+  backend::Worker* worker_;
   Waiting wait_;
 };
 static_assert(Device<HostDevice>);
@@ -110,7 +110,7 @@ Count host_device_count() {
                                    .found = '"' + std::string(setting) + '"',
                                    .advice = "unset it to get one device per core that this process may use"}));
   }
-  const std::size_t cores = detail::tighter(registry().cores().size(), quota_cores());
+  const std::size_t cores = detail::tighter(backend::registry().cores().size(), detail::quota_cores());
   return static_cast<Count>(detail::tighter(cores, detail::most_host_devices));
 }
 
@@ -126,7 +126,7 @@ DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait
          .found = std::to_string(count) + " devices, " + std::to_string(cores_each) + " cores each",
          .advice = "host_devices() makes one device per core"}));
   }
-  const std::vector<int>& cores = registry().cores();
+  const std::vector<int>& cores = backend::registry().cores();
   const auto devices_wanted = static_cast<std::size_t>(count);
   const std::size_t share = cores_each > 0 ? static_cast<std::size_t>(cores_each)
                                            : (cores.size() < devices_wanted ? 1 : cores.size() / devices_wanted);
@@ -138,7 +138,7 @@ DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait
     std::vector<int> own;
     for (std::size_t k = 0; bound && k < share; ++k) own.push_back(cores[i * share + k]);
     const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
-    const D device(registry().worker(id, bound ? own : cores, bound), wait);
+    const D device(backend::registry().worker(id, bound ? own : cores, bound), wait);
     devices.push_back(device);
   }
   return DeviceSet<D>(std::move(devices));

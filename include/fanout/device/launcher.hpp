@@ -6,7 +6,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/device/host_device.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// How a kind of device makes `n` calls `f(0)` ... `f(n - 1)`; what launch() uses. A kind of device whose work is done
 /// in other threads than the host's specialises it, as fanout/cuda/launch.cuh does for CudaDevice; one whose work is
@@ -38,4 +38,4 @@ struct LoopLauncher {
 template <>
 struct Launcher<HostDevice> : LoopLauncher {};
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

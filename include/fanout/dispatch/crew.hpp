@@ -7,7 +7,7 @@
 #include <fanout/dispatch/fork_join.hpp>
 #include <fanout/plan/plan.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The devices of a model, among whom a caller shares what is not a model's work: copies that gathering cannot avoid.
 /// Borrows the set of devices, so that it need not know their kinds.
@@ -47,4 +47,4 @@ class Crew {
   void (*run_)(const void* devices, std::size_t parts, const AnyBody& body);
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -14,7 +14,7 @@
 #include <fanout/waiting/call_times.hpp>
 #include <fanout/worker/mailbox.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Runs `body(i)` for every shard of a plan, at the same time, each for its device: first dispatch(), then run_own(),
 /// then join(), on one thread. Borrows all that it is made of. `body` does not throw.
@@ -50,13 +50,13 @@ class ForkJoin {
     ShardTasks& tasks = tasks_.emplace(plan_.size());
     if constexpr (requires { body_.tasks_are(tasks); }) body_.tasks_are(tasks);
     for (std::size_t i = 0; i < plan_.size(); ++i) tasks.place(i, plan_[i], devices_);
-    detail::CallKeeping& keeping = keeping_.emplace(times_, plan_, tasks.rules());
+    CallKeeping& keeping = keeping_.emplace(times_, plan_, tasks.rules());
     tasks.expect(keeping.expected());
-    if (keeping.what() != detail::Keeping::all) keeping.look_who_sleeps(tasks);
-    if (keeping.what() == detail::Keeping::all) {
+    if (keeping.what() != Keeping::all) keeping.look_who_sleeps(tasks);
+    if (keeping.what() == Keeping::all) {
       leave_others(tasks);
     } else {
-      post_others(tasks, keeping.what() == detail::Keeping::asleep);
+      post_others(tasks, keeping.what() == Keeping::asleep);
     }
     tasks.all_are_posted();
   }
@@ -145,9 +145,9 @@ class ForkJoin {
   const Body& body_;
   const Clock::Time deadline_;
   CallTimes* const times_;
-  std::size_t own_ = none;                      // the shard for this thread
-  Mailbox* locked_ = nullptr;                   // of the main device, for that shard
-  std::optional<detail::CallKeeping> keeping_;  // this and what follows: none if this thread runs the only shard
+  std::size_t own_ = none;              // the shard for this thread
+  Mailbox* locked_ = nullptr;           // of the main device, for that shard
+  std::optional<CallKeeping> keeping_;  // this and what follows: none if this thread runs the only shard
   std::optional<ShardTasks> tasks_;
 };
 
@@ -160,4 +160,4 @@ void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& b
   shards.join();
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

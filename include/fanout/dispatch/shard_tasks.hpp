@@ -22,14 +22,14 @@
 #include <fanout/worker/task.hpp>
 #include <fanout/worker/worker.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// One shard of a call, as a task for its device. One that was not given away is run by whoever made it.
 class alignas(cache_line) ShardTask : public Task {
  public:
   ShardTask() noexcept {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
 
-  Worker* worker;
+  backend::Worker* worker;
   std::size_t shard;
 
   /// Hands it to its device: to the thread itself if the device is free, else it is queued there. `body(shard)` will be
@@ -208,4 +208,4 @@ class ShardTasks {
                        .found = "shards that run in the parent only"}));
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

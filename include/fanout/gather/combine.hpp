@@ -125,7 +125,8 @@ struct CombineArrays {
     Pieces<type> here(pieces.size(), false);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       brought[i] = type::uninitialized(pieces[i].extents(), {});
-      transfer(Memory{}, brought[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size() * sizeof(T));
+      backend::transfer(backend::Memory{}, brought[i].data(), pieces[i].space(), pieces[i].data(),
+                        pieces[i].size() * sizeof(T));
       here.set(i, brought[i]);
     }
     combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return here[i].data(); });

@@ -147,7 +147,8 @@ struct Gathering<Concatenate, StridedView<T, R>> {
     Pieces<type> packed(pieces.size(), true);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       check_space(pieces[i].space(), place, path, i);
-      const Memory memory = pieces[i].space() == place.target.space ? place.target : memory_of(pieces[i].space());
+      const backend::Memory memory =
+          pieces[i].space() == place.target.space ? place.target : backend::memory_of(pieces[i].space());
       tensors[i] = type::uninitialized(pieces[i].extents(), memory);
       pack(*memory.operations, tensors[i].data(), pieces[i]);
       packed.set(i, tensors[i]);

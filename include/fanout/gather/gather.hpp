@@ -73,7 +73,7 @@ namespace detail {
 template <class X>
 gathered_t<X> gather_and_wait(Pieces<X>& pieces, const GatherPlace& place) {
   gathered_t<X> result = fanout::gather(pieces, place);
-  wait_for(place.target);
+  backend::wait_for(place.target);
   return result;
 }
 

@@ -16,12 +16,12 @@ namespace fanout { inline namespace v0 {
 struct GatherPlace {
   const Plan& plan;
   const DeviceId* devices;  ///< by their positions in the set, which the plan names
-  Memory target;
-  int axis = 0;                      ///< on which arrays are concatenated that do not choose for themselves
-  std::size_t buffers_held = 1;      ///< how often an output buffer is held besides by the pieces: once, by the call
-  const char* did = "returned";      ///< what the replicas did with what is put together
-  const Crew* crew = nullptr;        ///< shares large copies; without one, the caller makes them alone
-  OutputBuffers* outputs = nullptr;  ///< of the call, whose targets results may be written to
+  backend::Memory target;
+  int axis = 0;                        ///< on which arrays are concatenated that do not choose for themselves
+  std::size_t buffers_held = 1;        ///< how often an output buffer is held besides by the pieces: once, by the call
+  const char* did = "returned";        ///< what the replicas did with what is put together
+  const detail::Crew* crew = nullptr;  ///< shares large copies; without one, the caller makes them alone
+  detail::OutputBuffers* outputs = nullptr;  ///< of the call, whose targets results may be written to
 
   static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`, so that no buffer is taken
 

@@ -63,7 +63,7 @@ concept GatherableChosen = requires {
 
 [[gnu::noinline]] inline void check_way_from(const MemorySpace& found, const GatherPlace& place, const LeafPath& path,
                                              std::size_t shard) {
-  if (can_transfer(place.target, found)) return;
+  if (backend::can_transfer(place.target, found)) return;
   throw DeviceMismatch(
       explain({.what = two_devices(place.target.space, found) + ": a replica returned an array in the wrong memory",
                .where = to_string(path),
@@ -108,16 +108,16 @@ auto extents_of_all(const Pieces<X>& pieces, const GatherPlace& place, const Lea
 }
 
 /// A space with what can be done there, which is known of the target's; else the target, where it cannot be left.
-inline Memory memory_in(const MemorySpace& space, const Memory& target) noexcept {
+inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory& target) noexcept {
   if (space == target.space) return target;
-  const Memory memory = memory_of(space);
+  const backend::Memory memory = backend::memory_of(space);
   return memory.operations == nullptr ? target : memory;
 }
 
 /// Copies a piece into the memory of the result.
 template <class T>
 void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, const GatherPlace& place) {
-  transfer(place.target, to, from, data, size * sizeof(T));
+  backend::transfer(place.target, to, from, data, size * sizeof(T));
 }
 
 [[noreturn]] inline void refuse_structure(const GatherPlace& place, const LeafPath& path, std::size_t shard,

@@ -65,7 +65,7 @@ void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& p
     for (; i < pieces.size() && is_here(i); ++i) bytes += pieces[i].bytes;
     if (i == first) {
       bytes = pieces[i].bytes;
-      transfer(place.target, at, pieces[i].space, pieces[i].data, bytes);
+      backend::transfer(place.target, at, pieces[i].space, pieces[i].data, bytes);
       ++i;
     } else {
       copy_shared(RowsCopy{at, 1, parts.data() + first, i - first, bytes}, place.crew);

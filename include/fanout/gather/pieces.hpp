@@ -40,7 +40,7 @@ class Pieces {
   X& take(std::size_t i) noexcept { return const_cast<X&>(*values_[i]); }
 
  private:
-  InlineArray<const X*> values_;
+  detail::InlineArray<const X*> values_;
   std::size_t size_;
   bool owned_;
 };

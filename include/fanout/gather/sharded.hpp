@@ -37,7 +37,7 @@ class Sharded {
   using value_type = X;
 
   /// A value and a device for each shard of the plan; `target` is where gather() puts the result.
-  Sharded(const Plan& plan, std::vector<DeviceId> devices, std::vector<X> values, const Memory& target = {})
+  Sharded(const Plan& plan, std::vector<DeviceId> devices, std::vector<X> values, const backend::Memory& target = {})
       : plan_(plan), devices_(std::move(devices)), values_(std::move(values)), target_(target) {}
 
   std::size_t size() const noexcept { return values_.size(); }
@@ -48,13 +48,13 @@ class Sharded {
   const Plan& plan() const noexcept { return plan_; }
   /// That ran the shards, one for each.
   const std::vector<DeviceId>& devices() const noexcept { return devices_; }
-  const Memory& target() const noexcept { return target_; }
+  const backend::Memory& target() const noexcept { return target_; }
 
  private:
   Plan plan_;
   std::vector<DeviceId> devices_;
   std::vector<X> values_;
-  Memory target_;
+  backend::Memory target_;
 };
 template <class X>
 inline constexpr bool wraps_tree<Sharded<X>> = true;

@@ -12,7 +12,7 @@
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace backend {
 
 /// While this lives, copies of tensors that are made on this thread come to lie in one memory: so the copy constructor
 /// of any class makes a copy of it for a device, and its assignment makes that like the original again, whatever its
@@ -25,7 +25,7 @@ class CopyInto : private detail::CopyPlace {
   // Templates, so that nothing of it is compiled where nothing is copied so.
   template <std::same_as<Memory> To>
   explicit CopyInto(const To& to) noexcept
-      : CopyPlace{&CopyInto::copy_to<Storage>},
+      : CopyPlace{&CopyInto::copy_to<detail::Storage>},
         to_(to),
         before_(detail::exchange(detail::copy_place(), static_cast<CopyPlace*>(this))) {}
   CopyInto(const CopyInto&) = delete;
@@ -50,13 +50,13 @@ class CopyInto : private detail::CopyPlace {
 
   static std::size_t aligned(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
 
-  template <std::same_as<Storage> From>
-  static void copy_to(CopyPlace& self, Storage& to, const From& from) {
+  template <std::same_as<detail::Storage> From>
+  static void copy_to(CopyPlace& self, detail::Storage& to, const From& from) {
     static_cast<CopyInto&>(self).copy_storage(to, from);
   }
 
-  template <std::same_as<Storage> From>
-  void copy_storage(Storage& to, const From& from) {
+  template <std::same_as<detail::Storage> From>
+  void copy_storage(detail::Storage& to, const From& from) {
     if (to.bytes() != from.bytes() || !(to.space() == to_.space)) to = make(from.bytes());
     if (from.space() == host_memory && to.memory().operations->release == &detail::release_window) {
       stage(to, from);
@@ -66,27 +66,27 @@ class CopyInto : private detail::CopyPlace {
   }
 
   template <std::integral Size>
-  Storage make(Size bytes) {
+  detail::Storage make(Size bytes) {
     const MemoryOperations* const windows = detail::windows_in(to_);
     if (bytes == 0 || bytes >= small || windows == nullptr || to_.space == host_memory) return {to_, bytes};
     if (buffer_ == nullptr || used_ + bytes > buffer_->rows()) {
       const std::size_t wanted = buffer_ == nullptr ? small : 2 * buffer_->rows();
-      auto* const larger = new OutputBuffer(to_, wanted < largest_buffer ? wanted : largest_buffer, 1);
+      auto* const larger = new detail::OutputBuffer(to_, wanted < largest_buffer ? wanted : largest_buffer, 1);
       if (buffer_ != nullptr) buffer_->drop();
       buffer_ = larger;
       used_ = 0;
     }
     buffer_->keep();
-    Storage part({to_.space, windows}, buffer_->row(used_), bytes, buffer_);
+    detail::Storage part({to_.space, windows}, buffer_->row(used_), bytes, buffer_);
     used_ += aligned(bytes);
     return part;
   }
 
   /// Goes with what was staged before if it comes to lie right behind that in the same buffer.
-  template <std::same_as<Storage> From>
-  void stage(const Storage& part, const From& from) {
+  template <std::same_as<detail::Storage> From>
+  void stage(const detail::Storage& part, const From& from) {
     auto* const to = static_cast<std::byte*>(part.data());
-    auto* const buffer = static_cast<OutputBuffer*>(part.owner());
+    auto* const buffer = static_cast<detail::OutputBuffer*>(part.owner());
     const bool follows = run_bytes_ != 0 && buffer == run_buffer_ && to == run_ + aligned(run_bytes_) &&
                          aligned(run_bytes_) + from.bytes() <= largest_buffer;
     if (!follows) {
@@ -99,7 +99,7 @@ class CopyInto : private detail::CopyPlace {
     const std::size_t begin = aligned(run_bytes_);
     const std::size_t end = begin + from.bytes();
     if (end > staged_.bytes()) {
-      Storage larger(Memory{}, 2 * end);
+      detail::Storage larger(Memory{}, 2 * end);
       if (run_bytes_ != 0) std::memcpy(larger.data(), staged_.data(), run_bytes_);
       staged_ = std::move(larger);
     }
@@ -111,12 +111,12 @@ class CopyInto : private detail::CopyPlace {
 
   Memory to_;
   CopyPlace* before_;
-  OutputBuffer* buffer_ = nullptr;      // whose rest is for the next small arrays
-  std::size_t used_ = 0;                // of it
-  OutputBuffer* run_buffer_ = nullptr;  // to which the staged bytes go
-  std::byte* run_ = nullptr;            // where in it
+  detail::OutputBuffer* buffer_ = nullptr;      // whose rest is for the next small arrays
+  std::size_t used_ = 0;                        // of it
+  detail::OutputBuffer* run_buffer_ = nullptr;  // to which the staged bytes go
+  std::byte* run_ = nullptr;                    // where in it
   std::size_t run_bytes_ = 0;
-  Storage staged_;
+  detail::Storage staged_;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::backend

@@ -10,6 +10,8 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace backend {
+
 /// What can be done with the memory of one kind of device, as a table of functions, so that a Tensor of one type may
 /// live in any memory. They happen in order with the work of the device that owns the memory; in host memory, and
 /// where `wait` is null, they have happened when they return.
@@ -43,6 +45,8 @@ struct MemoryOperations {
 /// Bytes to which every array's first element is aligned: a cache line, and the widest vector registers.
 inline constexpr std::size_t memory_alignment = detail::smallest_block;
 
+}  // namespace backend
+
 namespace detail {
 
 inline void* allocate_host(const MemorySpace&, std::size_t bytes) {
@@ -62,6 +66,8 @@ inline void clear_host(const MemorySpace&, void* data, std::size_t bytes) {
 
 }  // namespace detail
 
+namespace backend {
+
 inline constexpr MemoryOperations host_memory_operations{
     &detail::allocate_host, &detail::release_host, &detail::copy_host, &detail::clear_host, &host_memory_operations};
 
@@ -70,5 +76,7 @@ struct Memory {
   MemorySpace space = host_memory;
   const MemoryOperations* operations = &host_memory_operations;
 };
+
+}  // namespace backend
 
 }}  // namespace fanout::v0

@@ -16,19 +16,15 @@
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 inline void leave_to_owner(const MemorySpace&, void*, std::size_t, void*) noexcept {}
 
 /// Tables of this form mark host memory of the caller's own, in which results are written; `fresh` makes copies of a
 /// tensor there ordinary tensors.
-inline constexpr MemoryOperations borrowed_host_operations{host_memory_operations.allocate, &leave_to_owner,
-                                                           host_memory_operations.copy, host_memory_operations.clear,
-                                                           &host_memory_operations};
-
-}  // namespace detail
+inline constexpr backend::MemoryOperations borrowed_host_operations{
+    backend::host_memory_operations.allocate, &leave_to_owner, backend::host_memory_operations.copy,
+    backend::host_memory_operations.clear, &backend::host_memory_operations};
 
 /// Host memory of the caller's own, for one gathered array.
 struct OutputTarget {
@@ -39,11 +35,11 @@ struct OutputTarget {
 
 /// The memory of one gathered array, which the shards of a call fill together, each its own rows. Counts who holds it:
 /// the call, and every Tensor that shows a window of it.
-class OutputBuffer : public detail::Pooled {
+class OutputBuffer : public Pooled {
  public:
   /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted. `before` is for a holder of several,
   /// which can link them by it.
-  OutputBuffer(const Memory& memory, std::size_t rows, std::size_t row_bytes, OutputBuffer* before = nullptr)
+  OutputBuffer(const backend::Memory& memory, std::size_t rows, std::size_t row_bytes, OutputBuffer* before = nullptr)
       : storage_(memory, checked_extents(1, Extents<2>{rows, row_bytes}).size()),
         base_(static_cast<std::byte*>(storage_.data())),
         rows_(rows),
@@ -58,8 +54,7 @@ class OutputBuffer : public detail::Pooled {
         before_(before) {}
   /// On top of the caller's memory, which stays the caller's.
   explicit OutputBuffer(const OutputTarget& target) noexcept
-      : storage_({host_memory, &detail::borrowed_host_operations}, target.data, target.rows * target.row_bytes,
-                 nullptr),
+      : storage_({host_memory, &borrowed_host_operations}, target.data, target.rows * target.row_bytes, nullptr),
         base_(static_cast<std::byte*>(target.data)),
         rows_(target.rows),
         row_bytes_(target.row_bytes),
@@ -78,7 +73,7 @@ class OutputBuffer : public detail::Pooled {
   std::size_t rows() const noexcept { return rows_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
   std::byte* row(std::size_t i) const noexcept { return base_ + i * row_bytes_; }
-  const Memory& memory() const noexcept { return storage_.memory(); }
+  const backend::Memory& memory() const noexcept { return storage_.memory(); }
 
   /// True until the bytes, if there are any, were moved out. The windows go on showing them, wherever they are owned.
   bool owns_bytes() const noexcept { return storage_.data() != nullptr; }
@@ -95,30 +90,26 @@ class OutputBuffer : public detail::Pooled {
   OutputBuffer* before_;
 };
 
-namespace detail {
-
 inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) noexcept {
   static_cast<OutputBuffer*>(owner)->drop();
 }
 
 /// The table for parts of an OutputBuffer in a memory that `base` is for: each lets go of the buffer, which is its
 /// owner, when it is released. Copies of it are ordinary storage.
-constexpr MemoryOperations window_operations(const MemoryOperations& base) noexcept {
+constexpr backend::MemoryOperations window_operations(const backend::MemoryOperations& base) noexcept {
   return {base.allocate, &release_window, base.copy, base.clear, &base, base.transfer, base.bring, base.wait, nullptr};
 }
 
-inline constexpr MemoryOperations host_window_operations = window_operations(host_memory_operations);
+inline constexpr backend::MemoryOperations host_window_operations = window_operations(backend::host_memory_operations);
 
 /// The table for parts of a buffer in this memory, or null.
-inline const MemoryOperations* windows_in(const Memory& memory) noexcept {
+inline const backend::MemoryOperations* windows_in(const backend::Memory& memory) noexcept {
   return memory.space == host_memory ? &host_window_operations : memory.operations->fresh->windows;
 }
 
-}  // namespace detail
-
 /// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that
 /// ask in the same order fill the same buffers.
-class OutputBuffers : public detail::Pooled {
+class OutputBuffers : public Pooled {
  public:
   /// What a shard needs of a buffer that another one has made, so that it need not look at the buffer itself, which
   /// lies in lines of the cache that are the other's.
@@ -129,7 +120,8 @@ class OutputBuffers : public detail::Pooled {
   };
 
   /// For buffers in this memory.
-  explicit OutputBuffers(const Memory& memory) noexcept : space_(memory.space), operations_(memory.operations) {}
+  explicit OutputBuffers(const backend::Memory& memory) noexcept
+      : space_(memory.space), operations_(memory.operations) {}
   OutputBuffers(const OutputBuffers&) = delete;
   OutputBuffers& operator=(const OutputBuffers&) = delete;
   ~OutputBuffers() {
@@ -219,7 +211,7 @@ class OutputBuffers : public detail::Pooled {
   [[gnu::noinline]] const Place& get_more(std::size_t n, std::size_t rows, std::size_t row_bytes) {
     return next().get(n - few, rows, row_bytes);
   }
-  Memory memory() const noexcept { return {space_, operations_}; }
+  backend::Memory memory() const noexcept { return {space_, operations_}; }
 
   OutputBuffers& next() {
     OutputBuffers* next = next_.load(MemoryOrder::acquire);
@@ -251,11 +243,11 @@ class OutputBuffers : public detail::Pooled {
   const MemorySpace space_;
   State states_[few];
   FewPlaces few_;  // those that are made
-  const MemoryOperations* operations_;
+  const backend::MemoryOperations* operations_;
   Atomic<OutputBuffers*> next_{nullptr};  // has those from the `few`-th on
   const OutputTarget* targets_ = nullptr;
   std::size_t target_count_ = 0;
   Atomic<bool> others_{false};  // others than the first were asked for
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

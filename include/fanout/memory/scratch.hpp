@@ -7,7 +7,7 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The memory that one shard asked for and nobody else sees. All of it goes when this goes.
 class Scratch {
@@ -31,7 +31,7 @@ class Scratch {
   bool empty() const noexcept { return last_ == nullptr && kept_ == nullptr; }
 
   /// `bytes` bytes, not set to anything. Throws OutOfMemory.
-  void* allocate(const Memory& memory, std::size_t bytes) { return make_buffer(memory, 1, bytes).row(0); }
+  void* allocate(const backend::Memory& memory, std::size_t bytes) { return make_buffer(memory, 1, bytes).row(0); }
 
   /// Takes over memory that is there already.
   void* keep_bytes(Storage storage) {
@@ -40,7 +40,7 @@ class Scratch {
   }
 
   /// An output buffer that no other shard shares. Throws as its constructor.
-  OutputBuffer& make_buffer(const Memory& memory, std::size_t rows, std::size_t row_bytes) {
+  OutputBuffer& make_buffer(const backend::Memory& memory, std::size_t rows, std::size_t row_bytes) {
     last_ = new OutputBuffer(memory, rows, row_bytes, last_);
     return *last_;
   }
@@ -58,7 +58,7 @@ class Scratch {
   }
 
  private:
-  struct Kept : detail::Pooled {
+  struct Kept : Pooled {
     void (*destroy)(Kept*) noexcept;
     Kept* before;
   };
@@ -67,4 +67,4 @@ class Scratch {
   Kept* kept_ = nullptr;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

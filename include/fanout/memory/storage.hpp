@@ -6,11 +6,9 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/memory/memory_operations.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 class Storage;
-
-namespace detail {
 
 /// Where copies go that are made on a thread; see CopyInto.
 struct CopyPlace {
@@ -23,8 +21,6 @@ FANOUT_EXPORT inline CopyPlace*& copy_place() noexcept {
   return place;
 }
 
-}  // namespace detail
-
 /// Owns a run of bytes in one memory. Copying copies the bytes, within their memory but under a CopyInto; moving leaves
 /// nothing behind.
 class Storage {
@@ -32,13 +28,13 @@ class Storage {
   Storage() noexcept = default;
 
   /// New bytes, not set to anything. Throws OutOfMemory.
-  Storage(const Memory& memory, std::size_t bytes)
+  Storage(const backend::Memory& memory, std::size_t bytes)
       : memory_{memory.space, memory.operations->fresh},
         data_(bytes == 0 ? nullptr : memory_.operations->allocate(memory_.space, bytes)),
         bytes_(bytes) {}
 
   /// Takes over bytes that others made. `memory.operations->release` is called with `owner` at the end.
-  Storage(const Memory& memory, void* data, std::size_t bytes, void* owner) noexcept
+  Storage(const backend::Memory& memory, void* data, std::size_t bytes, void* owner) noexcept
       : memory_(memory), data_(data), bytes_(bytes), owner_(owner) {}
 
   Storage(const Storage& other) : Storage() { *this = other; }  // so that what fails half way is given back
@@ -50,7 +46,7 @@ class Storage {
   /// Keeps its own memory where the sizes are the same, as they are when a replica is refreshed.
   Storage& operator=(const Storage& other) {
     if (this == &other) return *this;
-    if (detail::CopyPlace* const place = detail::copy_place()) {
+    if (CopyPlace* const place = copy_place()) {
       place->copy(*place, *this, other);
     } else {
       if (bytes_ != other.bytes_ || !(memory_.space == other.memory_.space))
@@ -73,7 +69,7 @@ class Storage {
 
   void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
-  const Memory& memory() const noexcept { return memory_; }
+  const backend::Memory& memory() const noexcept { return memory_; }
   const MemorySpace& space() const noexcept { return memory_.space; }
   void* owner() const noexcept { return owner_; }
 
@@ -89,10 +85,10 @@ class Storage {
     owner_ = nullptr;
   }
 
-  Memory memory_;
+  backend::Memory memory_;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
   void* owner_ = nullptr;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

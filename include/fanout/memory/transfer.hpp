@@ -19,13 +19,13 @@ namespace detail {
 /// A kind of memory that was made known.
 struct KnownMemory {
   DeviceKind kind;
-  const MemoryOperations* operations;
+  const backend::MemoryOperations* operations;
   const KnownMemory* next;
 };
 
 FANOUT_EXPORT inline Atomic<const KnownMemory*> known_memories{nullptr};
 
-inline const MemoryOperations* find_memory(DeviceKind kind) noexcept {
+inline const backend::MemoryOperations* find_memory(DeviceKind kind) noexcept {
   const KnownMemory* known = known_memories.load(MemoryOrder::acquire);
   while (known != nullptr && known->kind != kind) known = known->next;
   return known == nullptr ? nullptr : known->operations;
@@ -36,13 +36,16 @@ inline bool knows_device_memory() noexcept { return known_memories.load(MemoryOr
 
 }  // namespace detail
 
+namespace backend {
+
 /// Makes known what can be done with the memories of a kind of device, so that arrays there are found by their space
 /// alone. The first to say so for a kind counts; a device does it before anything lies in its memory.
 template <std::same_as<MemoryOperations> Operations>
 void declare_memory(DeviceKind kind, const Operations& operations) {
   if (detail::find_memory(kind) != nullptr) return;
-  auto* declared = new detail::KnownMemory{kind, &operations, detail::known_memories.load(MemoryOrder::acquire)};
-  while (!detail::known_memories.compare_exchange_strong(declared->next, declared, MemoryOrder::acq_rel)) {
+  auto* declared =
+      new detail::KnownMemory{kind, &operations, detail::known_memories.load(detail::MemoryOrder::acquire)};
+  while (!detail::known_memories.compare_exchange_strong(declared->next, declared, detail::MemoryOrder::acq_rel)) {
   }
 }
 
@@ -52,18 +55,24 @@ inline Memory memory_of(const MemorySpace& space) noexcept {
   return {space, detail::find_memory(space.owner.kind)};
 }
 
+}  // namespace backend
+
 namespace detail {
 
-inline bool reached_from_host(const Memory& memory) noexcept {
+inline bool reached_from_host(const backend::Memory& memory) noexcept {
   return memory.space == host_memory || (memory.operations != nullptr && memory.operations->transfer != nullptr);
 }
 
 }  // namespace detail
 
+namespace backend {
+
 /// Whether transfer() knows the way.
 inline bool can_transfer(const Memory& to, const MemorySpace& from) noexcept {
   return to.space == from || (detail::reached_from_host(to) && detail::reached_from_host(memory_of(from)));
 }
+
+}  // namespace backend
 
 namespace detail {
 
@@ -76,6 +85,8 @@ template <std::same_as<MemorySpace> Space>
 }
 
 }  // namespace detail
+
+namespace backend {
 
 /// Copies bytes from any memory to any other. What goes to the host has got there when this returns; else it happens in
 /// order with the work of the device that owns the target. What lies on the host has been read by then; what lies
@@ -120,5 +131,7 @@ void* bring(const To& to, const MemorySpace& from, const void* from_data, std::s
 inline void wait_for(const Memory& memory) {
   if (memory.operations->wait != nullptr) memory.operations->wait(memory.space);
 }
+
+}  // namespace backend
 
 }}  // namespace fanout::v0

@@ -36,7 +36,7 @@ Factory<F> factory(F make) {
 
 /// Nothing but an address, by which the calls of such a model know each other.
 template <class F>
-struct Original<Factory<F>> {
+struct detail::Original<Factory<F>> {
   Original() noexcept = default;
   Original(const Original&) = delete;
   Original& operator=(const Original&) = delete;

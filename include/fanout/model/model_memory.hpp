@@ -59,10 +59,10 @@ bool lies_in(const M& model, const MemorySpace& space) {
 
 /// Throws DeviceMismatch for a model that shows arrays which lie where no way is known from to this memory.
 template <class M>
-void check_model_can_move(const M& model, const Memory& memory, const DeviceId& device) {
+void check_model_can_move(const M& model, const backend::Memory& memory, const DeviceId& device) {
   visit_arrays(model, LeafPath("model"), [&](const auto& array, const LeafPath& path) {
     if constexpr (requires { array.space(); }) {
-      if (!can_transfer(memory, array.space())) CheckModelMemory{memory.space, device}(array, path);
+      if (!backend::can_transfer(memory, array.space())) CheckModelMemory{memory.space, device}(array, path);
     }
   });
 }

@@ -5,7 +5,7 @@
 
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The user's model, and how often it was changed.
 template <class M>
@@ -17,14 +17,10 @@ struct Original {
   Atomic<std::uint64_t> version{0};
 };
 
-namespace detail {
-
 /// Not so for a factory, which makes a model for each device and none besides.
 template <class M>
 concept HasOriginal = requires {
   typename Original<M>::model_type;
 };
 
-}  // namespace detail
-
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

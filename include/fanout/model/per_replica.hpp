@@ -58,10 +58,12 @@ class PerReplica {
   T* operator->() const { return &**this; }
 
  private:
-  static bool is_being_refreshed() noexcept { return current_link() != nullptr && current_link()->refreshing; }
+  static bool is_being_refreshed() noexcept {
+    return detail::current_link() != nullptr && detail::current_link()->refreshing;
+  }
 
   static void check_alone() {
-    const CallLink* const link = current_link();
+    const detail::CallLink* const link = detail::current_link();
     if (link == nullptr || link->busy || link->updating) return;
     throw Error(explain({.what = "a PerReplica was used in a model that is shared",
                          .expected = "a model that shows the field, so that each device has a copy",
@@ -84,7 +86,7 @@ PerReplica<M> per_replica(M model) {
 }
 
 template <class M>
-struct Original<PerReplica<M>> {
+struct detail::Original<PerReplica<M>> {
   using model_type = M;
   static constexpr bool shared = false;
 
@@ -93,7 +95,7 @@ struct Original<PerReplica<M>> {
   Original& operator=(const Original&) = delete;
 
   M model;
-  Atomic<std::uint64_t> version{0};
+  detail::Atomic<std::uint64_t> version{0};
 };
 
 }}  // namespace fanout::v0

@@ -70,7 +70,7 @@ class Shared {
   }
 
   Shared(const Shared& other) noexcept : block_(other.block_) {
-    if (block_ != nullptr) block_->owners.fetch_add(1, MemoryOrder::relaxed);
+    if (block_ != nullptr) block_->owners.fetch_add(1, detail::MemoryOrder::relaxed);
   }
   Shared(Shared&& other) noexcept : block_(detail::exchange(other.block_, nullptr)) {}
   Shared& operator=(Shared other) noexcept {
@@ -78,7 +78,7 @@ class Shared {
     return *this;
   }
   ~Shared() {
-    if (block_ != nullptr && block_->owners.fetch_sub(1, MemoryOrder::acq_rel) == 1) block_->destroy(block_);
+    if (block_ != nullptr && block_->owners.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) block_->destroy(block_);
   }
 
   /// The object, which must be there.
@@ -92,7 +92,7 @@ class Shared {
   struct Block {
     element_type* object;
     void (*destroy)(Block*) noexcept;
-    Atomic<std::size_t> owners{1};
+    detail::Atomic<std::size_t> owners{1};
   };
   struct Containing : Block {
     template <class... A>

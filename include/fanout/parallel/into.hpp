@@ -40,13 +40,13 @@ class Into {
     using R = decltype(model_.run(on_all, {}, args...));
     static_assert(!std::is_void_v<R>, "fanout: forward returns nothing that could be written into a destination");
     if constexpr (!std::is_void_v<R>) {
-      SmallVector<OutputTarget> targets;
-      SmallVector<detail::ShownMemory> memory;
+      detail::SmallVector<detail::OutputTarget> targets;
+      detail::SmallVector<detail::ShownMemory> memory;
       detail::CollectTargets collect{targets, memory};
       detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
       detail::check_destination(to_, memory, args...);
       R result = model_.run(on_all, {targets.begin(), targets.size()}, args...);
-      detail::write_into(to_, result, Crew(model_.devices()));
+      detail::write_into(to_, result, detail::Crew(model_.devices()));
     }
   }
 

@@ -103,10 +103,10 @@ struct ModelState {
   }
 
   /// Where results are gathered.
-  Memory find_target(const Devices& devices) const {
+  backend::Memory find_target(const Devices& devices) const {
     const DeviceId wanted = options.output.value_or(devices.main_device());
-    if (wanted.kind == host_memory.owner.kind) return Memory{};
-    Memory memory;
+    if (wanted.kind == host_memory.owner.kind) return backend::Memory{};
+    backend::Memory memory;
     bool found = false;
     std::string known;
     for (std::size_t i = 0; i < devices.size(); ++i) {

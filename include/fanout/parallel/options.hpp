@@ -32,10 +32,10 @@ struct Options {
   /// Called for each shard that is late, once, by the thread that waits for the call: at the deadline, or when that
   /// thread is done with a shard of its own. So from several threads if these call the model. What it throws is
   /// dropped.
-  AnyFunction<void(const LateShard&)> late = {};
+  detail::AnyFunction<void(const LateShard&)> late = {};
   /// How ctx.communicator() passes arrays that lie in devices' own memories, such as nccl_collectives(); by way of the
   /// host's memory if not set.
-  const CollectiveOperations* collectives = nullptr;
+  const backend::CollectiveOperations* collectives = nullptr;
 };
 
 }}  // namespace fanout::v0

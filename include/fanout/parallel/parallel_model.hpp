@@ -178,7 +178,7 @@ class ParallelModel {
   /// model's own forward or update, where it would wait for itself.
   template <detail::ChangesOriginal<M> F>
   decltype(auto) update(F&& f) {
-    if (find_original(current_link(), &state_->original) != nullptr) {
+    if (detail::find_original(detail::current_link(), &state_->original) != nullptr) {
       throw Error(explain({.what = "a model was updated from inside its own forward or update",
                            .advice = "update it after the call has returned"}));
     }
@@ -227,12 +227,12 @@ class ParallelModel {
 
   /// A call from beginning to end.
   template <class... Args>
-  auto run(bool on_all, std::span<const OutputTarget> targets, Args&... args) const {
+  auto run(bool on_all, std::span<const detail::OutputTarget> targets, Args&... args) const {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
     if constexpr (Call::may_need_order()) {
-      if (shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
+      if (detail::shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first
     const Inputs inputs{
@@ -260,7 +260,7 @@ class ParallelModel {
   }
 
   template <class Inputs, class... Args>
-  auto start(bool on_all, std::span<const OutputTarget> targets, Args&&... args) const {
+  auto start(bool on_all, std::span<const detail::OutputTarget> targets, Args&&... args) const {
     std::optional<Entered> entered;
     std::exception_ptr failure;
     Plan plan;

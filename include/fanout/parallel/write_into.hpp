@@ -324,8 +324,9 @@ struct WriteResults {
                                    .expected = to_string(result.extents()),
                                    .found = to_string(to.extents())}));
     }
-    const Memory memory = to.space() == result.space() ? result.storage().memory() : memory_of(to.space());
-    if (memory.operations == nullptr || !can_transfer(memory, result.space())) {
+    const backend::Memory memory =
+        to.space() == result.space() ? result.storage().memory() : backend::memory_of(to.space());
+    if (memory.operations == nullptr || !backend::can_transfer(memory, result.space())) {
       throw DeviceMismatch(explain(
           {.what = two_devices(result.space(), to.space()) + ": a destination lies in another memory than the result",
            .where = to_string(path),
@@ -339,8 +340,8 @@ struct WriteResults {
       const RowPart all{reinterpret_cast<const std::byte*>(result.data()), bytes, bytes};
       return copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to.data()), 1, &all, 1, bytes}, &crew);
     }
-    transfer(memory, to.data(), result.space(), result.data(), bytes);
-    wait_for(memory);
+    backend::transfer(memory, to.data(), result.space(), result.data(), bytes);
+    backend::wait_for(memory);
   }
 };
 

@@ -32,7 +32,7 @@ class AnySplit {
   bool is_even() const noexcept { return !other_; }
 
  private:
-  using Other = AnyFunction<Plan(std::size_t, std::size_t)>;
+  using Other = detail::AnyFunction<Plan(std::size_t, std::size_t)>;
 
   template <class S>
   static Other other_than_even(S&& split) {

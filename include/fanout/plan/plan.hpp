@@ -38,7 +38,7 @@ class Plan {
   friend constexpr bool operator==(const Plan&, const Plan&) = default;
 
  private:
-  SmallVector<Shard> shards_;
+  detail::SmallVector<Shard> shards_;
 };
 
 /// `[0, 15) on 0, [15, 30) on 1`.

@@ -98,7 +98,7 @@ class WeightedSplit {
   template <detail::Weight... W>
     requires(sizeof...(W) >= 1)
   explicit(sizeof...(W) == 1) constexpr WeightedSplit(W... weights) {
-    SmallVector<double> doubles;
+    detail::SmallVector<double> doubles;
     (doubles.push_back(static_cast<double>(weights)), ...);
     set(doubles);
   }
@@ -106,7 +106,7 @@ class WeightedSplit {
   /// Throws as the other, also for an empty range.
   template <detail::RangeOfWeights R>
   explicit constexpr WeightedSplit(const R& weights) {
-    SmallVector<double> doubles;
+    detail::SmallVector<double> doubles;
     for (const auto weight : weights) doubles.push_back(static_cast<double>(weight));
     set(doubles);
   }
@@ -114,8 +114,8 @@ class WeightedSplit {
   /// Throws InvalidArgument unless there are as many devices as weights.
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
     if (devices != shares_.size()) detail::refuse_number_of_weights(shares_.size(), devices);
-    SmallVector<std::size_t> wholes;  // two lists of numbers and not one of quotas: no new vector to compile
-    SmallVector<std::uint64_t> remainders;
+    detail::SmallVector<std::size_t> wholes;  // two lists of numbers and not one of quotas: no new vector to compile
+    detail::SmallVector<std::uint64_t> remainders;
     std::size_t left = rows;
     for (const std::uint64_t share : shares_) {
       const Quota quota = quota_of(rows, share);
@@ -152,7 +152,7 @@ class WeightedSplit {
     std::uint64_t remainder = 0;
   };
 
-  constexpr void set(const SmallVector<double>& weights) {
+  constexpr void set(const detail::SmallVector<double>& weights) {
     int top = 0;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const detail::DoubleBits weight(weights[i]);
@@ -165,7 +165,7 @@ class WeightedSplit {
     // As many digits of the largest as keep the sum below 2^62. Then the smallest numbers in these proportions, since
     // with few digits plans are made faster.
     const int digits = 62 - static_cast<int>(std::bit_width(weights.size() - 1));
-    SmallVector<std::uint64_t> scaled;
+    detail::SmallVector<std::uint64_t> scaled;
     std::uint64_t divisor = 0;
     for (const double weight : weights) {
       scaled.push_back(scale(detail::DoubleBits(weight), digits - top));
@@ -210,13 +210,13 @@ class WeightedSplit {
     return quota;
   }
 
-  static constexpr std::size_t count_from(const SmallVector<std::uint64_t>& remainders, std::uint64_t least) {
+  static constexpr std::size_t count_from(const detail::SmallVector<std::uint64_t>& remainders, std::uint64_t least) {
     std::size_t count = 0;
     for (const std::uint64_t remainder : remainders) count += remainder >= least ? 1 : 0;
     return count;
   }
 
-  SmallVector<std::uint64_t> shares_;  // whole numbers in the weights' proportions
+  detail::SmallVector<std::uint64_t> shares_;  // whole numbers in the weights' proportions
   std::uint64_t total_ = 0;
 };
 static_assert(Split<WeightedSplit>);

@@ -102,18 +102,18 @@ T change_of(const T& now, const T& before, const GatherPlace& place, std::size_t
 
 /// Makes the field of a model in this memory like another one, wherever that lies.
 template <class T>
-void store_field(const T& field, const T& value, const Memory& memory) {
-  CopyInto into(memory);
+void store_field(const T& field, const T& value, const backend::Memory& memory) {
+  backend::CopyInto into(memory);
   const_cast<T&>(field) = value;
   into.finish();
-  wait_for(memory);  // other devices read it next
+  backend::wait_for(memory);  // other devices read it next
 }
 
 /// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one,
 /// which is that of a model in this memory.
 template <class Rule, class T>
-void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const Memory& memory, const GatherPlace& place,
-                   const LeafPath& path) {
+void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const backend::Memory& memory,
+                   const GatherPlace& place, const LeafPath& path) {
   const std::size_t size = place.plan.size();
   const auto combine_values = [&](const auto& value) {
     Pieces<T> values(size, false);
@@ -135,7 +135,7 @@ void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const Memory& m
 
 /// Makes the combined fields of all models but that one, which lie in these memories, like those of the first.
 template <class M>
-void spread_fields(const Pieces<M>& models, const InlineArray<Memory>& memories, std::size_t but = 0) {
+void spread_fields(const Pieces<M>& models, const InlineArray<backend::Memory>& memories, std::size_t but = 0) {
   visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath&) {
     for (std::size_t i = 1; i < fields.size(); ++i) {
       if (i != but) store_field(fields[i].value, fields[0].value, memories[i]);
@@ -203,7 +203,7 @@ class CombiningCall {
     std::size_t idle = 0;
     for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1 : 0;
     Pieces<M> models(count + 1 + idle, false);
-    InlineArray<Memory> memories(models.size());
+    InlineArray<backend::Memory> memories(models.size());
     const auto set_copy = [&](std::size_t at, std::size_t replica) {
       models.set(at, *copy_of(replica));
       memories[at] = memory_of_copy(replica);
@@ -246,8 +246,8 @@ class CombiningCall {
     return copy;
   }
 
-  Memory memory_of_copy(std::size_t i) const {
-    Memory memory;
+  backend::Memory memory_of_copy(std::size_t i) const {
+    backend::Memory memory;
     replicas_.visit(i, [&memory](const auto& replica) { memory = replica.device().memory(); });
     return memory;
   }
@@ -259,7 +259,7 @@ class CombiningCall {
       Pieces<M> both(2, false);
       both.set(0, replicas_.original().model);
       both.set(1, *copy);
-      InlineArray<Memory> memories(2);
+      InlineArray<backend::Memory> memories(2);
       memories[1] = memory_of_copy(i);
       spread_fields(both, memories);
     } catch (...) {  // it is made anew then

@@ -31,7 +31,7 @@ class Replica<Factory<F>, D> {
  public:
   using model_type = detail::made_model_t<F, D>;
 
-  Replica(const Original<Factory<F>>& original, const D& device) : original_(&original), device_(device) {}
+  Replica(const detail::Original<Factory<F>>& original, const D& device) : original_(&original), device_(device) {}
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
   ~Replica() {
@@ -53,26 +53,26 @@ class Replica<Factory<F>, D> {
   }
 
   template <class Ctx, class... A>
-  static constexpr CallOrder order =
-      ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type> ? CallOrder::after_changes
-                                                                                 : CallOrder::changes;
+  static constexpr detail::CallOrder order =
+      ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type> ? detail::CallOrder::after_changes
+                                                                                 : detail::CallOrder::changes;
 
   /// Runs `forward` for one shard on this thread, with the device entered. Throws Error where it would wait for itself:
   /// from inside a non-const `forward` of the same model, and a non-const one from inside any. Returns a value also
   /// where `forward` returns a reference.
   template <class Ctx, class... A>
-  auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
+  auto run(const detail::CallLink* caller, Ctx& ctx, A&&... args) const {
     if constexpr (ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type>) {
-      if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
-      const EnteredGate together(gate_, is_inside_call(caller));
-      const CallLink link{.caller = caller, .original = original_};
-      const EnteredLink entered(link);
+      if (detail::keeps_busy(caller, original_)) detail::refuse_recursion(device_);
+      const detail::EnteredGate together(gate_, detail::is_inside_call(caller));
+      const detail::CallLink link{.caller = caller, .original = original_};
+      const detail::EnteredLink entered(link);
       return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);
     } else if constexpr (Forwardable<model_type, Ctx, A...>) {
-      if (find_original(caller, original_) != nullptr) detail::refuse_recursion(device_);
-      const ClosedGate alone(gate_);
-      const CallLink link{.caller = caller, .original = original_, .busy = true};
-      const EnteredLink entered(link);
+      if (detail::find_original(caller, original_) != nullptr) detail::refuse_recursion(device_);
+      const detail::ClosedGate alone(gate_);
+      const detail::CallLink link{.caller = caller, .original = original_, .busy = true};
+      const detail::EnteredLink entered(link);
       if constexpr (ConstForward<model_type, Ctx, A...>) {
         return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);
       } else {
@@ -87,10 +87,10 @@ class Replica<Factory<F>, D> {
   }
 
  private:
-  const Original<Factory<F>>* original_;
+  const detail::Original<Factory<F>>* original_;
   D device_;
-  mutable Gate gate_;  // guards what follows
-  mutable Slot<model_type> model_;
+  mutable detail::Gate gate_;  // guards what follows
+  mutable detail::Slot<model_type> model_;
 };
 
 namespace detail {

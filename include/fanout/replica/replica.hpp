@@ -59,9 +59,9 @@ concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 template <class M, Device D>
 class Replica {
  public:
-  using model_type = typename Original<M>::model_type;
+  using model_type = typename detail::Original<M>::model_type;
 
-  Replica(const Original<M>& original, const D& device) : original_(&original), device_(device) {}
+  Replica(const detail::Original<M>& original, const D& device) : original_(&original), device_(device) {}
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
@@ -74,52 +74,54 @@ class Replica {
   bool shares_original() const noexcept { return !copy_; }
 
   /// The version of the original that model() shows.
-  std::uint64_t version() const noexcept { return copy_ ? version_ : original_->version.load(MemoryOrder::acquire); }
+  std::uint64_t version() const noexcept {
+    return copy_ ? version_ : original_->version.load(detail::MemoryOrder::acquire);
+  }
 
   /// Throws DeviceMismatch if arrays of the model lie in another memory than the device works in. Looks once for each
   /// version of the original. A model that copies itself to the device answers for itself.
   void check_memory() const {
     if constexpr (HasArrayLeaf<model_type> && !copies_itself) {
-      const std::uint64_t version = original_->version.load(MemoryOrder::acquire) + 1;
-      if (checked_.load(MemoryOrder::relaxed) == version) return;
+      const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
+      if (checked_.load(detail::MemoryOrder::relaxed) == version) return;
       if constexpr (HasOwnMemory<D>) {
         detail::check_model_can_move(original_->model, device_.memory(), device_.id());
       } else {
         detail::check_model_memory(original_->model, device_.memory().space, device_.id());
       }
-      checked_.store(version, MemoryOrder::relaxed);
+      checked_.store(version, detail::MemoryOrder::relaxed);
     }
   }
 
   template <class Ctx, class... A>
-  static constexpr CallOrder order =
-      !(ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>)
-          ? CallOrder::changes
-      : detail::has_combined_fields<model_type> ? CallOrder::after_changes
-                                                : CallOrder::any;
+  static constexpr detail::CallOrder order =
+      !(ConstForward<model_type, Ctx, A...> && detail::Original<M>::shared && !detail::has_own_fields<model_type>)
+          ? detail::CallOrder::changes
+      : detail::has_combined_fields<model_type> ? detail::CallOrder::after_changes
+                                                : detail::CallOrder::any;
 
   /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has
   /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
   template <class Ctx, class... A>
-  auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
+  auto run(const detail::CallLink* caller, Ctx& ctx, A&&... args) const {
     constexpr bool may_share =
-        ConstForward<model_type, Ctx, A...> && Original<M>::shared && !detail::has_own_fields<model_type>;
+        ConstForward<model_type, Ctx, A...> && detail::Original<M>::shared && !detail::has_own_fields<model_type>;
     if constexpr (may_share && !HasOwnMemory<D>) {
-      const CallLink link{.caller = caller, .original = original_};
-      const EnteredLink entered(link);
+      const detail::CallLink link{.caller = caller, .original = original_};
+      const detail::EnteredLink entered(link);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
     } else if constexpr (may_share && detail::CopyableTo<model_type, D>) {
       const model_type& here = placed();
-      const CallLink link{.caller = caller, .original = original_};
-      const EnteredLink entered(link);
+      const detail::CallLink link{.caller = caller, .original = original_};
+      const detail::EnteredLink entered(link);
       return detail::call_forward(here, ctx, std::forward<A>(args)...);
     } else if constexpr (Forwardable<model_type, Ctx, A...> && detail::CopyableTo<model_type, D>) {
       if constexpr (!detail::CopiesItselfTo<model_type, D>) detail::refuse_aliasing<model_type>();
       refuse_pointers();
-      if (keeps_busy(caller, original_)) detail::refuse_recursion(device_);
-      const HeldRight busy(busy_);
-      const CallLink link{.caller = caller, .original = original_, .busy = true};
-      const EnteredLink entered(link);
+      if (detail::keeps_busy(caller, original_)) detail::refuse_recursion(device_);
+      const detail::HeldRight busy(busy_);
+      const detail::CallLink link{.caller = caller, .original = original_, .busy = true};
+      const detail::EnteredLink entered(link);
       model_type& copy = refreshed();
       if constexpr (ConstForward<model_type, Ctx, A...>) {
         return detail::call_forward(std::as_const(copy), ctx, std::forward<A>(args)...);
@@ -139,7 +141,7 @@ class Replica {
 
   /// The copy if it is one of the original as it is now, else null. For who keeps calls out meanwhile.
   model_type* current_copy() const noexcept {
-    return copy_ && version_ == original_->version.load(MemoryOrder::acquire) ? &*copy_ : nullptr;
+    return copy_ && version_ == original_->version.load(detail::MemoryOrder::acquire) ? &*copy_ : nullptr;
   }
 
   /// Lets the next call make a new copy. For who keeps calls out meanwhile.
@@ -156,26 +158,27 @@ class Replica {
   /// the first call of each version makes while the others wait.
   const model_type& placed() const {
     refuse_pointers();
-    const std::uint64_t version = original_->version.load(MemoryOrder::acquire) + 1;
-    if (placed_.load(MemoryOrder::acquire) == version) return model();
-    const HeldRight busy(busy_);
-    if (placed_.load(MemoryOrder::acquire) != version) {
+    const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
+    if (placed_.load(detail::MemoryOrder::acquire) == version) return model();
+    const detail::HeldRight busy(busy_);
+    if (placed_.load(detail::MemoryOrder::acquire) != version) {
       if (!copies_itself && detail::lies_in(original_->model, device_.memory().space)) {
         copy_.reset();
       } else {
         refreshed();
       }
-      placed_.store(version, MemoryOrder::release);
+      placed_.store(version, detail::MemoryOrder::release);
     }
     return model();
   }
 
   /// The copy, made or made like the original again where it is not.
   model_type& refreshed() const {
-    const std::uint64_t version = original_->version.load(MemoryOrder::acquire);
+    const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire);
     if (copy_ && version_ == version) return *copy_;
-    const CallLink link{.caller = current_link(), .original = original_, .busy = true, .refreshing = true};
-    const EnteredLink entered(link);
+    const detail::CallLink link{
+        .caller = detail::current_link(), .original = original_, .busy = true, .refreshing = true};
+    const detail::EnteredLink entered(link);
     model_type& copy = take_original();
     version_ = version;
     return copy;
@@ -185,7 +188,7 @@ class Replica {
     if constexpr (copies_itself) {
       return take(original_->model.to(device_));
     } else if constexpr (HasOwnMemory<D>) {
-      CopyInto into(device_.memory());
+      backend::CopyInto into(device_.memory());
       model_type& copy = take(original_->model);
       into.finish();
       detail::check_model_memory(copy, device_.memory().space, device_.id());
@@ -211,11 +214,11 @@ class Replica {
     return copy_.emplace(std::forward<From>(from));
   }
 
-  const Original<M>* original_;
+  const detail::Original<M>* original_;
   D device_;
-  mutable Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
-  mutable Atomic<std::uint64_t> placed_{0};   // the same, of placed()
-  mutable Right busy_;                        // guards what follows
+  mutable detail::Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
+  mutable detail::Atomic<std::uint64_t> placed_{0};   // the same, of placed()
+  mutable detail::Right busy_;                        // guards what follows
   mutable std::optional<model_type> copy_;
   mutable std::uint64_t version_ = 0;
 };

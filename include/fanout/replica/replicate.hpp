@@ -59,12 +59,14 @@ class Replicas {
 
   /// The original; of a factory's models an empty stand-in. Whoever changes it moves its version on, and keeps calls
   /// out meanwhile.
-  const Original<M>& original() const noexcept { return original_; }
-  Original<M>& original() noexcept { return original_; }
+  const detail::Original<M>& original() const noexcept { return original_; }
+  detail::Original<M>& original() noexcept { return original_; }
 
   /// Closed while a call may change fields of the model that are combined over the replicas; calls that only read them
   /// are inside.
-  Gate& combined_gate() const noexcept requires detail::has_combined_fields<model_type> { return combined_gate_; }
+  detail::Gate& combined_gate() const noexcept requires detail::has_combined_fields<model_type> {
+    return combined_gate_;
+  }
 
   /// How many replicas there are: one for each device, so never none.
   std::size_t size() const noexcept { return devices_.size(); }
@@ -88,14 +90,14 @@ class Replicas {
   template <class D>
   struct MakeAll;
   template <class D>
-  class OfKind : public InlineArray<Replica<M, D>, 2> {
+  class OfKind : public detail::InlineArray<Replica<M, D>, 2> {
    public:
     OfKind(const MakeAll<D>& make)  // NOLINT(google-explicit-constructor): built in place by the tuple
-        : InlineArray<Replica<M, D>, 2>(make.devices.size(), make) {}
+        : detail::InlineArray<Replica<M, D>, 2>(make.devices.size(), make) {}
   };
   template <class D>
   struct MakeAll {
-    const Original<M>& original;
+    const detail::Original<M>& original;
     const std::vector<D>& devices;
     Replica<M, D> operator()(std::size_t i) const { return Replica<M, D>(original, devices[i]); }
   };
@@ -106,8 +108,8 @@ class Replicas {
   }
 
   // Mutable: a call, which is const, writes what it combined.
-  mutable Original<M> original_;
-  using CombinedGate = std::conditional_t<detail::has_combined_fields<model_type>, Gate, detail::NoGate>;
+  mutable detail::Original<M> original_;
+  using CombinedGate = std::conditional_t<detail::has_combined_fields<model_type>, detail::Gate, detail::NoGate>;
   [[no_unique_address]] mutable CombinedGate combined_gate_;
   DeviceSet<Ds...> devices_;
   std::tuple<OfKind<Ds>...> replicas_;

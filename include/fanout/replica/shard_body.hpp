@@ -119,7 +119,7 @@ class alignas(cache_line) ShardBody {
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       try {
         slot.fill(ForwardPieces<Pieces>(), runner, body.caller_, ctx, pieces);
-        if constexpr (requires { Completion(device.completion()); }) {
+        if constexpr (requires { backend::Completion(device.completion()); }) {
           if (body.outputs_.frame().stop_at == Clock::never) {  // else its end is the shard's, which may be late
             slot.completion = device.completion();
             return;

@@ -64,12 +64,12 @@ const X& whole_in_place(const X& x, const ShardPlace& place, const LeafPath& pat
   FindElsewhere elsewhere{place.memory.space};
   visit_arrays(x, path, elsewhere);
   if (!elsewhere.found) return x;
-  if (place.scratch != nullptr && can_transfer(place.memory, elsewhere.where)) {
+  if (place.scratch != nullptr && backend::can_transfer(place.memory, elsewhere.where)) {
     if constexpr (BorrowsArray<X>) {
       using All = View<const typename X::value_type, X::rank>;
       if constexpr (std::is_same_v<X, All>) return place.scratch->keep(brought(x, place, path));
     } else if constexpr (std::is_copy_constructible_v<X>) {
-      CopyInto into(place.memory);
+      backend::CopyInto into(place.memory);
       const X& copy = place.scratch->keep(X(x));
       into.finish();
       FindElsewhere left{place.memory.space};

@@ -38,7 +38,7 @@ std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unu
 /// memory from another one. Throws DeviceMismatch for an array in a memory that no way is known from, or to be written
 /// in another one; ShapeMismatch for one without the place's axis; OutOfMemory.
 template <class... Args>
-std::tuple<detail::piece_t<Args>...> scatter(const ShardPlace& place, const Args&... args) {
+std::tuple<detail::piece_t<Args>...> scatter(const detail::ShardPlace& place, const Args&... args) {
   using Pieces = std::tuple<detail::piece_t<Args>...>;
   return detail::scatter_into(static_cast<Pieces*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
 }

@@ -37,13 +37,14 @@ struct ShardInputs {
   /// rest. Borrows from this, and from the scratch, if one is given, what had to be packed or brought to the memory;
   /// without one InvalidArgument is thrown for that. Throws DeviceMismatch for an array in a memory that no way is
   /// known from.
-  pieces_type pieces(std::size_t i, const Memory& memory, Scratch* scratch = nullptr) const {
-    const ShardPlace place{.shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
+  pieces_type pieces(std::size_t i, const backend::Memory& memory, detail::Scratch* scratch = nullptr) const {
+    const detail::ShardPlace place{
+        .shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
     return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);
   }
 
   /// The same in the host's memory.
-  pieces_type operator[](std::size_t i) const { return pieces(i, Memory{}); }
+  pieces_type operator[](std::size_t i) const { return pieces(i, backend::Memory{}); }
 };
 
 namespace detail {

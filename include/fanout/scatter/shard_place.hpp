@@ -7,15 +7,15 @@
 #include <fanout/memory/scratch.hpp>
 #include <fanout/plan/row_range.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// For which shard arguments are split, and where its pieces may stand.
 struct ShardPlace {
   std::size_t shard = 0;  ///< its position in the plan
   RowRange rows = {};
-  Memory memory = {};          ///< of the device that runs it
-  Scratch* scratch = nullptr;  ///< where what has to be packed is put; without it, that cannot be split
-  int axis = 0;                ///< on which arrays are split; counted from the last one if negative
+  backend::Memory memory = {};  ///< of the device that runs it
+  Scratch* scratch = nullptr;   ///< where what has to be packed is put; without it, that cannot be split
+  int axis = 0;                 ///< on which arrays are split; counted from the last one if negative
 
   ShardPlace on_axis(int other) const noexcept {
     ShardPlace place = *this;
@@ -24,4 +24,4 @@ struct ShardPlace {
   }
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -128,12 +128,13 @@ Scratch& scratch_for(const ShardPlace& place, const Path& path) {
 template <class T, std::same_as<LeafPath> Path>
 const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ShardPlace& place,
                         const Path& path) {
-  if (!can_transfer(place.memory, from)) refuse_piece(from, place, path);
+  if (!backend::can_transfer(place.memory, from)) refuse_piece(from, place, path);
   if (size == 0) return nullptr;
   Scratch& scratch = scratch_for(place, path);
   const std::size_t bytes = size * sizeof(T);
-  return static_cast<const T*>(scratch.keep_bytes(Storage({place.memory.space, place.memory.operations->fresh},
-                                                          bring(place.memory, from, data, bytes), bytes, nullptr)));
+  return static_cast<const T*>(
+      scratch.keep_bytes(Storage({place.memory.space, place.memory.operations->fresh},
+                                 backend::bring(place.memory, from, data, bytes), bytes, nullptr)));
 }
 
 template <class T, std::size_t R>
@@ -161,10 +162,10 @@ inline std::span<const T> brought(const std::span<const T>& piece, const ShardPl
 template <class T, std::size_t R>
 View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const LeafPath& path) {
   if (part.is_contiguous()) return brought(View<const T, R>(part.data(), part.extents(), part.space()), place, path);
-  Memory memory = place.memory;
+  backend::Memory memory = place.memory;
   if (!(part.space() == memory.space)) {
-    if (!can_transfer(memory, part.space())) refuse_piece(part.space(), place, path);
-    memory = memory_of(part.space());  // packed before it is moved
+    if (!backend::can_transfer(memory, part.space())) refuse_piece(part.space(), place, path);
+    memory = backend::memory_of(part.space());  // packed before it is moved
   }
   T* const to = static_cast<T*>(scratch_for(place, path).allocate(memory, part.size() * sizeof(T)));
   pack(*memory.operations, to, part);

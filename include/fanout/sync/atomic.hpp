@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 // By names of our own, since tests put atomics in their place that try all interleavings of threads.
 
@@ -13,4 +13,4 @@ template <class T>
 using Atomic = std::atomic<T>;
 using MemoryOrder = std::memory_order;
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

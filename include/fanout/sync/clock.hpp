@@ -7,7 +7,7 @@
 
 #include <fanout/base/duration.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A clock that never goes back. Not one of std::chrono, which costs more to include than much of fanout.
 struct Clock {
@@ -28,4 +28,4 @@ struct Clock {
   }
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -16,13 +16,11 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 // std::atomic::wait keeps its list of waiters in a static of libstdc++'s headers, of which two shared libraries may
 // have two copies: a wake in one would then not reach a waiter in the other. Linux's futex has no such list; where
 // there is no futex, who sleeps looks again every 50 us.
-
-namespace detail {
 
 /// Where the kernel, which knows words of 32 bits only, is to look: at the lower half of a longer one.
 template <class Word>
@@ -32,15 +30,12 @@ const void* futex_of(const Atomic<Word>& word) noexcept {
   return reinterpret_cast<const char*>(&word) + offset;
 }
 
-}  // namespace detail
-
 /// Sleeps while `word`, of 32 or 64 bits, holds `expected`; of a longer one the lower half counts. May return early;
 /// callers look again.
 template <class Word>
 void park(const Atomic<Word>& word, std::type_identity_t<Word> expected) noexcept {
 #if defined(__linux__)
-  ::syscall(SYS_futex, detail::futex_of(word), FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(expected), nullptr,
-            nullptr, 0);
+  ::syscall(SYS_futex, futex_of(word), FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(expected), nullptr, nullptr, 0);
 #else
   const timespec while_somebody_may_write{.tv_sec = 0, .tv_nsec = 50'000};
   if (word.load() == expected) ::nanosleep(&while_somebody_may_write, nullptr);
@@ -55,8 +50,8 @@ void park_until(const Atomic<Word>& word, std::type_identity_t<Word> expected, C
   time.tv_sec = static_cast<decltype(time.tv_sec)>(until / 1'000'000'000);
   time.tv_nsec = static_cast<decltype(time.tv_nsec)>(until % 1'000'000'000);
   // The one of the two waits that takes a point in time; it is woken as the other is.
-  ::syscall(SYS_futex, detail::futex_of(word), FUTEX_WAIT_BITSET_PRIVATE, static_cast<std::uint32_t>(expected), &time,
-            nullptr, FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, futex_of(word), FUTEX_WAIT_BITSET_PRIVATE, static_cast<std::uint32_t>(expected), &time, nullptr,
+            FUTEX_BITSET_MATCH_ANY);
 #else
   if (Clock::now() < until) park(word, expected);
 #endif
@@ -66,7 +61,7 @@ void park_until(const Atomic<Word>& word, std::type_identity_t<Word> expected, C
 template <class Word>
 void unpark_all([[maybe_unused]] const Atomic<Word>& word) noexcept {
 #if defined(__linux__)
-  ::syscall(SYS_futex, detail::futex_of(word), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+  ::syscall(SYS_futex, futex_of(word), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
 #endif
 }
 
@@ -84,4 +79,4 @@ inline void pause() noexcept {
 #endif
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,7 +7,7 @@
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Many may be inside at once, or one who has closed it is alone. Entering an open gate is one compare-and-swap, which
 /// also counts who comes in; leaving is one addition. Those who were inside or had closed it when the process forked are
@@ -168,4 +168,4 @@ class ClosedGate {
   std::uint32_t epoch_;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

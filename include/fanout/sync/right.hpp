@@ -7,7 +7,7 @@
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The right to something that one thread at a time may have: a device, a replica with state. Taking a free one is one
 /// compare-and-swap. A right held when the process forked, by whatever thread, is free in the child.
@@ -77,4 +77,4 @@ class HeldRight {
   std::uint32_t epoch_;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -6,7 +6,7 @@
 #include <fanout/sync/futex.hpp>
 #include <fanout/sync/ticks.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Asks `done()` again and again until it says so, for about so many ticks; 0 is asking once. Returns what it said
 /// last. Does not read the counter in the first half microsecond.
@@ -28,4 +28,4 @@ bool spin(std::int64_t ticks, const Done& done) noexcept {
   return done();
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

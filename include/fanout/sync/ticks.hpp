@@ -7,9 +7,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 FANOUT_EXPORT inline Atomic<std::uint64_t> nanoseconds_per_tick{0};  // the bits of a double
 
@@ -46,8 +44,6 @@ double measured_rate(const ReadClock& clock, const ReadCounter& counter) noexcep
   const std::int64_t ticks = end.ticks - begin.ticks;
   return ticks > 0 ? static_cast<double>(end.time - begin.time) / static_cast<double>(ticks) : 1;
 }
-
-}  // namespace detail
 
 /// The processor's own counter: cheaper to read than the Clock, for spans of microseconds if an error of some percent
 /// does no harm. It may differ a little from core to core. A tick is as long as the counter makes it: a third of a
@@ -86,7 +82,7 @@ struct Ticks {
   /// Nanoseconds in a tick.
   static double rate() noexcept {
 #if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
-    const std::uint64_t known = detail::nanoseconds_per_tick.load(MemoryOrder::relaxed);
+    const std::uint64_t known = nanoseconds_per_tick.load(MemoryOrder::relaxed);
     return known != 0 ? __builtin_bit_cast(double, known) : find_rate();
 #else
     return 1;
@@ -100,10 +96,10 @@ struct Ticks {
     asm("mrs %0, cntfrq_el0" : "=r"(frequency));
     if (frequency != 0) found = 1e9 / static_cast<double>(frequency);
 #endif
-    if (found == 0) found = detail::measured_rate(&Clock::now, &Ticks::now);
-    detail::nanoseconds_per_tick.store(__builtin_bit_cast(std::uint64_t, found), MemoryOrder::relaxed);
+    if (found == 0) found = measured_rate(&Clock::now, &Ticks::now);
+    nanoseconds_per_tick.store(__builtin_bit_cast(std::uint64_t, found), MemoryOrder::relaxed);
     return found;
   }
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -6,7 +6,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/futex.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Lets threads go one after the other, in the order of the tickets that they drew. Whoever waits, waits for those with
 /// earlier tickets; so a ticket is drawn only for what is sure to come to its turn.
@@ -46,4 +46,4 @@ class Turns {
   std::uint32_t drawn_ = 0;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -9,9 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Whether get_if() finds a T at this place of X. It is found by its argument, so <variant> need not be included.
 template <class X, std::size_t I, class T>
@@ -23,8 +21,6 @@ template <class X, class... T, std::size_t... I>
 constexpr bool may_hold_each(std::index_sequence<I...>) {
   return (MayHoldAt<X, I, T> && ...);
 }
-
-}  // namespace detail
 
 /// What a variant may hold: for `std::variant` and what looks like it, a template of its alternatives that says when it
 /// holds none of them.
@@ -39,7 +35,7 @@ template <template <class...> class Variant, class... T>
   requires requires(const Variant<T...>& x) {
     { x.valueless_by_exception() } -> std::same_as<bool>;
     { x.index() } -> std::same_as<std::size_t>;
-    requires detail::may_hold_each<Variant<T...>, T...>(std::index_sequence_for<T...>());
+    requires may_hold_each<Variant<T...>, T...>(std::index_sequence_for<T...>());
   }
 struct AlternativesOf<Variant<T...>> {
   static constexpr std::size_t size = sizeof...(T);
@@ -69,4 +65,4 @@ constexpr decltype(auto) at_alternative(const X& variant, const F& f) {
   return f(std::integral_constant<std::size_t, I>());
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -65,7 +65,7 @@ concept ListsFields = std::is_class_v<X> && requires(detail::PointerTo<X> x) {
 
 /// A struct that can be taken apart and put together.
 template <class X>
-concept HasFields = ListsFields<X> || PlainStruct<X>;
+concept HasFields = ListsFields<X> || detail::PlainStruct<X>;
 
 /// The fields of a struct: what it lists, else its members.
 ///
@@ -77,22 +77,22 @@ concept HasFields = ListsFields<X> || PlainStruct<X>;
 template <class X>
 struct FieldsOf;
 
-template <PlainStruct X>
+template <detail::PlainStruct X>
   requires(!ListsFields<X>)
 struct FieldsOf<X> {
-  static constexpr std::size_t size = member_count<X>;
+  static constexpr std::size_t size = detail::member_count<X>;
 
   template <std::size_t I>
-  using type = typename decltype(tie_members(std::declval<X&>()))::template type<I>;
+  using type = typename decltype(detail::tie_members(std::declval<X&>()))::template type<I>;
 
   template <std::size_t I>
-  using key =
-      typename std::conditional_t<member_name<X, I>().empty(), std::type_identity<void>,
-                                  detail::member_key<X, I, std::make_index_sequence<member_name<X, I>().size()>>>::type;
+  using key = typename std::conditional_t<
+      detail::member_name<X, I>().empty(), std::type_identity<void>,
+      detail::member_key<X, I, std::make_index_sequence<detail::member_name<X, I>().size()>>>::type;
 
   template <std::size_t I>
   static constexpr auto& get(const X& x) noexcept {
-    return std::get<I>(tie_members(x).references);
+    return std::get<I>(detail::tie_members(x).references);
   }
 
   template <class Value>

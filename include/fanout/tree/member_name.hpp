@@ -8,9 +8,7 @@
 
 #include <fanout/tree/tie_members.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// An X that is never made, so that there are members to point to.
 template <class X>
@@ -55,21 +53,19 @@ constexpr bool stands_in_a_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-}  // namespace detail
-
 /// The name of the I-th member of a plain struct, in the compiler's words; empty where the compiler does not tell it.
 template <PlainStruct X, std::size_t I>
 consteval std::string_view member_name() {
-  if constexpr (detail::HasPrintedName<X, I>) {
-    const std::string_view text = detail::print_pointing<detail::point_to_member<X, I>()>();
+  if constexpr (HasPrintedName<X, I>) {
+    const std::string_view text = print_pointing<point_to_member<X, I>()>();
     std::size_t end = text.rfind('}');
-    while (end != 0 && !detail::stands_in_a_name(text[end - 1])) --end;
+    while (end != 0 && !stands_in_a_name(text[end - 1])) --end;
     std::size_t begin = end;
-    while (begin != 0 && detail::stands_in_a_name(text[begin - 1])) --begin;
+    while (begin != 0 && stands_in_a_name(text[begin - 1])) --begin;
     return text.substr(begin, end - begin);
   } else {
     return {};
   }
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

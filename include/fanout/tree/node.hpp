@@ -80,7 +80,7 @@ concept TupleNode = !ArrayLeaf<X> && requires {
 
 /// One of several trees.
 template <class X>
-concept VariantNode = !ArrayLeaf<X> && HasAlternatives<X>;
+concept VariantNode = !ArrayLeaf<X> && detail::HasAlternatives<X>;
 
 /// True for a type that says how the tree inside it is to be taken, so that a vector of it is a vector of trees.
 template <class X>

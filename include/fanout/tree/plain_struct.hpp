@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 // What a struct is made of, found by asking with which initialisers it could be initialised. Nothing is initialised, and
 // asking is never an error, so any type may be asked about. What stands in for the values has bodies all the same, since
@@ -16,8 +16,6 @@ namespace fanout { inline namespace v0 {
 
 /// So many members a struct may have without saying its fields: no more can be bound to names.
 inline constexpr std::size_t most_members = 32;
-
-namespace detail {
 
 /// Initialises a member of any type but a reference that writes, and an array.
 struct AnyValue {
@@ -148,16 +146,14 @@ constexpr bool is_plain_struct() {
   }
 }
 
-}  // namespace detail
-
 /// A struct whose members can be found without being told: an aggregate of up to 32 members, none of them a C array, and
 /// without base classes. Members may be const, references, or only movable. A struct with an anonymous union or a
 /// bit-field passes, but the compiler refuses to take it apart.
 template <class X>
-concept PlainStruct = detail::is_plain_struct<X>();
+concept PlainStruct = is_plain_struct<X>();
 
 /// How many members a plain struct has.
 template <PlainStruct X>
-inline constexpr std::size_t member_count = detail::Initialisers<X>::count;
+inline constexpr std::size_t member_count = Initialisers<X>::count;
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -6,9 +6,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 template <class X, class... T>
 struct rebind_tuple;
@@ -63,23 +61,21 @@ struct rebind_arrays<S<T, Old>, New> {
   using type = S<T, New>;
 };
 
-}  // namespace detail
-
 /// The tuple, pair, array or variant X with elements of these types.
 template <class X, class... T>
-using rebind_tuple_t = typename detail::rebind_tuple<X, T...>::type;
+using rebind_tuple_t = typename rebind_tuple<X, T...>::type;
 
 /// The vector or optional X with elements of type T.
 template <class X, class T>
-using rebind_element_t = typename detail::rebind_element<X, T>::type;
+using rebind_element_t = typename rebind_element<X, T>::type;
 
 /// The map X with values of type T.
 template <class X, class T>
-using rebind_map_t = typename detail::rebind_map<X, T>::type;
+using rebind_map_t = typename rebind_map<X, T>::type;
 
 /// The struct X, a template of the kind of its arrays, with another kind: of `State<Tensor>` a `State<ConstView>`. The
 /// element type may stand before the kind, `State<float, Tensor>`.
 template <class X, template <class, std::size_t> class Array>
-using rebind_arrays_t = typename detail::rebind_arrays<X, Array>::type;
+using rebind_arrays_t = typename rebind_arrays<X, Array>::type;
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,9 +7,7 @@
 
 #include <fanout/tree/plain_struct.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// References to the members of a struct. T are the types that they are declared with, const where the struct is.
 template <class... T>
@@ -227,12 +225,10 @@ constexpr auto tie_so_many([[maybe_unused]] X& object) {
   }
 }
 
-}  // namespace detail
-
 /// References to the members of a plain struct, in their order: `std::get<I>(tie_members(object).references)`. Borrows the
 /// object.
 template <class X>
   requires PlainStruct<std::remove_const_t<X>>
-constexpr auto tie_members(X& object) { return detail::tie_so_many<member_count<std::remove_const_t<X>>>(object); }
+constexpr auto tie_members(X& object) { return tie_so_many<member_count<std::remove_const_t<X>>>(object); }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,9 +7,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Spans of time, in nanoseconds, and when the next is likely to end. A mean, to which each adds a quarter, of how far
 /// they lie from it another one, and which of the last eight lay near: one that lies far off, since a thread had to
@@ -61,8 +59,6 @@ class Rhythm {
   Atomic<std::uint32_t> near_{0};
 };
 
-}  // namespace detail
-
 /// When work came to an idle device, and when the next may be expected: after a time without work, or after the work
 /// before came, whichever was the steadier. Only gaps after which the thread had stopped looking are told. Any thread
 /// may tell one; if two do so at the same time, one of them may be lost, which does no harm.
@@ -95,15 +91,15 @@ class Arrivals {
   }
 
  private:
-  static Window around(Clock::Time since, const detail::Rhythm& rhythm) noexcept {
+  static Window around(Clock::Time since, const Rhythm& rhythm) noexcept {
     const Clock::Time expected = since + rhythm.mean();
     const std::int64_t margin = rhythm.margin();
     return {expected - margin, expected + margin};
   }
 
-  detail::Rhythm after_idle_;
-  detail::Rhythm after_last_;
+  Rhythm after_idle_;
+  Rhythm after_last_;
   Atomic<Clock::Time> last_{0};
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

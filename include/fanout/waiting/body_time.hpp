@@ -6,7 +6,7 @@
 
 #include <fanout/sync/atomic.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// How long shards of a model are expected to take, in Ticks, learnt from earlier calls and in proportion to their rows.
 /// From any thread.
@@ -49,4 +49,4 @@ class BodyTime {
   Atomic<std::uint64_t> seen_{0};  // ticks and rows in one word, so that they belong together
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

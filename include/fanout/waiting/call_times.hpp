@@ -7,7 +7,7 @@
 #include <fanout/waiting/body_time.hpp>
 #include <fanout/waiting/handing_out.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// What is learnt of a model's calls. From any thread.
 struct CallTimes {
@@ -47,4 +47,4 @@ struct CallTimes {
   Atomic<std::uint32_t> next_pause_{1'024};
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,7 +7,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/ticks.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// What calls of a model cost besides the shard that the caller runs, in Ticks: when they hand shards out to threads
 /// that are awake, and when they keep them all. Learnt from calls of either kind; what is known of the other kind fades
@@ -66,4 +66,4 @@ class HandingOut {
   Atomic<std::uint64_t> last_{both(first_, 0)};
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

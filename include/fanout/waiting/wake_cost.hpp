@@ -7,7 +7,7 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/ticks.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// How long it takes until a device's thread that sleeps has begun what it was woken for: a mean of what was seen in
 /// this process, in which each new one counts an eighth.
@@ -34,4 +34,4 @@ class WakeCost {
 /// Of this process's threads.
 FANOUT_EXPORT inline WakeCost wake_cost;
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -17,7 +17,7 @@
 #endif
 #include <unistd.h>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread, so that it
 /// does not matter which thread asks. Never empty.
@@ -43,8 +43,6 @@ inline std::vector<int> process_cores() {
   return cores;
 }
 
-namespace detail {
-
 /// The first line of a file, or nothing.
 template <std::same_as<std::string> Path>
 std::string first_line(const Path& path) {
@@ -69,8 +67,6 @@ std::size_t cores_for_quota(const Text& quota, const Text& period) {
 
 /// The smaller of two limits; 0 is none.
 inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 || (b != 0 && b < a) ? b : a; }
-
-}  // namespace detail
 
 /// How many cores the process's control group lets it keep busy: the tightest CPU quota from its own group up to the
 /// root, of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` stands before all paths, for
@@ -99,15 +95,14 @@ std::size_t quota_cores(const std::type_identity_t<Path>& root = "") {
       for (bool more = v1 || v2; more;) {
         if (!path.empty() && path.back() == '/') path.pop_back();
         if (v2) {
-          const std::string limit = detail::first_line(mount + path + "/cpu.max");
+          const std::string limit = first_line(mount + path + "/cpu.max");
           const std::size_t space = limit.find(' ');
           if (space != std::string::npos) {
-            cores = detail::tighter(cores, detail::cores_for_quota(limit.substr(0, space), limit.substr(space + 1)));
+            cores = tighter(cores, cores_for_quota(limit.substr(0, space), limit.substr(space + 1)));
           }
         } else {
-          cores =
-              detail::tighter(cores, detail::cores_for_quota(detail::first_line(mount + path + "/cpu.cfs_quota_us"),
-                                                             detail::first_line(mount + path + "/cpu.cfs_period_us")));
+          cores = tighter(cores, cores_for_quota(first_line(mount + path + "/cpu.cfs_quota_us"),
+                                                 first_line(mount + path + "/cpu.cfs_period_us")));
         }
         more = !path.empty();
         path.resize(path.find('/') == std::string::npos ? 0 : path.rfind('/'));
@@ -119,4 +114,4 @@ std::size_t quota_cores(const std::type_identity_t<Path>& root = "") {
   return cores;
 }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

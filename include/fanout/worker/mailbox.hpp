@@ -14,7 +14,7 @@
 #include <fanout/sync/spin.hpp>
 #include <fanout/waiting/wait_policy.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The right to run on one device, which one thread at a time has, and a request that goes along when that right is
 /// handed to the device's own thread. Both stand in one cache line, since what a fork and a join cost is how often a
@@ -263,4 +263,4 @@ class HeldDevice {
   std::uint32_t epoch_;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -15,6 +15,8 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace backend {
+
 /// The workers of the process, one for each device and layout of cores, so that all models share the devices' queues.
 /// Workers are made when first asked for and live until the process ends.
 class Registry {
@@ -25,10 +27,10 @@ class Registry {
   /// The worker of a device with these cores; makes it if it is new. Starts no thread; without cores it never will.
   Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound) {
     if (Worker* known = find(id, cores, bound)) return *known;
-    const HeldRight adding(right_);
+    const detail::HeldRight adding(right_);
     if (Worker* known = find(id, cores, bound)) return *known;
-    auto* node = new Node{{id, cores, bound}, head_.load(MemoryOrder::relaxed)};
-    head_.store(node, MemoryOrder::release);
+    auto* node = new Node{{id, cores, bound}, head_.load(detail::MemoryOrder::relaxed)};
+    head_.store(node, detail::MemoryOrder::release);
     return node->worker;
   }
 
@@ -39,7 +41,7 @@ class Registry {
   };
 
   Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const {
-    for (Node* node = head_.load(MemoryOrder::acquire); node != nullptr; node = node->next) {
+    for (Node* node = head_.load(detail::MemoryOrder::acquire); node != nullptr; node = node->next) {
       if (node->worker.id() == id && node->worker.bound() == bound && node->worker.cores() == cores) {
         return &node->worker;
       }
@@ -47,28 +49,34 @@ class Registry {
     return nullptr;
   }
 
-  const std::vector<int> cores_ = process_cores();
-  Right right_;
-  Atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
+  const std::vector<int> cores_ = detail::process_cores();
+  detail::Right right_;
+  detail::Atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
 };
+
+}  // namespace backend
 
 namespace detail {
 
-FANOUT_EXPORT inline Atomic<Registry*> only_registry{nullptr};
+FANOUT_EXPORT inline Atomic<backend::Registry*> only_registry{nullptr};
 
 }  // namespace detail
+
+namespace backend {
 
 /// The one registry of the process, also where several shared libraries were built with hidden visibility. Made at
 /// first use, never destroyed: workers may outlive main(). No static of the function's own, so that a fork while
 /// another thread makes it does no harm.
 inline Registry& registry() {
-  Registry* registry = detail::only_registry.load(MemoryOrder::acquire);
+  Registry* registry = detail::only_registry.load(detail::MemoryOrder::acquire);
   if (registry == nullptr) {
     auto* made = new Registry;
-    if (detail::only_registry.compare_exchange_strong(registry, made, MemoryOrder::acq_rel)) return *made;
+    if (detail::only_registry.compare_exchange_strong(registry, made, detail::MemoryOrder::acq_rel)) return *made;
     delete made;
   }
   return *registry;
 }
+
+}  // namespace backend
 
 }}  // namespace fanout::v0

@@ -9,7 +9,7 @@
 #include <fanout/sync/futex.hpp>
 #include <fanout/sync/spin.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A piece of work for a device, that one thread waits for. Whoever makes it keeps it alive until it is done; it stands
 /// in a worker's queue by itself, so queueing allocates nothing.
@@ -76,4 +76,4 @@ class Task {
   std::uint32_t listed_ = 0;  // in which list of its queue it stands; guarded by that
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,7 +7,7 @@
 #include <fanout/sync/right.hpp>
 #include <fanout/worker/task.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// Tasks in the order in which they came, from any thread, until one takes them or their owner takes them back. The
 /// usual case, one task at a time, is one compare-and-swap on one word; only tasks that find that word taken stand in a
@@ -81,4 +81,4 @@ class TaskQueue {
   std::uint32_t list_ = 1;  // another one after a fork, when the tasks of the one before are forgotten
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

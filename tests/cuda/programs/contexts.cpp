@@ -36,16 +36,16 @@ bool has_context(int card) {
 }
 
 /// What a device's thread has as its current context, between two calls.
-struct Look : fanout::Task {
+struct Look : fanout::detail::Task {
   explicit Look(const CudaDevice& device) {
-    prepare([](fanout::Task& task) noexcept {
+    prepare([](fanout::detail::Task& task) noexcept {
       auto& look = static_cast<Look&>(task);
       look.context = current_context();
       if (stand_in_is_here()) look.depth = stand_in_depth();
     });
     device.worker().post(*this);
     if (!device.worker().has_thread() && device.worker().take_back(*this)) run();
-    wait(0, fanout::fork_epoch());
+    wait(0, fanout::detail::fork_epoch());
   }
   CUcontext context = nullptr;
   int depth = 0;

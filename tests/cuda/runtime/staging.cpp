@@ -115,7 +115,7 @@ TEST_CASE("threads take rooms at once, and each has its own") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
-  fanout::Atomic<int> wrong{0};
+  fanout::detail::Atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&, t] {

@@ -220,7 +220,7 @@ TEST_CASE("threads that use one lane at once each get their own bytes") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   detail::Lane& lane = lane_at(0);
-  fanout::Atomic<int> wrong{0};
+  fanout::detail::Atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([&lane, &wrong, t] {

@@ -7,11 +7,11 @@ namespace interleavings {
 
 namespace {
 
-using fanout::Atomic;
-using fanout::ClosedGate;
-using fanout::EnteredGate;
-using fanout::Gate;
-using fanout::MemoryOrder;
+using fanout::detail::Atomic;
+using fanout::detail::ClosedGate;
+using fanout::detail::EnteredGate;
+using fanout::detail::Gate;
+using fanout::detail::MemoryOrder;
 
 void one_closes() {
   Gate gate;
@@ -90,19 +90,19 @@ void one_helps() {
         gate.enter();
         wants.store(true, MemoryOrder::relaxed);
         gate.remind();
-        while (!helped.load(MemoryOrder::acquire)) fanout::park(helped, false);
+        while (!helped.load(MemoryOrder::acquire)) fanout::detail::park(helped, false);
         gate.leave();
       },
       [&] {
         const auto help = [&]() noexcept {
           if (!wants.load(MemoryOrder::relaxed)) return;
           helped.store(true, MemoryOrder::release);
-          fanout::unpark_all(helped);
+          fanout::detail::unpark_all(helped);
         };
         gate.close(help);
         // The other thread may enter later, when help() is not called any more.
         helped.store(true, MemoryOrder::release);
-        fanout::unpark_all(helped);
+        fanout::detail::unpark_all(helped);
         gate.open();
       });
 }

@@ -9,15 +9,15 @@ namespace interleavings {
 
 namespace {
 
-using fanout::HeldDevice;
-using fanout::Mailbox;
+using fanout::detail::HeldDevice;
+using fanout::detail::Mailbox;
 
 /// The body of a request.
 struct Body {
   Plain<int> asked{0};
   mutable Plain<int> runs{0};
 
-  static fanout::Atomic<bool>* run(const void* body, std::size_t) noexcept {
+  static fanout::detail::Atomic<bool>* run(const void* body, std::size_t) noexcept {
     const auto& self = *static_cast<const Body*>(body);
     self.runs.set(self.runs.get() + self.asked.get());
     return nullptr;
@@ -30,7 +30,7 @@ struct Body {
 /// What the device's thread does: polls until a request comes, then runs it.
 void serve(Mailbox& mailbox) {
   const Mailbox::Request* request = nullptr;
-  while ((request = mailbox.begin()) == nullptr) fanout::pause();
+  while ((request = mailbox.begin()) == nullptr) fanout::detail::pause();
   mailbox.answer(request->run(request->body, request->shard));
 }
 

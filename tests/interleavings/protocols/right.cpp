@@ -7,8 +7,8 @@ namespace interleavings {
 
 namespace {
 
-using fanout::HeldRight;
-using fanout::Right;
+using fanout::detail::HeldRight;
+using fanout::detail::Right;
 
 void two_take_it() {
   Right right;

@@ -11,9 +11,9 @@ namespace interleavings {
 namespace {
 
 /// A task with a result.
-struct Adding : fanout::Task {
+struct Adding : fanout::detail::Task {
   explicit Adding(int from) : sum(from) {
-    prepare([](fanout::Task& self) noexcept {
+    prepare([](fanout::detail::Task& self) noexcept {
       auto& adding = static_cast<Adding&>(self);
       adding.sum.set(adding.sum.get() + 1);
     });
@@ -24,7 +24,7 @@ struct Adding : fanout::Task {
 /// The owner destroys the task as soon as it is done, perhaps before the wake-up.
 void one_waits() {
   std::optional<Adding> task(std::in_place, 1);
-  fanout::Task* const posted = &*task;
+  fanout::detail::Task* const posted = &*task;
   run([&] { posted->run(); },
       [&] {
         check(task->wait(0, 0), "the task is done");
@@ -37,7 +37,7 @@ void one_looks() {
   Adding task(1);
   run([&] { task.run(); },
       [&] {
-        check(task.wait(fanout::Ticks::forever, 0), "the task is done");
+        check(task.wait(fanout::detail::Ticks::forever, 0), "the task is done");
         check(task.sum.get() == 2, "its result is there");
       });
 }

@@ -7,8 +7,8 @@ namespace interleavings {
 
 namespace {
 
-using fanout::Task;
-using fanout::TaskQueue;
+using fanout::detail::Task;
+using fanout::detail::TaskQueue;
 
 struct Counting : Task {
   Counting() {

@@ -10,7 +10,7 @@ namespace interleavings {
 namespace {
 
 void three_in_a_row() {
-  fanout::Turns turns;
+  fanout::detail::Turns turns;
   Plain<std::uint32_t> count(0);
   const auto body = [&](std::uint32_t ticket) {
     turns.await(ticket);

@@ -10,15 +10,15 @@ namespace interleavings {
 
 namespace {
 
-using fanout::Mailbox;
-using fanout::Task;
-using fanout::Worker;
+using fanout::backend::Worker;
+using fanout::detail::Mailbox;
+using fanout::detail::Task;
 
 struct Body {
   Plain<int> asked{0};
   mutable Plain<int> runs{0};
 
-  static fanout::Atomic<bool>* run(const void* body, std::size_t) noexcept {
+  static fanout::detail::Atomic<bool>* run(const void* body, std::size_t) noexcept {
     const auto& self = *static_cast<const Body*>(body);
     self.runs.set(self.runs.get() + self.asked.get());
     return nullptr;
@@ -106,7 +106,7 @@ void call_while_another_queues() {
         body.asked.set(1);
         const Mailbox::Ticket ticket = worker.post(&Body::run, &body, 0, fanout::Park::rules);
         if (ticket == 0) {
-          const fanout::HeldDevice held(worker.right());
+          const fanout::detail::HeldDevice held(worker.right());
           Body::run(&body, 0);
         } else {
           check(worker.right().await(ticket, 0, 0), "the request is answered");

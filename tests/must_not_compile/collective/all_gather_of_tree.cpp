@@ -6,8 +6,8 @@
 #include <fanout/collective/host_communicator.hpp>
 
 int main() {
-  fanout::HostMeeting meeting(1);
-  fanout::HostCommunicator ranks(meeting, 0);
+  fanout::backend::HostMeeting meeting(1);
+  fanout::backend::HostCommunicator ranks(meeting, 0);
   std::tuple from{std::vector<float>(2)};
   std::vector<float> to(2);
 #ifdef FANOUT_CONTROL

@@ -11,9 +11,9 @@ struct ToyDevice {
 
   fanout::DeviceId id() const { return {.kind = "toy", .index = 0}; }
 #ifdef FANOUT_CONTROL
-  fanout::Memory memory() const { return {}; }
+  fanout::backend::Memory memory() const { return {}; }
 #endif
-  fanout::Worker& worker() const { return host.worker(); }
+  fanout::backend::Worker& worker() const { return host.worker(); }
   fanout::HostDevice::Entered enter() const { return {}; }
   void synchronize() const {}
   static std::vector<ToyDevice> visible() { return {ToyDevice{fanout::host_devices(1)[0]}}; }

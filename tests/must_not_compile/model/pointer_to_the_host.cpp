@@ -10,8 +10,8 @@ struct Card {
   static constexpr bool has_own_memory = true;
   fanout::HostDevice host;
   fanout::DeviceId id() const { return {.kind = "card"}; }
-  fanout::Memory memory() const { return {}; }
-  fanout::Worker& worker() const { return host.worker(); }
+  fanout::backend::Memory memory() const { return {}; }
+  fanout::backend::Worker& worker() const { return host.worker(); }
   fanout::HostDevice::Entered enter() const { return host.enter(); }
   void synchronize() const {}
   static std::vector<Card> visible() { return {Card{fanout::HostDevice::visible()[0]}}; }

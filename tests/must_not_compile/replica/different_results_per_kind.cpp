@@ -9,8 +9,8 @@ struct ToyDevice {
   fanout::HostDevice host;
 
   fanout::DeviceId id() const { return {.kind = "toy", .index = host.id().index}; }
-  fanout::Memory memory() const { return {}; }
-  fanout::Worker& worker() const { return host.worker(); }
+  fanout::backend::Memory memory() const { return {}; }
+  fanout::backend::Worker& worker() const { return host.worker(); }
   fanout::HostDevice::Entered enter() const { return {}; }
   void synchronize() const {}
   static std::vector<ToyDevice> visible() { return {ToyDevice{fanout::host_devices(1)[0]}}; }

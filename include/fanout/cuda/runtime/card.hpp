@@ -28,14 +28,14 @@ struct CardCount {
   cudaError_t status = cudaSuccess;
 };
 
-FANOUT_EXPORT inline Atomic<int> known_count{0};              // 0: not known yet
-FANOUT_EXPORT inline Atomic<std::uint32_t> first_used_in{0};  // a fork epoch plus one; 0: not used yet
+FANOUT_EXPORT inline fanout::detail::Atomic<int> known_count{0};              // 0: not known yet
+FANOUT_EXPORT inline fanout::detail::Atomic<std::uint32_t> first_used_in{0};  // a fork epoch plus one; 0: not used yet
 
 /// Whether this is a child of a process that had used CUDA before it forked. CUDA does not work there, and says so with
 /// a status that could mean anything, or hangs.
 inline bool forked_after_use() noexcept {
-  const std::uint32_t used = first_used_in.load(MemoryOrder::acquire);
-  return used != 0 && used != fork_epoch() + 1;
+  const std::uint32_t used = first_used_in.load(fanout::detail::MemoryOrder::acquire);
+  return used != 0 && used != fanout::detail::fork_epoch() + 1;
 }
 
 inline void refuse_fork() {
@@ -50,7 +50,7 @@ inline void refuse_fork() {
 /// that a driver may still come. Never throws: 0 cards, with the status that says why.
 inline CardCount count_cards() noexcept {
   if (forked_after_use()) return {0, cudaErrorInitializationError};
-  if (const int known = known_count.load(MemoryOrder::acquire); known > 0) return {known, cudaSuccess};
+  if (const int known = known_count.load(fanout::detail::MemoryOrder::acquire); known > 0) return {known, cudaSuccess};
   int count = 0;
   const cudaError_t status = ::cudaGetDeviceCount(&count);
   if (status != cudaSuccess) {
@@ -60,8 +60,8 @@ inline CardCount count_cards() noexcept {
   if (count <= 0) return {0, cudaErrorNoDevice};
   if (count > most_cards) count = most_cards;
   std::uint32_t unused = 0;
-  first_used_in.compare_exchange_strong(unused, fork_epoch() + 1);
-  known_count.store(count, MemoryOrder::release);
+  first_used_in.compare_exchange_strong(unused, fanout::detail::fork_epoch() + 1);
+  known_count.store(count, fanout::detail::MemoryOrder::release);
   return {count, cudaSuccess};
 }
 
@@ -83,7 +83,7 @@ class Card {
   }
   /// The same as an answer, for destructors.
   bool usable() const noexcept {
-    return !forked_after_use() && losses[index_].code.load(MemoryOrder::acquire) == cudaSuccess;
+    return !forked_after_use() && losses[index_].code.load(fanout::detail::MemoryOrder::acquire) == cudaSuccess;
   }
 
   /// The card's primary context, which the runtime uses, too: made at the first call, and held from then on.
@@ -91,48 +91,48 @@ class Card {
     require();
     if (CUcontext known = known_context()) [[likely]]
       return known;
-    const HeldRight making(making_);
+    const fanout::detail::HeldRight making(making_);
     if (CUcontext known = known_context()) return known;
     CUdevice device = 0;
     CUcontext made = nullptr;
     check(status_of(driver().get_device(&device, index_)), "cuDeviceGet", index_);
     check(status_of(driver().retain_primary_context(&made, device)), "cuDevicePrimaryCtxRetain", index_);
-    context_.store(made, MemoryOrder::release);
+    context_.store(made, fanout::detail::MemoryOrder::release);
     return made;
   }
   /// Null before the first use.
-  CUcontext known_context() const noexcept { return context_.load(MemoryOrder::acquire); }
+  CUcontext known_context() const noexcept { return context_.load(fanout::detail::MemoryOrder::acquire); }
 
   /// What the runtime says of the card. Makes no context.
   const cudaDeviceProp& properties() {
-    if (const cudaDeviceProp* known = properties_.load(MemoryOrder::acquire)) return *known;
+    if (const cudaDeviceProp* known = properties_.load(fanout::detail::MemoryOrder::acquire)) return *known;
     require();
-    const HeldRight making(making_);
-    if (const cudaDeviceProp* known = properties_.load(MemoryOrder::acquire)) return *known;
+    const fanout::detail::HeldRight making(making_);
+    if (const cudaDeviceProp* known = properties_.load(fanout::detail::MemoryOrder::acquire)) return *known;
     cudaDeviceProp asked{};
     check(::cudaGetDeviceProperties(&asked, index_), "cudaGetDeviceProperties", index_);
     const auto* made = new cudaDeviceProp(asked);
-    properties_.store(made, MemoryOrder::release);
+    properties_.store(made, fanout::detail::MemoryOrder::release);
     return *made;
   }
 
   /// Held by who makes something of the card's.
-  Right& making() noexcept { return making_; }
+  fanout::detail::Right& making() noexcept { return making_; }
   /// The pool of the card's memory, made by pool_of(), and the first of its lanes, made by lane_of().
-  Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
-  Atomic<Lane*>& lanes() noexcept { return lanes_; }
+  fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
+  fanout::detail::Atomic<Lane*>& lanes() noexcept { return lanes_; }
 
  private:
   const int index_;
-  Atomic<CUcontext> context_{nullptr};
-  Atomic<const cudaDeviceProp*> properties_{nullptr};
-  Atomic<cudaMemPool_t> pool_{nullptr};
-  Atomic<Lane*> lanes_{nullptr};
-  Right making_;
+  fanout::detail::Atomic<CUcontext> context_{nullptr};
+  fanout::detail::Atomic<const cudaDeviceProp*> properties_{nullptr};
+  fanout::detail::Atomic<cudaMemPool_t> pool_{nullptr};
+  fanout::detail::Atomic<Lane*> lanes_{nullptr};
+  fanout::detail::Right making_;
 };
 
 struct CardSlot {
-  Atomic<Card*> card{nullptr};
+  fanout::detail::Atomic<Card*> card{nullptr};
 };
 FANOUT_EXPORT inline CardSlot cards[most_cards]{};
 
@@ -160,12 +160,12 @@ inline std::string text_of_absence(cudaError_t status) {
 /// The card of that index among the visible ones. Throws InvalidDeviceId, and CudaError in a forked child.
 inline Card& card_at(int index) {
   if (index < 0 || index >= most_cards) refuse_index(index);
-  Card* card = cards[index].card.load(MemoryOrder::acquire);
+  Card* card = cards[index].card.load(fanout::detail::MemoryOrder::acquire);
   if (card == nullptr) [[unlikely]] {
     refuse_fork();
     if (index >= count_cards().count) refuse_index(index);
     auto* made = new Card(index);
-    if (cards[index].card.compare_exchange_strong(card, made, MemoryOrder::acq_rel)) return *made;
+    if (cards[index].card.compare_exchange_strong(card, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
     delete made;
   }
   return *card;

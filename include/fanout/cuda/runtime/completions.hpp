@@ -19,7 +19,7 @@ class Completions {
   Completions& operator=(const Completions&) = delete;
 
   /// Of all work that is in the stream now. Throws CudaError.
-  Completion of(StreamRef stream) {
+  backend::Completion of(StreamRef stream) {
     Mark* mark = take();
     try {
       stream.record(mark->event);
@@ -48,17 +48,17 @@ class Completions {
 
   Mark* take() {
     {
-      const HeldRight taking(right_);
+      const fanout::detail::HeldRight taking(right_);
       if (free_ != nullptr) return std::exchange(free_, free_->next);
     }
     return new Mark{this};
   }
   void give(Mark& mark) noexcept {
-    const HeldRight giving(right_);
+    const fanout::detail::HeldRight giving(right_);
     mark.next = std::exchange(free_, &mark);
   }
 
-  Right right_;
+  fanout::detail::Right right_;
   Mark* free_ = nullptr;
 };
 

@@ -43,7 +43,7 @@ class QuietGuard {
     if (context == nullptr || !card.usable()) return;
     // What is not entered is not given back, and nobody comes to do it later: so it is tried again.
     for (int attempt = 0; attempt < 2 && !entered_ && card.usable(); ++attempt) {
-      const CUresult result = only_driver.load(MemoryOrder::acquire)->push_context(context);
+      const CUresult result = only_driver.load(fanout::detail::MemoryOrder::acquire)->push_context(context);
       note(status_of(result), card.index());
       entered_ = result == CUDA_SUCCESS;
     }
@@ -52,7 +52,8 @@ class QuietGuard {
   QuietGuard& operator=(const QuietGuard&) = delete;
   ~QuietGuard() {
     CUcontext popped = nullptr;
-    if (entered_) note(status_of(only_driver.load(MemoryOrder::acquire)->pop_context(&popped)), card_.index());
+    if (entered_)
+      note(status_of(only_driver.load(fanout::detail::MemoryOrder::acquire)->pop_context(&popped)), card_.index());
   }
 
   /// Whether calls may be made.

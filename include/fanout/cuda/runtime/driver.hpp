@@ -49,12 +49,12 @@ void find_in_driver(const char* name, Function& function) {
   function = reinterpret_cast<Function>(address);
 }
 
-FANOUT_EXPORT inline Atomic<const Driver*> only_driver{nullptr};
+FANOUT_EXPORT inline fanout::detail::Atomic<const Driver*> only_driver{nullptr};
 
 /// Looked up at first use, and never destroyed: a static of the function's own would be waited for in vain by the child
 /// of a process that forks meanwhile. Throws CudaError.
 inline const Driver& driver() {
-  const Driver* driver = only_driver.load(MemoryOrder::acquire);
+  const Driver* driver = only_driver.load(fanout::detail::MemoryOrder::acquire);
   if (driver == nullptr) [[unlikely]] {
     Driver found{};
     find_in_driver("cuDeviceGet", found.get_device);
@@ -64,7 +64,7 @@ inline const Driver& driver() {
     find_in_driver("cuCtxPopCurrent", found.pop_context);
     find_in_driver("cuCtxGetCurrent", found.current_context);
     const auto* made = new Driver(found);
-    if (only_driver.compare_exchange_strong(driver, made, MemoryOrder::acq_rel)) return *made;
+    if (only_driver.compare_exchange_strong(driver, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
     delete made;
   }
   return *driver;

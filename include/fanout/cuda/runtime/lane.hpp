@@ -26,7 +26,7 @@ class Lane {
   Lane(Card& card, int instance, Lane* next)
       : card_(card),
         id_{.kind = "cuda", .index = card.index(), .instance = instance},
-        worker_(registry().worker(id_, registry().cores(), false)),
+        worker_(backend::registry().worker(id_, backend::registry().cores(), false)),
         staging_(card),
         next_(next) {}
   Lane(const Lane&) = delete;
@@ -38,7 +38,7 @@ class Lane {
 
   Card& card() const noexcept { return card_; }
   const DeviceId& id() const noexcept { return id_; }
-  Worker& worker() const noexcept { return worker_; }
+  backend::Worker& worker() const noexcept { return worker_; }
   Staging& staging() noexcept { return staging_; }
   Lane* next() const noexcept { return next_; }
 
@@ -48,26 +48,27 @@ class Lane {
   StreamRef copies() { return made(copies_); }
 
   /// Of all the device's work so far.
-  Completion completion() { return completions_.of(compute()); }
+  backend::Completion completion() { return completions_.of(compute()); }
 
   /// Waits for all that is in the streams. Throws what failed of it.
   void synchronize() {
     card_.require();
     // What the copies do, the work waits for; so this order waits for both at most once.
-    for (Atomic<cudaStream_t>* stream : {&copies_, &compute_}) {
-      if (cudaStream_t handle = stream->load(MemoryOrder::acquire)) StreamRef(handle, card_.index()).synchronize();
+    for (fanout::detail::Atomic<cudaStream_t>* stream : {&copies_, &compute_}) {
+      if (cudaStream_t handle = stream->load(fanout::detail::MemoryOrder::acquire))
+        StreamRef(handle, card_.index()).synchronize();
     }
   }
 
  private:
-  StreamRef made(Atomic<cudaStream_t>& stream) {
-    cudaStream_t handle = stream.load(MemoryOrder::acquire);
+  StreamRef made(fanout::detail::Atomic<cudaStream_t>& stream) {
+    cudaStream_t handle = stream.load(fanout::detail::MemoryOrder::acquire);
     if (handle == nullptr) [[unlikely]] {
-      const HeldRight making(making_);
-      handle = stream.load(MemoryOrder::acquire);
+      const fanout::detail::HeldRight making(making_);
+      handle = stream.load(fanout::detail::MemoryOrder::acquire);
       if (handle == nullptr) {
         handle = Stream(card_.index()).release();
-        stream.store(handle, MemoryOrder::release);
+        stream.store(handle, fanout::detail::MemoryOrder::release);
       }
     }
     return {handle, card_.index()};
@@ -75,10 +76,10 @@ class Lane {
 
   Card& card_;
   const DeviceId id_;
-  Worker& worker_;
-  Atomic<cudaStream_t> compute_{nullptr};
-  Atomic<cudaStream_t> copies_{nullptr};
-  Right making_;
+  backend::Worker& worker_;
+  fanout::detail::Atomic<cudaStream_t> compute_{nullptr};
+  fanout::detail::Atomic<cudaStream_t> copies_{nullptr};
+  fanout::detail::Right making_;
   Staging staging_;
   Completions completions_;
   Lane* const next_;
@@ -87,15 +88,15 @@ class Lane {
 /// The lane of that number on a card.
 inline Lane& lane_of(Card& card, int instance) {
   const auto find = [&]() -> Lane* {
-    Lane* lane = card.lanes().load(MemoryOrder::acquire);
+    Lane* lane = card.lanes().load(fanout::detail::MemoryOrder::acquire);
     while (lane != nullptr && lane->id().instance != instance) lane = lane->next();
     return lane;
   };
   if (Lane* known = find()) return *known;
-  const HeldRight making(card.making());
+  const fanout::detail::HeldRight making(card.making());
   if (Lane* known = find()) return *known;
-  auto* made = new Lane(card, instance, card.lanes().load(MemoryOrder::relaxed));
-  card.lanes().store(made, MemoryOrder::release);
+  auto* made = new Lane(card, instance, card.lanes().load(fanout::detail::MemoryOrder::relaxed));
+  card.lanes().store(made, fanout::detail::MemoryOrder::release);
   return *made;
 }
 

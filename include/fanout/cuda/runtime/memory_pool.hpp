@@ -20,10 +20,10 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 /// that what is said of it is fanout's own, and it keeps what is released, since the driver takes milliseconds to get
 /// memory that it has given back.
 inline cudaMemPool_t pool_of(Card& card) {
-  if (cudaMemPool_t known = card.pool().load(MemoryOrder::acquire)) return known;
+  if (cudaMemPool_t known = card.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   const DeviceGuard entered(card);
-  const HeldRight making(card.making());
-  if (cudaMemPool_t known = card.pool().load(MemoryOrder::acquire)) return known;
+  const fanout::detail::HeldRight making(card.making());
+  if (cudaMemPool_t known = card.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location = {cudaMemLocationTypeDevice, card.index()};
@@ -35,14 +35,14 @@ inline cudaMemPool_t pool_of(Card& card) {
     note(::cudaMemPoolDestroy(made), card.index());
     refuse(status, "cudaMemPoolSetAttribute", card.index());
   }
-  card.pool().store(made, MemoryOrder::release);
+  card.pool().store(made, fanout::detail::MemoryOrder::release);
   return made;
 }
 
 /// Gives memory that is not in use back to the card, after waiting for the card's work. Makes nothing on a card that was
 /// not used. Throws CudaError.
 inline void trim_pool(Card& card) {
-  cudaMemPool_t pool = card.pool().load(MemoryOrder::acquire);
+  cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
   const DeviceGuard entered(card);
   // The pool keeps released memory until the host has waited for the stream that it was released in.
@@ -61,7 +61,7 @@ struct PoolUse {
 /// Makes nothing on a card that was not used, of which all is 0.
 inline PoolUse pool_use(Card& card) {
   PoolUse use;
-  cudaMemPool_t pool = card.pool().load(MemoryOrder::acquire);
+  cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return use;
   const DeviceGuard entered(card);
   const auto read = [&](cudaMemPoolAttr attribute, std::uint64_t& value) {
@@ -78,7 +78,7 @@ inline PoolUse pool_use(Card& card) {
 }
 
 inline void reset_peaks(Card& card) {
-  cudaMemPool_t pool = card.pool().load(MemoryOrder::acquire);
+  cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
   const DeviceGuard entered(card);
   for (const cudaMemPoolAttr attribute : {cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemHigh}) {
@@ -130,7 +130,7 @@ inline void* allocate_in(StreamRef stream, std::size_t bytes) {
 /// Gives it back, once all work that stands in the stream now has happened. From any thread, also while the process
 /// ends; a card that is lost or that the parent of a fork used keeps its memory.
 inline void release_in(StreamRef stream, void* data) noexcept {
-  const QuietGuard entered(*cards[stream.device()].card.load(MemoryOrder::acquire));
+  const QuietGuard entered(*cards[stream.device()].card.load(fanout::detail::MemoryOrder::acquire));
   if (entered.entered()) note(::cudaFreeAsync(data, stream.get()), stream.device());
 }
 

@@ -18,8 +18,8 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 /// The card in whose context something is done that belongs to no card: one that is used already, so that none is only
 /// for this; the card 0 of a process that has used none.
 inline Card& any_card() {
-  for (int i = 0; i < known_count.load(MemoryOrder::acquire); ++i) {
-    Card* card = cards[i].card.load(MemoryOrder::acquire);
+  for (int i = 0; i < known_count.load(fanout::detail::MemoryOrder::acquire); ++i) {
+    Card* card = cards[i].card.load(fanout::detail::MemoryOrder::acquire);
     if (card != nullptr && card->known_context() != nullptr && card->usable()) return *card;
   }
   return card_at(0);

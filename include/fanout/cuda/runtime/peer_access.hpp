@@ -29,19 +29,19 @@ namespace detail {
 /// What was found of each pair of cards. Made at first use, and never destroyed.
 struct PeerTable {
   struct Entry {
-    Atomic<const PeerLink*> link{nullptr};
+    fanout::detail::Atomic<const PeerLink*> link{nullptr};
   };
   Entry entries[most_cards][most_cards];
-  Right checking;
+  fanout::detail::Right checking;
 };
 
-FANOUT_EXPORT inline Atomic<PeerTable*> only_peer_table{nullptr};
+FANOUT_EXPORT inline fanout::detail::Atomic<PeerTable*> only_peer_table{nullptr};
 
 inline PeerTable& peer_table() {
-  PeerTable* table = only_peer_table.load(MemoryOrder::acquire);
+  PeerTable* table = only_peer_table.load(fanout::detail::MemoryOrder::acquire);
   if (table == nullptr) {
     auto* made = new PeerTable;
-    if (only_peer_table.compare_exchange_strong(table, made, MemoryOrder::acq_rel)) return *made;
+    if (only_peer_table.compare_exchange_strong(table, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
     delete made;
   }
   return *table;
@@ -49,19 +49,19 @@ inline PeerTable& peer_table() {
 
 inline const PeerLink& peer_link_of(Card& from, Card& to) {
   PeerTable& table = peer_table();
-  Atomic<const PeerLink*>& link = table.entries[from.index()][to.index()].link;
-  if (const PeerLink* known = link.load(MemoryOrder::acquire)) return *known;
-  const HeldRight checking(table.checking);
-  if (const PeerLink* known = link.load(MemoryOrder::acquire)) return *known;
+  fanout::detail::Atomic<const PeerLink*>& link = table.entries[from.index()][to.index()].link;
+  if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
+  const fanout::detail::HeldRight checking(table.checking);
+  if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
   std::string why = &from == &to ? std::string() : connect_peers(from, to);
   // What one way cannot be trusted with, the other way is not: both go through the same bridges.
   const bool direct = why.empty();
   if (&from != &to) {
     table.entries[to.index()][from.index()].link.store(new PeerLink{to.index(), from.index(), direct, why},
-                                                       MemoryOrder::release);
+                                                       fanout::detail::MemoryOrder::release);
   }
   const auto* found = new PeerLink{from.index(), to.index(), direct, std::move(why)};
-  link.store(found, MemoryOrder::release);
+  link.store(found, fanout::detail::MemoryOrder::release);
   return *found;
 }
 

@@ -56,7 +56,7 @@ class PeerAccess {
 
  private:
   cudaError_t set_pool_access(cudaMemAccessFlags flags) noexcept {
-    cudaMemPool_t pool = peer_.pool().load(MemoryOrder::acquire);
+    cudaMemPool_t pool = peer_.pool().load(fanout::detail::MemoryOrder::acquire);
     cudaMemAccessDesc access{};
     access.location = {cudaMemLocationTypeDevice, card_.index()};
     access.flags = flags;

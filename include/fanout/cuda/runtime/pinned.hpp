@@ -41,25 +41,25 @@ struct PinnedBlock {
 class PinnedBlocks {
  public:
   void add(PinnedBlock& block) {
-    const HeldRight changing(right_);
+    const fanout::detail::HeldRight changing(right_);
     blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(behind(block.data)), &block);
-    count_.store(blocks_.size(), MemoryOrder::release);
+    count_.store(blocks_.size(), fanout::detail::MemoryOrder::release);
   }
 
   void remove(const PinnedBlock& block) noexcept {
-    const HeldRight changing(right_);
+    const fanout::detail::HeldRight changing(right_);
     std::size_t position = behind(block.data);
     while (blocks_[position - 1] != &block) --position;  // one that was taken over may be empty, and begin there, too
     blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(position) - 1);
-    count_.store(blocks_.size(), MemoryOrder::release);
+    count_.store(blocks_.size(), fanout::detail::MemoryOrder::release);
   }
 
   /// Whether these bytes are pinned memory. If so, it is not freed before what is put in the stream until now or later
   /// has happened.
   bool use(const void* data, std::size_t bytes, StreamRef stream) {
-    if (count_.load(MemoryOrder::acquire) == 0) return false;
+    if (count_.load(fanout::detail::MemoryOrder::acquire) == 0) return false;
     const auto* begin = static_cast<const std::byte*>(data);
-    const HeldRight looking(right_);
+    const fanout::detail::HeldRight looking(right_);
     std::size_t position = behind(begin);
     // Empty ones that were taken over may begin where another one does, or inside of it.
     while (position != 0 && blocks_[position - 1]->bytes == 0) --position;
@@ -90,19 +90,19 @@ class PinnedBlocks {
     return low;
   }
 
-  Right right_;
+  fanout::detail::Right right_;
   std::vector<PinnedBlock*> blocks_;
-  Atomic<std::size_t> count_{0};
+  fanout::detail::Atomic<std::size_t> count_{0};
 };
 
-FANOUT_EXPORT inline Atomic<PinnedBlocks*> only_pinned_blocks{nullptr};
+FANOUT_EXPORT inline fanout::detail::Atomic<PinnedBlocks*> only_pinned_blocks{nullptr};
 
 /// Made at first use and never destroyed, since tensors may outlive main().
 inline PinnedBlocks& pinned_blocks() {
-  PinnedBlocks* blocks = only_pinned_blocks.load(MemoryOrder::acquire);
+  PinnedBlocks* blocks = only_pinned_blocks.load(fanout::detail::MemoryOrder::acquire);
   if (blocks == nullptr) [[unlikely]] {
     auto* made = new PinnedBlocks;
-    if (only_pinned_blocks.compare_exchange_strong(blocks, made, MemoryOrder::acq_rel)) return *made;
+    if (only_pinned_blocks.compare_exchange_strong(blocks, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
     delete made;
   }
   return *blocks;
@@ -112,7 +112,7 @@ inline void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) 
   auto* block = static_cast<PinnedBlock*>(owner);
   pinned_blocks().remove(*block);
   for (const StreamRef& stream : block->used_in) {
-    const QuietGuard entered(*cards[stream.device()].card.load(MemoryOrder::acquire));
+    const QuietGuard entered(*cards[stream.device()].card.load(fanout::detail::MemoryOrder::acquire));
     if (entered.entered()) note(::cudaStreamSynchronize(stream.get()), stream.device());
   }
   block->free(*block);
@@ -120,12 +120,12 @@ inline void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) 
 }
 
 /// Copies are ordinary host memory: only what is asked for is pinned, since the system can move none of it.
-inline constexpr MemoryOperations pinned_operations{host_memory_operations.allocate, &release_pinned,
-                                                    host_memory_operations.copy, host_memory_operations.clear,
-                                                    &host_memory_operations};
+inline constexpr backend::MemoryOperations pinned_operations{
+    backend::host_memory_operations.allocate, &release_pinned, backend::host_memory_operations.copy,
+    backend::host_memory_operations.clear, &backend::host_memory_operations};
 
 /// Owns what the block is of from now on. If it throws, the memory has not been freed.
-inline Storage storage_of(const PinnedBlock& made) {
+inline fanout::detail::Storage storage_of(const PinnedBlock& made) {
   auto* block = new PinnedBlock(made);
   try {
     pinned_blocks().add(*block);
@@ -133,11 +133,11 @@ inline Storage storage_of(const PinnedBlock& made) {
     delete block;
     throw;
   }
-  return Storage({host_memory, &pinned_operations}, block->data, block->bytes, block);
+  return fanout::detail::Storage({host_memory, &pinned_operations}, block->data, block->bytes, block);
 }
 
-inline Storage pinned_storage(std::size_t bytes) {
-  if (bytes == 0 || count_cards().count == 0) return Storage(Memory{}, bytes);
+inline fanout::detail::Storage pinned_storage(std::size_t bytes) {
+  if (bytes == 0 || count_cards().count == 0) return fanout::detail::Storage(backend::Memory{}, bytes);
   Card& card = any_card();
   PinnedBlock block{static_cast<std::byte*>(allocate_page_locked(bytes, card)), bytes, card,
                     [](PinnedBlock& own) noexcept { release_page_locked(own.data, own.card); }};

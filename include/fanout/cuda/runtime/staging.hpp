@@ -28,7 +28,7 @@ class Staging {
 
  private:
   struct Chunk {
-    Right right;  // to all below
+    fanout::detail::Right right;  // to all below
     std::byte* data = nullptr;
     std::size_t used = 0;  // of its bytes, by work in `stream` that may not have happened yet
     StreamRef stream{nullptr, -1};
@@ -58,7 +58,7 @@ class Staging {
     ~Room() {
       if (chunk_ == nullptr) return;
       if (used_) chunk_->last_use_known = false;
-      if (epoch_ == fork_epoch()) chunk_->right.give();
+      if (epoch_ == fanout::detail::fork_epoch()) chunk_->right.give();
     }
 
     explicit operator bool() const noexcept { return chunk_ != nullptr; }
@@ -79,7 +79,7 @@ class Staging {
     Chunk* chunk_ = nullptr;
     std::byte* data_ = nullptr;
     bool used_ = false;
-    std::uint32_t epoch_ = fork_epoch();
+    std::uint32_t epoch_ = fanout::detail::fork_epoch();
   };
 
   /// Room for `bytes` bytes, at most chunk_bytes, that work in a stream of this card or of another will use. Waits
@@ -87,7 +87,7 @@ class Staging {
   /// each other's would wait for ever. Throws OutOfMemory and CudaError.
   Room take(StreamRef stream, std::size_t bytes) {
     if (Room room = try_take(stream, bytes)) return room;
-    Chunk& chunk = chunks_[next_.fetch_add(1, MemoryOrder::relaxed) % most_chunks];
+    Chunk& chunk = chunks_[next_.fetch_add(1, fanout::detail::MemoryOrder::relaxed) % most_chunks];
     chunk.right.take();
     Room room(chunk);
     if (!ready(chunk, stream, bytes)) empty(chunk);
@@ -143,7 +143,7 @@ class Staging {
   }
 
   Card& card_;
-  Atomic<std::uint32_t> next_{0};
+  fanout::detail::Atomic<std::uint32_t> next_{0};
   Chunk chunks_[most_chunks];
 };
 

@@ -48,7 +48,7 @@ inline constexpr int current_card = -1;
 
 /// Why a card is lost, as a cudaError_t; cudaSuccess if it is not.
 struct LossOfCard {
-  Atomic<int> code{cudaSuccess};
+  fanout::detail::Atomic<int> code{cudaSuccess};
 };
 FANOUT_EXPORT inline LossOfCard losses[most_cards]{};
 
@@ -131,7 +131,7 @@ inline void note(cudaError_t status, int card) noexcept {
 /// Throws DeviceLost if the card was lost before; one load.
 inline void refuse_lost(int card) {
   if (card < 0 || card >= most_cards) return;
-  const auto code = static_cast<cudaError_t>(losses[card].code.load(MemoryOrder::acquire));
+  const auto code = static_cast<cudaError_t>(losses[card].code.load(fanout::detail::MemoryOrder::acquire));
   if (code != cudaSuccess) [[unlikely]]
     throw_lost(code, "an earlier call", card);
 }

@@ -9,7 +9,7 @@
 
 // Replaces the library's header: the same interface, on the modelled machine.
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 using MemoryOrder = interleavings::Order;
 
@@ -94,4 +94,4 @@ class Atomic {
   [[maybe_unused]] T value_;
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,7 +7,7 @@
 
 // Replaces the library's header: the clock of the modelled machine.
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 struct Clock {
   using Time = std::int64_t;
@@ -15,4 +15,4 @@ struct Clock {
   static Time now() noexcept { return interleavings::Machine::now()->clock(); }
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

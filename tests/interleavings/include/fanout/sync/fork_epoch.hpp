@@ -5,8 +5,8 @@
 
 // Replaces the library's header: the modelled machine does not fork.
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 inline std::uint32_t fork_epoch() noexcept { return 0; }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -9,7 +9,7 @@
 
 // Replaces the library's header: threads of the modelled machine sleep and wake.
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 template <class Word>
 void park(const Atomic<Word>& word, std::type_identity_t<Word> expected,
@@ -31,4 +31,4 @@ void unpark_all(const Atomic<Word>& word,
 
 inline void pause() noexcept { interleavings::Machine::now()->pause(); }
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -7,7 +7,7 @@
 
 // Replaces the library's header: one tick is one nanosecond of the modelled machine.
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 struct Ticks {
   static constexpr std::int64_t forever = INT64_MAX;
@@ -16,4 +16,4 @@ struct Ticks {
   static std::int64_t nanoseconds(std::int64_t ticks) noexcept { return ticks; }
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail
