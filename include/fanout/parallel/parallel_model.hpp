@@ -241,13 +241,11 @@ class ParallelModel {
     state_->pending.wait_for_earlier(Call::order());
     typename Sharded::Outputs outputs(inputs.plan, state_->settings, state_->start(targets, entered.number()),
                                       devices().ids().data());
-    {
-      Sharded call(state_->replicas, devices(), inputs, outputs, room);
-      call.dispatch();
-      call.run_own();
-      call.join();
-      call.combine();
-    }
+    Sharded call(state_->replicas, devices(), inputs, outputs, room);
+    call.dispatch();
+    call.run_own();
+    call.join();
+    call.combine();
     return outputs.gather();
   }
 
