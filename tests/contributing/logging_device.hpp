@@ -14,9 +14,9 @@ namespace contributing {
 /// A device that runs its work in the caller's thread, in the host's memory, and logs when work begins and ends.
 class LoggingDevice {
  public:
+  // Without cores it has no thread.
   explicit LoggingDevice(int index)
-      : worker_(&fanout::backend::registry().worker({.kind = "log", .index = index}, {}, false)) {
-  }  // no cores: no thread
+      : worker_(&fanout::backend::registry().worker({.kind = "log", .index = index}, {}, false)) {}
 
   fanout::DeviceId id() const { return worker_->id(); }
   fanout::backend::Memory memory() const { return {}; }
