@@ -18,9 +18,9 @@ constexpr std::array<std::pair<std::string_view, Operation>, 10> operations{{
     {".fetch_sub(", Operation::fetch},
     {".fetch_and(", Operation::fetch},
     {".compare_exchange_", Operation::compare_exchange},
-    {" park_until(", Operation::park},
-    {" unpark_all(", Operation::unpark},
-    {" park(", Operation::park},
+    {"park_until(", Operation::park},
+    {"unpark_all(", Operation::unpark},
+    {"park(", Operation::park},
 }};
 
 }  // namespace
