@@ -17,7 +17,7 @@ using Outputs = fanout::detail::CallOutputs<int>;
 const fanout::DeviceId two_hosts[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};
 const Plan two_and_one{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
 
-const fanout::CallSettings settings;
+const fanout::CallSettings default_settings;
 
 /// Runs the shards one after the other, as a call does.
 template <class Run>
@@ -40,7 +40,7 @@ void run_all(Outputs& outputs, const Run& run) {
 }  // namespace
 
 TEST_CASE("a call borrows its plan, and puts together what its shards returned in row order") {
-  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
   CHECK(&outputs.plan() == &two_and_one);
   run_all(outputs, [&](std::size_t i, ShardSlot<int>& slot) {
     slot.fill([&] { return static_cast<int>(10 * i + outputs.frame().plan[i].rows.size()); });
@@ -51,7 +51,7 @@ TEST_CASE("a call borrows its plan, and puts together what its shards returned i
 }
 
 TEST_CASE("a shard's device is the one at the place in the set that the plan names") {
-  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
   const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
     slot.failed_in_forward = true;
     if (i == 1) throw std::runtime_error("in forward");
@@ -72,7 +72,7 @@ TEST_CASE("what is thrown before forward goes before what forward throws") {
     slot.failed_in_forward = true;
     throw std::runtime_error("in forward");
   };
-  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
   CHECK_THROWS_AS(run_all(outputs, fail), fanout::DeviceMismatch);
 }
 
@@ -82,11 +82,11 @@ TEST_CASE("what a device goes on with is waited for before the end, and what fai
     slot.fill([] { return 1; });
     slot.completion = Completion([](void* counter) { ++*static_cast<int*>(counter); }, &waits);
   };
-  Outputs outputs(two_and_one, settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
   run_all(outputs, go_on);
   CHECK(waits == 2);
 
-  Outputs failing(two_and_one, settings, {}, two_hosts);
+  Outputs failing(two_and_one, default_settings, {}, two_hosts);
   const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
     slot.fill([] { return 1; });
     if (i == 0) slot.completion = Completion([](void*) { throw std::runtime_error("on the device"); }, nullptr);
