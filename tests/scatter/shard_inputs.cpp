@@ -24,18 +24,18 @@ using fanout_test::says;
 
 namespace {
 
-const Plan plan{{.rows = {0, 1}, .device = 1}, {.rows = {1, 4}, .device = 0}, {.rows = {4, 5}, .device = 1}};
+const Plan plan_of_three{{.rows = {0, 1}, .device = 1}, {.rows = {1, 4}, .device = 0}, {.rows = {4, 5}, .device = 1}};
 const std::vector<int> zero_to_four{0, 1, 2, 3, 4};
 
 std::vector<int> listed(std::span<const int> rows) { return {rows.begin(), rows.end()}; }
 
 }  // namespace
 
-TEST_CASE("scatter splits by a plan, in place, and hands everyone what is no array") {
+TEST_CASE("scatter splits by a plan_of_three, in place, and hands everyone what is no array") {
   const std::string text = "text";
-  const auto inputs = scatter(plan, zero_to_four, text);
+  const auto inputs = scatter(plan_of_three, zero_to_four, text);
   REQUIRE(inputs.size() == 3);
-  CHECK(inputs.plan == plan);
+  CHECK(inputs.plan == plan_of_three);
   const auto [rows, whole] = inputs[1];
   CHECK(rows.data() == &zero_to_four[1]);
   CHECK(rows.size() == 3);
@@ -65,7 +65,7 @@ TEST_CASE("inputs borrow lvalues and own what else they were made from, also whe
   const std::weak_ptr<int> watched = owned;
   {
     auto made =
-        scatter(plan, std::vector(zero_to_four), std::move(owned), broadcast(std::string(100, 'b')), zero_to_four);
+        scatter(plan_of_three, std::vector(zero_to_four), std::move(owned), broadcast(std::string(100, 'b')), zero_to_four);
     static_assert(std::is_same_v<decltype(made), ShardInputs<std::vector<int>, std::shared_ptr<int>,
                                                              fanout::Broadcast<std::string>, const std::vector<int>&>>);
     const auto inputs = std::move(made);
@@ -82,10 +82,10 @@ TEST_CASE("inputs borrow lvalues and own what else they were made from, also whe
 
 TEST_CASE("inputs that do not have the plan's rows are refused") {
   CHECK(says(message_of<fanout::ShapeMismatch>([] {
-               (void)scatter(plan, std::vector{1, 2});
+               (void)scatter(plan_of_three, std::vector{1, 2});
              }),
              "at scatter", "expected 5 rows", "found 2"));
-  CHECK(scatter(plan, 1).size() == 3);  // nothing to split fits every plan
+  CHECK(scatter(plan_of_three, 1).size() == 3);  // nothing to split fits every plan
 }
 
 TEST_CASE("inputs whose rows disagree are refused") {
@@ -98,7 +98,7 @@ TEST_CASE("inputs whose rows disagree are refused") {
 TEST_CASE("pieces are made for a memory, and an array in another one is refused") {
   const fanout::MemorySpace elsewhere{{.kind = "toy", .index = 0}};
   const fanout::View<const int, 1> there(zero_to_four.data(), fanout::Extents<1>{5}, elsewhere);
-  const auto inputs = scatter(plan, there);
+  const auto inputs = scatter(plan_of_three, there);
   CHECK(std::get<0>(inputs.pieces(0, {.space = elsewhere})).space() == elsewhere);
   CHECK_THROWS_AS((void)inputs[0], fanout::DeviceMismatch);
 }

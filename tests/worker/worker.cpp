@@ -459,13 +459,19 @@ TEST_CASE("a thread foresees calls that come so long after the last one ended, a
   Worker& regular = new_worker(20, true);
   call_by(regular, foresees);
   bool foreseen = false;
+  int late = 0;
   auto ends = std::chrono::steady_clock::now();
   for (int i = 0; i < 100 && !foreseen; ++i) {
     std::this_thread::sleep_until(ends + milliseconds(50));
     foreseen = !regular.is_asleep();
+    if (std::chrono::steady_clock::now() - ends > milliseconds(52)) ++late;
     const milliseconds takes(i % 2 == 0 ? 5 : 100);
     ends = std::chrono::steady_clock::now() + takes;
     regular.note_left(std::chrono::nanoseconds(takes).count());
+  }
+  if (!foreseen && late > 5) {
+    fanout_test::skip("the machine was too busy for regular gaps");
+    return;
   }
   CHECK(foreseen);
 }
