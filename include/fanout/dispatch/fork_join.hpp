@@ -87,7 +87,7 @@ class ForkJoin {
       }
     }
     if (!tasks_->wait(body_, deadline_, [this]() noexcept { tell_late(); })) refuse_after_fork();
-    keeping_->all_ended(plan_.size());
+    if (keeping_) keeping_->all_ended(plan_.size());
   }
 
  private:
