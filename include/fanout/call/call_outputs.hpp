@@ -94,9 +94,9 @@ class CallOutputs {
     }
   }
 
-  /// All shards have ended, and the process is the one that they began in. Waits for what devices go on with. Throws
-  /// what a shard threw before its `forward` began as it is, and what `forward` threw as a ReplicaError, or as it is if
-  /// it is one and `rethrow_single`.
+  /// All shards have ended, in the process in which they began. Waits for what devices go on with. An exception from
+  /// before a `forward` is thrown as it is. What `forward` threw is thrown as one ReplicaError; with `rethrow_single`, a
+  /// single one is thrown as it is.
   void all_ended() {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
     if (frame_.deadline != Clock::never) tell_late();

@@ -41,7 +41,7 @@ struct KeptOutputs : Pooled {
 template <class R>
 class ShardOutputs {
  public:
-  /// Without what the shards return: that is put into kept().
+  /// Empty. The call puts what its shards return into kept().
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
       : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices)) {}
   ShardOutputs(ShardOutputs&& other) noexcept : kept_(detail::exchange(other.kept_, nullptr)) {}
