@@ -40,8 +40,8 @@ class ForkJoin {
            CallTimes* times = nullptr)
       : plan_(plan), devices_(devices), body_(body), deadline_(deadline), times_(times) {}
 
-  /// Hands out what is to run on other threads. The main device's first shard comes last: what it takes goes by while
-  /// the others' requests travel.
+  /// Hands out what is to run on other threads. Throws std::bad_alloc before it has handed out any. The main device's
+  /// first shard comes last: what it takes goes by while the others' requests travel.
   void dispatch() {
     if (plan_.size() == 1 && plan_[0].device == 0 && lock_main_device()) {
       own_ = 0;

@@ -81,7 +81,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     settle_inputs(inputs.arguments);
   }
 
-  /// Hands out what is to run on other threads.
+  /// Hands out what is to run on other threads; does not wait. Throws std::bad_alloc before it has handed out any.
   void dispatch() { shards_.dispatch(); }
 
   /// Runs the main device's first shard on this thread, if the device is free.
