@@ -36,8 +36,8 @@ struct KeptOutputs : Pooled {
 }  // namespace detail
 
 /// What the shards of one call returned, in row order, with the memory that it stands in. Made by apply(), put together
-/// by gather(). Can be moved, and one that was moved from can only be assigned to. Borrows nothing but what the results themselves point to: a view of an input that `forward` returned
-/// lives as long as that input.
+/// by gather(). Can be moved; one that was moved from can only be assigned to. Borrows nothing but what the results
+/// themselves point to: a view of an input that `forward` returned lives as long as that input.
 template <class R>
 class ShardOutputs {
  public:
