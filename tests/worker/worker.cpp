@@ -445,6 +445,7 @@ TEST_CASE("a thread finds what was left with it while it spins, sleeps or waits 
 }
 
 TEST_CASE("a thread foresees calls that come so long after the last one ended, and keeps asleep for others") {
+  using std::chrono::microseconds;
   using std::chrono::milliseconds;
   constexpr fanout::WaitRules foresees{.foresees = true};
   Worker& irregular = new_worker(19, true);
@@ -456,15 +457,20 @@ TEST_CASE("a thread foresees calls that come so long after the last one ended, a
     CHECK(irregular.is_asleep());
   }
 
+  // Gaps that differ by a millisecond, so that the thread wakes long enough before the next call to be seen.
   Worker& regular = new_worker(20, true);
   call_by(regular, foresees);
   bool foreseen = false;
   int late = 0;
   auto ends = std::chrono::steady_clock::now();
   for (int i = 0; i < 100 && !foreseen; ++i) {
-    std::this_thread::sleep_until(ends + milliseconds(50));
-    foreseen = !regular.is_asleep();
-    if (std::chrono::steady_clock::now() - ends > milliseconds(52)) ++late;
+    const auto comes = ends + microseconds(i % 4 < 2 ? 49'500 : 50'500);
+    std::this_thread::sleep_until(comes - milliseconds(5));
+    while (std::chrono::steady_clock::now() < comes && !foreseen) {
+      foreseen = !regular.is_asleep();
+      std::this_thread::sleep_for(microseconds(50));
+    }
+    if (std::chrono::steady_clock::now() - comes > milliseconds(2)) ++late;
     const milliseconds takes(i % 2 == 0 ? 5 : 100);
     ends = std::chrono::steady_clock::now() + takes;
     regular.note_left(std::chrono::nanoseconds(takes).count());
