@@ -18,6 +18,7 @@
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/array/tensor.hpp>
@@ -100,6 +101,17 @@ TEST_CASE("trees go leaf by leaf, at once") {
     CHECK(one.layers.at("second").bias == std::vector<double>{3, 3});
     CHECK(one.steps == 3);
   }
+}
+
+TEST_CASE("of an optional and a variant goes what they hold") {
+  std::vector<double> sums(2);
+  HostRanks::run(2, [&](HostCommunicator& ranks) {
+    std::tuple<std::optional<double>, std::optional<double>, std::variant<int, double>> tree(1.0, std::nullopt, 2.0);
+    ranks.all_reduce(tree);
+    CHECK_FALSE(std::get<1>(tree).has_value());
+    sums[ranks.rank()] = *std::get<0>(tree) + 10 * std::get<1>(std::get<2>(tree));
+  });
+  CHECK(sums == std::vector{42.0, 42.0});
 }
 
 TEST_CASE("tuples, dicts, arrays, spans and numbers are trees too") {

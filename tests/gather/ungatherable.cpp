@@ -82,7 +82,7 @@ TEST_CASE("what cannot be gathered is found with its type and its place") {
   static_assert(finds<Plain, Ungatherable<Plain, LeafAt<>>>);
   static_assert(finds<const char*, Ungatherable<const char*, LeafAt<>>>);
   static_assert(finds<std::tuple<int, Plain&>, Ungatherable<Plain, LeafAt<Element<1>>>>);
-  static_assert(finds<std::array<Plain, 2>, Ungatherable<Plain, LeafAt<Element<0>>>>);
+  static_assert(finds<std::array<Plain, 2>, Ungatherable<Plain, LeafAt<EachValue>>>);
   static_assert(finds<Dict<Entry<KeyA, std::pair<int, Plain>>>, Ungatherable<Plain, LeafAt<KeyA, Element<1>>>>);
   static_assert(finds<std::map<int, std::optional<Plain>>, Ungatherable<Plain, LeafAt<EachValue, EachValue>>>);
   static_assert(finds<std::variant<int, Plain>, Ungatherable<Plain, LeafAt<Alternative<1>>>>);

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <fanout/memory/extents.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/node.hpp>
 
 #include "support/message_of.hpp"

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -160,6 +161,64 @@ TEST_CASE("what is assigned to a variable never stands in the destination of ano
   tensors.into(std::tie(variable, result))(five);
   CHECK(listed(*variable) == std::vector{2, 4, 6, 8, 10});
   CHECK(listed(result) == std::vector{-1, -2, -3, -4, -5});
+}
+
+TEST_CASE("an output is written right into what an optional or a variant holds, if the result holds the same") {
+  using Maybe = std::optional<Tensor<int, 1>>;
+  using Either = std::variant<std::vector<int>, Tensor<int, 1>>;
+  bool empty = false;
+  const ParallelModel model{[&empty](Context auto& ctx, std::span<const int> rows) {
+                              Maybe maybe = filled(ctx, rows, 2);
+                              Either either = filled(ctx, rows, 3);
+                              if (empty) return std::tuple(Maybe(), Either(std::vector<int>(rows.begin(), rows.end())));
+                              return std::tuple(std::move(maybe), std::move(either));
+                            },
+                            host_devices(2)};
+  Maybe maybe = Tensor<int, 1>(5);
+  Either either = Tensor<int, 1>(5);
+  const int* const twice = maybe->data();
+  const int* const thrice = std::get<1>(either).data();
+  model.into(std::tie(maybe, either))(five);
+  CHECK(maybe->data() == twice);
+  CHECK(listed(*maybe) == std::vector{2, 4, 6, 8, 10});
+  CHECK(std::get<1>(either).data() == thrice);
+  CHECK(listed(std::get<1>(either)) == std::vector{3, 6, 9, 12, 15});
+
+  empty = true;
+  Either first = std::vector<int>();
+  model.into(std::tie(maybe, first))(five);
+  CHECK_FALSE(maybe.has_value());
+  CHECK(std::get<0>(first) == five);
+  model.into(std::tie(maybe, either))(five);
+  CHECK(std::get<0>(either) == five);
+}
+
+TEST_CASE("an optional or a variant that holds something else is assigned, or refused with its place") {
+  const ParallelModel model{[](std::span<const int> rows) {
+                              return std::tuple(
+                                  std::optional(Tensor<int, 1>(rows.size())),
+                                  std::variant<std::vector<int>, Tensor<int, 1>>(Tensor<int, 1>(rows.size())));
+                            },
+                            host_devices(2)};
+  std::optional<Tensor<int, 1>> maybe;
+  std::variant<std::vector<int>, Tensor<int, 1>> either = std::vector<int>();
+  model.into(std::tie(maybe, either))(five);
+  CHECK(maybe->size() == 5);
+  CHECK(std::get<1>(either).size() == 5);
+
+  Tensor<int, 1> shown(5);
+  Tensor<int, 1> shown_too(5);
+  std::optional<View<int, 1>> view(shown);
+  std::variant<std::vector<int>, View<int, 1>> other(shown_too);
+  model.into(std::tie(view, other))(five);
+  const auto refused = [&] {
+    return message_of<fanout::StructureMismatch>([&] { model.into(std::tie(view, other))(five); });
+  };
+  view.reset();
+  CHECK(says(refused(), "output[0]", "something else"));
+  view = shown;
+  other = std::vector<int>();
+  CHECK(says(refused(), "output[1]", "something else"));
 }
 
 TEST_CASE("an output that is returned in part is put together before it is written") {

@@ -8,18 +8,19 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/tree/child_types.hpp>
 #include <fanout/tree/fields.hpp>
 
 #include "support/struct_of.hpp"
 
 using namespace fanout::literals;
 using fanout::dict;
-using fanout::field_path;
 using fanout::FieldsOf;
 using fanout::HasFields;
 using fanout::LeafPath;
 using fanout::ListsFields;
 using fanout::Makeable;
+using fanout::detail::fixed_path;
 using fanout_test::StructOf;
 
 namespace fields_test {  // with a name, so that compilers do not look for uses of the fields() in it
@@ -116,7 +117,7 @@ static_assert(ListsFields<Unassignable> && !Makeable<Unassignable>);
 template <class X, std::size_t... I>
 std::string paths_of(std::index_sequence<I...>) {
   const LeafPath root("x");
-  return ((to_string(field_path<X, I>(root)) + " ") + ...);
+  return ((to_string(fixed_path<X, I>(root)) + " ") + ...);
 }
 template <class X>
 std::string paths_of() {

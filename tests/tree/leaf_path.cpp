@@ -32,12 +32,14 @@ TEST_CASE("a leaf path shows its root, elements, members and keys") {
 
 TEST_CASE("a leaf path shows the key of a map as its text stands") {
   const LeafPath output("output");
-  const std::string key = key_text(std::string("key"), 0);
-  const LeafPath entry = LeafPath::at_key(output, key);
+  const std::string key = "key";
+  const LeafPath entry = LeafPath::at_key(output, key, 0);
   CHECK(to_string(entry) == "output[\"key\"]");
   CHECK(to_string(LeafPath(entry, "bias")) == "output[\"key\"].bias");
-  const std::string number = key_text(-3, 0);
-  CHECK(to_string(LeafPath::at_key(output, number)) == "output[-3]");
+  const int number = -3;
+  CHECK(to_string(LeafPath::at_key(output, number, 0)) == "output[-3]");
+  const Point without_text{1};
+  CHECK(to_string(LeafPath::at_key(output, without_text, 7)) == "output[#7]");
 }
 
 TEST_CASE("one parent has many children") {

@@ -88,8 +88,7 @@ auto at_torch_entry(const LeafPath& path, const Key& key, const auto& f) {
   if constexpr (std::is_same_v<Key, std::size_t>) {
     return f(LeafPath(path, key));
   } else {
-    const std::string name = key_text(key, 0);
-    return f(LeafPath::at_key(path, name));
+    return f(LeafPath::at_key(path, key, 0));
   }
 }
 

@@ -13,9 +13,12 @@
 #include <fanout/array/view.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/tree/alternatives.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/children.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/rebind.hpp>
 
@@ -72,32 +75,30 @@ struct ToElement<T, X> {
   static type convert(const X& x) { return array_to_element<T>(x); }
 };
 
-template <class T, class... K, class... V>
-struct ToElement<T, Dict<Entry<K, V>...>> {
-  using type = Dict<Entry<K, to_element_t<T, V>>...>;
-  static type convert(const Dict<Entry<K, V>...>& x) {
-    return {std::tuple<to_element_t<T, V>...>{to_element<T>(x[K{}])...}};
-  }
+template <class T>
+struct AsElements {
+  template <class X>
+  using type = to_element_t<T, X>;
 };
 
-template <class T, MapNode X>
+template <class T, class X>
+  requires(Rebuildable<X> && !StructNode<X> && !SpanNode<X> && !shows_elements<X>)
 struct ToElement<T, X> {
-  using type = rebind_map_t<X, to_element_t<T, typename X::mapped_type>>;
+  using type = rebuilt_t<X, AsElements<T>>;
   static type convert(const X& x) {
-    type result;
-    for (const auto& [key, value] : x) result.emplace(key, to_element<T>(value));
-    return result;
+    return rebuild<type>(x, output_root, [](const auto& child, const LeafPath&, auto) -> decltype(auto) {
+      return to_element<T>(child);
+    });
   }
 };
 
-/// A vector of trees or of numbers.
+/// What grows at its end and has no elements that can be referred to by position: lists, vectors of bools.
 template <class X>
-concept AnyVector =
-    !StringNode<X> && !MapNode<X> && !ContiguousArray<X> && requires(X & vector, const typename X::value_type& value) {
-  vector.push_back(value);
+concept OtherVector = !Rebuildable<X> && !StringNode<X> && !ContiguousArray<X> && requires(X & vector) {
+  vector.push_back(std::declval<const typename X::value_type&>());
 };
 
-template <class T, AnyVector X>
+template <class T, OtherVector X>
 struct ToElement<T, X> {
   using type = rebind_element_t<X, to_element_t<T, typename X::value_type>>;
   static type convert(const X& x) {
@@ -106,40 +107,6 @@ struct ToElement<T, X> {
     return result;
   }
 };
-
-template <class T, OptionalNode X>
-struct ToElement<T, X> {
-  using type = rebind_element_t<X, to_element_t<T, typename X::value_type>>;
-  static type convert(const X& x) {
-    if (!x.has_value()) return {};
-    return type(to_element<T>(*x));
-  }
-};
-
-template <class T, class X, class Indices = std::make_index_sequence<std::tuple_size_v<X>>>
-struct TupleToElement;
-template <class T, class X, std::size_t... I>
-struct TupleToElement<T, X, std::index_sequence<I...>> {
-  using type = rebind_tuple_t<X, to_element_t<T, std::tuple_element_t<I, X>>...>;
-  static type convert(const X& x) { return type{to_element<T>(std::get<I>(x))...}; }
-};
-template <class T, TupleNode X>
-struct ToElement<T, X> : TupleToElement<T, X> {};
-
-template <class T, class X, class Indices = std::make_index_sequence<AlternativesOf<X>::size>>
-struct VariantToElement;
-template <class T, class X, std::size_t... I>
-struct VariantToElement<T, X, std::index_sequence<I...>> {
-  using type = rebind_tuple_t<X, to_element_t<T, typename AlternativesOf<X>::template type<I>>...>;
-  static type convert(const X& x) {
-    return at_alternative(x, [&](auto at) {
-      constexpr std::size_t held = decltype(at)::value;
-      return type(std::in_place_index<held>, to_element<T>(AlternativesOf<X>::template get<held>(x)));
-    });
-  }
-};
-template <class T, VariantNode X>
-struct ToElement<T, X> : VariantToElement<T, X> {};
 
 /// The struct with its template arguments converted: of `Weights<float>` a `Weights<double>`.
 template <class T, class X>
@@ -173,8 +140,8 @@ struct ToElement<T, X> {
         "fanout: the members of a struct keep their types, so to<T>(x) cannot convert them; make the struct a "
         "template of its element type (Weights<float>), or convert a tuple or a dict");
     if constexpr (holds_all) {
-      return FieldsOf<type>::make(
-          [&](auto index) { return to_element<T>(FieldsOf<X>::template get<decltype(index)::value>(x)); });
+      return rebuild<type>(x, output_root,
+                           [](const auto& field, const LeafPath&, auto) { return to_element<T>(field); });
     }
     __builtin_unreachable();  // refused, and this silences what would follow
   }

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 

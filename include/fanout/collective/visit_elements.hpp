@@ -11,6 +11,8 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/tree/alternatives.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/children.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -63,40 +65,6 @@ struct element_of<const X> {
 template <class X>
 using element_of_t = typename element_of<X>::type;
 
-template <class X, class F>
-void visit_elements_of(X& tree, const LeafPath& path, const F& f);
-
-template <class... K, class... T, class F>
-void visit_dict_elements(Dict<Entry<K, T>...>& dict, const LeafPath& path, const F& f) {
-  (visit_elements_of(dict[K{}], LeafPath(path, K::name()), f), ...);
-}
-template <class... K, class... T, class F>
-void visit_dict_elements(const Dict<Entry<K, T>...>& dict, const LeafPath& path, const F& f) {
-  (visit_elements_of(dict[K{}], LeafPath(path, K::name()), f), ...);
-}
-
-template <class X, class F, std::size_t... I>
-void visit_tuple_elements(X& tuple, const LeafPath& path, const F& f, std::index_sequence<I...>) {
-  (visit_elements_of(std::get<I>(tuple), LeafPath(path, I), f), ...);
-}
-
-/// The I-th field as it was declared: FieldsOf shows all fields as those of a const struct.
-template <class X, std::size_t I>
-auto& field_of(X& tree) {
-  using Struct = std::remove_const_t<X>;
-  using Declared = std::remove_reference_t<typename FieldsOf<Struct>::template type<I>>;
-  if constexpr (std::is_const_v<X>) {
-    return FieldsOf<Struct>::template get<I>(tree);
-  } else {
-    return const_cast<Declared&>(FieldsOf<Struct>::template get<I>(tree));  // of an object that is not const
-  }
-}
-
-template <class X, class F, std::size_t... I>
-void visit_field_elements(X& tree, const LeafPath& path, const F& f, std::index_sequence<I...>) {
-  (visit_elements_of(field_of<X, I>(tree), field_path<std::remove_const_t<X>, I>(path), f), ...);
-}
-
 /// Calls `f(elements, path)` for every array and every number of the tree, in its order. What else stands in a tree is
 /// refused: it would not be the same on all ranks, unseen.
 template <class X, class F>
@@ -114,27 +82,12 @@ void visit_elements_of(X& tree, const LeafPath& path, const F& f) {
     f(elements, path);
   } else if constexpr (Scalar<Node>) {
     f(Elements<X>{.data = &tree, .count = 1}, path);
-  } else if constexpr (DictNode<Node>) {
-    visit_dict_elements(tree, path, f);
-  } else if constexpr (MapNode<Node>) {
-    std::size_t position = 0;
-    for (auto& entry : tree) {
-      visit_elements_of(entry.second, LeafPath::at_key(path, key_text(entry.first, position++)), f);
-    }
-  } else if constexpr ((VectorNode<Node> || SpanNode<Node> || owns_elements<Node> || shows_elements<Node>)&&requires {
-                         requires std::is_lvalue_reference_v<decltype(tree[std::size_t{0}])>;
-                       }) {
-    for (std::size_t i = 0; i < tree.size(); ++i) visit_elements_of(tree[i], LeafPath(path, i), f);
-  } else if constexpr (OptionalNode<Node>) {
-    if (tree.has_value()) visit_elements_of(*tree, path, f);
-  } else if constexpr (TupleNode<Node>) {
-    visit_tuple_elements(tree, path, f, std::make_index_sequence<std::tuple_size_v<Node>>{});
-  } else if constexpr (StructNode<Node>) {
-    visit_field_elements(tree, path, f, std::make_index_sequence<FieldsOf<Node>::size>{});
+  } else if constexpr (Rebuildable<Node>) {
+    visit_children(tree, path, [&f](auto& child, const LeafPath& at, auto) { visit_elements_of(child, at, f); });
   } else {
     static_assert(sizeof(X) == 0,
                   "fanout: a collective takes arrays (tensors, views, vectors, spans), numbers, and trees of these: "
-                  "tuples, dicts, maps, vectors, optionals and plain structs, with nothing else in them");
+                  "tuples, dicts, maps, vectors, optionals, variants and plain structs, with nothing else in them");
   }
 }
 

@@ -8,9 +8,7 @@
 #include <fanout/gather/concatenate_on.hpp>
 #include <fanout/gather/first.hpp>
 #include <fanout/gather/gather_rows.hpp>
-#include <fanout/gather/gather_struct.hpp>
 #include <fanout/gather/gather_tree.hpp>
-#include <fanout/gather/gather_variant.hpp>
 #include <fanout/gather/gathering.hpp>
 #include <fanout/gather/per_shard.hpp>
 #include <fanout/gather/reduced_member.hpp>

@@ -73,16 +73,14 @@ template <class Rule, class X>
 struct Gathering<Rule, Each<X>> {
   using List = std::remove_cvref_t<X>;
   using T = element_in_t<X>;
-  using Walk = GatheringRow<Rule, List, std::conditional_t<GrowsAtItsEnd<List>, T, const T&>,
-                            std::vector<gathered_under_t<Rule, T>>>;
-  using type = typename Walk::type;
+  using type = std::vector<gathered_under_t<Rule, T>>;
 
   static type gather(Pieces<Each<X>>& pieces, const GatherPlace& place, const LeafPath& path) {
     static_assert(!std::is_reference_v<X>,
                   "fanout: forward returns each(v) of a variable, which is gone when the list is gathered; return "
                   "each(std::move(v))");
     Pieces<List> lists(pieces, pieces.owned(), [](const Each<X>& each) -> const List& { return each.value; });
-    return Walk::gather(lists, place, path);
+    return gather_children<Rule, type>(lists, place, path);
   }
 };
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cstddef>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
-#include <fanout/gather/gather_struct.hpp>
+#include <fanout/gather/gather_tree.hpp>
 #include <fanout/gather/gathering.hpp>
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/under_rule.hpp>
-#include <fanout/tree/alternatives.hpp>
+#include <fanout/tree/child_types.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
@@ -22,13 +19,6 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-template <std::size_t I>
-struct Element {};
-struct EachValue {};
-template <std::size_t I>
-struct Alternative {};
-template <class... Steps>
-struct LeafAt {};
 template <class Type, class Place>
 struct Ungatherable {};
 /// The rule that somebody chose for this place takes no values of this type, which are gathered without it.
@@ -37,18 +27,6 @@ struct NotTaken {};
 /// A member of a struct at this place is not of the type that it is gathered to.
 template <class Member, class GatheredTo, class Place>
 struct CannotHold {};
-
-/// Of several findings, the first that is not void.
-template <class... Findings>
-struct first_finding {
-  using type = void;
-};
-template <class First, class... Rest>
-struct first_finding<First, Rest...> {
-  using type = First;
-};
-template <class... Rest>
-struct first_finding<void, Rest...> : first_finding<Rest...> {};
 
 template <class Rule, class X, class Place>
 struct find_ungatherable;
@@ -68,52 +46,18 @@ struct find_ungatherable<Rule, X, Place> {
 template <class Outer, class Rule, class X, class Place>
   requires(!GatherableChosen<Rule, X>)
 struct find_ungatherable<Outer, UnderRule<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
-template <class Rule, class... K, class... T, class... Steps>
-  requires(!(Gatherable<Rule, T> && ...))
-struct find_ungatherable<Rule, Dict<Entry<K, T>...>, LeafAt<Steps...>>
-    : first_finding<find_ungatherable_t<Rule, T, LeafAt<Steps..., K>>...> {};
-template <class Rule, class X, class Place, class Indices>
-struct find_in_tuple;
-template <class Rule, class X, class... Steps, std::size_t... I>
-struct find_in_tuple<Rule, X, LeafAt<Steps...>, std::index_sequence<I...>>
-    : first_finding<find_ungatherable_t<Rule, std::tuple_element_t<I, X>, LeafAt<Steps..., Element<I>>>...> {};
-template <class Rule, TupleNode X, class... Steps>
-  requires(!Gatherable<Rule, X>)
-struct find_ungatherable<Rule, X, LeafAt<Steps...>>
-    : find_in_tuple<Rule, X, LeafAt<Steps...>, std::make_index_sequence<std::tuple_size_v<X>>> {};
-template <class Rule, MapNode X, class... Steps>
-  requires(!Gatherable<Rule, X> && !Gatherable<Rule, typename X::mapped_type>)
-struct find_ungatherable<Rule, X, LeafAt<Steps...>>
-    : find_ungatherable<Rule, typename X::mapped_type, LeafAt<Steps..., EachValue>> {};
-template <class Rule, class X, class... Steps>
-  requires((VectorNode<X> || SpanNode<X> || OptionalNode<X> || owns_elements<X> || shows_elements<X>)&&!MapNode<X> &&
-           !Gatherable<Rule, X> && !Gatherable<Rule, typename X::value_type>)
-struct find_ungatherable<Rule, X, LeafAt<Steps...>>
-    : find_ungatherable<Rule, typename X::value_type, LeafAt<Steps..., EachValue>> {};
-
-template <class Rule, class X, class Place, class Indices>
-struct find_in_variant;
-template <class Rule, class X, class... Steps, std::size_t... I>
-struct find_in_variant<Rule, X, LeafAt<Steps...>, std::index_sequence<I...>>
-    : first_finding<find_ungatherable_t<Rule, typename AlternativesOf<X>::template type<I>,
-                                        LeafAt<Steps..., Alternative<I>>>...> {};
-template <class Rule, VariantNode X, class... Steps>
-  requires(!Gatherable<Rule, X>)
-struct find_ungatherable<Rule, X, LeafAt<Steps...>>
-    : find_in_variant<Rule, X, LeafAt<Steps...>, std::make_index_sequence<AlternativesOf<X>::size>> {};
+template <class Rule, class Children, class Place>
+struct find_in_children;
+template <class Rule, class... Child, class... Step, class... Steps>
+struct find_in_children<Rule, ChildTypes<ChildType<Child, Step>...>, LeafAt<Steps...>>
+    : first_finding<find_ungatherable_t<Rule, Child, LeafAt<Steps..., Step>>...> {};
+template <class Rule, class X, class Place>
+  requires(Rebuildable<X> && !StructNode<X> && !Gatherable<Rule, X> && !all_children<AsGathered<Rule>, X>)
+struct find_ungatherable<Rule, X, Place> : find_in_children<Rule, child_types_t<X>, Place> {};
 
 template <class Outer, class Rule, class T, class Place>
   requires(!Gatherable<Rule, T>)
 struct find_ungatherable<Outer, ReducedMember<Rule, T>, Place> : find_ungatherable<Rule, T, Place> {};
-
-template <class Key, std::size_t I>
-struct field_step {
-  using type = Key;
-};
-template <std::size_t I>
-struct field_step<void, I> {
-  using type = Element<I>;
-};
 
 /// What is wrong with a member of type Field: it cannot be gathered, or it can, but not to a Field.
 template <class Rule, class Field, class Place>
@@ -123,17 +67,14 @@ template <class Rule, class Field, class Place>
 struct find_in_field<Rule, Field, Place> {
   using type = CannotHold<Field, gathered_under_t<Rule, Field>, Place>;
 };
-template <class Rule, class X, class Place, class Indices>
-struct find_in_struct;
-template <class Rule, class X, class... Steps, std::size_t... I>
-struct find_in_struct<Rule, X, LeafAt<Steps...>, std::index_sequence<I...>>
-    : first_finding<typename find_in_field<
-          Rule, typename FieldsOf<X>::template type<I>,
-          LeafAt<Steps..., typename field_step<typename FieldsOf<X>::template key<I>, I>::type>>::type...> {};
-template <class Rule, StructNode X, class... Steps>
+template <class Rule, class Fields, class Place>
+struct find_in_fields;
+template <class Rule, class... Field, class... Step, class... Steps>
+struct find_in_fields<Rule, ChildTypes<ChildType<Field, Step>...>, LeafAt<Steps...>>
+    : first_finding<typename find_in_field<Rule, Field, LeafAt<Steps..., Step>>::type...> {};
+template <class Rule, StructNode X, class Place>
   requires(Makeable<X> && !Gatherable<Rule, X>)
-struct find_ungatherable<Rule, X, LeafAt<Steps...>>
-    : find_in_struct<Rule, X, LeafAt<Steps...>, std::make_index_sequence<FieldsOf<X>::size>> {};
+struct find_ungatherable<Rule, X, Place> : find_in_fields<Rule, child_types_t<X>, Place> {};
 
 template <class Finding>
 inline constexpr bool can_be_gathered = true;

@@ -11,6 +11,7 @@
 #include <fanout/gather/ungatherable.hpp>
 #include <fanout/model/per_replica.hpp>
 #include <fanout/tree/alternatives.hpp>
+#include <fanout/tree/child_types.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/plain_struct.hpp>
@@ -21,14 +22,6 @@ namespace fanout { inline namespace v0 {
 // class does not show is not found: one that is no plain struct lists its fields.
 
 namespace detail {
-
-/// Elements of one type that are reached by position, also where the whole is an array.
-template <class X>
-concept ElementSequence = requires(X& x) {
-  typename X::value_type;
-  { x[std::size_t{0}] } -> std::same_as<typename X::value_type&>;
-  { x.size() } -> std::convertible_to<std::size_t>;
-};
 
 template <class X>
 inline constexpr bool is_view = false;
@@ -96,24 +89,9 @@ consteval bool may_hold_field() {
 template <class Wanted, class Type, class Around, class Place>
 using found_field_t = typename decltype(find_field<Wanted, Type>(Around(), Place()))::type;
 
-template <class Wanted, class Around, class... K, class... T, class... Steps>
-consteval auto find_in_entries(const Dict<Entry<K, T>...>*, LeafAt<Steps...>) {
-  return first_finding<found_field_t<Wanted, T, Around, LeafAt<Steps..., K>>...>();
-}
-template <class Wanted, class X, class Around, class... Steps, std::size_t... I>
-consteval auto find_in_elements(LeafAt<Steps...>, std::index_sequence<I...>) {
-  return first_finding<found_field_t<Wanted, std::tuple_element_t<I, X>, Around, LeafAt<Steps..., Element<I>>>...>();
-}
-template <class Wanted, class X, class Around, class... Steps, std::size_t... I>
-consteval auto find_in_alternatives(LeafAt<Steps...>, std::index_sequence<I...>) {
-  return first_finding<found_field_t<Wanted, typename AlternativesOf<X>::template type<I>, Around,
-                                     LeafAt<Steps..., Alternative<I>>>...>();
-}
-template <class Wanted, class X, class Around, class... Steps, std::size_t... I>
-consteval auto find_in_fields(LeafAt<Steps...>, std::index_sequence<I...>) {
-  return first_finding<
-      found_field_t<Wanted, typename FieldsOf<X>::template type<I>, Around,
-                    LeafAt<Steps..., typename field_step<typename FieldsOf<X>::template key<I>, I>::type>>...>();
+template <class Wanted, class Around, class... Child, class... Step, class... Steps>
+consteval auto find_among_children(ChildTypes<ChildType<Child, Step>...>, LeafAt<Steps...>) {
+  return first_finding<found_field_t<Wanted, Child, Around, LeafAt<Steps..., Step>>...>();
 }
 
 template <class Wanted, class Declared, class... Around, class... Steps>
@@ -138,27 +116,20 @@ consteval auto find_field(Within<Around...> around, LeafAt<Steps...> place) {
     }
   } else if constexpr (wraps_tree<X>) {
     return Nothing();
-  } else if constexpr (DictNode<X>) {
-    return find_in_entries<Wanted, Within<Around...>>(static_cast<const X*>(nullptr), place);
-  } else if constexpr (MapNode<X>) {
-    return find_field<Wanted, typename X::mapped_type>(around, LeafAt<Steps..., EachValue>());
-  } else if constexpr (ElementSequence<X> || OptionalNode<X>) {
-    return find_field<Wanted, typename X::value_type>(around, LeafAt<Steps..., EachValue>());
-  } else if constexpr (TupleNode<X>) {
-    return find_in_elements<Wanted, X, Within<Around...>>(place, std::make_index_sequence<std::tuple_size_v<X>>());
-  } else if constexpr (VariantNode<X>) {
-    return find_in_alternatives<Wanted, X, Within<Around...>>(place,
-                                                              std::make_index_sequence<AlternativesOf<X>::size>());
-  } else if constexpr (!StructLike<X> || (std::is_same_v<X, Around> || ...)) {
+  } else if constexpr (!StructLike<X>) {
+    return find_among_children<Wanted, Within<Around...>>(child_types_t<X>(), place);
+  } else if constexpr ((std::is_same_v<X, Around> || ...)) {
     return Nothing();
   } else if constexpr (ListsFields<X>) {
-    return find_in_fields<Wanted, X, Within<X, Around...>>(place, std::make_index_sequence<FieldsOf<X>::size>());
+    return find_among_children<Wanted, Within<X, Around...>>(child_types_t<X>(), place);
+  } else if constexpr (ElementSequence<X> && !std::is_aggregate_v<X>) {
+    return find_among_children<Wanted, Within<X, Around...>>(child_types_t<X>(), place);
   } else if constexpr (!std::is_aggregate_v<X>) {
     return Nothing();
   } else if constexpr (!may_hold_field<Wanted, X, X, Around...>()) {
     return Nothing();
-  } else if constexpr (HasFields<X>) {
-    return find_in_fields<Wanted, X, Within<X, Around...>>(place, std::make_index_sequence<FieldsOf<X>::size>());
+  } else if constexpr (child_kind<X> != ChildKind::none) {
+    return find_among_children<Wanted, Within<X, Around...>>(child_types_t<X>(), place);
   } else {  // it holds one, and does not show where
     return std::type_identity<FieldAt<X, LeafAt<Steps...>>>();
   }

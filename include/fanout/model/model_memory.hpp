@@ -9,6 +9,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/transfer.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>

@@ -20,6 +20,10 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/scatter/overlap.hpp>
+#include <fanout/tree/alternatives.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/children.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -45,24 +49,6 @@ concept TakesSpan = std::same_as<std::remove_cv_t<D>, std::span<T>>;
 /// StructureMismatch if these are of different lengths or have different keys.
 template <class D, class G, class F>
 void visit_destination(D& to, G& result, const LeafPath& path, const F& f);
-
-template <class D, class... K, class... T, class F>
-void visit_entries_of(D& to, Dict<Entry<K, T>...>& result, const LeafPath& path, const F& f) {
-  (visit_destination(to[K{}], result[K{}], LeafPath(path, K::name()), f), ...);
-}
-
-template <class D, class G, class F, std::size_t... I>
-void visit_elements_of(D& to, G& result, const LeafPath& path, const F& f, std::index_sequence<I...>) {
-  (visit_destination(std::get<I>(to), std::get<I>(result), LeafPath(path, I), f), ...);
-}
-
-template <class X, class F, std::size_t... I>
-void visit_fields_of(X& to, X& result, const LeafPath& path, const F& f, std::index_sequence<I...>) {
-  const auto field = []<class Field>(const Field& of) -> Field& { return const_cast<Field&>(of); };
-  (visit_destination(field(FieldsOf<X>::template get<I>(to)), field(FieldsOf<X>::template get<I>(result)),
-                     field_path<X, I>(path), f),
-   ...);
-}
 
 template <std::same_as<LeafPath> Path>
 [[noreturn]] void refuse_destination(const Path& path, const std::string& expected, const std::string& found) {
@@ -96,102 +82,95 @@ template <class D, class G>
   };
   std::size_t position = 0;
   for (; is_of_result(); ++other) ++position;
-  const std::string name = key_text(other->first, position);
-  refuse_destination(LeafPath::at_key(path, name), "only the result's keys, " + list_keys(result), "this one too");
+  refuse_destination(LeafPath::at_key(path, other->first, position), "only the result's keys, " + list_keys(result),
+                     "this one too");
 }
 
+/// Whether a result of type G is written into a D child by child.
 template <class D, class G>
-concept SameTuple = TupleNode<std::remove_cv_t<D>> && TupleNode<G> && std::tuple_size_v<std::remove_cv_t<D>>
-== std::tuple_size_v<G>;
+constexpr bool written_by_children() {
+  constexpr ChildKind kind = child_kind<G>;
+  if constexpr (ArrayLeaf<G> || kind == ChildKind::none || kind == ChildKind::sequence) {
+    return false;
+  } else if constexpr (StructNode<G>) {
+    return std::is_same_v<D, G>;
+  } else if constexpr (DictNode<G> || DictNode<D>) {
+    return DictNode<G> && DictNode<D>;
+  } else if constexpr (TupleNode<G> && TupleNode<D>) {
+    return std::tuple_size_v<G> == std::tuple_size_v<D>;
+  } else if constexpr (VariantNode<G> && VariantNode<D>) {
+    return AlternativesOf<G>::size == AlternativesOf<D>::size;
+  } else {
+    return child_kind<D> == kind;
+  }
+}
 
-template <class D, class G, class F>
-void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
-  if constexpr (DictNode<G> && DictNode<std::remove_cv_t<D>>) {
-    visit_entries_of(to, result, path, f);
-  } else if constexpr (MapNode<G> && MapNode<std::remove_cv_t<D>>) {
-    std::size_t position = 0;
-    for (auto& [key, value] : result) {
-      const std::string name = key_text(key, position++);
-      const LeafPath entry = LeafPath::at_key(path, name);
-      const auto found = to.find(key);
-      if (found == to.end()) refuse_destination(entry, "this key", list_keys(to));
-      visit_destination(found->second, value, entry, f);
-    }
-    // Its arrays count as destinations, so that an output may have been written there.
-    if (to.size() != result.size()) refuse_other_key(to, result, path);
-  } else if constexpr (VectorNode<G> && VectorNode<std::remove_cv_t<D>> && !ArrayLeaf<G>) {
+/// Whether the destination has children at the places of the result's. Throws StructureMismatch where their lengths or
+/// keys differ.
+template <class D, class G>
+bool has_children_of(D& to, G& result, const LeafPath& path) {
+  constexpr ChildKind kind = child_kind<G>;
+  if constexpr (kind == ChildKind::map) {
+    visit_children(result, path, [&to](const auto&, const LeafPath& at, const auto& place) {
+      if (to.find(place.key) == to.end()) refuse_destination(at, "this key", list_keys(to));
+    });
+  } else if constexpr (kind == ChildKind::row) {
     if (to.size() != result.size()) {
       refuse_destination(path, std::to_string(result.size()) + " trees", std::to_string(to.size()));
     }
-    for (std::size_t i = 0; i < result.size(); ++i) visit_destination(to[i], result[i], LeafPath(path, i), f);
-  } else if constexpr (SameTuple<D, G>) {
-    visit_elements_of(to, result, path, f, std::make_index_sequence<std::tuple_size_v<G>>());
-  } else if constexpr (StructNode<G> && std::is_same_v<D, G>) {
-    visit_fields_of(to, result, path, f, std::make_index_sequence<FieldsOf<G>::size>());
+  } else if constexpr (kind == ChildKind::optional) {
+    return to.has_value() == result.has_value();
+  } else if constexpr (kind == ChildKind::variant) {
+    return to.index() == result.index();
+  }
+  return true;
+}
+
+template <class D, class G, class F>
+void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
+  if constexpr (written_by_children<std::remove_cv_t<D>, G>()) {
+    const auto write = [&to, &f](auto& child, const LeafPath& at, const auto& place) {
+      visit_destination(place(to), child, at, f);
+    };
+    if (!has_children_of(to, result, path)) {  // an optional, or a variant
+      if constexpr (std::is_same_v<D, G>) return f(to, result, path);
+      refuse_destination(path, "what the result holds, or a destination of its type", "something else");
+    } else if constexpr (TupleNode<G>) {
+      visit_fixed(result, path, write, fixed_indices<G>());
+    } else {
+      visit_children(result, path, write);
+    }
+    if constexpr (MapNode<G>) {
+      // Its arrays count as destinations, so that an output may have been written there.
+      if (to.size() != result.size()) refuse_other_key(to, result, path);
+    }
   } else {
     f(to, result, path);
   }
 }
 
 /// Calls `f.target(view, path)` for each tensor of a destination and `f.other(array, path)` for its other arrays, in the
-/// order of the tree. Paths are right if `F::names`.
+/// order of the tree.
 template <class F>
 struct VisitTargets {
   F& f;
 
   template <class X>
   void operator()(X& to, const LeafPath& path) const {
+    using Node = std::remove_cv_t<X>;
     if constexpr (requires { requires TakesElements<X, typename X::value_type, X::rank>; }) {
       f.target(View<typename X::value_type, X::rank>(to), path);
-    } else if constexpr (DictNode<std::remove_cv_t<X>>) {
-      visit_entries(to, path);
-    } else if constexpr (TupleNode<std::remove_cv_t<X>>) {
-      visit_elements(to, path, std::make_index_sequence<std::tuple_size_v<std::remove_cv_t<X>>>());
-    } else if constexpr (!HasArrayLeaf<X>) {
-      return;
-    } else if constexpr (ArrayLeaf<X>) {
+    } else if constexpr (ArrayLeaf<Node>) {
       f.other(to, path);
-    } else if constexpr (MapNode<std::remove_cv_t<X>>) {
-      std::size_t position = 0;
-      for (auto& entry : to) {
-        if constexpr (F::names) {
-          const std::string name = key_text(entry.first, position++);
-          (*this)(entry.second, LeafPath::at_key(path, name));
-        } else {
-          (*this)(entry.second, path);
-        }
-      }
-    } else if constexpr (VectorNode<std::remove_cv_t<X>>) {
-      for (std::size_t i = 0; i < to.size(); ++i) (*this)(to[i], LeafPath(path, i));
-    } else if constexpr (StructNode<X>) {
-      visit_fields(to, path, std::make_index_sequence<FieldsOf<X>::size>());
+    } else if constexpr (DictNode<Node> || TupleNode<Node> || HasArrayLeaf<Node>) {
+      visit_children(to, path, [this](auto& child, const LeafPath& at, auto) { (*this)(child, at); });
     }
-  }
-
- private:
-  template <class... K, class... T>
-  void visit_entries(Dict<Entry<K, T>...>& to, const LeafPath& path) const {
-    ((*this)(to[K{}], LeafPath(path, K::name())), ...);
-  }
-  template <class... K, class... T>
-  void visit_entries(const Dict<Entry<K, T>...>& to, const LeafPath& path) const {
-    ((*this)(to[K{}], LeafPath(path, K::name())), ...);
-  }
-  template <class X, std::size_t... I>
-  void visit_elements(X& to, const LeafPath& path, std::index_sequence<I...>) const {
-    ((*this)(std::get<I>(to), LeafPath(path, I)), ...);
-  }
-  template <class X, std::size_t... I>
-  void visit_fields(X& to, const LeafPath& path, std::index_sequence<I...>) const {
-    const auto field = []<class Field>(const Field& of) -> Field& { return const_cast<Field&>(of); };
-    ((*this)(field(FieldsOf<X>::template get<I>(to)), field_path<X, I>(path)), ...);
   }
 };
 
 /// Notes where the tensors of a result are to be written, and the memory of all arrays of the destination. Those that
 /// are no tensors are written when all shards have ended.
 struct CollectTargets {
-  static constexpr bool names = false;
   SmallVector<OutputTarget>& targets;
   SmallVector<ShownMemory>& memory;
 
@@ -214,7 +193,6 @@ struct CollectTargets {
 
 /// The path of the n-th array of a destination.
 struct NameTarget {
-  static constexpr bool names = true;
   std::size_t n;
   std::string name = {};
 

@@ -13,7 +13,7 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_chain.hpp>
 #include <fanout/gather/combine.hpp>
-#include <fanout/gather/gather_struct.hpp>
+#include <fanout/gather/gather_tree.hpp>
 #include <fanout/gather/gathering.hpp>
 #include <fanout/gather/pieces.hpp>
 #include <fanout/gather/reduced_member.hpp>

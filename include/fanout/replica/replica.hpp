@@ -22,6 +22,7 @@
 #include <fanout/model/visit_combined.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/right.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/node.hpp>
 
 namespace fanout { inline namespace v0 {

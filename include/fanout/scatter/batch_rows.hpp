@@ -14,6 +14,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/overlap.hpp>
 #include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>

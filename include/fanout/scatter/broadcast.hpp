@@ -10,6 +10,7 @@
 #include <fanout/memory/transfer.hpp>
 #include <fanout/scatter/shard_place.hpp>
 #include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 #include <fanout/tree/visit_arrays.hpp>

@@ -9,6 +9,7 @@
 #include <fanout/scatter/shard_place.hpp>
 #include <fanout/scatter/split_tree.hpp>
 #include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -60,7 +61,7 @@ struct Splitting<Each<X>> {
   static piece_type piece(const Each<X>& x, [[maybe_unused]] const ShardPlace& place,
                           [[maybe_unused]] const LeafPath& path) {
     if constexpr (is_split) {
-      return SplittingRow<Value, piece_type>::piece(x.value, place, path);
+      return split_children<piece_type>(x.value, place, path);
     } else {
       return x.value;
     }
@@ -69,7 +70,9 @@ struct Splitting<Each<X>> {
   static void visit_rows([[maybe_unused]] const Each<X>& x, [[maybe_unused]] int axis,
                          [[maybe_unused]] const LeafPath& path, [[maybe_unused]] F& f) {
     if constexpr (is_split) {
-      for (std::size_t i = 0; i < x.value.size(); ++i) detail::visit_rows(x.value[i], axis, LeafPath(path, i), f);
+      visit_children(x.value, path, [axis, &f](const auto& element, const LeafPath& at, auto) {
+        detail::visit_rows(element, axis, at, f);
+      });
     }
   }
 };

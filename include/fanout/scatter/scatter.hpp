@@ -16,7 +16,6 @@
 #include <fanout/scatter/split_on.hpp>
 #include <fanout/scatter/split_struct.hpp>
 #include <fanout/scatter/split_tree.hpp>
-#include <fanout/scatter/split_variant.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf_path.hpp>
 

@@ -11,6 +11,8 @@
 #include <fanout/scatter/shard_place.hpp>
 #include <fanout/scatter/split_tree.hpp>
 #include <fanout/scatter/splitting.hpp>
+#include <fanout/tree/children.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -27,7 +29,7 @@ concept SplitStruct = StructLike<X> && HasArrayLeaf<X>;
 
 /// Whether a value of type X shows trees by a span, which would take the vector of their pieces, and show what is gone.
 template <class X>
-inline constexpr bool shows_trees = SplitSpan<X>;
+inline constexpr bool shows_trees = SpanNode<X>&& SplitNode<X>;
 template <template <class...> class C, class... T>
 inline constexpr bool shows_trees<C<T...>> = (shows_trees<std::remove_cvref_t<T>> || ...);
 
@@ -82,22 +84,17 @@ struct Splitting<X> {
           "std::span<const T> and its other members copyable; make them so, make it a template of the kind of "
           "its arrays (State<Tensor>, State<ConstView>), or pass a tuple, a dict or broadcast(x)");
       if constexpr (holds_all && Makeable<piece_type>) {
-        return FieldsOf<piece_type>::make(
-            [&](auto index) -> decltype(auto) { return field_piece<decltype(index)::value>(x, place, path); });
+        return rebuild<piece_type>(x, path,
+                                   [&place]<class T, class At>(T& field, const LeafPath& at, At) -> decltype(auto) {
+                                     if constexpr (std::is_reference_v<typename At::type>) {
+                                       return (field);
+                                     } else {
+                                       return Splitting<std::remove_const_t<T>>::piece(field, place, at);
+                                     }
+                                   });
       }
     }
     __builtin_unreachable();  // refused, and this silences what would follow
-  }
-
- private:
-  template <std::size_t I>
-  static decltype(auto) field_piece(const X& x, const ShardPlace& place, const LeafPath& path) {
-    using Field = typename FieldsOf<X>::template type<I>;
-    if constexpr (std::is_reference_v<Field>) {
-      return FieldsOf<X>::template get<I>(x);
-    } else {
-      return Splitting<std::remove_cv_t<Field>>::piece(FieldsOf<X>::template get<I>(x), place, field_path<X, I>(path));
-    }
   }
 };
 

@@ -47,6 +47,10 @@ struct AlternativesOf<Variant<T...>> {
   static constexpr const auto& get(const Variant<T...>& x) noexcept {
     return *get_if<I>(&x);
   }
+  template <std::size_t I>
+  static constexpr auto& get(Variant<T...>& x) noexcept {
+    return *get_if<I>(&x);
+  }
 };
 
 /// A variant.

@@ -10,7 +10,6 @@
 
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/key.hpp>
-#include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/member_name.hpp>
 #include <fanout/tree/plain_struct.hpp>
 #include <fanout/tree/tie_members.hpp>
@@ -164,16 +163,5 @@ template <class X>
 concept Makeable = HasFields<X> && requires(const detail::AnyField& value) {
   FieldsOf<X>::make(value);
 };
-
-/// Where the I-th field of a struct of type X stands: `path.name`, or `path[I]` where it has no name.
-template <HasFields X, std::size_t I>
-constexpr LeafPath field_path(const LeafPath& path) noexcept {
-  using Name = typename FieldsOf<X>::template key<I>;
-  if constexpr (std::is_void_v<Name>) {
-    return LeafPath(path, I);
-  } else {
-    return LeafPath(path, Name::name());
-  }
-}
 
 }}  // namespace fanout::v0

@@ -9,56 +9,6 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Where a leaf stands in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
-/// walks the tree, so that walking costs nothing and the text is made only for an error. A step borrows its parent and
-/// its name.
-class LeafPath {
- public:
-  /// The root of a tree: `output`, `input`.
-  constexpr explicit LeafPath(std::string_view root) noexcept : name_(root), step_(Step::root) {}
-
-  /// An element of a tuple, an array or a vector: `parent[index]`.
-  constexpr LeafPath(const LeafPath& parent, std::size_t index) noexcept
-      : parent_(&parent), index_(index), step_(Step::index) {}
-
-  /// A member or a dict's entry: `parent.name`.
-  constexpr LeafPath(const LeafPath& parent, std::string_view name) noexcept
-      : parent_(&parent), name_(name), step_(Step::name) {}
-
-  /// A map's entry: `parent["key"]`. `key` is the key's text, with quotes if it is to have any.
-  static constexpr LeafPath at_key(const LeafPath& parent, std::string_view key) noexcept {
-    LeafPath path(parent, key);
-    path.step_ = Step::key;
-    return path;
-  }
-
-  friend std::string to_string(const LeafPath& path);
-
- private:
-  enum class Step : unsigned char { root, index, name, key };
-
-  const LeafPath* parent_ = nullptr;
-  std::string_view name_;
-  std::size_t index_ = 0;
-  Step step_;
-};
-
-/// The path as text.
-inline std::string to_string(const LeafPath& path) {
-  const std::string parent = path.parent_ == nullptr ? std::string() : to_string(*path.parent_);
-  switch (path.step_) {
-    case LeafPath::Step::root:
-      break;
-    case LeafPath::Step::index:
-      return parent + "[" + std::to_string(path.index_) + "]";
-    case LeafPath::Step::name:
-      return parent + "." + std::string(path.name_);
-    case LeafPath::Step::key:
-      return parent + "[" + std::string(path.name_) + "]";
-  }
-  return std::string(path.name_);
-}
-
 /// How a map's key is written in a path: text in quotes, numbers as they are, anything else by its place in the order.
 template <class K>
 std::string key_text(const K& key, std::size_t position) {
@@ -69,6 +19,57 @@ std::string key_text(const K& key, std::size_t position) {
   } else {
     return "#" + std::to_string(position);
   }
+}
+
+/// Where a leaf stands in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
+/// walks the tree, so that walking costs nothing and the text is made only for an error. A step borrows its parent and
+/// its name or key.
+class LeafPath {
+ public:
+  /// The root of a tree: `output`, `input`.
+  constexpr explicit LeafPath(std::string_view root) noexcept
+      : LeafPath(nullptr, root.data(), root.size(),
+                 [](const void* name, std::size_t size) { return std::string(static_cast<const char*>(name), size); }) {
+  }
+
+  /// An element of a tuple, an array or a vector: `parent[index]`.
+  constexpr LeafPath(const LeafPath& parent, std::size_t index) noexcept
+      : LeafPath(&parent, nullptr, index,
+                 [](const void*, std::size_t position) { return "[" + std::to_string(position) + "]"; }) {}
+
+  /// A member or a dict's entry: `parent.name`.
+  constexpr LeafPath(const LeafPath& parent, std::string_view name) noexcept
+      : LeafPath(&parent, name.data(), name.size(), [](const void* letters, std::size_t size) {
+          return "." + std::string(static_cast<const char*>(letters), size);
+        }) {}
+
+  /// A map's entry: `parent["key"]`. Its position in the order stands for a key that has no text.
+  template <class K>
+  static constexpr LeafPath at_key(const LeafPath& parent, const K& key, std::size_t position) noexcept {
+    return LeafPath(&parent, &key, position, [](const void* borrowed, std::size_t at) {
+      return "[" + key_text(*static_cast<const K*>(borrowed), at) + "]";
+    });
+  }
+
+  friend std::string to_string(const LeafPath& path);
+
+ private:
+  /// The text of a step, made of its name or key, and of its size or position.
+  using Text = std::string (*)(const void* name, std::size_t size);
+
+  constexpr LeafPath(const LeafPath* parent, const void* name, std::size_t size, Text text) noexcept
+      : parent_(parent), name_(name), size_(size), text_(text) {}
+
+  const LeafPath* parent_;
+  const void* name_;
+  std::size_t size_;
+  Text text_;
+};
+
+/// The path as text.
+inline std::string to_string(const LeafPath& path) {
+  const std::string step = path.text_(path.name_, path.size_);
+  return path.parent_ == nullptr ? step : to_string(*path.parent_) + step;
 }
 
 namespace detail {

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/tree/alternatives.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/dict.hpp>
+#include <fanout/tree/fields.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/rebind.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// What a node is made of, for all who walk over trees. They say what becomes of a child, and stop at what is a leaf to
+// them. Each child comes as three:
+//
+// 1. the child;
+// 2. its path;
+// 3. its place: `place(other)` is the child in its place of another node, which has one there, and `type` what it is
+//    declared as.
+
+template <class X, std::size_t I>
+struct FixedPlace {
+  using type = typename FixedChildren<X>::template type<I>;
+  template <class Y>
+  constexpr auto& operator()(Y& other) const noexcept {
+    return FixedChildren<X>::template get<I>(other);
+  }
+};
+
+template <class T, class Key>
+struct MapPlace {
+  using type = T;
+  const Key& key;
+  template <class Y>
+  auto& operator()(Y& other) const {
+    return other.find(key)->second;
+  }
+};
+
+template <class T>
+struct RowPlace {
+  using type = T;
+  std::size_t i;
+  template <class Y>
+  auto& operator()(Y& other) const {
+    return other[i];
+  }
+};
+
+template <class T>
+struct OptionalPlace {
+  using type = T;
+  template <class Y>
+  auto& operator()(Y& other) const noexcept {
+    return *other;
+  }
+};
+
+template <class X, std::size_t I>
+struct VariantPlace {
+  using type = typename AlternativesOf<X>::template type<I>;
+  template <class Y>
+  auto& operator()(Y& other) const noexcept {
+    return AlternativesOf<std::remove_const_t<Y>>::template get<I>(other);
+  }
+};
+
+/// What an element of a row or an array is declared as: a reference if it belongs to somebody else, as those of a span.
+template <class X>
+struct declared_element {
+  using type = typename X::value_type;
+};
+template <class X>
+  requires(SpanNode<X> || shows_elements<X>)
+struct declared_element<X> {
+  using type = decltype(std::declval<const X&>()[std::size_t{0}]);
+};
+template <class X>
+using declared_element_t = typename declared_element<X>::type;
+
+template <class X, class F, std::size_t... I>
+void visit_fixed([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f,
+                 std::index_sequence<I...>) {
+  using Node = std::remove_const_t<X>;
+  (f(FixedChildren<Node>::template get<I>(node), fixed_path<Node, I>(path), FixedPlace<Node, I>()), ...);
+}
+
+/// Calls `f(child, path, place)` for each child of a node, in its order. Of a variant without a value, and of a leaf,
+/// there are none.
+template <class X, class F>
+void visit_children([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f) {
+  using Node = std::remove_const_t<X>;
+  constexpr ChildKind kind = child_kind<Node>;
+  if constexpr (kind == ChildKind::fixed) {
+    visit_fixed(node, path, f, fixed_indices<Node>());
+  } else if constexpr (kind == ChildKind::map) {
+    std::size_t position = 0;
+    for (auto& entry : node) {
+      const auto& key = entry.first;
+      f(entry.second, LeafPath::at_key(path, key, position++),
+        MapPlace<typename Node::mapped_type, typename Node::key_type>{key});
+    }
+  } else if constexpr (kind == ChildKind::row || kind == ChildKind::array || kind == ChildKind::sequence) {
+    for (std::size_t i = 0; i < node.size(); ++i) {
+      f(node[i], LeafPath(path, i), RowPlace<declared_element_t<Node>>{i});
+    }
+  } else if constexpr (kind == ChildKind::optional) {
+    if (node.has_value()) f(*node, path, OptionalPlace<typename Node::value_type>());
+  } else if constexpr (kind == ChildKind::variant) {
+    if (node.valueless_by_exception()) return;
+    at_alternative(node, [&](auto index) {
+      constexpr std::size_t held = decltype(index)::value;
+      f(AlternativesOf<Node>::template get<held>(node), path, VariantPlace<Node, held>());
+    });
+  }
+}
+
+// The same, put together anew.
+
+template <class X, class Map, ChildKind kind = child_kind<X>>
+struct rebuilt;
+
+template <class Map, class... K, class... T>
+struct rebuilt<Dict<Entry<K, T>...>, Map, ChildKind::fixed> {
+  using type = Dict<Entry<K, typename Map::template type<T>>...>;
+};
+template <class X, class Map, class Children>
+struct rebuilt_tuple;
+template <class X, class Map, class... T, class... Step>
+struct rebuilt_tuple<X, Map, ChildTypes<ChildType<T, Step>...>> {
+  using type = rebind_tuple_t<X, typename Map::template type<T>...>;
+};
+template <TupleNode X, class Map>
+struct rebuilt<X, Map, ChildKind::fixed> : rebuilt_tuple<X, Map, child_types_t<X>> {};
+/// What stands for a child in a container that holds no references.
+template <class Map, class T>
+using held_t = std::remove_cvref_t<typename Map::template type<T>>;
+template <class Map>
+struct held_by {
+  template <class T>
+  using type = held_t<Map, T>;
+};
+template <class X, class Map>
+struct rebuilt<X, Map, ChildKind::variant> : rebuilt_tuple<X, held_by<Map>, child_types_t<X>> {};
+template <class X, class Map>
+struct rebuilt<X, Map, ChildKind::array> {
+  using type = rebind_tuple_t<X, held_t<Map, typename X::value_type>>;
+};
+template <class X, class Map>
+struct rebuilt<X, Map, ChildKind::map> {
+  using type = rebind_map_t<X, held_t<Map, typename X::mapped_type>>;
+};
+template <class X, class Map>
+struct rebuilt<X, Map, ChildKind::optional> {
+  using type = rebind_element_t<X, held_t<Map, typename X::value_type>>;
+};
+template <class X, class Map>
+struct rebuilt<X, Map, ChildKind::row> {
+  using type = rebind_element_t<X, held_t<Map, typename X::value_type>>;
+};
+template <SpanNode X, class Map>  // whose elements belong to somebody else
+struct rebuilt<X, Map, ChildKind::row> {
+  using type = std::vector<held_t<Map, typename X::value_type>>;
+};
+
+/// The dict, tuple, array, map, vector, optional or variant X with `Map::type<T>` in place of each child of type T. Of a
+/// span a vector. What holds no references holds values instead. Structs keep their types; each walker says which.
+template <class X, class Map>
+using rebuilt_t = typename rebuilt<X, Map>::type;
+
+template <class Result, class X, class F, std::size_t... I>
+Result rebuild_fixed([[maybe_unused]] const X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f,
+                     std::index_sequence<I...>) {
+  if constexpr (DictNode<X>) {
+    return {decltype(Result::values){
+        f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), FixedPlace<X, I>())...}};
+  } else {
+    return Result{f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), FixedPlace<X, I>())...};
+  }
+}
+
+template <class Result, class X, class F, std::size_t... I>
+Result rebuild_array([[maybe_unused]] const X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f,
+                     std::index_sequence<I...>) {
+  return Result{f(node[I], LeafPath(path, I), RowPlace<declared_element_t<X>>{I})...};
+}
+
+/// A node of type Result with what `f(child, path, place)` returns in place of each child of a Rebuildable one. A variant has
+/// a value.
+template <class Result, class X, class F>
+Result rebuild(const X& node, const LeafPath& path, const F& f) {
+  constexpr ChildKind kind = child_kind<X>;
+  if constexpr (kind == ChildKind::fixed && StructNode<X>) {
+    return FieldsOf<Result>::make([&](auto index) -> decltype(auto) {
+      constexpr std::size_t I = decltype(index)::value;
+      return f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), FixedPlace<X, I>());
+    });
+  } else if constexpr (kind == ChildKind::fixed) {
+    return rebuild_fixed<Result>(node, path, f, fixed_indices<X>());
+  } else if constexpr (kind == ChildKind::array) {
+    return rebuild_array<Result>(node, path, f, std::make_index_sequence<std::tuple_size_v<X>>());
+  } else if constexpr (kind == ChildKind::variant) {
+    return at_alternative(node, [&](auto index) {
+      constexpr std::size_t held = decltype(index)::value;
+      return Result(std::in_place_index<held>,
+                    f(AlternativesOf<X>::template get<held>(node), path, VariantPlace<X, held>()));
+    });
+  } else if constexpr (kind == ChildKind::optional) {
+    if (!node.has_value()) return {};
+    return Result(f(*node, path, OptionalPlace<typename X::value_type>()));
+  } else {
+    Result result;
+    if constexpr (requires { result.reserve(node.size()); }) result.reserve(node.size());
+    visit_children(node, path, [&](const auto& child, const LeafPath& at, const auto& place) {
+      if constexpr (kind == ChildKind::map) {
+        result.emplace(place.key, f(child, at, place));
+      } else {
+        result.push_back(f(child, at, place));
+      }
+    });
+    return result;
+  }
+}
+
+}}}  // namespace fanout::v0::detail
