@@ -25,6 +25,7 @@ using fanout::LeafPath;
 using fanout::detail::rebuild;
 using fanout::detail::rebuilt_t;
 using fanout::detail::visit_children;
+using fanout::detail::WithPlaces;
 
 struct Body {
   int mass;
@@ -121,7 +122,7 @@ TEST_CASE("children of what can be written can be written, but for those that ar
 TEST_CASE("a place finds the child of another node") {
   const auto sum = [](const auto& one, const auto& other) {
     double total = 0;
-    visit_children(one, LeafPath("root"), [&](const auto& child, const LeafPath&, const auto& place) {
+    visit_children<WithPlaces>(one, LeafPath("root"), [&](const auto& child, const LeafPath&, const auto& place) {
       total = 10 * total + child * place(other);
     });
     return total;
@@ -136,14 +137,14 @@ TEST_CASE("a place finds the child of another node") {
   CHECK(sum(std::variant<char, int>(2), std::variant<char, int>(3)) == 6);
   std::vector<int> written(2);
   const std::vector numbers{1, 2};
-  visit_children(numbers, LeafPath("root"),
-                 [&](const int& child, const LeafPath&, const auto& place) { place(written) = child; });
+  visit_children<WithPlaces>(numbers, LeafPath("root"),
+                             [&](const int& child, const LeafPath&, const auto& place) { place(written) = child; });
   CHECK(written == std::vector{1, 2});
 }
 
 TEST_CASE("a place knows what the child is declared as: a reference if it belongs to somebody else") {
   const auto declared_as = []<class Expected>(auto node, std::type_identity<Expected>) {
-    visit_children(node, LeafPath("root"), []<class Place>(const auto&, const LeafPath&, const Place&) {
+    visit_children<WithPlaces>(node, LeafPath("root"), []<class Place>(const auto&, const LeafPath&, const Place&) {
       CHECK(std::is_same_v<typename Place::type, Expected>);
     });
   };
@@ -201,11 +202,11 @@ TEST_CASE("what is rebuilt refers where it can, and else holds values") {
 TEST_CASE("children are rebuilt in their order, each with its path and place") {
   const auto listed = []<class X>(const X& node) {
     std::string text;
-    rebuild<rebuilt_t<X, AsDouble>>(node, LeafPath("root"),
-                                    [&](const auto& child, const LeafPath& path, const auto& place) {
-                                      text += to_string(path) + (&place(node) == &child ? " " : " of another ");
-                                      return 0.0;
-                                    });
+    rebuild<rebuilt_t<X, AsDouble>, WithPlaces>(
+        node, LeafPath("root"), [&](const auto& child, const LeafPath& path, const auto& place) {
+          text += to_string(path) + (&place(node) == &child ? " " : " of another ");
+          return 0.0;
+        });
     return text;
   };
   CHECK(listed(fanout::dict("a"_k = 1, "b"_k = 2)) == "root.a root.b ");

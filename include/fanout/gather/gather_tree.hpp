@@ -101,7 +101,7 @@ Result gather_children(const Pieces<X>& pieces, const GatherPlace& place, const 
   if constexpr (requires { check_children(pieces, std::size_t{}, place, path); }) {
     for (std::size_t i = 0; i < pieces.size(); ++i) check_children(pieces, i, place, path);
   }
-  return rebuild<Result>(pieces[0], path, [&]<class At>(const auto&, const LeafPath& at, const At& child) {
+  return rebuild<Result, WithPlaces>(pieces[0], path, [&]<class At>(const auto&, const LeafPath& at, const At& child) {
     return gather_inside<Rule, typename At::type>(pieces, place, at, child);
   });
 }

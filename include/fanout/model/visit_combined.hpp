@@ -60,7 +60,7 @@ void check_same_places(const Pieces<X>& models, const LeafPath& path) {
   constexpr ChildKind kind = child_kind<X>;
   if constexpr (kind == ChildKind::map) {
     must_agree([](const X& x) { return x.size(); });
-    visit_children(models[0], path, [&models](const auto&, const LeafPath& at, const auto& place) {
+    visit_children<WithPlaces>(models[0], path, [&models](const auto&, const LeafPath& at, const auto& place) {
       for (std::size_t i = 1; i < models.size(); ++i) {
         if (models[i].find(place.key) == models[i].end()) refuse_places(at);
       }
@@ -82,7 +82,7 @@ void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f) {
     f(models, path);
   } else {
     check_same_places(models, path);
-    visit_children(models[0], path, [&]<class Place>(const auto&, const LeafPath& at, const Place& place) {
+    visit_children<WithPlaces>(models[0], path, [&]<class Place>(const auto&, const LeafPath& at, const Place& place) {
       using Child = std::remove_reference_t<typename Place::type>;
       if constexpr (has_combined_fields<Child>) {
         visit_combined(Pieces<Child>(models, false, [&place](const X& x) -> const Child& { return place(x); }), at, f);

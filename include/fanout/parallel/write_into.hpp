@@ -111,7 +111,7 @@ template <class D, class G>
 bool has_children_of(D& to, G& result, const LeafPath& path) {
   constexpr ChildKind kind = child_kind<G>;
   if constexpr (kind == ChildKind::map) {
-    visit_children(result, path, [&to](const auto&, const LeafPath& at, const auto& place) {
+    visit_children<WithPlaces>(result, path, [&to](const auto&, const LeafPath& at, const auto& place) {
       if (to.find(place.key) == to.end()) refuse_destination(at, "this key", list_keys(to));
     });
   } else if constexpr (kind == ChildKind::row) {
@@ -136,9 +136,9 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
       if constexpr (std::is_same_v<D, G>) return f(to, result, path);
       refuse_destination(path, "what the result holds, or a destination of its type", "something else");
     } else if constexpr (TupleNode<G>) {
-      visit_fixed(result, path, write, fixed_indices<G>());
+      visit_fixed<WithPlaces>(result, path, write, fixed_indices<G>());
     } else {
-      visit_children(result, path, write);
+      visit_children<WithPlaces>(result, path, write);
     }
     if constexpr (MapNode<G>) {
       // Its arrays count as destinations, so that an output may have been written there.

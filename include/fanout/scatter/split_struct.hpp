@@ -84,14 +84,14 @@ struct Splitting<X> {
           "std::span<const T> and its other members copyable; make them so, make it a template of the kind of "
           "its arrays (State<Tensor>, State<ConstView>), or pass a tuple, a dict or broadcast(x)");
       if constexpr (holds_all && Makeable<piece_type>) {
-        return rebuild<piece_type>(x, path,
-                                   [&place]<class T, class At>(T& field, const LeafPath& at, At) -> decltype(auto) {
-                                     if constexpr (std::is_reference_v<typename At::type>) {
-                                       return (field);
-                                     } else {
-                                       return Splitting<std::remove_const_t<T>>::piece(field, place, at);
-                                     }
-                                   });
+        return rebuild<piece_type, WithPlaces>(
+            x, path, [&place]<class T, class At>(T& field, const LeafPath& at, At) -> decltype(auto) {
+              if constexpr (std::is_reference_v<typename At::type>) {
+                return (field);
+              } else {
+                return Splitting<std::remove_const_t<T>>::piece(field, place, at);
+              }
+            });
       }
     }
     __builtin_unreachable();  // refused, and this silences what would follow

@@ -21,8 +21,25 @@ namespace fanout { inline namespace v0 { namespace detail {
 //
 // 1. the child;
 // 2. its path;
-// 3. its place: `place(other)` is the child in its place of another node, which has one there, and `type` what it is
-//    declared as.
+// 3. its place, if places are asked for: `place(other)` is the child in its place of another node, which has one there,
+//    and `type` what it is declared as. Each place has a type of its own, so it costs compile time.
+
+/// Comes in the place of a place that is not asked for.
+struct NoPlace {
+  template <class... Key>
+  explicit constexpr NoPlace(const Key&...) noexcept {}
+};
+
+struct WithoutPlaces {
+  template <class Place>
+  using type = NoPlace;
+};
+struct WithPlaces {
+  template <class Place>
+  using type = Place;
+};
+template <class Places, class Place>
+using place_t = typename Places::template type<Place>;
 
 template <class X, std::size_t I>
 struct FixedPlace {
@@ -84,39 +101,40 @@ struct declared_element<X> {
 template <class X>
 using declared_element_t = typename declared_element<X>::type;
 
-template <class X, class F, std::size_t... I>
+template <class Places, class X, class F, std::size_t... I>
 void visit_fixed([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f,
                  std::index_sequence<I...>) {
   using Node = std::remove_const_t<X>;
-  (f(FixedChildren<Node>::template get<I>(node), fixed_path<Node, I>(path), FixedPlace<Node, I>()), ...);
+  (f(FixedChildren<Node>::template get<I>(node), fixed_path<Node, I>(path), place_t<Places, FixedPlace<Node, I>>()),
+   ...);
 }
 
 /// Calls `f(child, path, place)` for each child of a node, in its order. Of a variant without a value, and of a leaf,
 /// there are none.
-template <class X, class F>
+template <class Places = WithoutPlaces, class X, class F>
 void visit_children([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f) {
   using Node = std::remove_const_t<X>;
   constexpr ChildKind kind = child_kind<Node>;
   if constexpr (kind == ChildKind::fixed) {
-    visit_fixed(node, path, f, fixed_indices<Node>());
+    visit_fixed<Places>(node, path, f, fixed_indices<Node>());
   } else if constexpr (kind == ChildKind::map) {
     std::size_t position = 0;
     for (auto& entry : node) {
       const auto& key = entry.first;
       f(entry.second, LeafPath::at_key(path, key, position++),
-        MapPlace<typename Node::mapped_type, typename Node::key_type>{key});
+        place_t<Places, MapPlace<typename Node::mapped_type, typename Node::key_type>>{key});
     }
   } else if constexpr (kind == ChildKind::row || kind == ChildKind::array || kind == ChildKind::sequence) {
     for (std::size_t i = 0; i < node.size(); ++i) {
-      f(node[i], LeafPath(path, i), RowPlace<declared_element_t<Node>>{i});
+      f(node[i], LeafPath(path, i), place_t<Places, RowPlace<declared_element_t<Node>>>{i});
     }
   } else if constexpr (kind == ChildKind::optional) {
-    if (node.has_value()) f(*node, path, OptionalPlace<typename Node::value_type>());
+    if (node.has_value()) f(*node, path, place_t<Places, OptionalPlace<typename Node::value_type>>());
   } else if constexpr (kind == ChildKind::variant) {
     if (node.valueless_by_exception()) return;
     at_alternative(node, [&](auto index) {
       constexpr std::size_t held = decltype(index)::value;
-      f(AlternativesOf<Node>::template get<held>(node), path, VariantPlace<Node, held>());
+      f(AlternativesOf<Node>::template get<held>(node), path, place_t<Places, VariantPlace<Node, held>>());
     });
   }
 }
@@ -164,7 +182,8 @@ template <class X, class Map>
 struct rebuilt<X, Map, ChildKind::row> {
   using type = rebind_element_t<X, held_t<Map, typename X::value_type>>;
 };
-template <SpanNode X, class Map>  // whose elements belong to somebody else
+template <class X, class Map>
+  requires(SpanNode<X> || shows_elements<X>)  // whose elements belong to somebody else
 struct rebuilt<X, Map, ChildKind::row> {
   using type = std::vector<held_t<Map, typename X::value_type>>;
 };
@@ -174,56 +193,58 @@ struct rebuilt<X, Map, ChildKind::row> {
 template <class X, class Map>
 using rebuilt_t = typename rebuilt<X, Map>::type;
 
-template <class Result, class X, class F, std::size_t... I>
+template <class Result, class Places, class X, class F, std::size_t... I>
 Result rebuild_fixed([[maybe_unused]] const X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f,
                      std::index_sequence<I...>) {
   if constexpr (DictNode<X>) {
     return {decltype(Result::values){
-        f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), FixedPlace<X, I>())...}};
+        f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), place_t<Places, FixedPlace<X, I>>())...}};
   } else {
-    return Result{f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), FixedPlace<X, I>())...};
+    return Result{
+        f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), place_t<Places, FixedPlace<X, I>>())...};
   }
 }
 
-template <class Result, class X, class F, std::size_t... I>
+template <class Result, class Places, class X, class F, std::size_t... I>
 Result rebuild_array([[maybe_unused]] const X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f,
                      std::index_sequence<I...>) {
-  return Result{f(node[I], LeafPath(path, I), RowPlace<declared_element_t<X>>{I})...};
+  return Result{f(node[I], LeafPath(path, I), place_t<Places, RowPlace<declared_element_t<X>>>{I})...};
 }
 
 /// A node of type Result with what `f(child, path, place)` returns in place of each child of a Rebuildable one. A variant has
 /// a value.
-template <class Result, class X, class F>
+template <class Result, class Places = WithoutPlaces, class X, class F>
 Result rebuild(const X& node, const LeafPath& path, const F& f) {
   constexpr ChildKind kind = child_kind<X>;
   if constexpr (kind == ChildKind::fixed && StructNode<X>) {
     return FieldsOf<Result>::make([&](auto index) -> decltype(auto) {
       constexpr std::size_t I = decltype(index)::value;
-      return f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), FixedPlace<X, I>());
+      return f(FixedChildren<X>::template get<I>(node), fixed_path<X, I>(path), place_t<Places, FixedPlace<X, I>>());
     });
   } else if constexpr (kind == ChildKind::fixed) {
-    return rebuild_fixed<Result>(node, path, f, fixed_indices<X>());
+    return rebuild_fixed<Result, Places>(node, path, f, fixed_indices<X>());
   } else if constexpr (kind == ChildKind::array) {
-    return rebuild_array<Result>(node, path, f, std::make_index_sequence<std::tuple_size_v<X>>());
+    return rebuild_array<Result, Places>(node, path, f, std::make_index_sequence<std::tuple_size_v<X>>());
   } else if constexpr (kind == ChildKind::variant) {
     return at_alternative(node, [&](auto index) {
       constexpr std::size_t held = decltype(index)::value;
       return Result(std::in_place_index<held>,
-                    f(AlternativesOf<X>::template get<held>(node), path, VariantPlace<X, held>()));
+                    f(AlternativesOf<X>::template get<held>(node), path, place_t<Places, VariantPlace<X, held>>()));
     });
   } else if constexpr (kind == ChildKind::optional) {
     if (!node.has_value()) return {};
-    return Result(f(*node, path, OptionalPlace<typename X::value_type>()));
+    return Result(f(*node, path, place_t<Places, OptionalPlace<typename X::value_type>>()));
   } else {
     Result result;
     if constexpr (requires { result.reserve(node.size()); }) result.reserve(node.size());
-    visit_children(node, path, [&](const auto& child, const LeafPath& at, const auto& place) {
-      if constexpr (kind == ChildKind::map) {
-        result.emplace(place.key, f(child, at, place));
-      } else {
-        result.push_back(f(child, at, place));
-      }
-    });
+    visit_children<std::conditional_t<kind == ChildKind::map, WithPlaces, Places>>(
+        node, path, [&]<class Child, class Place>(const Child& child, const LeafPath& at, const Place& place) {
+          if constexpr (kind == ChildKind::map) {
+            result.emplace(place.key, f(child, at, place_t<Places, Place>(place)));
+          } else {
+            result.push_back(f(child, at, place));
+          }
+        });
     return result;
   }
 }
