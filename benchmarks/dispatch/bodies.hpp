@@ -53,7 +53,8 @@ class Bodies {
  public:
   /// With `meeting` each body also waits until the other one has begun, which takes two threads; after a millisecond it
   /// gives up.
-  explicit Bodies(bool meeting = false, bool notes_cores = false) : meeting_(meeting), notes_cores_(notes_cores) {}
+  explicit Bodies(bool rendezvous = false, bool notes_cores = false)
+      : rendezvous_(rendezvous), notes_cores_(notes_cores) {}
 
   void set_turns(std::uint64_t turns) { turns_ = turns; }
 
@@ -62,7 +63,7 @@ class Bodies {
     lane.threads[lane.calls % latest] = number_of_this_thread();
     if (notes_cores_) lane.cores[lane.calls % latest] = static_cast<std::uint8_t>(sched_getcpu());
     ++lane.calls;
-    if (meeting_) meet(i, lane.calls);
+    if (rendezvous_) meet(i, lane.calls);
     work(turns_);
   }
 
@@ -105,7 +106,7 @@ class Bodies {
     return count == 0 ? 0 : static_cast<double>(two) / static_cast<double>(count);
   }
 
-  bool meeting_;
+  bool rendezvous_;
   bool notes_cores_;
   std::uint64_t turns_ = 0;
   mutable std::array<Lane, 2> lanes_;

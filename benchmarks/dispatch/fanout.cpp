@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   const auto devices = devices_that(slice, contender.substr(contender.find('_') + 1));
   if (part == "bare") {
     const fanout::Plan plan{{{0, 1}, 0}, {{1, 2}, 1}};
-    fanout::detail::CallTimes times;
+    fanout::detail::CallStatistics times;
     return benchmarks::run_dispatch(
         slice, [&](const Bodies& bodies) { fanout::detail::run_shards(plan, devices, bodies, &times); });
   }

@@ -89,7 +89,7 @@ template <class R>
 class Pending;
 namespace detail {
 class ShardTask;
-class Crew;
+class CopyTeam;
 }  // namespace detail
 namespace backend {
 struct Collective;

@@ -56,7 +56,7 @@ void shows_rows(const X& x) {
     CHECK(head == x.topRows(head.rows()));
     CHECK(tail == x.bottomRows(tail.rows()));
     if (tail.size() != 0) CHECK(tail.data() == &x.coeffRef(static_cast<Eigen::Index>(begin), 0));
-    fanout::Pieces<EigenRows<X>> pieces(2, false);
+    fanout::ShardResults<EigenRows<X>> pieces(2, false);
     pieces.set(0, head);
     pieces.set(1, tail);
     const fanout::Plan plan = fanout::EvenSplit{}(rows, 2);

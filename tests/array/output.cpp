@@ -42,7 +42,7 @@ struct Call {
 
   Output<float, 2> output(std::size_t begin, std::size_t end) const { return {*buffer, {begin, end}, {{end, 2}}}; }
   void end() {
-    if (buffer != nullptr) std::exchange(buffer, nullptr)->drop();
+    if (buffer != nullptr) std::exchange(buffer, nullptr)->release();
   }
 
   OutputBuffer* buffer;

@@ -5,7 +5,7 @@
 
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
-#include <fanout/worker/mailbox.hpp>
+#include <fanout/worker/handoff_slot.hpp>
 
 TEST_CASE("what different cores write stands apart") {
   static_assert(fanout::detail::cache_line == 64 || fanout::detail::cache_line == 128 ||
@@ -18,7 +18,7 @@ TEST_CASE("what different cores write stands apart") {
   static_assert(fanout::detail::cache_line == 256);
 #endif
   static_assert(fanout::detail::cores_apart % fanout::detail::cache_line == 0);
-  static_assert(alignof(fanout::detail::Mailbox) == fanout::detail::cache_line);
+  static_assert(alignof(fanout::detail::HandoffSlot) == fanout::detail::cache_line);
   static_assert(alignof(fanout::detail::ShardTask) == fanout::detail::cache_line);
   CHECK(sizeof(fanout::detail::ShardCell<char>) % fanout::detail::cores_apart == 0);
   CHECK(alignof(fanout::detail::ShardCell<char>) == fanout::detail::cores_apart);

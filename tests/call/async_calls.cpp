@@ -38,7 +38,7 @@ fanout::DeviceSet<fanout::HostDevice> idle_device() {
 
 TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, those that come before") {
   const auto devices = idle_device();
-  fanout::detail::Gate gate;
+  fanout::detail::SharedMutex mutex;
   auto& calls = *new AsyncCalls(1);
   for (const bool in_order : {false, true}) {
     ran.clear();
@@ -46,9 +46,9 @@ TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, 
     Call second(2);
     Call third(3);
     for (Call* call : {&first, &second, &third}) {
-      gate.enter();
+      mutex.lock_shared();
       call->keep_in(calls);
-      calls.post(*call, two_shards, devices, gate, in_order && call != &second);
+      calls.post(*call, two_shards, devices, mutex, in_order && call != &second);
       CHECK_FALSE(call->is_over());
     }
     CHECK(calls.has_ordered() == in_order);
@@ -60,16 +60,16 @@ TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, 
     CHECK_FALSE(calls.has_ordered());
     CHECK(calls.wait(first));
     CHECK(calls.wait(second));
-    gate.close();  // they have left it
-    gate.open();
-    for (int i = 0; i < 3; ++i) calls.drop();
+    mutex.lock();  // they have left it
+    mutex.unlock();
+    for (int i = 0; i < 3; ++i) calls.release();
   }
-  calls.drop();
+  calls.release();
 }
 
 TEST_CASE("a model's side of its calls is nothing until there is one, and waits for all when it goes") {
   const auto devices = idle_device();
-  fanout::detail::Gate gate;
+  fanout::detail::SharedMutex mutex;
   Call call(4);
   ran.clear();
   {
@@ -81,18 +81,18 @@ TEST_CASE("a model's side of its calls is nothing until there is one, and waits 
     CHECK_FALSE(pending.is_in_order(CallOrder::after_changes));
     CHECK(pending.is_in_order(CallOrder::changes));
     {
-      const fanout::detail::CallLink link{.original = &original};
-      const fanout::detail::EnteredLink entered(link);
+      const fanout::detail::CallScope scope{.original = &original};
+      const fanout::detail::EnteredScope entered(scope);
       CHECK_FALSE(pending.is_in_order(CallOrder::changes));
     }
-    gate.enter();
+    mutex.lock_shared();
     call.keep_in(pending.calls());
-    pending.calls().post(call, two_shards, devices, gate, true);
+    pending.calls().post(call, two_shards, devices, mutex, true);
     CHECK(pending.is_in_order(CallOrder::after_changes));
     pending.wait_for_earlier(CallOrder::any);
     CHECK(ran.empty());
   }
   CHECK(ran == std::vector{40, 41});
   CHECK(call.calls()->wait(call));
-  call.calls()->drop();
+  call.calls()->release();
 }

@@ -35,7 +35,7 @@ using fanout::ShapeMismatch;
 using fanout::StructureMismatch;
 using fanout::Tensor;
 using fanout::backend::HostCommunicator;
-using fanout::backend::HostMeeting;
+using fanout::backend::HostRendezvous;
 using fanout::backend::Reduction;
 using fanout_test::message_of;
 using fanout_test::says;
@@ -261,10 +261,10 @@ TEST_CASE("a rank that leaves releases those that wait for it") {
 }
 
 TEST_CASE("a communicator that was moved leaves the meeting when the one that it was moved to does") {
-  HostMeeting meeting(2);
+  HostRendezvous rendezvous(2);
   std::optional<HostCommunicator> first;
   {
-    HostCommunicator moved(meeting, 0);
+    HostCommunicator moved(rendezvous, 0);
     first.emplace(std::move(moved));
   }
   CHECK(first->rank() == 0);
@@ -272,7 +272,7 @@ TEST_CASE("a communicator that was moved leaves the meeting when the one that it
   int others = 0;
   std::string told;
   std::thread other([&] {
-    HostCommunicator second(meeting, 1);
+    HostCommunicator second(rendezvous, 1);
     int own = 2;
     second.all_reduce(own);
     others = own;
@@ -310,19 +310,19 @@ TEST_CASE("where some ranks left and one threw, the others are told of the one t
       const auto [thrower, leaver, released, waiter] = order;
       CAPTURE(std::to_string(thrower) + " threw, " + std::to_string(leaver) + " left");
       CAPTURE(throws_first);
-      HostMeeting meeting(4);
-      const auto leave = [&, leaver = leaver] { const HostCommunicator ranks(meeting, leaver); };
+      HostRendezvous rendezvous(4);
+      const auto leave = [&, leaver = leaver] { const HostCommunicator ranks(rendezvous, leaver); };
       if (!throws_first) leave();
-      meeting.leave(thrower, std::make_exception_ptr(std::runtime_error("boom")));
+      rendezvous.leave(thrower, std::make_exception_ptr(std::runtime_error("boom")));
       if (throws_first) leave();
       try {
-        HostCommunicator ranks(meeting, released);
+        HostCommunicator ranks(rendezvous, released);
         int x = 0;
         ranks.recv(x, thrower);
       } catch (const CommunicatorAbandoned& abandoned) {
         CHECK(abandoned.rank() == thrower);
       }
-      HostCommunicator ranks(meeting, waiter);
+      HostCommunicator ranks(rendezvous, waiter);
       std::size_t told = 4;
       const std::string text = message_of<CommunicatorAbandoned>([&] {
         try {
@@ -358,8 +358,8 @@ TEST_CASE("send and recv do not need a rank that has left") {
 }
 
 TEST_CASE("what cannot be is refused at once") {
-  HostMeeting meeting(1);
-  HostCommunicator ranks(meeting, 0);
+  HostRendezvous rendezvous(1);
+  HostCommunicator ranks(rendezvous, 0);
   std::vector<int> x(2);
   std::vector<int> y(3);
   CHECK(says(message_of<fanout::InvalidArgument>([&] { ranks.broadcast(x, 1); }), "no such rank", "below 1"));
@@ -369,7 +369,7 @@ TEST_CASE("what cannot be is refused at once") {
   CHECK(says(message_of<fanout::InvalidArgument>([&] { ranks.all_reduce(z, Reduction::max); }), "with an order"));
   CHECK(says(message_of<ShapeMismatch>([&] { ranks.all_gather(x, y); }), "all_gather of int[2]", "expected 2",
              "found 3"));
-  CHECK(says(message_of<fanout::InvalidArgument>([&] { HostCommunicator(meeting, 1); }), "below 1", "found 1"));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { HostCommunicator(rendezvous, 1); }), "below 1", "found 1"));
   const fanout::View<int, 1> elsewhere(x.data(), {2}, {{.kind = "toy", .index = 0}});
   CHECK(says(message_of<fanout::DeviceMismatch>([&] { ranks.all_reduce(elsewhere); }), "host memory", "toy:0"));
   ranks.all_reduce(x);

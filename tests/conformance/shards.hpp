@@ -42,7 +42,7 @@ auto gathered_from(int shards, const Returned& returned) {
   const auto devices = fanout::host_devices(shards);
   const fanout::Plan plan = fanout::EvenSplit{}(2 * devices.size(), devices.size());
   const fanout::detail::InlineArray<R> results(devices.size(), returned);
-  fanout::Pieces<R> pieces(devices.size(), true);
+  fanout::ShardResults<R> pieces(devices.size(), true);
   for (std::size_t i = 0; i < results.size(); ++i) pieces.set(i, results[i]);
   return fanout::gather(pieces, {plan, devices.ids().data(), {}});
 }

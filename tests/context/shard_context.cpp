@@ -18,7 +18,7 @@ struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   fanout::Plan plan{{.rows = {0, 3}, .device = 1}, {.rows = {3, 5}, .device = 0}};
   const fanout::CallSettings call_settings{.seed = 7};
-  fanout::CallFrame frame{plan, call_settings, {.number = 9}};
+  fanout::CallState frame{plan, call_settings, {.number = 9}};
   Scratch first_scratch, second_scratch;
   ShardContext<HostDevice> first{devices[1], frame, 0, first_scratch};
   ShardContext<HostDevice> second{devices[0], frame, 1, second_scratch};
@@ -53,7 +53,7 @@ TEST_CASE("a shard without rows has the first row's random numbers, for the kern
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
   const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 3}, .device = 0}};
   const fanout::CallSettings call_settings{.seed = 7};
-  fanout::CallFrame frame{plan, call_settings, {.number = 9}};
+  fanout::CallState frame{plan, call_settings, {.number = 9}};
   Scratch scratch;
   const ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
   CHECK(context.random(0)() == fanout::RandomStream(7, 9, 3)());
@@ -88,7 +88,7 @@ TEST_CASE("a shard in another memory than the target's fills a buffer of its own
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
   const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 0}};
   const fanout::CallSettings call_settings{.target = {.space = {{.kind = "toy", .index = 0}}}};
-  fanout::CallFrame frame(plan, call_settings);
+  fanout::CallState frame(plan, call_settings);
   Scratch scratch;
   ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
   const auto claim = context.claim_output(8);

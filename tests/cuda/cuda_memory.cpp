@@ -267,10 +267,10 @@ TEST_CASE("a card's memory has windows, which let go of their buffer") {
   REQUIRE(windows != nullptr);
   CHECK(windows->fresh == memory.operations);
   auto* const buffer = new fanout::detail::OutputBuffer(memory, 10, sizeof(float));
-  buffer->keep();
+  buffer->retain();
   Numbers window(fanout::detail::Storage({memory.space, windows}, buffer->row(2), 3 * sizeof(float), buffer),
                  fanout::Extents<1>{3});
-  buffer->drop();
+  buffer->release();
   const Numbers original = numbers(3);
   fanout::backend::transfer(window.storage().memory(), window.data(), fanout::host_memory, original.data(), 12);
   const Numbers copy = window;

@@ -53,8 +53,8 @@ enum class Wrong { id, memory, worker, enter, visible };
 /// Has every member, but one returns the wrong thing.
 template <Wrong wrong>
 struct Misfit {
-  template <Wrong member, class Right, class Other>
-  using Returned = std::conditional_t<member == wrong, Other, Right>;
+  template <Wrong member, class ForkSafeMutex, class Other>
+  using Returned = std::conditional_t<member == wrong, Other, ForkSafeMutex>;
 
   struct Entered {};
   Returned<Wrong::id, fanout::DeviceId, int> id() const;

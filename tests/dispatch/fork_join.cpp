@@ -71,27 +71,27 @@ TEST_CASE("a plan without shards runs nothing") {
 TEST_CASE("the main device's shard runs on the calling thread if the device is free") {
   const Hosts devices = host_devices(3);
   for (int round = 0; round < 50; ++round) {
-    devices[0].worker().right().take();  // waits for what an earlier test left
-    devices[0].worker().right().give();
+    devices[0].worker().handoff().lock();  // waits for what an earlier test left
+    devices[0].worker().handoff().unlock();
     std::array<std::thread::id, 3> threads;
     bool had_right = false;
     run_shards(one_each(devices), devices, [&](std::size_t i) noexcept {
       threads[i] = std::this_thread::get_id();
-      if (i == 0) had_right = !devices[0].worker().right().try_take();
+      if (i == 0) had_right = !devices[0].worker().handoff().try_lock();
     });
     CHECK(threads[0] == std::this_thread::get_id());
     CHECK(had_right);
   }
-  CHECK(devices[0].worker().right().try_take());
-  devices[0].worker().right().give();
+  CHECK(devices[0].worker().handoff().try_lock());
+  devices[0].worker().handoff().unlock();
 }
 
 TEST_CASE("all devices run at the same time") {
   for (const int count : {2, 3, 7}) {
     const Hosts devices = host_devices(count);
     for (int round = 0; round < 30; ++round) {
-      Meeting meeting(count);  // hangs unless each shard has a thread
-      run_shards(one_each(devices), devices, [&meeting](std::size_t) noexcept { meeting.come(); });
+      Meeting rendezvous(count);  // hangs unless each shard has a thread
+      run_shards(one_each(devices), devices, [&rendezvous](std::size_t) noexcept { rendezvous.come(); });
     }
   }
   CHECK(true);
@@ -102,7 +102,7 @@ TEST_CASE("a shard that its device does not start is taken back by the caller") 
   for (const std::size_t held : {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {
     CAPTURE(held);
     for (std::size_t i = 0; i < 2; ++i) {
-      if (held == 2 || held == i) devices[i].worker().right().take();
+      if (held == 2 || held == i) devices[i].worker().handoff().lock();
     }
     std::array<std::thread::id, 2> threads;
     run_shards(one_each(devices), devices,
@@ -110,15 +110,15 @@ TEST_CASE("a shard that its device does not start is taken back by the caller") 
     for (std::size_t i = 0; i < 2; ++i) {
       if (held != 2 && held != i) continue;
       CHECK(threads[i] == std::this_thread::get_id());
-      devices[i].worker().right().give();
+      devices[i].worker().handoff().unlock();
     }
   }
 }
 
 TEST_CASE("a shard that a device has started is waited for, asleep") {
   const Hosts devices = host_devices(2);
-  devices[0].worker().right().take();
-  devices[0].worker().right().give();
+  devices[0].worker().handoff().lock();
+  devices[0].worker().handoff().unlock();
   const std::atomic<int> caller{fanout_test::this_thread()};
   std::atomic<bool> started{false};
   bool ended = false;
@@ -152,7 +152,7 @@ struct Flagged {
 
 }  // namespace
 
-TEST_CASE("where a body has flags for the ends of its shards, the next call may come before the thread's answer") {
+TEST_CASE("if a body has a flag for each shard, the next call may come before the thread completes the request") {
   for (const bool spins : {false, true}) {
     fanout::HostDeviceOptions options{.count = 3};
     if (spins) options.wait = fanout::Spin{};
@@ -168,7 +168,7 @@ TEST_CASE("where a body has flags for the ends of its shards, the next call may 
 
 TEST_CASE("a call that keeps its shards by what it learnt runs each once, as does one that hands them out again") {
   const Hosts devices = host_devices(3);
-  fanout::detail::CallTimes times;
+  fanout::detail::CallStatistics times;
   std::array<int, 3> runs{};  // plain
   std::array<std::thread::id, 3> threads;
   std::atomic<bool> slow{false};
@@ -292,8 +292,8 @@ TEST_CASE("a child of fork has all devices, in threads of its own, while another
   const Hosts devices = host_devices(2);
   const auto use = [&devices] {
     for (int i = 0; i < 10; ++i) {
-      Meeting meeting(2);
-      run_shards(one_each(devices), devices, [&meeting](std::size_t) noexcept { meeting.come(); });
+      Meeting rendezvous(2);
+      run_shards(one_each(devices), devices, [&rendezvous](std::size_t) noexcept { rendezvous.come(); });
     }
     return 0;
   };
@@ -339,8 +339,8 @@ TEST_CASE("a fork inside a shard: the child's call ends with an error, the paren
     fanout::HostDeviceOptions options{.count = 2};
     if (spins) options.wait = fanout::Spin{};
     const Hosts devices = host_devices(options);
-    devices[0].worker().right().take();  // so that shard 0 runs on this thread
-    devices[0].worker().right().give();
+    devices[0].worker().handoff().lock();  // so that shard 0 runs on this thread
+    devices[0].worker().handoff().unlock();
     pid_t child = -1;
     std::atomic<bool> started{false};
     std::atomic<bool> end{false};
@@ -365,8 +365,8 @@ TEST_CASE("a fork inside a shard: the child's call ends with an error, the paren
     if (child == 0) {
       fanout_test::child_ends_with([&] {
         if (!threw) return 1;
-        Meeting meeting(2);  // the devices are free again
-        run_shards(one_each(devices), devices, [&meeting](std::size_t) noexcept { meeting.come(); });
+        Meeting rendezvous(2);  // the devices are free again
+        run_shards(one_each(devices), devices, [&rendezvous](std::size_t) noexcept { rendezvous.come(); });
         return 0;
       });
     }
@@ -382,8 +382,8 @@ TEST_CASE("a child that was forked on a device's own thread ends with a failure 
     return;
   }
   const Hosts devices = host_devices(2);
-  devices[0].worker().right().take();
-  devices[0].worker().right().give();
+  devices[0].worker().handoff().lock();
+  devices[0].worker().handoff().unlock();
   for (const bool nested : {false, true}) {
     CAPTURE(nested);
     pid_t child = -1;
@@ -397,8 +397,8 @@ TEST_CASE("a child that was forked on a device's own thread ends with a failure 
         if (child == 0) {
           ::alarm(60);
           if (nested) {
-            Meeting meeting(2);  // starts threads
-            run_shards(one_each(devices), devices, [&meeting](std::size_t) noexcept { meeting.come(); });
+            Meeting rendezvous(2);  // starts threads
+            run_shards(one_each(devices), devices, [&rendezvous](std::size_t) noexcept { rendezvous.come(); });
           }
         }
       }

@@ -167,7 +167,7 @@ TEST_CASE("pieces are gathered without a model") {
   const fanout::Plan plan{{.rows = {0, 1}, .device = 1}, {.rows = {1, 3}, .device = 0}};
   const fanout::DeviceId devices[] = {{.kind = "host", .index = 4}, {.kind = "host", .index = 0}};
   const std::pair<int, std::vector<int>> values[] = {{4, {1}}, {5, {2, 3}}};
-  fanout::Pieces<std::pair<int, std::vector<int>>> pieces(2, false);
+  fanout::ShardResults<std::pair<int, std::vector<int>>> pieces(2, false);
   pieces.set(0, values[0]);
   pieces.set(1, values[1]);
   const auto [scalars, rows] = fanout::gather(pieces, {plan, devices, fanout::backend::Memory{}});

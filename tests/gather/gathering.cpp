@@ -10,7 +10,7 @@ using fanout_test::message_of;
 namespace {
 constexpr fanout::DeviceId three_devices[] = {{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
 const fanout::Plan plan{{.rows = {0, 2}, .device = 0}, {.rows = {2, 3}, .device = 1}};
-const fanout::GatherPlace place{plan, three_devices, {}};
+const fanout::GatherTarget place{plan, three_devices, {}};
 }  // namespace
 
 TEST_CASE("results that do not fit together are refused with place, both shards and what each returned") {

@@ -11,7 +11,7 @@
 
 using fanout::host_devices;
 using fanout::detail::copy_shared;
-using fanout::detail::Crew;
+using fanout::detail::CopyTeam;
 using fanout::detail::RowPart;
 using fanout::detail::RowsCopy;
 
@@ -19,7 +19,7 @@ TEST_CASE("a copy is the same by however many it is made") {
   std::mt19937 random(1);
   const auto three = host_devices(3);
   const auto one = host_devices(1);
-  const Crew crews[] = {Crew(one), Crew(three)};
+  const CopyTeam crews[] = {CopyTeam(one), CopyTeam(three)};
   for (int i = 0; i < 60; ++i) {
     const std::size_t left = i % 3 == 0 ? 1000000 : 1 + random() % 100;
     const std::size_t right = random() % 100;

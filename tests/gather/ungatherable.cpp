@@ -24,7 +24,7 @@ using fanout::Key;
 using fanout::MeanOverShards;
 using fanout::SumOverShards;
 using fanout::Tensor;
-using fanout::UnderRule;
+using fanout::WithRule;
 using fanout::detail::Alternative;
 using fanout::detail::CannotHold;
 using fanout::detail::EachValue;
@@ -74,7 +74,7 @@ TEST_CASE("in what can be gathered nothing is found") {
   static_assert(finds<const std::vector<std::string>&, void>);
   static_assert(finds<std::vector<Plain>, void> && finds<std::span<const Plain>, void>, "each is a row");
   static_assert(finds<std::tuple<std::map<int, std::optional<float>>, Dict<Entry<KeyA, std::string>>>, void>);
-  static_assert(finds<UnderRule<MeanOverShards, std::vector<float>>, void>);
+  static_assert(finds<WithRule<MeanOverShards, std::vector<float>>, void>);
   CHECK(fanout::detail::can_be_gathered<found<float>>);
 }
 
@@ -100,23 +100,23 @@ TEST_CASE("the first of several is found") {
 }
 
 TEST_CASE("what a rule does not take is found below it, with the rule") {
-  static_assert(finds<UnderRule<MeanOverShards, int>, NotTaken<MeanOverShards, int, LeafAt<>>>);
-  static_assert(finds<UnderRule<SumOverShards, std::variant<float, std::string>>,
+  static_assert(finds<WithRule<MeanOverShards, int>, NotTaken<MeanOverShards, int, LeafAt<>>>);
+  static_assert(finds<WithRule<SumOverShards, std::variant<float, std::string>>,
                       NotTaken<SumOverShards, std::string, LeafAt<Alternative<1>>>>);
-  static_assert(finds<UnderRule<SumOverShards, std::string>, NotTaken<SumOverShards, std::string, LeafAt<>>>);
-  static_assert(finds<std::tuple<UnderRule<SumOverShards, Dict<Entry<KeyA, bool>>>>,
+  static_assert(finds<WithRule<SumOverShards, std::string>, NotTaken<SumOverShards, std::string, LeafAt<>>>);
+  static_assert(finds<std::tuple<WithRule<SumOverShards, Dict<Entry<KeyA, bool>>>>,
                       NotTaken<SumOverShards, bool, LeafAt<Element<0>, KeyA>>>);
-  static_assert(finds<UnderRule<fanout::MaxOverShards, std::vector<bool>>,
+  static_assert(finds<WithRule<fanout::MaxOverShards, std::vector<bool>>,
                       NotTaken<fanout::MaxOverShards, std::vector<bool>, LeafAt<>>>,
                 "though it takes a bool");
   static_assert(finds<fanout::Mean<int>, NotTaken<MeanOverShards, int, LeafAt<>>>);
-  CHECK_FALSE(fanout::detail::is_taken<found<UnderRule<MeanOverShards, int>>>);
+  CHECK_FALSE(fanout::detail::is_taken<found<WithRule<MeanOverShards, int>>>);
   CHECK(fanout::detail::is_taken<found<Plain>>);
 }
 
 TEST_CASE("what cannot be gathered at all is found as such below a rule") {
-  static_assert(finds<UnderRule<SumOverShards, Plain>, Ungatherable<Plain, LeafAt<>>>);
-  CHECK(fanout::detail::is_taken<found<UnderRule<SumOverShards, Plain>>>);
+  static_assert(finds<WithRule<SumOverShards, Plain>, Ungatherable<Plain, LeafAt<>>>);
+  CHECK(fanout::detail::is_taken<found<WithRule<SumOverShards, Plain>>>);
 }
 
 TEST_CASE("in a struct the member is found, and what it would have to hold") {
@@ -131,7 +131,7 @@ TEST_CASE("in a struct the member is found, and what it would have to hold") {
   static_assert(finds<HoldsSpan, CannotHold<std::span<Tensor<int, 1>>, std::vector<Tensor<int, 1>>, LeafAt<Key<'s'>>>>,
                 "a span would show what is gone");
   static_assert(finds<HoldsPlain, Ungatherable<Plain, LeafAt<Key<'p', 'l', 'a', 'i', 'n'>>>>);
-  static_assert(finds<UnderRule<SumOverShards, Inner>, Ungatherable<const char*, LeafAt<Key<'t', 'e', 'x', 't'>>>>);
+  static_assert(finds<WithRule<SumOverShards, Inner>, Ungatherable<const char*, LeafAt<Key<'t', 'e', 'x', 't'>>>>);
   static_assert(finds<Referring, CannotHold<const Tensor<int, 1>&, Tensor<int, 1>, LeafAt<Element<0>>>>);
   CHECK_FALSE(fanout::detail::can_be_held<found<Outer>>);
   CHECK(fanout::detail::can_be_gathered<found<Outer>>);

@@ -380,7 +380,7 @@ void Machine::access(PlainAccesses& accesses, bool writes) {
 
 }  // namespace interleavings
 
-/// Replaces the system's function, which mailbox.hpp calls.
+/// Replaces the system's function, which handoff_slot.hpp calls.
 extern "C" int sched_yield() noexcept {
   if (interleavings::Machine* machine = interleavings::Machine::now()) machine->yield();
   return 0;

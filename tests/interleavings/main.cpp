@@ -39,9 +39,7 @@
 #include "machine.hpp"
 #include "protocol.hpp"
 
-namespace interleavings {
-
-namespace {
+namespace interleavings { namespace {
 
 struct Found {
   long schedules = 0;
@@ -135,16 +133,15 @@ void weaken(const std::vector<Protocol>& protocols) {
   }
 }
 
-}  // namespace
-
-}  // namespace interleavings
+}}  // namespace interleavings
 
 /// interleavings [--deeper] [PROTOCOL...]      explores these protocols, or all
 /// interleavings PROTOCOL SCENARIO SCHEDULE    repeats one execution and prints its steps
 /// interleavings [--deeper] --weaken           prints the orders in the headers that no scenario needs
 int main(int count, char** arguments) {
   using namespace interleavings;
-  std::vector<Protocol> protocols{right(), turns(), gate(), task(), task_queue(), mailbox(), worker()};
+  std::vector<Protocol> protocols{fork_safe_mutex(), ticket_lock(),  shared_mutex(), task(),
+                                  task_queue(),      handoff_slot(), worker()};
   std::vector<std::string_view> wanted(arguments + 1, arguments + count);
   if (!wanted.empty() && wanted.front() == "--deeper") {
     wanted.erase(wanted.begin());

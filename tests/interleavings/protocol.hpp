@@ -23,12 +23,12 @@ struct Protocol {
   std::vector<Fault> faults;
 };
 
-Protocol right();
-Protocol turns();
-Protocol gate();
+Protocol fork_safe_mutex();
+Protocol ticket_lock();
+Protocol shared_mutex();
 Protocol task();
 Protocol task_queue();
-Protocol mailbox();
+Protocol handoff_slot();
 Protocol worker();
 
 }  // namespace interleavings

@@ -32,14 +32,14 @@ TEST_CASE("an output buffer lives until its last holder drops it") {
   CountingMemory counting;
   auto* buffer = new OutputBuffer(counting.memory(), 4, 24);
   CHECK(buffer->holders() == 1);
-  buffer->keep();
-  buffer->keep();
+  buffer->retain();
+  buffer->retain();
   CHECK(buffer->holders() == 3);
-  buffer->drop();
-  buffer->drop();
+  buffer->release();
+  buffer->release();
   CHECK(buffer->holders() == 1);
   CHECK(counting.alive() == 1);
-  buffer->drop();
+  buffer->release();
   CHECK(counting.alive() == 0);
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("an output buffer knows its rows and where each stands") {
   CHECK(buffer->row_bytes() == 24);
   CHECK(buffer->row(3) - buffer->row(0) == 72);
   CHECK(buffer->memory().space == CountingMemory::space);
-  buffer->drop();
+  buffer->release();
 }
 
 TEST_CASE("the bytes of an output buffer can be moved out, and its rows go on showing them") {
@@ -65,7 +65,7 @@ TEST_CASE("the bytes of an output buffer can be moved out, and its rows go on sh
     CHECK_FALSE(buffer->owns_bytes());
     CHECK(buffer->row(0) == first);
     CHECK(buffer->memory().space == CountingMemory::space);
-    buffer->drop();
+    buffer->release();
     CHECK(counting.alive() == 1);
   }
   CHECK(counting.alive() == 0);
@@ -78,8 +78,8 @@ TEST_CASE("an output buffer without rows, or with rows of no bytes, needs no mem
   CHECK(counting.allocated == 0);
   CHECK(no_rows->rows() == 0);
   CHECK(no_bytes->row(3) == no_bytes->row(0));
-  no_rows->drop();
-  no_bytes->drop();
+  no_rows->release();
+  no_bytes->release();
 }
 
 TEST_CASE("an output buffer whose bytes cannot be counted is refused") {
@@ -121,12 +121,12 @@ TEST_CASE("a buffer that a tensor holds outlives the call's buffers") {
   {
     OutputBuffers buffers(counting.memory());
     kept = buffers.get(20, 4, 8).buffer;
-    kept->keep();
+    kept->retain();
     buffers.get(21, 4, 8);
   }
   CHECK(counting.alive() == 1);
   CHECK(kept->holders() == 1);
-  kept->drop();
+  kept->release();
   CHECK(counting.alive() == 0);
 }
 

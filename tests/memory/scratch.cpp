@@ -48,11 +48,11 @@ TEST_CASE("output buffers of a scratch are apart and go with it, unless someone 
       CHECK(seen.insert(&buffer).second);
       kept = &buffer;
     }
-    kept->keep();
+    kept->retain();
   }
   CHECK(counting.alive() == 1);
   CHECK(kept->rows() == 20);
-  kept->drop();
+  kept->release();
   CHECK(counting.alive() == 0);
 }
 

@@ -177,9 +177,9 @@ TEST_CASE("models run on devices of different kinds, entered and synchronized") 
 
 TEST_CASE("models run at the same time, and more of them than devices do") {
   const auto devices = host_devices(2);
-  fanout_test::Meeting meeting(2);
-  const auto meet = [&meeting](int x) {
-    meeting.come();
+  fanout_test::Meeting rendezvous(2);
+  const auto meet = [&rendezvous](int x) {
+    rendezvous.come();
     return x;
   };
   CHECK(fanout::apply(std::tie(meet, meet), devices, scatter(devices, 1)).size() == 2);

@@ -43,7 +43,7 @@ struct fanout::leaf_traits<Grid> {
     part.size[at] = end - begin;
     return part;
   }
-  static Grid concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+  static Grid concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path) {
     if (pieces.size() == 1) return pieces.take_only();
     const std::size_t axis = checked_axis(place.axis, 2, path);
     Grid whole = pieces[0];

@@ -188,9 +188,9 @@ TEST_CASE("seven devices on fewer cores give right results, from four threads at
 TEST_CASE("a call ends though all of its devices are held by others") {
   const Hosts devices = host_devices(2);
   const ParallelModel model{[](Rows rows) { return sum_of_rows(rows); }, devices};
-  for (const HostDevice& device : devices) device.worker().right().take();
+  for (const HostDevice& device : devices) device.worker().handoff().lock();
   CHECK(total_of(model(count_to(10))) == 55);
-  for (const HostDevice& device : devices) device.worker().right().give();
+  for (const HostDevice& device : devices) device.worker().handoff().unlock();
   CHECK(total_of(model(count_to(10))) == 55);
 }
 
@@ -481,8 +481,8 @@ TEST_CASE("a busy replica that is called from inside itself is an error in a Rep
 TEST_CASE("shards of a busy model that call it while all its replicas are busy do not wait for one another") {
   const ParallelModel<BusyRecursive, Hosts>* self = nullptr;
   for (int round = 0; round < 20; ++round) {
-    Meeting meeting(2);
-    const ParallelModel<BusyRecursive, Hosts> model{BusyRecursive{&self, [&meeting] { meeting.come(); }},
+    Meeting rendezvous(2);
+    const ParallelModel<BusyRecursive, Hosts> model{BusyRecursive{&self, [&rendezvous] { rendezvous.come(); }},
                                                     host_devices(2)};
     self = &model;
     CHECK(throws_inside<Error>([&] { model(count_to(4), 1); }, "called from inside its own forward"));
@@ -539,19 +539,19 @@ namespace {
 
 /// The shards of a call wait for each other, so that a call ends only if all devices run.
 struct Meets {
-  Meeting* const* meeting;
+  Meeting* const* rendezvous;
   long forward(Rows rows) const {
-    (*meeting)->come();
+    (*rendezvous)->come();
     return sum_of_rows(rows);
   }
 };
 
 /// Uses models of all kinds; 0 if all went well.
 template <class Const, class Mutable>
-int use_models(const Const& meets, Meeting** meeting, Mutable& pair) {
+int use_models(const Const& meets, Meeting** rendezvous, Mutable& pair) {
   for (int i = 0; i < 5; ++i) {
     Meeting now(2);
-    *meeting = &now;
+    *rendezvous = &now;
     if (total_of(meets(count_to(4))) != 10) return 1;
   }
   for (long k = 1; k <= 3; ++k) {
@@ -571,11 +571,11 @@ TEST_CASE("a child of fork can call and update models that its parent used, what
     return;
   }
   const Hosts devices = host_devices(2);
-  Meeting* meeting = nullptr;
-  const ParallelModel meets{Meets{&meeting}, devices};
+  Meeting* rendezvous = nullptr;
+  const ParallelModel meets{Meets{&rendezvous}, devices};
   ParallelModel pair{MutablePair{}, devices};
-  REQUIRE(use_models(meets, &meeting, pair) == 0);
-  const auto use = [&] { return use_models(meets, &meeting, pair); };
+  REQUIRE(use_models(meets, &rendezvous, pair) == 0);
+  const auto use = [&] { return use_models(meets, &rendezvous, pair); };
 
   SUBCASE("nothing") {
     CHECK(fanout_test::in_child(use) == 0);
@@ -583,7 +583,7 @@ TEST_CASE("a child of fork can call and update models that its parent used, what
   }
   SUBCASE("one was inside a call of the same models, on the same devices") {
     Meeting three(3);
-    meeting = &three;
+    rendezvous = &three;
     std::thread caller([&] { meets(count_to(4)); });
     std::atomic<bool> end{false};
     std::atomic<int> inside{0};
@@ -638,7 +638,7 @@ TEST_CASE("a child of fork can call and update models that its parent used, what
     int failed = 0;
     for (int i = 0; i < 20; ++i) {
       failed += fanout_test::in_child([&] {
-                  const int first = use_models(meets, &meeting, busy);
+                  const int first = use_models(meets, &rendezvous, busy);
                   return first != 0 ? first : use();
                 }) != 0
                     ? 1
@@ -657,8 +657,8 @@ TEST_CASE("a fork inside a forward: the child's call ends with an error, and the
     return;
   }
   const Hosts devices = host_devices(2);
-  devices[0].worker().right().take();  // so that the first shard runs on this thread
-  devices[0].worker().right().give();
+  devices[0].worker().handoff().lock();  // so that the first shard runs on this thread
+  devices[0].worker().handoff().unlock();
   pid_t child = -1;
   std::atomic<bool> started{false};
   std::atomic<bool> end{false};

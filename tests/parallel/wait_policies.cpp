@@ -25,7 +25,7 @@ namespace {
 
 // [policy]
 struct Patient {
-  static constexpr fanout::WaitRules rules{.spin = 200'000, .foresees = true};
+  static constexpr fanout::WaitRules rules{.spin = 200'000, .predicts = true};
 };
 const auto devices = [] { return fanout::host_devices({.count = 2, .wait = Patient{}}); };
 // [/policy]
@@ -40,7 +40,7 @@ std::vector<DeviceSet<HostDevice>> sets_of_all_policies() {
 }
 
 struct AfterLongShards {
-  static constexpr fanout::WaitRules rules{.spin = 1'000, .longest_spin = 120'000'000, .keeps_small = true};
+  static constexpr fanout::WaitRules rules{.spin = 1'000, .longest_spin = 120'000'000, .inlines_small = true};
 };
 
 /// Adds its rows' numbers, and notes the threads that ran shards.
@@ -107,7 +107,7 @@ TEST_CASE(
     return;
   }
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
-  fanout::detail::CallTimes times;
+  fanout::detail::CallStatistics times;
   times.body.note(1, fanout::detail::Ticks::in(2'000'000'000));  // so that they are to look for some 100 ms
   const int caller = fanout_test::this_thread();
   std::atomic<int> thread{0};

@@ -81,9 +81,9 @@ TEST_CASE("calls of a non-const forward take turns at each replica") {
 TEST_CASE("calls of a const forward are inside at the same time") {
   Meeting both(2);
   struct Waits {
-    Meeting* meeting;
+    Meeting* rendezvous;
     int forward(Rows) const {
-      meeting->come();
+      rendezvous->come();
       return 1;
     }
   };

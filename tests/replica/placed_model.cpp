@@ -9,7 +9,7 @@
 namespace {
 
 using fanout::HostDevice;
-using fanout::detail::CallLink;
+using fanout::detail::CallScope;
 using fanout::detail::PlacedModel;
 
 struct Model {
@@ -18,20 +18,20 @@ struct Model {
 };
 
 struct Watches {
-  const CallLink* caller;
+  const CallScope* caller;
   bool forward() const {
-    const CallLink* const inside = fanout::detail::current_link();
+    const CallScope* const inside = fanout::detail::current_call();
     return inside != nullptr && inside->caller == caller && inside->original == this && !inside->busy;
   }
 };
 
 }  // namespace
 
-TEST_CASE("a placed model runs where it stands, as a link of the chain of calls") {
+TEST_CASE("a placed model runs where it stands, in a scope of its own") {
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
   const fanout::CallSettings settings;
-  fanout::CallFrame frame{plan, settings};
+  fanout::CallState frame{plan, settings};
   fanout::detail::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[1], frame, 0, scratch};
   const Model model;
@@ -40,8 +40,8 @@ TEST_CASE("a placed model runs where it stands, as a link of the chain of calls"
   CHECK(placed.run(nullptr, ctx, 1) == 3);
   static_assert(std::is_same_v<decltype(placed.run(nullptr, ctx, 1)), int>, "a value also for a reference");
 
-  const CallLink caller;
+  const CallScope caller;
   const Watches watches{&caller};
   CHECK(PlacedModel(watches, devices[0]).run(&caller, ctx));
-  CHECK(fanout::detail::current_link() == nullptr);
+  CHECK(fanout::detail::current_call() == nullptr);
 }

@@ -41,7 +41,7 @@ struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
   const fanout::CallSettings settings;
-  fanout::CallFrame frame{plan, settings};
+  fanout::CallState frame{plan, settings};
   fanout::detail::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[0], frame, 0, scratch};
 };

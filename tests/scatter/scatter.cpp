@@ -28,7 +28,7 @@ using fanout::RowRange;
 using fanout::scatter;
 using fanout::Tensor;
 using fanout::View;
-using fanout::detail::ShardPlace;
+using fanout::detail::ScatterTarget;
 using fanout_test::message_of;
 using fanout_test::says;
 
@@ -69,7 +69,7 @@ Tensor<float, 2> numbered(std::size_t rows, std::size_t columns) {
 }
 
 const Plan five{{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 1}};
-const ShardPlace second{.shard = 1, .rows = {3, 5}};
+const ScatterTarget second{.shard = 1, .rows = {3, 5}};
 
 template <class... Args>
 auto second_of(const Args&... args) {

@@ -15,7 +15,7 @@
 #include "../support/fork.hpp"
 
 #ifndef FANOUT_TEST_STRANGER
-#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/device/host_device.hpp>
 #include <fanout/worker/registry.hpp>
 #endif
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   check(left.registry() == &fanout::backend::registry(), "the program has the libraries' registry");
   check(left.worker() == &fanout::host_devices(2)[0].worker(), "host:0 has the libraries' worker in the program");
   // Code of clang shares the chain of calls only through a program that has it too, as one that calls models has.
-  check(fanout::detail::current_link() == nullptr, "the program is outside of all calls");
+  check(fanout::detail::current_call() == nullptr, "the program is outside of all calls");
 #endif
 
   check(left.call([] { return 1; }) == 2, "a library's model runs");

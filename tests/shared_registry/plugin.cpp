@@ -6,7 +6,7 @@
 namespace {
 
 struct Own {
-  static constexpr fanout::WaitRules rules{.spin = 300'000, .foresees = true};
+  static constexpr fanout::WaitRules rules{.spin = 300'000, .predicts = true};
 };
 
 }  // namespace

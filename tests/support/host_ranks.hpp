@@ -7,19 +7,19 @@
 #include <thread>
 #include <vector>
 
-#include <fanout/collective/host_meeting.hpp>
+#include <fanout/collective/host_rendezvous.hpp>
 
 namespace fanout_test {
 
 /// Calls `f(communicator)` on so many threads, one for each rank of one meeting. What they throw is gone.
 template <class C, class F>
 void run_ranks(std::size_t ranks, const F& f) {
-  fanout::backend::HostMeeting meeting(ranks);
+  fanout::backend::HostRendezvous rendezvous(ranks);
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&meeting, &f, rank] {
+    threads.emplace_back([&rendezvous, &f, rank] {
       try {
-        C communicator(meeting, rank);
+        C communicator(rendezvous, rank);
         f(communicator);
       } catch (...) {
       }

@@ -49,14 +49,14 @@ TEST_CASE("rules stand in one word, spans in steps of 64 ns") {
     CHECK(back.spin - rules.spin < 64);
     CHECK(back.longest_spin >= rules.longest_spin);
     CHECK(back.longest_spin - rules.longest_spin < 64);
-    CHECK(back.foresees == rules.foresees);
-    CHECK(back.keeps_small == rules.keeps_small);
+    CHECK(back.predicts == rules.predicts);
+    CHECK(back.inlines_small == rules.inlines_small);
     CHECK(RulesWord::of(back) == RulesWord::of(rules));
   }
   constexpr WaitRules odd = RulesWord::rules(RulesWord::of({.spin = 1, .longest_spin = 600'000'000'000}));
   static_assert(odd.spin == 64);
   static_assert(odd.longest_spin == WaitRules::forever);
   static_assert(RulesWord::rules(RulesWord::of({.spin = -1})).spin == 0);
-  static_assert(RulesWord::rules(RulesWord::of({.foresees = true})).foresees);
-  static_assert(!RulesWord::rules(RulesWord::of({.foresees = true})).keeps_small);
+  static_assert(RulesWord::rules(RulesWord::of({.predicts = true})).predicts);
+  static_assert(!RulesWord::rules(RulesWord::of({.predicts = true})).inlines_small);
 }

@@ -126,7 +126,7 @@ TEST_CASE("tasks from many threads are all run, one at a time") {
         Calling task([&counter] { ++counter; });
         worker.post(task);
         if (i % 4 == 0 && worker.take_back(task)) {
-          const fanout::detail::HeldDevice held(worker.right());
+          const fanout::detail::DeviceLock held(worker.handoff());
           task.run();
         }
         if (!wait_for(task)) ++in_vain;
@@ -138,7 +138,7 @@ TEST_CASE("tasks from many threads are all run, one at a time") {
   CHECK(counter == threads * each);
 }
 
-TEST_CASE("a worker takes no task while another has the device's right, so that it can be taken back") {
+TEST_CASE("a worker takes no task while another thread holds the device, so that it can be taken back") {
   Worker& worker = new_worker(5);
   std::atomic<int> thread{0};
   Calling hello([&thread] { thread = fanout_test::this_thread(); });
@@ -147,7 +147,7 @@ TEST_CASE("a worker takes no task while another has the device's right, so that 
 
   std::atomic<int> ran{0};
   for (int i = 0; i < 100; ++i) {
-    worker.right().take();
+    worker.handoff().lock();
     Calling task([&ran] { ++ran; });
     worker.post(task);
     if (i % 2 == 0) fanout_test::until_asleep(thread);
@@ -156,13 +156,13 @@ TEST_CASE("a worker takes no task while another has the device's right, so that 
     if (i % 2 == 0) {
       CHECK(worker.take_back(task));
       CHECK_FALSE(worker.take_back(task));
-      worker.right().give();
+      worker.handoff().unlock();
       Calling next([] {});  // the worker goes on with the next one
       worker.post(next);
       CHECK(wait_for(next));
       CHECK_FALSE(task.is_done());
     } else {
-      worker.right().give();
+      worker.handoff().unlock();
       CHECK(wait_for(task));
     }
   }
@@ -180,12 +180,12 @@ TEST_CASE("a task that has been started or is done cannot be taken back") {
   worker.post(task);
   fanout_test::until(started);
   CHECK_FALSE(worker.take_back(task));
-  CHECK_FALSE(worker.right().try_take());  // the worker's thread has it while it runs
+  CHECK_FALSE(worker.handoff().try_lock());  // the worker's thread has it while it runs
   end = true;
   CHECK(wait_for(task));
   CHECK_FALSE(worker.take_back(task));
-  worker.right().take();
-  worker.right().give();
+  worker.handoff().lock();
+  worker.handoff().unlock();
 }
 
 TEST_CASE("a worker's thread is on the device's cores and blocks signals from outside, and its poster's masks stay") {
@@ -299,7 +299,7 @@ TEST_CASE("in the child of a fork a device that another thread had is free") {
   std::atomic<bool> taken{false};
   std::atomic<bool> end{false};
   std::thread holder([&] {
-    const fanout::detail::HeldDevice held(worker.right());
+    const fanout::detail::DeviceLock held(worker.handoff());
     taken = true;
     fanout_test::until(end);
   });
@@ -334,9 +334,9 @@ namespace {
 /// Has its thread run one request whose caller waits by these rules.
 void call_by(Worker& worker, const fanout::WaitRules& rules) {
   const auto nothing = [](const void*, std::size_t) noexcept -> fanout::detail::Atomic<bool>* { return nullptr; };
-  fanout::detail::Mailbox::Ticket ticket = 0;
+  fanout::detail::HandoffSlot::Ticket ticket = 0;
   while ((ticket = worker.post(nothing, nullptr, 0, rules)) == 0) std::this_thread::yield();
-  REQUIRE(worker.right().await(ticket, 0, fork_epoch()));
+  REQUIRE(worker.handoff().await(ticket, 0, fork_epoch()));
 }
 
 bool waits_by(const Worker& worker, const fanout::WaitRules& rules) {
@@ -347,7 +347,7 @@ bool waits_by(const Worker& worker, const fanout::WaitRules& rules) {
 double time_to_find(Worker& worker) {
   const auto begin = std::chrono::steady_clock::now();
   Calling task([] {});
-  if (!worker.leave(task)) return 0;  // then a call hands it out at once
+  if (!worker.defer(task)) return 0;  // then a call hands it out at once
   CHECK(wait_for(task));
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -360,11 +360,11 @@ TEST_CASE("a worker keeps a copy of the rules by which it waits") {
   Worker& worker = new_worker(11, true);
   CHECK(waits_by(worker, fanout::Adaptive::rules));
   {
-    fanout::WaitRules rules{.spin = 64'000, .keeps_small = true};  // as of a library that is closed after the call
+    fanout::WaitRules rules{.spin = 64'000, .inlines_small = true};  // as of a library that is closed after the call
     call_by(worker, rules);
     rules = {.spin = 128};
   }
-  CHECK(waits_by(worker, {.spin = 64'000, .keeps_small = true}));
+  CHECK(waits_by(worker, {.spin = 64'000, .inlines_small = true}));
 }
 
 TEST_CASE("a worker's thread has the name of its device, or the beginning of it") {
@@ -386,20 +386,20 @@ TEST_CASE("a worker's thread has the name of its device, or the beginning of it"
 }
 
 TEST_CASE("a request that finds its thread awake says nothing of what a wake costs, and one that wakes it does") {
-  for (int i = 0; i < 200; ++i) fanout::detail::wake_cost.note(fanout::detail::Ticks::in(500'000));
-  const std::int64_t long_wakes = fanout::detail::wake_cost.nanoseconds();
+  for (int i = 0; i < 200; ++i) fanout::detail::wake_latency.note(fanout::detail::Ticks::in(500'000));
+  const std::int64_t long_wakes = fanout::detail::wake_latency.nanoseconds();
   Worker& worker = new_worker(18, true);
-  for (int i = 0; i < 200 && fanout::detail::wake_cost.nanoseconds() == long_wakes; ++i) {
+  for (int i = 0; i < 200 && fanout::detail::wake_latency.nanoseconds() == long_wakes; ++i) {
     call_by(worker, fanout::Park::rules);
     while (!worker.is_asleep()) std::this_thread::yield();
   }
-  CHECK(fanout::detail::wake_cost.nanoseconds() < long_wakes);
+  CHECK(fanout::detail::wake_latency.nanoseconds() < long_wakes);
 
   call_by(worker, fanout::Spin::rules);
-  const std::int64_t before = fanout::detail::wake_cost.nanoseconds();
+  const std::int64_t before = fanout::detail::wake_latency.nanoseconds();
   REQUIRE(before < long_wakes);
   for (int i = 0; i < 100; ++i) call_by(worker, fanout::Spin::rules);
-  CHECK(fanout::detail::wake_cost.nanoseconds() == before);
+  CHECK(fanout::detail::wake_latency.nanoseconds() == before);
   call_by(worker, fanout::Park::rules);  // no core is kept busy
 }
 
@@ -410,21 +410,21 @@ TEST_CASE("a worker is told how to wait also if a request is taken back before i
   Calling hello([&thread] { thread = fanout_test::this_thread(); });
   worker.post(hello);
   REQUIRE(wait_for(hello));
-  constexpr fanout::WaitRules other{.foresees = true};
+  constexpr fanout::WaitRules other{.predicts = true};
   bool back = false;
   while (!back) {
     call_by(worker, fanout::Park::rules);
     fanout_test::until_asleep(thread);
-    const fanout::detail::Mailbox::Ticket ticket = worker.post(nothing, nullptr, 0, other);
+    const fanout::detail::HandoffSlot::Ticket ticket = worker.post(nothing, nullptr, 0, other);
     if (ticket == 0) continue;
-    back = worker.right().take_back(ticket);
-    if (back) worker.right().give();
-    if (!back) CHECK(worker.right().await(ticket, 0, fork_epoch()));
+    back = worker.handoff().take_back(ticket);
+    if (back) worker.handoff().unlock();
+    if (!back) CHECK(worker.handoff().await(ticket, 0, fork_epoch()));
   }
   CHECK(waits_by(worker, other));
 }
 
-TEST_CASE("a thread finds what was left with it while it spins, sleeps or waits for a call that it foresees") {
+TEST_CASE("a thread finds a deferred task while it spins, sleeps or waits for a predicted call") {
   Worker& worker = new_worker(13, true);
   for (const fanout::WaitRules& rules :
        {fanout::Spin::rules, fanout::WaitRules{.spin = 60'000'000'000}, fanout::Adaptive::rules, fanout::Park::rules}) {
@@ -433,53 +433,53 @@ TEST_CASE("a thread finds what was left with it while it spins, sleeps or waits 
       CHECK(time_to_find(worker) < long_ms);
     }
   }
-  Worker& foreseeing = new_worker(14, true);
-  constexpr fanout::WaitRules foresees{.foresees = true};
+  Worker& predicting = new_worker(14, true);
+  constexpr fanout::WaitRules predicts{.predicts = true};
   for (int i = 0; i < 12; ++i) {
-    call_by(foreseeing, foresees);
+    call_by(predicting, predicts);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
-  call_by(foreseeing, foresees);
+  call_by(predicting, predicts);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  CHECK(time_to_find(foreseeing) < 200);  // and not when the next call is due
+  CHECK(time_to_find(predicting) < 200);  // and not when the next call is due
 }
 
-TEST_CASE("a thread foresees calls that come so long after the last one ended, and keeps asleep for others") {
+TEST_CASE("a thread predicts calls at regular intervals after the last one's end, and sleeps through others") {
   using std::chrono::microseconds;
   using std::chrono::milliseconds;
-  constexpr fanout::WaitRules foresees{.foresees = true};
+  constexpr fanout::WaitRules predicts{.predicts = true};
   Worker& irregular = new_worker(19, true);
-  call_by(irregular, foresees);
+  call_by(irregular, predicts);
   while (!irregular.is_asleep()) std::this_thread::yield();
   for (int i = 0; i < 24; ++i) {
     std::this_thread::sleep_for(milliseconds(i % 2 == 0 ? 1 : 10));
-    irregular.note_left(1'000);
+    irregular.note_deferred(1'000);
     CHECK(irregular.is_asleep());
   }
 
   // Gaps that differ by a millisecond, so that the thread wakes long enough before the next call to be seen.
   Worker& regular = new_worker(20, true);
-  call_by(regular, foresees);
-  bool foreseen = false;
+  call_by(regular, predicts);
+  bool predicted = false;
   int late = 0;
   auto ends = std::chrono::steady_clock::now();
-  for (int i = 0; i < 100 && !foreseen; ++i) {
+  for (int i = 0; i < 100 && !predicted; ++i) {
     const auto comes = ends + microseconds(i % 4 < 2 ? 49'500 : 50'500);
     std::this_thread::sleep_until(comes - milliseconds(5));
-    while (std::chrono::steady_clock::now() < comes && !foreseen) {
-      foreseen = !regular.is_asleep();
+    while (std::chrono::steady_clock::now() < comes && !predicted) {
+      predicted = !regular.is_asleep();
       std::this_thread::sleep_for(microseconds(50));
     }
     if (std::chrono::steady_clock::now() - comes > milliseconds(2)) ++late;
     const milliseconds takes(i % 2 == 0 ? 5 : 100);
     ends = std::chrono::steady_clock::now() + takes;
-    regular.note_left(std::chrono::nanoseconds(takes).count());
+    regular.note_deferred(std::chrono::nanoseconds(takes).count());
   }
-  if (!foreseen && late > 5) {
+  if (!predicted && late > 5) {
     fanout_test::skip("the machine was too busy for regular gaps");
     return;
   }
-  CHECK(foreseen);
+  CHECK(predicted);
 }
 
 namespace {
@@ -503,7 +503,7 @@ struct Endless : Task {
 
 }  // namespace
 
-TEST_CASE("a thread finds what was left with it also if it always has work") {
+TEST_CASE("a thread finds a deferred task also if it always has work") {
   Worker& worker = new_worker(15, true);
   call_by(worker, fanout::Spin::rules);
   std::atomic<bool> end{false};
@@ -513,7 +513,7 @@ TEST_CASE("a thread finds what was left with it also if it always has work") {
   second.next = &first;
   first.go_on();  // from now on the queue is never empty
   Calling left([] {});
-  REQUIRE(worker.leave(left));
+  REQUIRE(worker.defer(left));
   using clock = std::chrono::steady_clock;
   for (const auto begin = clock::now(); !left.is_done() && clock::now() - begin < std::chrono::seconds(20);) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -524,10 +524,10 @@ TEST_CASE("a thread finds what was left with it also if it always has work") {
   while (!first.ended && !second.ended) std::this_thread::yield();
   CHECK(wait_for(first));
   CHECK(wait_for(second));
-  if (!found && !worker.take_left(left)) CHECK(wait_for(left));
+  if (!found && !worker.take_deferred(left)) CHECK(wait_for(left));
 }
 
-TEST_CASE("a thread does not run what is left with it for a moment only") {
+TEST_CASE("a thread does not run a task that is deferred for a moment only") {
   Worker& worker = new_worker(16, true);
   call_by(worker, fanout::Spin::rules);
   int left = 0;
@@ -537,10 +537,10 @@ TEST_CASE("a thread does not run what is left with it for a moment only") {
   while (clock::now() < end) {
     Calling task([] {});
     const auto begin = clock::now();
-    if (!worker.leave(task)) continue;
+    if (!worker.defer(task)) continue;
     ++left;
     while (clock::now() - begin < std::chrono::microseconds(100)) fanout::detail::pause();
-    if (worker.take_left(task)) continue;
+    if (worker.take_deferred(task)) continue;
     // It has run after a millisecond at least, in which this thread had to stand back.
     too_early += clock::now() - begin < std::chrono::microseconds(800) ? 1 : 0;
     CHECK(wait_for(task));

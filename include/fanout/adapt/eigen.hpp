@@ -117,7 +117,7 @@ struct leaf_traits<X> {
     return std::as_bytes(std::span(x.data(), static_cast<std::size_t>(last) + 1));
   }
 
-  static concatenated_type concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+  static concatenated_type concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path) {
     detail::check_by_rows(place, path);
     if constexpr (std::is_same_v<X, concatenated_type>) {
       if (pieces.size() == 1 && pieces.owned()) return pieces.take_only();
@@ -150,7 +150,7 @@ struct Gathering<Rule, X> {
   using type = typename X::PlainObject;
   using T = typename X::Scalar;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].rows() != pieces[0].rows() || pieces[i].cols() != pieces[0].cols()) {
         refuse_extents(place, path, i, extents_of(pieces[0]), extents_of(pieces[i]),
@@ -191,7 +191,9 @@ template <TakesFirst Rule, EigenInMemory X>
 struct Gathering<Rule, X> {
   using type = typename X::PlainObject;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) { return pieces[place.first()]; }
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
+    return pieces[place.first()];
+  }
 };
 
 // An expression would be computed when the matrices that it refers to are gone, or, on the way in, by every shard whole.
@@ -200,7 +202,7 @@ template <class Rule, EigenExpression X>
 struct Gathering<Rule, X> {
   using type = typename X::PlainObject;
 
-  static type gather(Pieces<X>&, const GatherPlace&, const LeafPath&) {
+  static type gather(ShardResults<X>&, const GatherTarget&, const LeafPath&) {
     static_assert(sizeof(X) == 0,
                   "fanout: forward returns an Eigen expression, which refers to matrices that are gone when it is "
                   "computed; return what it is, (a * b).eval(), or name the type that forward returns");

@@ -130,10 +130,10 @@ using mdspan_tensor_t = Tensor<std::remove_cv_t<typename X::element_type>, X::ra
 
 /// What a rule makes of tensors with the same elements.
 template <class Rule, Mdspan X>
-auto gather_copies(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+auto gather_copies(const ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
   using Copy = mdspan_tensor_t<X>;
   InlineArray<Copy> copies(pieces.size());
-  Pieces<Copy> copied(pieces.size(), true);
+  ShardResults<Copy> copied(pieces.size(), true);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     copies[i] = Copy::uninitialized(extents_of(pieces[i]), {});
     auto* to = copies[i].data();
@@ -187,7 +187,7 @@ struct leaf_traits<X> {
     return std::as_bytes(std::span(x.data_handle(), static_cast<std::size_t>(x.mapping().required_span_size())));
   }
 
-  static detail::mdspan_tensor_t<X> concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+  static detail::mdspan_tensor_t<X> concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path) {
     if (place.axis != 0) return detail::gather_copies<Concatenate>(pieces, place, path);
     auto extents = detail::extents_of(pieces[0]).with_rows(0);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -213,7 +213,7 @@ template <class Rule, Mdspan X>
 struct Gathering<Rule, X> {
   using type = gathered_under_t<Rule, mdspan_tensor_t<X>>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     return gather_copies<Rule>(pieces, place, path);
   }
 };

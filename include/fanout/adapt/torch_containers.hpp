@@ -103,7 +103,7 @@ struct GatheringTorch<Rule, X> {
   using V = torch_value_t<X>;
   using type = X;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].size() != pieces[0].size()) {
         refuse_structure(place, path, i, "replicas returned containers of different sizes",
@@ -120,7 +120,7 @@ struct GatheringTorch<Rule, X> {
           if (!found) refuse_structure(place, at, i, "replicas returned different keys", "this one", "others");
           values.push_back(*std::move(found));
         }
-        Pieces<V> inside(pieces.size(), false);
+        ShardResults<V> inside(pieces.size(), false);
         for (std::size_t i = 0; i < pieces.size(); ++i) inside.set(i, values[i]);
         Entries::add(result, key, Gathering<Rule, V>::gather(inside, place, at));
       });

@@ -56,14 +56,14 @@ inline bool is_torch_alone(const at::Tensor& tensor) {
 }
 
 /// The i-th tensor itself, if nobody else has it; else a copy, since what is gathered shares memory with nothing.
-inline at::Tensor own_torch(const Pieces<at::Tensor>& pieces, std::size_t i) {
+inline at::Tensor own_torch(const ShardResults<at::Tensor>& pieces, std::size_t i) {
   const at::Tensor& tensor = pieces[i];
   return !tensor.defined() || (pieces.owned() && is_torch_alone(tensor)) ? tensor : tensor.clone();
 }
 
 /// Makes sure that all shards returned tensors, of one type of elements, in the host's memory. False if all returned
 /// undefined ones.
-inline bool check_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& place, const LeafPath& path) {
+inline bool check_torch(const ShardResults<at::Tensor>& pieces, const GatherTarget& place, const LeafPath& path) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].defined() != pieces[0].defined()) {
       refuse_structure(place, path, i, "some replicas returned a tensor and some an undefined one",
@@ -80,7 +80,7 @@ inline bool check_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& pla
 }
 
 /// The same, and that all extents agree, for what `name` does with them.
-inline bool check_same_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& place, const LeafPath& path,
+inline bool check_same_torch(const ShardResults<at::Tensor>& pieces, const GatherTarget& place, const LeafPath& path,
                              const char* name) {
   if (!check_torch(pieces, place, path)) return false;
   for (std::size_t i = 1; i < pieces.size(); ++i) {
@@ -98,7 +98,8 @@ inline std::int64_t torch_axis(int axis, const at::Tensor& x, const LeafPath& pa
 }
 
 /// Puts tensors one after the other on the place's axis, where all others must agree.
-inline at::Tensor concatenate_torch(const Pieces<at::Tensor>& pieces, const GatherPlace& place, const LeafPath& path) {
+inline at::Tensor concatenate_torch(const ShardResults<at::Tensor>& pieces, const GatherTarget& place,
+                                    const LeafPath& path) {
   if (!check_torch(pieces, place, path)) return {};
   const bool numbers = pieces[0].dim() == 0;
   const std::int64_t axis = numbers ? 0 : torch_axis(place.axis, pieces[0], path);
@@ -157,7 +158,7 @@ struct leaf_traits<at::Tensor> {
     return {static_cast<const std::byte*>(x.data_ptr()), static_cast<std::size_t>(last + 1) * x.element_size()};
   }
 
-  static at::Tensor concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path) {
+  static at::Tensor concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path) {
     return detail::concatenate_torch(pieces, place, path);
   }
 };
@@ -167,7 +168,7 @@ namespace detail {
 template <int Axis>
 struct Gathering<ConcatenateOn<Axis>, at::Tensor> {
   using type = at::Tensor;
-  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
     return concatenate_torch(pieces, place.on_axis(Axis), path);
   }
 };
@@ -176,13 +177,13 @@ struct Gathering<ConcatenateOn<Axis>, at::Tensor> {
 template <>
 struct Gathering<LeaveSharded, at::Tensor> {
   using type = at::Tensor;
-  static type gather(Pieces<type>& pieces, const GatherPlace&, const LeafPath&) { return own_torch(pieces, 0); }
+  static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return own_torch(pieces, 0); }
 };
 
 template <>
 struct Gathering<Stack, at::Tensor> {
   using type = at::Tensor;
-  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
     if (!check_same_torch(pieces, place, path, "stack")) return {};
     std::vector<at::Tensor> tensors;
     for (std::size_t i = 0; i < pieces.size(); ++i) tensors.push_back(pieces[i]);
@@ -193,7 +194,7 @@ struct Gathering<Stack, at::Tensor> {
 template <TakesFirst Rule>
 struct Gathering<Rule, at::Tensor> {
   using type = at::Tensor;
-  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath&) {
+  static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath&) {
     return own_torch(pieces, place.first());
   }
 };
@@ -228,7 +229,7 @@ template <class Rule>
 struct Gathering<Rule, at::Tensor> {
   using type = at::Tensor;
 
-  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
     constexpr bool mean = std::is_same_v<Rule, MeanOverShards>;
     if (!check_same_torch(pieces, place, path, Rule::name)) return {};
     const at::ScalarType found = pieces[0].scalar_type();

@@ -35,7 +35,7 @@ class Output : public View<T, R> {
   operator Tensor<T, R>() const {  // NOLINT(google-explicit-constructor): stands in for a tensor
     const backend::MemoryOperations* const windows = detail::windows_in(buffer_->memory());
     if (windows == nullptr) return Tensor<T, R>(View<const T, R>(*this), *buffer_->memory().operations);
-    buffer_->keep();
+    buffer_->retain();
     return Tensor<T, R>(detail::Storage({this->space(), windows}, this->data(), this->size() * sizeof(T), buffer_),
                         this->extents());
   }

@@ -12,20 +12,19 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/sync/futex.hpp>
-#include <fanout/sync/gate.hpp>
-#include <fanout/sync/right.hpp>
-#include <fanout/sync/turns.hpp>
+#include <fanout/sync/shared_mutex.hpp>
+#include <fanout/sync/ticket_lock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 class AsyncCalls;
 
-/// A call that was made and is not waited for yet: its shards stand in the queues of their devices. Whoever made it
-/// keeps it until wait() has returned.
+/// An asynchronous call, whose shards are in the queues of their devices. It must live until wait() has returned.
 class AsyncCall {
  public:
-  /// What its shards are, and whom to tell at the deadline if they have not ended.
+  /// Runs a shard; tells that shards have not ended at the deadline.
   struct Operations {
     void (*run_shard)(AsyncCall&, std::size_t) noexcept;
     void (*tell_late)(AsyncCall&) noexcept;
@@ -42,16 +41,16 @@ class AsyncCall {
   AsyncCall(const AsyncCall&) = delete;
   AsyncCall& operator=(const AsyncCall&) = delete;
 
-  /// True if waiting would not take long: all shards have ended, or will not end in this process.
+  /// True if wait() returns soon: all shards have ended, or never will in this process.
   bool is_over() const noexcept { return running_.load(MemoryOrder::acquire) == 0 || forked(); }
 
-  /// Whether the process was forked since the call was made. The child has the call, but nobody who runs it.
+  /// True if the process was forked after the call was made. No thread of the child runs it.
   bool forked() const noexcept { return tasks_.epoch() != fork_epoch(); }
 
-  /// Whether it has its turn on each replica, between the calls that were made before and after.
+  /// True if replicas run it in order with the calls before and after it.
   bool in_order() const noexcept { return in_order_; }
 
-  /// The list that it is to be posted by, which is kept for it; null for a call that never was.
+  /// The list that posts the call, which it retains; null if it was never posted.
   AsyncCalls* calls() const noexcept { return calls_; }
   void keep_in(AsyncCalls& calls) noexcept;
 
@@ -74,44 +73,45 @@ class AsyncCall {
   Atomic<std::size_t> running_;         // how many shards have not ended
   const Plan* plan_ = nullptr;
   AsyncCalls* calls_ = nullptr;
-  Gate* gate_ = nullptr;
+  SharedMutex* mutex_ = nullptr;
   bool in_order_ = false;
   bool waited_for_ = false;  // told by the thread that waits
-  // What follows is guarded by the right of the list in which it stands.
+  // What follows is guarded by the mutex of the list that it is in.
   bool listed_ = false;
   std::size_t next_task_ = 0;  // those before it were taken back or started
   AsyncCall* previous_ = nullptr;
   AsyncCall* next_ = nullptr;
 };
 
-/// The calls of one model that have not ended, oldest first. Those that change replicas are kept in order: a shard
-/// waits until the shards of earlier calls have ended on its replica. It waits only for what some thread runs already,
-/// since a shard is started, or taken back, after all that come before it. Kept by the model and by each call.
+/// The calls of one model that have not ended, oldest first. Calls that change replicas are ordered: a shard waits until
+/// the shards of earlier calls have ended on its replica. Shards are started and taken back in order, so a shard only
+/// waits for shards that run. Reference-counted: the model and each call retain it.
 class AsyncCalls {
  public:
-  /// For a model with so many replicas. The maker holds it.
+  /// For a model with so many replicas. The caller owns the first reference.
   template <std::integral Size>
   explicit AsyncCalls(Size replicas) : turns_(static_cast<std::size_t>(replicas)) {}
   AsyncCalls(const AsyncCalls&) = delete;
   AsyncCalls& operator=(const AsyncCalls&) = delete;
 
-  void keep() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
-  void drop() noexcept {
+  void retain() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
+  void release() noexcept {
     if (holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
   }
 
-  /// Whether there may be calls that are kept in order. Certain as to those that this thread made.
+  /// True if there may be ordered calls. Exact for the calls of this thread.
   bool has_ordered() const noexcept { return ordered_.load(MemoryOrder::relaxed) != 0; }
 
-  /// Queues all shards of a call, which has entered the gate; the thread that runs the last of them leaves it. `plan`
+  /// Queues all shards of a call, which holds a shared lock. The thread that runs the last of them releases it. `plan`
   /// is the call's own.
   template <Device... Ds>
-  void post(AsyncCall& call, const Plan& plan, const DeviceSet<Ds...>& devices, Gate& gate, bool in_order) noexcept {
+  void post(AsyncCall& call, const Plan& plan, const DeviceSet<Ds...>& devices, SharedMutex& mutex,
+            bool in_order) noexcept {
     call.plan_ = &plan;
-    call.gate_ = &gate;
+    call.mutex_ = &mutex;
     call.in_order_ = in_order;
     {
-      const HeldRight listing(right_);
+      const ForkSafeLock listing(mutex_);
       revive();
       list(call);
       for (std::size_t i = 0; i < plan.size(); ++i) {
@@ -119,31 +119,31 @@ class AsyncCalls {
         call.tasks_.place(i, plan[i], devices).post(call.body_, call.tasks_.rules());
       }
     }
-    gate.remind();
+    mutex.remind();
   }
 
-  /// Runs on this thread what no device has started of a call, and before that, of those that come before it in order;
-  /// then waits until it has ended. False in the child of a fork if it was made before.
+  /// Runs the call's shards that no device has started, after those of earlier ordered calls, on this thread. Then waits
+  /// until the call has ended. Returns false if the process was forked after the call was made.
   bool wait(AsyncCall& call) noexcept {
     while (!call.waited_for_) {
-      if (call.forked()) return false;  // perhaps by what this thread has just run
+      if (call.forked()) return false;  // perhaps by the shard that this thread has just run
       if (ShardTask* task = take_back_for(call)) {
         task->run();
         if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.operations_.tell_late(call);
       } else {
         const auto tell_late = [&call]() noexcept { call.operations_.tell_late(call); };
         call.waited_for_ = call.tasks_.wait(call.body_, call.deadline_, tell_late);
-        // Some may have ended late just before this thread looked.
+        // Shards may have ended late before this thread checked the clock.
         if (call.waited_for_ && call.deadline_ != Clock::never && Clock::now() >= call.deadline_) tell_late();
       }
     }
     return true;
   }
 
-  /// Takes back a shard that no device has started, of a call or of one that comes before it in order, for who asks to
-  /// run it: for shards of the call that wait for each other. Null if there is none. While the call has not ended.
+  /// Takes back a shard that no device has started, of the call or of an earlier ordered one. The caller must run it. For
+  /// shards of the call that wait for each other, while the call has not ended. Returns null if there is none.
   ShardTask* take_back_for(AsyncCall& call) noexcept {
-    const HeldRight listing(right_);
+    const ForkSafeLock listing(mutex_);
     if (!call.listed_) return nullptr;
     if (!call.in_order_) return take_back_from(call);
     for (AsyncCall* before = first_; before != &call; before = before->next_) {
@@ -153,17 +153,17 @@ class AsyncCalls {
     return take_back_from(call);
   }
 
-  /// Runs on this thread what no device has started of any call, oldest first. Does not wait for the rest.
+  /// Runs the shards of all calls that no device has started, oldest first, on this thread. Does not wait for the others.
   void help() noexcept {
     while (ShardTask* task = take_back_any(false)) task->run();
   }
 
-  /// Waits for the calls that were made so far and are kept in order; helps first.
+  /// Waits for the ordered calls that were made so far. Runs their open shards first.
   template <class Ticket = std::uint32_t>
   void wait_for_ordered() {
     InlineArray<Ticket> ends(turns_.size());
     {
-      const HeldRight listing(right_);
+      const ForkSafeLock listing(mutex_);
       revive();
       for (std::size_t i = 0; i < turns_.size(); ++i) ends[i] = turns_[i].drawn();
     }
@@ -171,13 +171,13 @@ class AsyncCalls {
     for (std::size_t i = 0; i < turns_.size(); ++i) turns_[i].await(ends[i]);
   }
 
-  /// Waits for all calls, and until no other thread touches the model any more; helps first.
+  /// Waits for all calls, and until no other thread uses the model. Runs open shards first.
   void finish() noexcept {
     for (;;) {
       help();
       std::uint32_t seen = 0;
       {
-        const HeldRight listing(right_);
+        const ForkSafeLock listing(mutex_);
         revive();
         if (first_ == nullptr) return;
         seen = ended_.load(MemoryOrder::relaxed);
@@ -192,21 +192,21 @@ class AsyncCalls {
   ~AsyncCalls() = default;
 
   void run(AsyncCall& call, std::size_t i) noexcept {
-    Turns& turns = turns_[(*call.plan_)[i].device];
+    TicketLock& turns = turns_[(*call.plan_)[i].device];
     if (call.in_order_) turns.await(call.tickets_[i]);
     call.operations_.run_shard(call, i);
     if (call.forked()) return;  // in there: what this thread had in the parent it has not in the child
     if (call.in_order_) turns.pass(call.tickets_[i]);
     if (call.running_.fetch_sub(1, MemoryOrder::acq_rel) != 1) return;
-    call.gate_->leave();
-    const HeldRight listing(right_);
+    call.mutex_->unlock_shared();
+    const ForkSafeLock listing(mutex_);
     unlist(call);
     ended_.fetch_add(1, MemoryOrder::relaxed);
     unpark_all(ended_);
   }
 
   ShardTask* take_back_any(bool in_order) noexcept {
-    const HeldRight listing(right_);
+    const ForkSafeLock listing(mutex_);
     revive();
     for (AsyncCall* call = first_; call != nullptr; call = call->next_) {
       if (in_order && !call->in_order_) continue;
@@ -237,27 +237,27 @@ class AsyncCalls {
     if (call.in_order_) ordered_.fetch_sub(1, MemoryOrder::relaxed);
   }
 
-  /// In the child of a fork: those who run the calls stayed in the parent.
+  /// In the child of a fork: the threads that run the calls stayed in the parent.
   void revive() noexcept {
     if (epoch_ == fork_epoch()) return;
     epoch_ = fork_epoch();
     first_ = last_ = nullptr;
     ordered_.store(0, MemoryOrder::relaxed);
-    for (Turns& turns : turns_) turns.forget();
+    for (TicketLock& turns : turns_) turns.forget();
   }
 
   Atomic<std::size_t> holders_{1};
   Atomic<std::size_t> ordered_{0};  // how many of the list are kept in order
   Atomic<std::uint32_t> ended_{0};  // counts calls, for those who wait for all
-  Right right_;                     // guards what follows
+  ForkSafeMutex mutex_;             // guards what follows
   std::uint32_t epoch_ = fork_epoch();
   AsyncCall* first_ = nullptr;
   AsyncCall* last_ = nullptr;
-  InlineArray<Turns> turns_;  // of each replica; only the drawing is guarded
+  InlineArray<TicketLock> turns_;  // of each replica; only the drawing is guarded
 };
 
 inline void AsyncCall::keep_in(AsyncCalls& calls) noexcept {
-  calls.keep();
+  calls.retain();
   calls_ = &calls;
 }
 inline ShardTask* AsyncCall::take_back() noexcept { return calls_->take_back_for(*this); }

@@ -5,11 +5,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// What a call has to do with the calls before and after it on the same replica.
+/// How a call must be ordered with other calls on the same replica.
 enum class CallOrder {
-  any,            ///< nothing: it reads what only update() changes
-  after_changes,  ///< it reads what earlier calls may have changed
-  changes,        ///< it may change what later calls read
+  any,            ///< any order: it reads what only update() changes
+  after_changes,  ///< after earlier calls that may change what it reads
+  changes,        ///< in the order of the calls: it may change what later ones read
 };
 
 }}}  // namespace fanout::v0::detail

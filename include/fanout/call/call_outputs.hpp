@@ -12,14 +12,14 @@
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/small_vector.hpp>
-#include <fanout/call/call_frame.hpp>
-#include <fanout/call/call_meeting.hpp>
+#include <fanout/call/call_rendezvous.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/call/replica_error.hpp>
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/call/timeout.hpp>
 #include <fanout/gather/gather.hpp>
-#include <fanout/gather/pieces.hpp>
+#include <fanout/gather/shard_results.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
@@ -37,7 +37,7 @@ class CallOutputs {
  public:
   CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices)
       : frame_(plan, settings, start), devices_(devices), slots_(plan.size()) {
-    frame_.meeting.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
+    frame_.rendezvous.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
   }
 
   /// Before any shard runs, where shards run by and by: somebody may look at them before they have begun.
@@ -46,12 +46,12 @@ class CallOutputs {
   /// The same where all run at once. True if nobody looks at a shard before all have ended, nor at the frame when it
   /// ends: then each slot is made by the thread that runs the shard.
   bool begin() noexcept {
-    is_plain_ = frame_.deadline == Clock::never && !frame_.meeting.notes_ends();
+    is_plain_ = frame_.deadline == Clock::never && !frame_.rendezvous.notes_ends();
     if (!is_plain_) make_slots();
     return is_plain_;
   }
 
-  CallFrame& frame() noexcept { return frame_; }
+  CallState& frame() noexcept { return frame_; }
   ShardCell<R>* cells() noexcept { return slots_.cells(); }
 
   /// The shard with this slot has not thrown. Notes if there is something to do when all have ended.
@@ -75,12 +75,12 @@ class CallOutputs {
 
   /// It has ended. Not to be called where begin() was true.
   void note_end(std::size_t i, ShardSlot<R>& slot) noexcept {
-    frame_.meeting.end(i, slot.failure);
+    frame_.rendezvous.end(i, slot.failure);
     if (frame_.deadline != Clock::never) slot.lateness.end(Clock::now() <= frame_.deadline);
   }
 
   /// Where shards that wait for each other find those that no device has started.
-  void tasks_are(const CallMeeting::Tasks& tasks) noexcept { frame_.meeting.tasks_are(tasks); }
+  void tasks_are(const CallRendezvous::Tasks& tasks) noexcept { frame_.rendezvous.tasks_are(tasks); }
 
   /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
   [[gnu::cold, gnu::noinline]] void tell_late() noexcept {
@@ -114,12 +114,12 @@ class CallOutputs {
   /// The results put together; moves from the shards' values, so once only.
   gathered_t<R> gather() {
     if constexpr (!std::is_void_v<R>) {
-      Pieces<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
+      ShardResults<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
       return gather_and_wait(pieces, {.plan = frame_.plan,
                                       .devices = devices_,
                                       .target = frame_.settings.target,
                                       .axis = frame_.settings.axis,
-                                      .crew = frame_.settings.crew,
+                                      .team = frame_.settings.team,
                                       .outputs = &frame_.outputs});
     }
   }
@@ -167,7 +167,7 @@ class CallOutputs {
         return next++;
       };
       const InlineArray<std::size_t> shards(in_time.size(), [&](std::size_t) { return shard_in_time(); });
-      Pieces<R> pieces(shards.size(), true, [&](std::size_t k) -> const R& { return slots_[shards[k]].value(); });
+      ShardResults<R> pieces(shards.size(), true, [&](std::size_t k) -> const R& { return slots_[shards[k]].value(); });
       try {
         if (shards.size() != 0) {
           timeout.keep_results([&] {
@@ -198,7 +198,7 @@ class CallOutputs {
 
   using Value = std::conditional_t<std::is_void_v<R>, bool, R>;
 
-  CallFrame frame_;
+  CallState frame_;
   const DeviceId* devices_;
   bool is_plain_ = false;         // see begin()
   Atomic<bool> eventful_{false};  // a shard failed, or its device goes on

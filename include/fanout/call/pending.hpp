@@ -6,7 +6,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/call/async_calls.hpp>
-#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_scope.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -53,7 +53,7 @@ class [[nodiscard]] Pending {
   void wait() const {
     detail::PendingCall<R>& call = this->call();
     if (call.calls() == nullptr) return;
-    if (call.in_order() && !call.is_over() && detail::keeps_busy(detail::current_link(), call.original)) {
+    if (call.in_order() && !call.is_over() && detail::holds_replica(detail::current_call(), call.original)) {
       throw Error(explain({.what = "a call was waited for from inside the forward that it comes after",
                            .advice = "wait for it after the call has returned"}));
     }
@@ -88,7 +88,7 @@ class [[nodiscard]] Pending {
     detail::AsyncCalls* const calls = call->calls();
     if (calls != nullptr) calls->wait(*call);
     call->destroy(call);
-    if (calls != nullptr) calls->drop();
+    if (calls != nullptr) calls->release();
   }
 
   detail::PendingCall<R>* call_;

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_order.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -21,7 +21,7 @@ class PendingCalls {
   ~PendingCalls() {
     if (Calls* calls = list()) {
       calls->finish();
-      calls->drop();
+      calls->release();
     }
   }
 
@@ -31,14 +31,14 @@ class PendingCalls {
     if (known != nullptr) return *known;
     auto* made = new Calls(replicas_);
     if (list_.compare_exchange_strong(known, made, MemoryOrder::acq_rel)) return *made;
-    made->drop();
+    made->release();
     return *known;
   }
 
   /// Whether a call that this thread makes has its turn on each replica. One from inside the model's own forward has
   /// not: it may have to end before that.
   bool is_in_order(CallOrder order) {
-    if (order == CallOrder::any || find_original(current_link(), original_) != nullptr) return false;
+    if (order == CallOrder::any || find_original(current_call(), original_) != nullptr) return false;
     return order == CallOrder::changes || calls().has_ordered();
   }
 
@@ -47,7 +47,7 @@ class PendingCalls {
     if (order == CallOrder::any) return;
     Calls* const calls = list();
     if (calls == nullptr || !calls->has_ordered()) return;
-    if (find_original(current_link(), original_) == nullptr) calls->wait_for_ordered();
+    if (find_original(current_call(), original_) == nullptr) calls->wait_for_ordered();
   }
 
   /// Runs on this thread what no device has started.

@@ -9,8 +9,8 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_outputs.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>

@@ -11,46 +11,46 @@
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_calls.hpp>
 #include <fanout/collective/communicator.hpp>
-#include <fanout/collective/host_meeting.hpp>
+#include <fanout/collective/host_rendezvous.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
 
 /// A rank that is a thread of this process, with arrays in host memory:
 ///
-///     fanout::HostMeeting meeting(2);
+///     fanout::HostRendezvous rendezvous(2);
 ///     ... // on each of two threads
-///     fanout::HostCommunicator ranks(meeting, rank);
+///     fanout::HostCommunicator ranks(rendezvous, rank);
 ///     ranks.all_reduce(x);
 ///
-/// A call returns when it has run. One that cannot is an error: see HostMeeting. The rank leaves the meeting when this
+/// A call returns when it has run. One that cannot is an error: see HostRendezvous. The rank leaves the rendezvous when this
 /// is destroyed, and then others that wait for it are released.
 class HostCommunicator : public CollectiveCalls<HostCommunicator> {
  public:
-  /// Borrows the meeting. Throws InvalidArgument for a rank that it does not have. One for each rank.
-  HostCommunicator(HostMeeting& meeting, std::size_t rank) : meeting_(&meeting), rank_(rank) {
-    if (rank < meeting.size()) return;
+  /// Borrows the rendezvous. Throws InvalidArgument for a rank that it does not have. One for each rank.
+  HostCommunicator(HostRendezvous& rendezvous, std::size_t rank) : rendezvous_(&rendezvous), rank_(rank) {
+    if (rank < rendezvous.size()) return;
     throw InvalidArgument(explain({.what = "no such rank",
                                    .where = "HostCommunicator",
-                                   .expected = "a rank below " + std::to_string(meeting.size()),
+                                   .expected = "a rank below " + std::to_string(rendezvous.size()),
                                    .found = std::to_string(rank)}));
   }
   HostCommunicator(HostCommunicator&& other) noexcept
-      : CollectiveCalls(other), meeting_(std::exchange(other.meeting_, nullptr)), rank_(other.rank_) {}
+      : CollectiveCalls(other), rendezvous_(std::exchange(other.rendezvous_, nullptr)), rank_(other.rank_) {}
   HostCommunicator(const HostCommunicator&) = delete;
   HostCommunicator& operator=(const HostCommunicator&) = delete;
   ~HostCommunicator() {
-    if (meeting_ == nullptr) return;
+    if (rendezvous_ == nullptr) return;
     if (std::uncaught_exceptions() == exceptions_)
       failure_ = nullptr;  // it was caught
     else if (failure_ == nullptr)
       failure_ = std::make_exception_ptr(std::runtime_error("an exception"));
-    meeting_->leave(rank_, failure_);
+    rendezvous_->leave(rank_, failure_);
   }
 
   std::size_t rank() const noexcept { return rank_; }
-  std::size_t size() const noexcept { return meeting_->size(); }
+  std::size_t size() const noexcept { return rendezvous_->size(); }
 
-  /// Makes calls, which start together. Throws DeviceMismatch for arrays in another memory, and what HostMeeting says.
+  /// Makes calls, which start together. Throws DeviceMismatch for arrays in another memory, and what HostRendezvous says.
   void run(Collective* calls, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       if (calls[i].from_space == host_memory && calls[i].to_space == host_memory) continue;
@@ -62,7 +62,7 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
                                     .advice = "use a StagedCommunicator"}));
     }
     try {
-      meeting_->meet(rank_, calls, count);
+      rendezvous_->meet(rank_, calls, count);
     } catch (...) {
       failure_ = std::current_exception();
       throw;
@@ -70,7 +70,7 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
   }
 
  private:
-  HostMeeting* meeting_;
+  HostRendezvous* rendezvous_;
   std::size_t rank_;
   int exceptions_ = std::uncaught_exceptions();
   std::exception_ptr failure_;  // of its last call that failed

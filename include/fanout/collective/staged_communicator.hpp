@@ -8,7 +8,7 @@
 #include <fanout/collective/collective_calls.hpp>
 #include <fanout/collective/communicator.hpp>
 #include <fanout/collective/host_communicator.hpp>
-#include <fanout/collective/host_meeting.hpp>
+#include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
@@ -78,13 +78,13 @@ namespace backend {
 /// of the devices that own them. For mixes of devices, and for kinds that have nothing better.
 class StagedCommunicator : public CollectiveCalls<StagedCommunicator> {
  public:
-  /// As HostCommunicator. All ranks of one meeting may be of either kind.
-  StagedCommunicator(HostMeeting& meeting, std::size_t rank) : ranks_(meeting, rank) {}
+  /// As HostCommunicator. All ranks of one rendezvous may be of either kind.
+  StagedCommunicator(HostRendezvous& rendezvous, std::size_t rank) : ranks_(rendezvous, rank) {}
 
   std::size_t rank() const noexcept { return ranks_.rank(); }
   std::size_t size() const noexcept { return ranks_.size(); }
 
-  /// Makes calls, which start together. Throws what the memories' operations throw, and what HostMeeting says.
+  /// Makes calls, which start together. Throws what the memories' operations throw, and what HostRendezvous says.
   void run(Collective* calls, std::size_t count) {
     detail::StagedCalls staged(calls, count, rank(), size());
     ranks_.run(calls, count);

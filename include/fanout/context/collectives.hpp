@@ -9,34 +9,34 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/call/call_meeting.hpp>
+#include <fanout/call/call_rendezvous.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_calls.hpp>
 #include <fanout/collective/collective_operations.hpp>
 #include <fanout/collective/communicator.hpp>
-#include <fanout/collective/host_meeting.hpp>
+#include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/collective/staged_communicator.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/worker/thread.hpp>
 
 namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// The meeting of the shards of one call. A shard waits only for shards that run: those that no device has started
+/// The rendezvous of the shards of one call. A shard waits only for shards that run: those that no device has started
 /// after a while are given threads of their own.
-class ShardMeeting : public CallMeeting::Place {
+class ShardMeeting : public CallRendezvous::Place {
  public:
-  ShardMeeting(CallMeeting& call, std::size_t shards)
+  ShardMeeting(CallRendezvous& call, std::size_t shards)
       : Place{.leave = [](Place& self, std::size_t shard,
-                          const std::exception_ptr& why) noexcept { of(self).meeting_.leave(shard, why); },
+                          const std::exception_ptr& why) noexcept { of(self).rendezvous_.leave(shard, why); },
               .destroy = [](Place* self) noexcept { delete static_cast<ShardMeeting*>(self); }},
         call_(call),
-        meeting_(shards) {}
+        rendezvous_(shards) {}
   ShardMeeting(const ShardMeeting&) = delete;
   ShardMeeting& operator=(const ShardMeeting&) = delete;
   ~ShardMeeting() {
@@ -46,16 +46,16 @@ class ShardMeeting : public CallMeeting::Place {
   /// Marks the calls that the devices can run themselves; throws what opening the way throws.
   void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
     const backend::CollectiveOperations* const operations = call_.way().operations;
-    if (operations == nullptr || meeting_.size() == 1) return;
+    if (operations == nullptr || rendezvous_.size() == 1) return;
     {
-      const HeldRight opening(opening_);
+      const ForkSafeLock opening(opening_);
       if (!opened_) {
-        const CallMeeting::Way& way = call_.way();
-        const InlineArray<DeviceId> devices(meeting_.size(),
+        const CallRendezvous::Way& way = call_.way();
+        const InlineArray<DeviceId> devices(rendezvous_.size(),
                                             [&way](std::size_t i) { return way.devices[(*way.plan)[i].device]; });
-        shared_ = operations->open(devices.data(), meeting_.size());
+        shared_ = operations->open(devices.data(), rendezvous_.size());
         opened_ = true;
-        meeting_.run_direct_by({.operations = operations, .shared = shared_});
+        rendezvous_.run_direct_by({.operations = operations, .shared = shared_});
       }
     }
     for (std::size_t i = 0; i < count && shared_ != nullptr; ++i) {
@@ -65,7 +65,7 @@ class ShardMeeting : public CallMeeting::Place {
 
   void meet(std::size_t shard, backend::Collective* calls, std::size_t count) {
     const bool all_run = all_run_.load(MemoryOrder::relaxed);
-    meeting_.meet(shard, calls, count, all_run ? Clock::never : patience, [this]() noexcept { start_others(); });
+    rendezvous_.meet(shard, calls, count, all_run ? Clock::never : patience, [this]() noexcept { start_others(); });
   }
 
  private:
@@ -82,16 +82,16 @@ class ShardMeeting : public CallMeeting::Place {
         return nullptr;
       };
       if (start_thread(task->worker->cores(), run, task, "fanout shard")) continue;
-      meeting_.break_off("no thread could be started for a shard that others wait for in a collective");
+      rendezvous_.break_off("no thread could be started for a shard that others wait for in a collective");
       task->run();  // it waits for nobody any more, so this thread can run it now
     }
     all_run_.store(true, MemoryOrder::relaxed);
   }
 
-  CallMeeting& call_;
+  CallRendezvous& call_;
   Atomic<bool> all_run_{false};
-  backend::HostMeeting meeting_;
-  Right opening_;
+  backend::HostRendezvous rendezvous_;
+  ForkSafeMutex opening_;
   bool opened_ = false;
   void* shared_ = nullptr;  // by those who pass arrays without the host
 };
@@ -114,23 +114,23 @@ class ShardMeeting : public CallMeeting::Place {
 /// Borrows the call: use it in `forward` only.
 class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
  public:
-  ShardCommunicator(detail::CallMeeting& call, std::size_t rank, std::size_t size)
-      : meeting_(&call.place<detail::ShardMeeting>()), rank_(rank), size_(size) {}
+  ShardCommunicator(detail::CallRendezvous& call, std::size_t rank, std::size_t size)
+      : rendezvous_(&call.place<detail::ShardMeeting>()), rank_(rank), size_(size) {}
 
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return size_; }
 
-  /// Makes calls, which start together; returns when they have run. Throws what HostMeeting says, and what the
+  /// Makes calls, which start together; returns when they have run. Throws what HostRendezvous says, and what the
   /// memories' operations throw.
   void run(backend::Collective* calls, std::size_t count) {
-    meeting_->find_direct(rank_, calls, count);
+    rendezvous_->find_direct(rank_, calls, count);
     detail::StagedCalls staged(calls, count, rank_, size_);
-    meeting_->meet(rank_, calls, count);
+    rendezvous_->meet(rank_, calls, count);
     staged.finish();
   }
 
  private:
-  detail::ShardMeeting* meeting_;
+  detail::ShardMeeting* rendezvous_;
   std::size_t rank_;
   std::size_t size_;
 };

@@ -5,8 +5,8 @@
 #include <string>
 
 #include <fanout/base/error.hpp>
-#include <fanout/call/call_frame.hpp>
-#include <fanout/call/call_meeting.hpp>
+#include <fanout/call/call_rendezvous.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/context/context.hpp>
 #include <fanout/context/random_stream.hpp>
 #include <fanout/device/host_device.hpp>
@@ -17,14 +17,14 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The context of one run of one shard on a device of kind D.
+/// The context of one shard of a call, which runs on a device of kind D.
 template <Device D>
 class ShardContext {
  public:
-  ShardContext(const D& device, CallFrame& call, std::size_t shard, detail::Scratch& scratch) noexcept
+  ShardContext(const D& device, CallState& call, std::size_t shard, detail::Scratch& scratch) noexcept
       : ShardContext(device, call, shard, call.plan[shard].rows, scratch) {}
-  /// The same for who knows the shard's rows.
-  ShardContext(const D& device, CallFrame& call, std::size_t shard, const RowRange& rows,
+  /// The same if the caller knows the shard's rows.
+  ShardContext(const D& device, CallState& call, std::size_t shard, const RowRange& rows,
                detail::Scratch& scratch) noexcept
       : device_(device), call_(call), scratch_(scratch), shard_(shard), rows_(rows) {}
   ShardContext(const ShardContext&) = delete;
@@ -39,8 +39,8 @@ class ShardContext {
   auto stream() const requires requires(const D& device) { device.stream(); }
   { return device_.stream(); }
 
-  /// Throws InvalidArgument for a row that the shard does not have. Row 0 is there for everyone, as the first row from
-  /// which RandomStream::after() counts.
+  /// Throws InvalidArgument if the shard does not have this row. Row 0 is always there: RandomStream::after() counts from
+  /// it.
   RandomStream random(std::size_t row) const {
     if (row >= rows_.size() && row != 0) refuse_random(row);
     return {call_.settings.seed, call_.number, rows().first + row};
@@ -48,21 +48,21 @@ class ShardContext {
 
   bool stop_requested() const noexcept { return call_.stop_requested(); }
 
-  /// To pass arrays between the shards of the call while they run; see ShardCommunicator, whose header,
-  /// fanout/context/collectives.hpp, is included by who calls this.
+  /// Passes arrays between the shards of the call while they run: see ShardCommunicator. Include
+  /// <fanout/context/collectives.hpp> to call it.
   template <class C = ShardCommunicator>
   auto communicator() const {
     constexpr bool known = requires { sizeof(C); };
     static_assert(known, "fanout: who calls ctx.communicator() includes <fanout/context/collectives.hpp>");
     if constexpr (known) {
       static_cast<void>(detail::shards_meet_by<C>);
-      return C(call_.meeting, shard_, size());
+      return C(call_.rendezvous, shard_, size());
     }
   }
 
   struct Claim {
     detail::OutputBuffer& buffer;
-    RowRange rows;  ///< of the buffer
+    RowRange rows;  ///< the rows of the buffer
     std::byte* first;
   };
   Claim claim_output(std::size_t row_bytes) {
@@ -92,14 +92,15 @@ class ShardContext {
     return call_.outputs.get(n, call_.plan.rows(), row_bytes);
   }
 
-  /// In another memory, or of shards that ask in different orders: this one's rows stand alone, and gather copies them.
+  /// For another memory, or if the shards ask in different orders: the shard gets a buffer of its own rows, and gather()
+  /// copies them.
   [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
     detail::OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows().size(), row_bytes);
     return {own, {0, rows().size()}, own.row(0)};
   }
 
   const D& device_;
-  CallFrame& call_;
+  CallState& call_;
   detail::Scratch& scratch_;
   std::size_t shard_;
   RowRange rows_;

@@ -25,7 +25,7 @@
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 
 // The only header that includes NCCL's. Who includes it links with libnccl.
 
@@ -125,7 +125,7 @@ inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t commu
 
 /// Held while calls are put in streams: if two calls on the same cards came to one card's stream in another order than
 /// to another's, the cards would wait for each other for ever.
-FANOUT_EXPORT inline fanout::detail::Right nccl_starting;
+FANOUT_EXPORT inline fanout::detail::ForkSafeMutex nccl_starting;
 
 /// Calls `start(i)` for i in [0, count), as one group. Throws what it returns that is no success.
 template <class Start>
@@ -202,13 +202,13 @@ class NcclClique {
 
 /// Those that no call uses. Never destroyed, since making them takes long and a library may be unloaded at the end.
 struct IdleCliques {
-  fanout::detail::Right right;
+  fanout::detail::ForkSafeMutex mutex;
   NcclClique* first = nullptr;
 };
 FANOUT_EXPORT inline IdleCliques idle_cliques;
 
 inline NcclClique* find_idle(const DeviceId* devices, std::size_t count) noexcept {
-  const fanout::detail::HeldRight looking(idle_cliques.right);
+  const fanout::detail::ForkSafeLock looking(idle_cliques.mutex);
   for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next) {
     if ((*link)->is_for(devices, count)) return std::exchange(*link, (*link)->next);
   }
@@ -236,7 +236,7 @@ inline bool nccl_takes(void* shared, std::size_t rank, const backend::Collective
 
 inline void run_calls(void* shared, const backend::RankedCall* calls, std::size_t count) {
   const auto& clique = *static_cast<const NcclClique*>(shared);
-  const fanout::detail::HeldRight starting(nccl_starting);
+  const fanout::detail::ForkSafeLock starting(nccl_starting);
   start_group(count, [&](std::size_t i) {
     const std::size_t rank = calls[i].rank;
     return start_nccl(*calls[i].call, clique.communicator(rank), clique.stream(rank));
@@ -252,7 +252,7 @@ inline void close_nccl(void* shared) noexcept {
     delete clique;
     return;
   }
-  const fanout::detail::HeldRight adding(idle_cliques.right);
+  const fanout::detail::ForkSafeLock adding(idle_cliques.mutex);
   clique->next = std::exchange(idle_cliques.first, clique);
 }
 

@@ -18,13 +18,13 @@
 #include <fanout/sync/spin.hpp>
 #include <fanout/sync/ticks.hpp>
 #include <fanout/waiting/wait_policy.hpp>
-#include <fanout/worker/mailbox.hpp>
+#include <fanout/worker/handoff_slot.hpp>
 #include <fanout/worker/task.hpp>
 #include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// One shard of a call, as a task for its device. One that was not given away is run by whoever made it.
+/// One shard of a call, as a task for its device.
 class alignas(cache_line) ShardTask : public Task {
  public:
   ShardTask() noexcept {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
@@ -32,54 +32,54 @@ class alignas(cache_line) ShardTask : public Task {
   backend::Worker* worker;
   std::size_t shard;
 
-  /// Hands it to its device: to the thread itself if the device is free, else it is queued there. `body(shard)` will be
-  /// called, which lives until the task is done, does not throw, and is expected to take so many ticks.
+  /// Hands the shard to its device: to the thread if the device is free, otherwise to its queue. The device calls
+  /// `body(shard)`, which must not throw and is expected to take so many ticks. `body` must live until the task is done.
   template <class Body>
   void post(const Body& body, const WaitRules& rules, std::int64_t takes = 0) noexcept {
     ticket_ = worker->post(&call<Body>, &body, shard, rules, takes);
     if (ticket_ == 0) queue(body);
   }
 
-  /// True if it was left, and not handed over at once.
-  bool is_left() const noexcept { return ticket_ == left; }
+  /// True if the shard was deferred.
+  bool is_deferred() const noexcept { return ticket_ == left; }
 
-  /// Leaves it with its device for the caller to take back; hands it there if that cannot be.
+  /// Defers the shard: the caller means to take it back and run it inline. Posts it if the worker cannot take it.
   template <class Body>
-  void leave(const Body& body, const WaitRules& rules) noexcept {
+  void defer(const Body& body, const WaitRules& rules) noexcept {
     remember(body);
     ticket_ = left;
-    if (!worker->leave(*this)) post(body, rules);
+    if (!worker->defer(*this)) post(body, rules);
   }
 
-  /// True if no device has started it: then the caller runs it.
+  /// Takes the shard back. Returns false if its device has started it; otherwise the caller must run it.
   bool take_back() noexcept {
-    if (is_handed()) return worker->right().take_back(ticket_);
-    if (ticket_ == left) return worker->take_left(*this);
+    if (is_handed()) return worker->handoff().take_back(ticket_);
+    if (ticket_ == left) return worker->take_deferred(*this);
     return ticket_ == queued && !is_done() && worker->take_back(*this);
   }
 
-  /// Runs one that was taken back.
+  /// Runs a shard that was taken back.
   void run() noexcept {
     if (is_handed()) {
-      worker->right().run_taken_back();
+      worker->handoff().run_taken_back();
     } else {
       Task::run();
     }
   }
 
-  /// Runs one that whoever gave it away has taken back, so that nobody waits for it.
+  /// Runs a shard that its own caller took back, so that no thread waits for it.
   template <class Body>
   void run_here(const Body& body) noexcept {
     if (is_handed()) {
-      worker->right().run_taken_back();
+      worker->handoff().run_taken_back();
     } else {
       body(shard);
       Task::set_done();
     }
   }
 
-  /// Waits for one that was given away, as Task does. If the body has flags for the ends of its shards, looks at that
-  /// one first: the thread sets it before it answers, and touches only its own mailbox afterwards.
+  /// Waits until the shard has been run, as Task::wait does. If the body has a flag for each shard, reads that one first:
+  /// the thread sets it before it completes the request, and touches only its own handoff slot afterwards.
   template <class Body>
   bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
             Clock::Time until = Clock::never) noexcept {
@@ -92,13 +92,13 @@ class alignas(cache_line) ShardTask : public Task {
       if (spin(ticks, [&] { return ended.load(MemoryOrder::acquire); })) return true;
       ticks = 0;
     }
-    return worker->right().await(ticket_, ticks, epoch, until);
+    return worker->handoff().await(ticket_, ticks, epoch, until);
   }
 
  private:
-  // Stand where the ticket of a request does, of which neither is one.
-  static constexpr Mailbox::Ticket queued = 2;
-  static constexpr Mailbox::Ticket left = 4;
+  // Values of ticket_ that are no ticket of a request.
+  static constexpr HandoffSlot::Ticket queued = 2;
+  static constexpr HandoffSlot::Ticket left = 4;
 
   template <class Body>
   static Atomic<bool>* call(const void* untyped, std::size_t i) noexcept {
@@ -127,7 +127,7 @@ class alignas(cache_line) ShardTask : public Task {
   bool is_handed() const noexcept { return ticket_ > left; }
 
   const void* body_;
-  Mailbox::Ticket ticket_ = 0;
+  HandoffSlot::Ticket ticket_ = 0;
 };
 static_assert(sizeof(ShardTask) == cache_line);
 

@@ -34,7 +34,7 @@ concept Combines = requires {
 /// Calls `begin(i, share)` for the first shard i that counts under the rule, and `add(i, share)` for the others, in row
 /// order.
 template <class Rule, class Begin, class Add>
-void fold_shards(const GatherPlace& place, const Begin& begin, const Add& add) {
+void fold_shards(const GatherTarget& place, const Begin& begin, const Add& add) {
   const std::size_t first = Rule::counts_empty ? 0 : place.first();
   begin(first, place.share(first));
   for (std::size_t i = first + 1; i < place.plan.size(); ++i) {
@@ -44,7 +44,7 @@ void fold_shards(const GatherPlace& place, const Begin& begin, const Add& add) {
 
 /// Whether the numbers of these shards are kept in another type until all are in the result.
 template <class Rule, class T>
-bool accumulates_wide(const GatherPlace& place) {
+bool accumulates_wide(const GatherTarget& place) {
   if constexpr (std::same_as<typename Rule::template accumulated<T>, T>) {
     return false;
   } else {
@@ -53,7 +53,7 @@ bool accumulates_wide(const GatherPlace& place) {
 }
 
 template <class Rule, class T, class A, class Numbers>
-void fold_numbers(A* result, std::size_t size, const GatherPlace& place, const Numbers& numbers) {
+void fold_numbers(A* result, std::size_t size, const GatherTarget& place, const Numbers& numbers) {
   fold_shards<Rule>(
       place,
       [&](std::size_t i, double share) {
@@ -68,7 +68,7 @@ void fold_numbers(A* result, std::size_t size, const GatherPlace& place, const N
 
 /// Combines what the shards show, `size` numbers each that begin at `numbers(i)`, into the first `size` of `result`.
 template <class Rule, class T, class Numbers>
-void combine_into(T* result, std::size_t size, const GatherPlace& place, const Numbers& numbers) {
+void combine_into(T* result, std::size_t size, const GatherTarget& place, const Numbers& numbers) {
   if (!accumulates_wide<Rule, T>(place)) return fold_numbers<Rule, T>(result, size, place, numbers);
   constexpr std::size_t block = 256;  // stays in the nearest cache while all shards are added to it
   typename Rule::template accumulated<T> wide[block];
@@ -84,7 +84,7 @@ template <class Rule, class X>
 struct Gathering<Rule, X> {
   using type = X;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
     X result{};
     combine_into<Rule>(&result, 1, place, [&](std::size_t i) { return &pieces[i]; });
     return result;
@@ -95,7 +95,7 @@ template <class Rule, class X, class T, std::size_t R>
 struct CombineArrays {
   using type = Tensor<T, R>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     const Extents<R> extents = pieces[0].extents();
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       check_space(pieces[i].space(), place, path, i);
@@ -113,7 +113,7 @@ struct CombineArrays {
 
  private:
   /// Numbers are combined by the host, whichever device computed them, so that the order and the result are the same.
-  static type combined_on_host(const Pieces<X>& pieces, const GatherPlace& place) {
+  static type combined_on_host(const ShardResults<X>& pieces, const GatherTarget& place) {
     type result = type::uninitialized(pieces[0].extents(), {});
     bool elsewhere = false;
     for (std::size_t i = 0; i < pieces.size(); ++i) elsewhere = elsewhere || !(pieces[i].space() == host_memory);
@@ -122,7 +122,7 @@ struct CombineArrays {
       return result;
     }
     InlineArray<type> brought(pieces.size());
-    Pieces<type> here(pieces.size(), false);
+    ShardResults<type> here(pieces.size(), false);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       brought[i] = type::uninitialized(pieces[i].extents(), {});
       backend::transfer(backend::Memory{}, brought[i].data(), pieces[i].space(), pieces[i].data(),
@@ -148,7 +148,7 @@ template <class Rule, class X, class T>
 struct CombineElements {
   using type = std::vector<T>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].size() != pieces[0].size()) {
         refuse_extents(place, path, i, std::to_string(pieces[0].size()) + " elements", std::to_string(pieces[i].size()),
@@ -181,7 +181,7 @@ template <class F, class X>
 struct GatheringChosen<FoldOverShards<F>, X> {
   using type = X;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
     const std::size_t first = place.first();
     type result = pieces[first];
     for (std::size_t i = first + 1; i < pieces.size(); ++i) {

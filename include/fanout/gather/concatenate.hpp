@@ -45,7 +45,7 @@ OutputBuffer* buffer_of(const View<T, R>&) {
 
 /// The first of the buffers in the result's memory of which shards returned windows; null if there is none.
 template <class X>
-OutputBuffer* find_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
+OutputBuffer* find_common_buffer(const ShardResults<X>& pieces, const GatherTarget& place) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     OutputBuffer* const buffer = buffer_of(pieces[i]);
     if (buffer != nullptr && buffer->memory().space == place.target.space) return buffer;
@@ -58,7 +58,7 @@ OutputBuffer* find_common_buffer(const Pieces<X>& pieces, const GatherPlace& pla
 /// these are copied there. Empty if it is not so, if they were moved out before, or if a tensor that shows them is kept
 /// somewhere.
 template <class X>
-Storage take_common_buffer(const Pieces<X>& pieces, const GatherPlace& place) {
+Storage take_common_buffer(const ShardResults<X>& pieces, const GatherTarget& place) {
   OutputBuffer* const buffer = find_common_buffer(pieces, place);
   if (buffer == nullptr || !buffer->owns_bytes()) return {};
   std::size_t rows = 0;
@@ -95,7 +95,7 @@ template <class X, class T, std::size_t R>
 struct ConcatenateArrays {
   using type = Tensor<T, R>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     if (place.axis != 0) {
       const std::size_t axis = checked_axis(place.axis, R, path);
       if (axis != 0 && pieces.size() != 1) return join_arrays<T, R>(pieces, axis, place, path);
@@ -124,7 +124,7 @@ template <class T, std::size_t R>
 struct Gathering<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
 
 /// What has rows and no other axis cannot be put together on one.
-inline void check_by_rows(const GatherPlace& place, const LeafPath& path) {
+inline void check_by_rows(const GatherTarget& place, const LeafPath& path) {
   if (place.axis != 0) checked_axis(place.axis, 1, path);
 }
 
@@ -134,7 +134,7 @@ struct Gathering<Concatenate, StridedView<T, R>> {
   using X = StridedView<T, R>;
   using type = Tensor<std::remove_cv_t<T>, R>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     bool in_place = place.axis == 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) in_place = in_place && pieces[i].space() == place.target.space;
     if (in_place) {
@@ -144,7 +144,7 @@ struct Gathering<Concatenate, StridedView<T, R>> {
       return result;
     }
     InlineArray<type> tensors(pieces.size());
-    Pieces<type> packed(pieces.size(), true);
+    ShardResults<type> packed(pieces.size(), true);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       check_space(pieces[i].space(), place, path, i);
       const backend::Memory memory =
@@ -162,7 +162,7 @@ template <class X, class T>
 struct ConcatenateElements {
   using type = std::vector<T>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     check_by_rows(place, path);
     if constexpr (std::is_same_v<X, type>) {
       if (pieces.size() == 1) return pieces.take_only();
@@ -176,7 +176,7 @@ struct ConcatenateElements {
   }
 
  private:
-  static void append(type& result, Pieces<X>& pieces, std::size_t i) {
+  static void append(type& result, ShardResults<X>& pieces, std::size_t i) {
     if constexpr (std::is_same_v<X, type> && !std::is_trivially_copyable_v<T>) {
       if (pieces.owned()) {
         for (T& element : pieces.take(i)) result.push_back(std::move(element));
@@ -202,20 +202,21 @@ struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T
 
 /// Leaves that say themselves how they are put together.
 template <class X>
-concept ConcatenatesItself = ArrayLeaf<X> && requires(const Pieces<X>& pieces, const LeafPath& path) {
+concept ConcatenatesItself = ArrayLeaf<X> && requires(const ShardResults<X>& pieces, const LeafPath& path) {
   leaf_traits<X>::concatenate(pieces, path);
 };
 template <class X>
 concept ConcatenatesAtPlace = ArrayLeaf<X> &&
-    requires(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+    requires(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
   leaf_traits<X>::concatenate(pieces, place, path);
 };
 
 template <ConcatenatesItself X>
 struct Gathering<Concatenate, X> {
-  using type = decltype(leaf_traits<X>::concatenate(std::declval<const Pieces<X>&>(), std::declval<const LeafPath&>()));
+  using type =
+      decltype(leaf_traits<X>::concatenate(std::declval<const ShardResults<X>&>(), std::declval<const LeafPath&>()));
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     check_by_rows(place, path);
     return leaf_traits<X>::concatenate(std::as_const(pieces), path);
   }
@@ -223,10 +224,10 @@ struct Gathering<Concatenate, X> {
 
 template <ConcatenatesAtPlace X>
 struct Gathering<Concatenate, X> {
-  using type = decltype(leaf_traits<X>::concatenate(std::declval<Pieces<X>&>(), std::declval<const GatherPlace&>(),
-                                                    std::declval<const LeafPath&>()));
+  using type = decltype(leaf_traits<X>::concatenate(
+      std::declval<ShardResults<X>&>(), std::declval<const GatherTarget&>(), std::declval<const LeafPath&>()));
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     return leaf_traits<X>::concatenate(pieces, place, path);
   }
 };
@@ -236,7 +237,7 @@ template <Scalar X>
 struct Gathering<Concatenate, X> {
   using type = Tensor<X, 1>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
     type result = type::uninitialized(pieces.size());
     for (std::size_t i = 0; i < pieces.size(); ++i) result[i] = pieces[i];
     return result;
@@ -248,7 +249,7 @@ template <StringNode X>
 struct Gathering<Concatenate, X> {
   using type = std::vector<std::conditional_t<StringNode<X>, std::string, X>>;  // compiled only where it is used
 
-  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
     type result;
     result.reserve(pieces.size());
     for (std::size_t i = 0; i < pieces.size(); ++i) result.emplace_back(std::string_view(pieces[i]));

@@ -10,10 +10,10 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
 #include <fanout/gather/concatenate.hpp>
-#include <fanout/gather/gather_place.hpp>
+#include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gathering.hpp>
-#include <fanout/gather/pieces.hpp>
-#include <fanout/gather/under_rule.hpp>
+#include <fanout/gather/shard_results.hpp>
+#include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -27,7 +27,7 @@ struct ConcatenateOn {};
 /// there is only one shard, since no shard's part is a run of the result. `concat<0>(x)` is what happens without it,
 /// for a place inside another rule, or under another Options::axis; it takes anything.
 template <int Axis, class X>
-UnderRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
+WithRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -37,7 +37,7 @@ template <int Axis, class X>
 struct ConcatenateArraysOn {
   using type = gathered_under_t<Concatenate, X>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     return Gathering<Concatenate, X>::gather(pieces, place.on_axis(Axis), path);
   }
 };

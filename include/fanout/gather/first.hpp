@@ -10,7 +10,7 @@
 
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/gathering.hpp>
-#include <fanout/gather/under_rule.hpp>
+#include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -25,7 +25,7 @@ struct TakeFirst {};
 /// where something in the tree chooses another rule for itself, which looks at all shards, must these agree on what
 /// stands around it.
 template <class X>
-UnderRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
+WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -48,14 +48,16 @@ template <TakesFirst Rule, Scalar X>
 struct Gathering<Rule, X> {
   using type = X;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) { return pieces[place.first()]; }
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
+    return pieces[place.first()];
+  }
 };
 
 template <TakesFirst Rule, StringNode X>
 struct Gathering<Rule, X> {
   using type = std::string;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath&) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
     return type(std::string_view(pieces[place.first()]));
   }
 };
@@ -65,10 +67,10 @@ template <class X>
 struct FirstArray {
   using type = gathered_under_t<Concatenate, X>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     const std::size_t first = place.first();
     if constexpr (requires { pieces[first].space(); }) check_space(pieces[first].space(), place, path, first);
-    Pieces<X> only(1, pieces.owned());
+    ShardResults<X> only(1, pieces.owned());
     only.set(0, pieces[first]);
     return Gathering<Concatenate, X>::gather(only, place, path);
   }
@@ -87,7 +89,7 @@ template <class X>
 struct GatheringChosen<TakeFirst, X> {
   using type = gathered_under_t<TakeFirst, X>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     const X& first = pieces[place.first()];
     for (std::size_t i = 0; i < pieces.size(); ++i) pieces.set(i, first);
     return Gathering<TakeFirstAlone, X>::gather(pieces, place, path);

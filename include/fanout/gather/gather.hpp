@@ -19,8 +19,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The type that results of type X are gathered to; void stays void. X itself where it cannot be gathered: what the
-/// caller does with the result then compiles, and the sentence with which gather() refuses it is the only error.
+/// The type that results of type X are gathered to; void for void. If X cannot be gathered, X itself, so that the
+/// static_assert of gather() is the only error.
 template <class X>
 struct gathered {
   using type = X;
@@ -33,11 +33,11 @@ struct gathered<X> {
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 
-/// Puts together what the shards returned, in row order: arrays by rows, scalars to one per shard, trees leaf by leaf,
-/// and what stands under a rule of its own as that says. The pieces are moved from where they are owned. Throws
-/// ShapeMismatch and StructureMismatch, which name the leaf, for results that do not fit together.
+/// Gathers the results of the shards, in row order: concatenates arrays by rows, collects numbers in a vector with one per
+/// shard, and gathers trees leaf by leaf. A leaf under a rule, for example psum(x), is gathered by that rule. Moves from
+/// results that it owns. Throws ShapeMismatch or StructureMismatch, with the leaf's path, if results do not fit together.
 template <class X>
-gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
+gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
   using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
   static_assert(
       detail::can_be_gathered<finding>,
@@ -67,9 +67,9 @@ gathered_t<X> gather(Pieces<X>& pieces, const GatherPlace& place) {
 
 namespace detail {
 
-/// What the target's own device puts together is there when this returns.
+/// Waits for copies that the target's device makes.
 template <class X>
-gathered_t<X> gather_and_wait(Pieces<X>& pieces, const GatherPlace& place) {
+gathered_t<X> gather_and_wait(ShardResults<X>& pieces, const GatherTarget& place) {
   gathered_t<X> result = fanout::gather(pieces, place);
   backend::wait_for(place.target);
   return result;
@@ -77,20 +77,20 @@ gathered_t<X> gather_and_wait(Pieces<X>& pieces, const GatherPlace& place) {
 
 template <class X>
 gathered_t<X> gather_sharded(const Sharded<X>& sharded, bool owned) {
-  Pieces<X> pieces(sharded.size(), owned, [&sharded](std::size_t i) -> const X& { return sharded[i]; });
+  ShardResults<X> pieces(sharded.size(), owned, [&sharded](std::size_t i) -> const X& { return sharded[i]; });
   Plan plan;  // which names the devices by the shards
   for (const Shard& shard : sharded.plan()) plan.add({.rows = shard.rows, .device = plan.size()});
   // The call is over, so that only the values hold its buffers; of values that stay, none is taken.
   return gather_and_wait(pieces, {.plan = plan,
                                   .devices = sharded.devices().data(),
                                   .target = sharded.target(),
-                                  .buffers_held = owned ? 0 : GatherPlace::by_others});
+                                  .buffers_held = owned ? 0 : GatherTarget::by_others});
 }
 
 }  // namespace detail
 
-/// Puts together what a call left sharded, in the memory where its results are gathered. Moves from the values of an
-/// rvalue. Throws ShapeMismatch and StructureMismatch for values that do not fit together.
+/// Gathers the values of a sharded result, in the memory in which the call would have gathered them. Moves from the values
+/// of an rvalue. Throws ShapeMismatch or StructureMismatch if values do not fit together.
 template <class X>
 gathered_t<X> gather(Sharded<X>&& sharded) {
   return detail::gather_sharded(sharded, true);

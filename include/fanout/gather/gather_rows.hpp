@@ -33,13 +33,13 @@ struct GatheringTrees<X> {
   using T = element_in_t<X>;
   using type = std::vector<gathered_under_t<TakeFirstAlone, T>>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     check_by_rows(place, path);
     const bool owned = pieces.owned() && !shows_elements<X>;
     type result;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       for (const T& element : pieces[i]) {
-        Pieces<T> alone(place.plan.size(), owned);  // as if every shard had returned it
+        ShardResults<T> alone(place.plan.size(), owned);  // as if every shard had returned it
         for (std::size_t shard = 0; shard < alone.size(); ++shard) alone.set(shard, element);
         result.push_back(Gathering<TakeFirstAlone, T>::gather(alone, place, LeafPath(path, result.size())));
       }
@@ -58,11 +58,12 @@ struct Gathering<Concatenate, Rows<X>> {
   using Vector = std::remove_cvref_t<X>;
   using type = typename GatheringRows<Vector>::type;
 
-  static type gather(Pieces<Rows<X>>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<Rows<X>>& pieces, const GatherTarget& place, const LeafPath& path) {
     static_assert(!std::is_reference_v<X>,
                   "fanout: forward returns rows(v) of a variable, which is gone when the rows are gathered; return "
                   "rows(std::move(v))");
-    Pieces<Vector> vectors(pieces, pieces.owned(), [](const Rows<X>& rows) -> const Vector& { return rows.value; });
+    ShardResults<Vector> vectors(pieces, pieces.owned(),
+                                 [](const Rows<X>& rows) -> const Vector& { return rows.value; });
     return GatheringRows<Vector>::gather(vectors, place, path);
   }
 };
@@ -75,11 +76,11 @@ struct Gathering<Rule, Each<X>> {
   using T = element_in_t<X>;
   using type = std::vector<gathered_under_t<Rule, T>>;
 
-  static type gather(Pieces<Each<X>>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<Each<X>>& pieces, const GatherTarget& place, const LeafPath& path) {
     static_assert(!std::is_reference_v<X>,
                   "fanout: forward returns each(v) of a variable, which is gone when the list is gathered; return "
                   "each(std::move(v))");
-    Pieces<List> lists(pieces, pieces.owned(), [](const Each<X>& each) -> const List& { return each.value; });
+    ShardResults<List> lists(pieces, pieces.owned(), [](const Each<X>& each) -> const List& { return each.value; });
     return gather_children<Rule, type>(lists, place, path);
   }
 };

@@ -36,7 +36,7 @@ std::string missing_from(const X& all, const X& some) {
 }
 
 template <MapNode X>
-void check_children(const Pieces<X>& pieces, std::size_t i, const GatherPlace& place, const LeafPath& path) {
+void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTarget& place, const LeafPath& path) {
   const std::string missing = missing_from(pieces[0], pieces[i]);
   const std::string extra = missing_from(pieces[i], pieces[0]);
   if (missing.empty() && extra.empty()) return;
@@ -47,7 +47,7 @@ void check_children(const Pieces<X>& pieces, std::size_t i, const GatherPlace& p
 
 template <class X>
   requires(child_kind<X> == ChildKind::row)
-void check_children(const Pieces<X>& pieces, std::size_t i, const GatherPlace& place, const LeafPath& path) {
+void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTarget& place, const LeafPath& path) {
   if (pieces[i].size() == pieces[0].size()) return;
   refuse_structure(place, path, i, "replicas returned vectors of different lengths",
                    std::to_string(pieces[0].size()) + " trees", std::to_string(pieces[i].size()),
@@ -56,7 +56,7 @@ void check_children(const Pieces<X>& pieces, std::size_t i, const GatherPlace& p
 
 template <class X>
   requires(child_kind<X> == ChildKind::optional)
-void check_children(const Pieces<X>& pieces, std::size_t i, const GatherPlace& place, const LeafPath& path) {
+void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTarget& place, const LeafPath& path) {
   if (pieces[i].has_value() == pieces[0].has_value()) return;
   refuse_structure(place, path, i, "some replicas returned a value and some did not",
                    pieces[0].has_value() ? "a value" : "none", pieces[i].has_value() ? "a value" : "none");
@@ -71,7 +71,7 @@ std::string describe_alternative(const X& variant) {
 }
 
 template <VariantNode X>
-void check_children(const Pieces<X>& pieces, std::size_t i, const GatherPlace& place, const LeafPath& path) {
+void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTarget& place, const LeafPath& path) {
   if (pieces[i].valueless_by_exception()) {
     throw StructureMismatch(explain({.what = "a replica returned a variant without a value",
                                      .where = to_string(path),
@@ -87,17 +87,17 @@ void check_children(const Pieces<X>& pieces, std::size_t i, const GatherPlace& p
 
 /// Gathers children, of type Child, that `get` finds in the pieces. What is only referred to, or const, is not moved.
 template <class Rule, class Child, class X, class Get>
-gathered_under_t<Rule, Child> gather_inside(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path,
-                                            const Get& get) {
+gathered_under_t<Rule, Child> gather_inside(const ShardResults<X>& pieces, const GatherTarget& place,
+                                            const LeafPath& path, const Get& get) {
   using Plain = std::remove_cvref_t<Child>;
-  Pieces<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Child>,
-                       [&get](const X& x) -> const Plain& { return get(x); });
+  ShardResults<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Child>,
+                             [&get](const X& x) -> const Plain& { return get(x); });
   return Gathering<Rule, Plain>::gather(values, place, path);
 }
 
 /// Nodes of type Result, with what is gathered of their children.
 template <class Rule, class Result, class X>
-Result gather_children(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+Result gather_children(const ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
   if constexpr (requires { check_children(pieces, std::size_t{}, place, path); }) {
     for (std::size_t i = 0; i < pieces.size(); ++i) check_children(pieces, i, place, path);
   }
@@ -125,7 +125,7 @@ template <class Rule, class X>
 struct Gathering<Rule, X> {
   using type = rebuilt_t<X, AsGathered<Rule>>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     return gather_children<Rule, type>(pieces, place, path);
   }
 };
@@ -146,7 +146,7 @@ template <class Rule, StructNode X>
 struct Gathering<Rule, X> {
   using type = X;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     return gather_children<Rule, X>(pieces, place, path);
   }
 };

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/gather/gather_place.hpp>
-#include <fanout/gather/pieces.hpp>
+#include <fanout/gather/gather_target.hpp>
+#include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -52,7 +52,7 @@ concept GatherableChosen = requires {
   typename GatheringChosen<Rule, X>::type;
 };
 
-[[noreturn]] inline void refuse_extents(const GatherPlace& place, const LeafPath& path, std::size_t shard,
+[[noreturn]] inline void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard,
                                         std::string expected, std::string found, std::string advice) {
   throw ShapeMismatch(explain({.what = std::string("replicas ") + place.did + " arrays of different extents",
                                .where = to_string(path),
@@ -61,7 +61,7 @@ concept GatherableChosen = requires {
                                .advice = std::move(advice)}));
 }
 
-[[gnu::noinline]] inline void check_way_from(const MemorySpace& found, const GatherPlace& place, const LeafPath& path,
+[[gnu::noinline]] inline void check_way_from(const MemorySpace& found, const GatherTarget& place, const LeafPath& path,
                                              std::size_t shard) {
   if (backend::can_transfer(place.target, found)) return;
   throw DeviceMismatch(
@@ -73,13 +73,13 @@ concept GatherableChosen = requires {
 }
 
 /// Throws DeviceMismatch for an array that lies where no way is known from to the memory of the result.
-inline void check_space(const MemorySpace& found, const GatherPlace& place, const LeafPath& path, std::size_t shard) {
+inline void check_space(const MemorySpace& found, const GatherTarget& place, const LeafPath& path, std::size_t shard) {
   if (!(found == place.target.space)) check_way_from(found, place, path, shard);
 }
 
 /// True for [rows, rows, ...], which output<T>(ctx, x.extent(0)) makes where output<T>(ctx) was meant.
 template <std::size_t R>
-bool has_rows_twice(const Extents<R>& extents, const GatherPlace& place, std::size_t shard) {
+bool has_rows_twice(const Extents<R>& extents, const GatherTarget& place, std::size_t shard) {
   if constexpr (R > 1) {
     return extents[0] == extents[1] && extents[1] == place.plan[shard].rows.size();
   } else {
@@ -89,7 +89,7 @@ bool has_rows_twice(const Extents<R>& extents, const GatherPlace& place, std::si
 
 /// The extents of arrays that are put together by rows. Throws ShapeMismatch and DeviceMismatch.
 template <class X>
-auto extents_of_all(const Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+auto extents_of_all(const ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
   auto extents = pieces[0].extents();
   std::size_t rows = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -116,11 +116,11 @@ inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory
 
 /// Copies a piece into the memory of the result.
 template <class T>
-void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, const GatherPlace& place) {
+void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, const GatherTarget& place) {
   backend::transfer(place.target, to, from, data, size * sizeof(T));
 }
 
-[[noreturn]] inline void refuse_structure(const GatherPlace& place, const LeafPath& path, std::size_t shard,
+[[noreturn]] inline void refuse_structure(const GatherTarget& place, const LeafPath& path, std::size_t shard,
                                           std::string what, std::string expected, std::string found,
                                           std::string advice = "return the same structure from every replica") {
   throw StructureMismatch(explain({.what = std::move(what),

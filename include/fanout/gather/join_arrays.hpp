@@ -6,10 +6,10 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/gather/gather_place.hpp>
+#include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gathering.hpp>
 #include <fanout/gather/join_pieces.hpp>
-#include <fanout/gather/pieces.hpp>
+#include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -31,7 +31,8 @@ std::string all_axes_but(std::size_t joined, const Extents<R>& extents) {
 
 /// Tensors, views or outputs, one after the other on this axis, where all other axes must agree. Copies.
 template <class T, std::size_t R, class X>
-Tensor<T, R> join_arrays(const Pieces<X>& pieces, std::size_t joined, const GatherPlace& place, const LeafPath& path) {
+Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, const GatherTarget& place,
+                         const LeafPath& path) {
   Extents<R> extents = pieces[0].extents();
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const Extents<R>& found = pieces[i].extents();

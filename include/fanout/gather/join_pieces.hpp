@@ -10,8 +10,8 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/gather/gather_place.hpp>
-#include <fanout/gather/pieces.hpp>
+#include <fanout/gather/gather_target.hpp>
+#include <fanout/gather/shard_results.hpp>
 #include <fanout/gather/shared_copy.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/extents.hpp>
@@ -25,7 +25,7 @@ namespace fanout { inline namespace v0 {
 namespace detail {
 
 /// The array that a result is gathered to: on a destination of the caller's that it fits, else new.
-template <class T, std::size_t R, std::same_as<GatherPlace> Place>
+template <class T, std::size_t R, std::same_as<GatherTarget> Place>
 Tensor<T, R> make_result(const Extents<R>& extents, const Place& place) {
   if (place.outputs != nullptr && place.target.space == host_memory) {
     Storage target = place.outputs->take_target(extents[0], extents.row_size() * sizeof(T));
@@ -42,7 +42,7 @@ struct PieceBytes {
 };
 
 template <class T, std::size_t R, class X>
-InlineArray<PieceBytes> bytes_of(const Pieces<X>& pieces) {
+InlineArray<PieceBytes> bytes_of(const ShardResults<X>& pieces) {
   return InlineArray<PieceBytes>(pieces.size(), [&](std::size_t i) -> PieceBytes {
     const View<const T, R> piece(pieces[i]);
     return {piece.data(), piece.space(), piece.size() * sizeof(T)};
@@ -50,7 +50,7 @@ InlineArray<PieceBytes> bytes_of(const Pieces<X>& pieces) {
 }
 
 /// Writes the pieces to the result one after the other, wherever they lie: those in host memory in one copy.
-template <std::same_as<GatherPlace> Place>
+template <std::same_as<GatherTarget> Place>
 void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& place) {
   auto* at = static_cast<std::byte*>(to);
   const auto is_here = [&](std::size_t i) {
@@ -68,24 +68,24 @@ void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& p
       backend::transfer(place.target, at, pieces[i].space, pieces[i].data, bytes);
       ++i;
     } else {
-      copy_shared(RowsCopy{at, 1, parts.data() + first, i - first, bytes}, place.crew);
+      copy_shared(RowsCopy{at, 1, parts.data() + first, i - first, bytes}, place.team);
     }
     at += bytes;
   }
 }
 
 /// Packs a piece, which lies in the memory of the result, to its place there.
-template <class T, std::size_t R, std::same_as<GatherPlace> Place>
+template <class T, std::size_t R, std::same_as<GatherTarget> Place>
 void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const Place& place) {
   if (piece.empty()) return;
   const StridedRuns<R> runs(piece);
   if (!(place.target.space == host_memory) || runs.outer != 0) return pack(*place.target.operations, to, piece);
   const RowPart part{reinterpret_cast<const std::byte*>(piece.data()), runs.pitch * sizeof(T), runs.run * sizeof(T)};
-  copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to), runs.rows, &part, 1, part.bytes}, place.crew);
+  copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to), runs.rows, &part, 1, part.bytes}, place.team);
 }
 
 /// Writes the pieces, which lie in the memory of the result, in turn: a run of each for every row.
-template <std::same_as<GatherPlace> Place>
+template <std::same_as<GatherTarget> Place>
 void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces, const Place& place) {
   if (rows == 0) return;
   auto* at = static_cast<std::byte*>(to);
@@ -96,7 +96,7 @@ void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces
     return {static_cast<const std::byte*>(pieces[i].data), run, run};
   });
   if (place.target.space == host_memory)
-    return copy_shared(RowsCopy{at, rows, parts.data(), parts.size(), row_bytes}, place.crew);
+    return copy_shared(RowsCopy{at, rows, parts.data(), parts.size(), row_bytes}, place.team);
   for (std::size_t row = 0; row < rows; ++row) {
     for (const RowPart& part : parts) {
       place.target.operations->copy(place.target.space, at, part.from + row * part.bytes, part.bytes);

@@ -28,7 +28,7 @@ class PerShard {
   PerShard(T value) : one_(std::move(value)) {}  // NOLINT(google-explicit-constructor): is a T, in forward
 
   /// The values of these, one after the other.
-  explicit PerShard(const Pieces<PerShard>& pieces) : many_(joined(pieces)) {}
+  explicit PerShard(const ShardResults<PerShard>& pieces) : many_(joined(pieces)) {}
 
   std::size_t size() const noexcept { return one_.has_value() ? 1 : many_.size(); }
   const T& operator[](std::size_t i) const noexcept { return begin()[i]; }
@@ -39,7 +39,7 @@ class PerShard {
   // A std::vector<bool> has no bools that could be shown.
   using Many = std::conditional_t<Scalar<T>, Tensor<T, 1>, std::vector<T>>;
 
-  static Many joined(const Pieces<PerShard>& pieces) {
+  static Many joined(const ShardResults<PerShard>& pieces) {
     static_assert(detail::Outlasts<T>,
                   "fanout: PerShard keeps its values when the shards are gone, so they own what they show");
     std::size_t size = 0;
@@ -77,7 +77,7 @@ template <class Rule, class T>
 struct Gathering<Rule, PerShard<T>> {
   using type = PerShard<T>;
 
-  static type gather(Pieces<type>& pieces, const GatherPlace&, const LeafPath&) { return type(pieces); }
+  static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return type(pieces); }
 };
 
 }  // namespace detail

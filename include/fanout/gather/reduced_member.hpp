@@ -58,8 +58,8 @@ template <class Outer, class Rule, class T>
 struct Gathering<Outer, ReducedMember<Rule, T>> {
   using type = ReducedMember<Rule, T>;
 
-  static type gather(Pieces<type>& pieces, const GatherPlace& place, const LeafPath& path) {
-    Pieces<T> values(pieces, pieces.owned(), [](const type& x) -> const T& { return x.value; });
+  static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
+    ShardResults<T> values(pieces, pieces.owned(), [](const type& x) -> const T& { return x.value; });
     return GatheringChosen<Rule, T>::gather(values, place, path);
   }
 };

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/gather/under_rule.hpp>
+#include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
 
@@ -137,7 +137,7 @@ struct MeanOverShards {
 /// most half a unit in the last place of the result and n * 2^-53 times the sum of the absolute values, with n shards.
 /// Only floats of up to 16 shards are added as floats: there it is at most n * 2^-24 times that sum.
 template <class X>
-UnderRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
+WithRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -145,7 +145,7 @@ UnderRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
 /// trees and arrays, and for how exact it is. A shard without rows among others with rows does not count, even if its
 /// own mean is NaN.
 template <class X>
-UnderRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
+WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -153,13 +153,13 @@ UnderRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
 /// whole and floating ones, bools, enums. NaN if one is NaN, except under `-ffast-math`, where it is not said what comes of
 /// a NaN. A shard without rows among others with rows does not count.
 template <class X>
-UnderRule<MaxOverShards, std::remove_cvref_t<X>> pmax(X&& value) {
+WithRule<MaxOverShards, std::remove_cvref_t<X>> pmax(X&& value) {
   return {std::forward<X>(value)};
 }
 
 /// `return pmin(x)`: the least of what the shards return; see pmax().
 template <class X>
-UnderRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
+WithRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -177,7 +177,7 @@ auto reduce(X&& value, const F&) {
       "captured for itself would not be one function for all");
   // A function with state is refused by that sentence alone.
   using Rule = std::conditional_t<detail::Stateless<F>, FoldOverShards<F>, SumOverShards>;
-  return UnderRule<Rule, std::remove_cvref_t<X>>{std::forward<X>(value)};
+  return WithRule<Rule, std::remove_cvref_t<X>>{std::forward<X>(value)};
 }
 
 }}  // namespace fanout::v0

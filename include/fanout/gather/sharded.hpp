@@ -12,12 +12,12 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/gather/concatenate.hpp>
-#include <fanout/gather/gather_place.hpp>
+#include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gathering.hpp>
-#include <fanout/gather/pieces.hpp>
-#include <fanout/gather/under_rule.hpp>
+#include <fanout/gather/shard_results.hpp>
+#include <fanout/gather/with_rule.hpp>
 #include <fanout/plan/plan.hpp>
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -25,18 +25,18 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Leaves what each shard returned where it is.
+/// The rule that leaves each shard's result where it is.
 struct LeaveSharded {};
 
-/// What the shards of a call returned at one place, one value each, in row order, with the plan by which they ran. As
-/// an argument of the next call each shard is handed its own value again, in place, whatever that model's split policy
-/// says. gather() puts it together. Owns the values; arrays stand in the memory where `forward` made them.
+/// The results of the shards of a call, one value per shard, in row order, with the plan of that call. As an argument of
+/// another call, each shard receives its own value, in place, whatever that model's split policy is. gather() gathers it.
+/// Owns the values. Arrays stay in the memory in which `forward` made them.
 template <class X>
 class Sharded {
  public:
   using value_type = X;
 
-  /// A value and a device for each shard of the plan; `target` is where gather() puts the result.
+  /// A value and a device for each shard of the plan. gather() puts the result in `target`.
   Sharded(const Plan& plan, std::vector<DeviceId> devices, std::vector<X> values, const backend::Memory& target = {})
       : plan_(plan), devices_(std::move(devices)), values_(std::move(values)), target_(target) {}
 
@@ -46,7 +46,7 @@ class Sharded {
   auto end() const noexcept { return values_.end(); }
 
   const Plan& plan() const noexcept { return plan_; }
-  /// That ran the shards, one for each.
+  /// The device of each shard.
   const std::vector<DeviceId>& devices() const noexcept { return devices_; }
   const backend::Memory& target() const noexcept { return target_; }
 
@@ -61,11 +61,11 @@ inline constexpr bool wraps_tree<Sharded<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Sharded<X>> = true;
 
-/// `return sharded(x)`: what the shards return is not put together but left where it is, to be the argument of a next
-/// call on the same devices. An Output stays the memory that `forward` wrote, a Tensor or a vector is moved, numbers
-/// and texts are as they were returned; what is only borrowed, as by a View, is copied.
+/// `return sharded(x)`: the result is not gathered, but stays on the devices, as the argument of a next call on the same
+/// devices. An Output keeps the memory that `forward` wrote. A Tensor or a vector is moved. Borrowed memory, as of a View,
+/// is copied.
 template <class X>
-UnderRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
+WithRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -82,13 +82,13 @@ inline constexpr bool lets_choose<LeaveSharded> = false;
 template <Scalar X>
 struct Gathering<LeaveSharded, X> {
   using type = X;
-  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) { return pieces[0]; }
+  static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces[0]; }
 };
 
 template <StringNode X>
 struct Gathering<LeaveSharded, X> {
   using type = std::string;
-  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
     return type(std::string_view(pieces[0]));
   }
 };
@@ -100,8 +100,8 @@ template <ArrayLeaf X>
   requires Gatherable<Concatenate, X>
 struct Gathering<LeaveSharded, X> {
   using type = gathered_under_t<Concatenate, X>;
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
-    GatherPlace own = place.on_axis(0);
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
+    GatherTarget own = place.on_axis(0);
     own.outputs = nullptr;  // what stays on its device is not written to a destination
     if constexpr (requires { pieces[0].space(); }) own.target = memory_in(pieces[0].space(), place.target);
     return Gathering<Concatenate, X>::gather(pieces, own, path);
@@ -112,19 +112,19 @@ template <class Allocator>
 struct Gathering<LeaveSharded, std::vector<bool, Allocator>> {
   using X = std::vector<bool, Allocator>;
   using type = X;
-  static type gather(Pieces<X>& pieces, const GatherPlace&, const LeafPath&) { return pieces.take_only(); }
+  static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
 };
 
-/// Keeps the buffer of which it is a window alive.
+/// Retains the buffer that it is a window of.
 template <class T, std::size_t R>
 struct Gathering<LeaveSharded, Output<T, R>> {
   using type = Tensor<T, R>;
-  static type gather(Pieces<Output<T, R>>& pieces, const GatherPlace&, const LeafPath&) { return pieces[0]; }
+  static type gather(ShardResults<Output<T, R>>& pieces, const GatherTarget&, const LeafPath&) { return pieces[0]; }
 };
 template <class T, std::size_t R>
 struct Gathering<LeaveSharded, Tensor<T, R>> {
   using type = Tensor<T, R>;
-  static type gather(Pieces<type>& pieces, const GatherPlace&, const LeafPath&) { return pieces.take_only(); }
+  static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
 };
 
 template <class X>
@@ -133,13 +133,13 @@ struct GatheringChosen<LeaveSharded, X> {
   using value_type = gathered_under_t<LeaveSharded, X>;
   using type = Sharded<value_type>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     std::vector<DeviceId> devices;
     std::vector<value_type> values;
     devices.reserve(pieces.size());
     values.reserve(pieces.size());
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      Pieces<X> only(1, pieces.owned());
+      ShardResults<X> only(1, pieces.owned());
       only.set(0, pieces[i]);
       values.push_back(Gathering<LeaveSharded, X>::gather(only, place, path));
       devices.push_back(place.device(i));
@@ -148,27 +148,27 @@ struct GatheringChosen<LeaveSharded, X> {
   }
 };
 
-/// A struct keeps its type, so one that owns its arrays cannot be made of views: a shard is handed the whole of its
-/// own.
+/// A struct keeps its type, so a struct that owns its arrays cannot be rebuilt from views: the shard receives its whole
+/// value.
 template <class X>
 struct sharded_piece {
   using type = piece_t<X>;
-  static type piece(const X& x, const ShardPlace& place, const LeafPath& path) {
+  static type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {
     return Splitting<X>::piece(x, place, path);
   }
 };
 template <StructLike X>
 struct sharded_piece<X> {
   using type = const X&;
-  static type piece(const X& x, const ShardPlace&, const LeafPath&) { return x; }
+  static type piece(const X& x, const ScatterTarget&, const LeafPath&) { return x; }
 };
 
 template <class X>
 struct Splitting<Sharded<X>> {
   using piece_type = typename sharded_piece<X>::type;
 
-  static piece_type piece(const Sharded<X>& x, const ShardPlace& place, const LeafPath& path) {
-    ShardPlace own = place.on_axis(0);
+  static piece_type piece(const Sharded<X>& x, const ScatterTarget& place, const LeafPath& path) {
+    ScatterTarget own = place.on_axis(0);
     own.rows = all_rows;
     return sharded_piece<X>::piece(x[place.shard], own, path);
   }

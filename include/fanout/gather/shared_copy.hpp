@@ -4,7 +4,7 @@
 #include <concepts>
 #include <cstddef>
 
-#include <fanout/dispatch/crew.hpp>
+#include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/copy_bytes.hpp>
 #include <fanout/memory/copy_rows.hpp>
 
@@ -13,16 +13,16 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// A copy of fewer bytes is over before others could help.
 inline constexpr std::size_t shared_from = std::size_t{1} << 18;
 
-/// Makes a copy in host memory, a large one together with the crew if there is one: each device writes a part of the
+/// Makes a copy in host memory, a large one together with the team if there is one: each device writes a part of the
 /// result that is in one piece, and of rows from several shards that which it is likely to have made.
 template <std::same_as<RowsCopy> Copy>
-void copy_shared(const Copy& copy, const Crew* crew) {
+void copy_shared(const Copy& copy, const CopyTeam* team) {
   const std::size_t bytes = copy.bytes();
   const std::size_t most = bytes / (shared_from / 2);
-  if (crew == nullptr || crew->size() < 2 || most < 2) return copy_rows(copy);
-  const std::size_t parts = crew->size() < most ? crew->size() : most;
+  if (team == nullptr || team->size() < 2 || most < 2) return copy_rows(copy);
+  const std::size_t parts = team->size() < most ? team->size() : most;
   const auto begin = [&](std::size_t i) { return i == parts ? bytes : bytes / parts * i / 4096 * 4096; };
-  crew->share(parts, [&](std::size_t i) noexcept { copy_part(copy, begin(i), begin(i + 1), bytes >= streamed_from); });
+  team->share(parts, [&](std::size_t i) noexcept { copy_part(copy, begin(i), begin(i + 1), bytes >= streamed_from); });
 }
 
 }}}  // namespace fanout::v0::detail

@@ -13,7 +13,7 @@
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/gathering.hpp>
 #include <fanout/gather/join_pieces.hpp>
-#include <fanout/gather/under_rule.hpp>
+#include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -26,7 +26,7 @@ struct Stack {};
 /// [shards, extents...], in row order; vectors and spans of elements count as arrays of one axis. Numbers and strings
 /// become one per shard, as without stack(); trees are stacked leaf by leaf. Copies.
 template <class X>
-UnderRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
+WithRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -40,7 +40,7 @@ template <class X, class T, std::size_t R>
 struct StackArrays {
   using type = Tensor<T, R + 1>;
 
-  static type gather(Pieces<X>& pieces, const GatherPlace& place, const LeafPath& path) {
+  static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     const Extents<R> extents = View<const T, R>(pieces[0]).extents();
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const View<const T, R> piece(pieces[i]);

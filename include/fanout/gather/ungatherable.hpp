@@ -6,7 +6,7 @@
 #include <fanout/gather/gather_tree.hpp>
 #include <fanout/gather/gathering.hpp>
 #include <fanout/gather/reduced_member.hpp>
-#include <fanout/gather/under_rule.hpp>
+#include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/child_types.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -45,7 +45,7 @@ struct find_ungatherable<Rule, X, Place> {
 };
 template <class Outer, class Rule, class X, class Place>
   requires(!GatherableChosen<Rule, X>)
-struct find_ungatherable<Outer, UnderRule<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
+struct find_ungatherable<Outer, WithRule<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
 template <class Rule, class Children, class Place>
 struct find_in_children;
 template <class Rule, class... Child, class... Step, class... Steps>

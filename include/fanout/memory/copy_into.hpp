@@ -20,20 +20,20 @@ namespace fanout { inline namespace v0 { namespace backend {
 ///
 /// Small arrays are sent together, in flat buffers of up to 10 MiB as PyTorch's broadcast does, since a transfer costs
 /// more than they do; copies of them are parts of one buffer where the memory has windows.
-class CopyInto : private detail::CopyPlace {
+class CopyInto : private detail::CopyHook {
  public:
   // Templates, so that nothing of it is compiled where nothing is copied so.
   template <std::same_as<Memory> To>
   explicit CopyInto(const To& to) noexcept
-      : CopyPlace{&CopyInto::copy_to<detail::Storage>},
+      : CopyHook{&CopyInto::copy_to<detail::Storage>},
         to_(to),
-        before_(detail::exchange(detail::copy_place(), static_cast<CopyPlace*>(this))) {}
+        before_(detail::exchange(detail::copy_hook(), static_cast<CopyHook*>(this))) {}
   CopyInto(const CopyInto&) = delete;
   CopyInto& operator=(const CopyInto&) = delete;
   ~CopyInto() {
-    detail::copy_place() = before_;
-    if (buffer_ != nullptr) buffer_->drop();
-    if (run_buffer_ != nullptr) run_buffer_->drop();
+    detail::copy_hook() = before_;
+    if (buffer_ != nullptr) buffer_->release();
+    if (run_buffer_ != nullptr) run_buffer_->release();
   }
 
   /// Sends what has not been sent. Throws as transfer().
@@ -51,7 +51,7 @@ class CopyInto : private detail::CopyPlace {
   static std::size_t aligned(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
 
   template <std::same_as<detail::Storage> From>
-  static void copy_to(CopyPlace& self, detail::Storage& to, const From& from) {
+  static void copy_to(CopyHook& self, detail::Storage& to, const From& from) {
     static_cast<CopyInto&>(self).copy_storage(to, from);
   }
 
@@ -72,11 +72,11 @@ class CopyInto : private detail::CopyPlace {
     if (buffer_ == nullptr || used_ + bytes > buffer_->rows()) {
       const std::size_t wanted = buffer_ == nullptr ? small : 2 * buffer_->rows();
       auto* const larger = new detail::OutputBuffer(to_, wanted < largest_buffer ? wanted : largest_buffer, 1);
-      if (buffer_ != nullptr) buffer_->drop();
+      if (buffer_ != nullptr) buffer_->release();
       buffer_ = larger;
       used_ = 0;
     }
-    buffer_->keep();
+    buffer_->retain();
     detail::Storage part({to_.space, windows}, buffer_->row(used_), bytes, buffer_);
     used_ += aligned(bytes);
     return part;
@@ -91,8 +91,8 @@ class CopyInto : private detail::CopyPlace {
                          aligned(run_bytes_) + from.bytes() <= largest_buffer;
     if (!follows) {
       finish();
-      buffer->keep();  // also if the copy is gone before it is sent
-      if (run_buffer_ != nullptr) run_buffer_->drop();
+      buffer->retain();  // also if the copy is gone before it is sent
+      if (run_buffer_ != nullptr) run_buffer_->release();
       run_buffer_ = buffer;
       run_ = to;
     }
@@ -110,7 +110,7 @@ class CopyInto : private detail::CopyPlace {
   }
 
   Memory to_;
-  CopyPlace* before_;
+  CopyHook* before_;
   detail::OutputBuffer* buffer_ = nullptr;      // whose rest is for the next small arrays
   std::size_t used_ = 0;                        // of it
   detail::OutputBuffer* run_buffer_ = nullptr;  // to which the staged bytes go

@@ -62,8 +62,8 @@ class OutputBuffer : public Pooled {
   OutputBuffer(const OutputBuffer&) = delete;
   OutputBuffer& operator=(const OutputBuffer&) = delete;
 
-  void keep() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
-  void drop() noexcept {
+  void retain() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
+  void release() noexcept {
     // Where there is only one holder, nobody else can make it two.
     if (holders() == 1 || holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
   }
@@ -91,7 +91,7 @@ class OutputBuffer : public Pooled {
 };
 
 inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) noexcept {
-  static_cast<OutputBuffer*>(owner)->drop();
+  static_cast<OutputBuffer*>(owner)->release();
 }
 
 /// The table for parts of an OutputBuffer in a memory that `base` is for: each lets go of the buffer, which is its
@@ -174,7 +174,7 @@ class OutputBuffers : public Pooled {
 
   [[gnu::noinline]] void drop_few() noexcept {
     for (std::size_t n = 0; n < few; ++n) {
-      if (states_[n].load(MemoryOrder::relaxed) == made) few_[n].buffer->drop();
+      if (states_[n].load(MemoryOrder::relaxed) == made) few_[n].buffer->release();
     }
   }
   [[gnu::noinline]] void drop_more() noexcept { delete next_.load(MemoryOrder::relaxed); }

@@ -24,7 +24,7 @@ class Scratch {
     while (last_ != nullptr) {
       OutputBuffer* buffer = last_;
       last_ = buffer->before();
-      buffer->drop();
+      buffer->release();
     }
   }
 

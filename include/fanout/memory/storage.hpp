@@ -11,13 +11,13 @@ namespace fanout { inline namespace v0 { namespace detail {
 class Storage;
 
 /// Where copies go that are made on a thread; see CopyInto.
-struct CopyPlace {
-  void (*copy)(CopyPlace& self, Storage& to, const Storage& from);
+struct CopyHook {
+  void (*copy)(CopyHook& self, Storage& to, const Storage& from);
 };
 
 /// This thread's; null where copies stay in the memory of what is copied.
-FANOUT_EXPORT inline CopyPlace*& copy_place() noexcept {
-  static thread_local CopyPlace* place = nullptr;
+FANOUT_EXPORT inline CopyHook*& copy_hook() noexcept {
+  static thread_local CopyHook* place = nullptr;
   return place;
 }
 
@@ -46,7 +46,7 @@ class Storage {
   /// Keeps its own memory where the sizes are the same, as they are when a replica is refreshed.
   Storage& operator=(const Storage& other) {
     if (this == &other) return *this;
-    if (CopyPlace* const place = copy_place()) {
+    if (CopyHook* const place = copy_hook()) {
       place->copy(*place, *this, other);
     } else {
       if (bytes_ != other.bytes_ || !(memory_.space == other.memory_.space))

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/model/original.hpp>
 #include <fanout/sync/atomic.hpp>
 
@@ -59,12 +59,12 @@ class PerReplica {
 
  private:
   static bool is_being_refreshed() noexcept {
-    return detail::current_link() != nullptr && detail::current_link()->refreshing;
+    return detail::current_call() != nullptr && detail::current_call()->refreshing;
   }
 
   static void check_alone() {
-    const detail::CallLink* const link = detail::current_link();
-    if (link == nullptr || link->busy || link->updating) return;
+    const detail::CallScope* const scope = detail::current_call();
+    if (scope == nullptr || scope->busy || scope->updating) return;
     throw Error(explain({.what = "a PerReplica was used in a model that is shared",
                          .expected = "a model that shows the field, so that each device has a copy",
                          .advice = "list the field with fields(), or give the model as per_replica(model)"}));

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/gather/pieces.hpp>
 #include <fanout/gather/reduced_member.hpp>
+#include <fanout/gather/shard_results.hpp>
 #include <fanout/model/model_fields.hpp>
 #include <fanout/tree/alternatives.hpp>
 #include <fanout/tree/child_types.hpp>
@@ -48,10 +48,10 @@ template <std::same_as<LeafPath> Path>
 }
 
 template <class X, class F>
-void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f);
+void visit_combined(const ShardResults<X>& models, const LeafPath& path, const F& f);
 
 template <class X>
-void check_same_places(const Pieces<X>& models, const LeafPath& path) {
+void check_same_places(const ShardResults<X>& models, const LeafPath& path) {
   [[maybe_unused]] const auto must_agree = [&models, &path](const auto& property) {
     for (std::size_t i = 1; i < models.size(); ++i) {
       if (property(models[i]) != property(models[0])) refuse_places(path);
@@ -77,7 +77,7 @@ void check_same_places(const Pieces<X>& models, const LeafPath& path) {
 /// Calls `f(fields, path)` for each such field of these models of one type, with what stands at its place in each model.
 /// Throws StructureMismatch, and names the place, where it does not stand in all of them.
 template <class X, class F>
-void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f) {
+void visit_combined(const ShardResults<X>& models, const LeafPath& path, const F& f) {
   if constexpr (is_reduced<X>) {
     f(models, path);
   } else {
@@ -85,7 +85,8 @@ void visit_combined(const Pieces<X>& models, const LeafPath& path, const F& f) {
     visit_children<WithPlaces>(models[0], path, [&]<class Place>(const auto&, const LeafPath& at, const Place& place) {
       using Child = std::remove_reference_t<typename Place::type>;
       if constexpr (has_combined_fields<Child>) {
-        visit_combined(Pieces<Child>(models, false, [&place](const X& x) -> const Child& { return place(x); }), at, f);
+        visit_combined(ShardResults<Child>(models, false, [&place](const X& x) -> const Child& { return place(x); }),
+                       at, f);
       }
     });
   }

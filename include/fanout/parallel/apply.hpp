@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/call/call_frame.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/call/caller_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/call/shard_outputs.hpp>
@@ -63,7 +63,7 @@ struct ModelForEach {
   }
 };
 
-/// What a call of different models with these inputs is.
+/// A call of different models with these inputs.
 template <class Models, class Inputs, Device... Ds>
 struct CallOfModels {
   using Taken = PiecesAs<Inputs, 0>;
@@ -100,7 +100,7 @@ inline constexpr bool is_shard_inputs = false;
 template <class... Args>
 inline constexpr bool is_shard_inputs<ShardInputs<Args...>> = true;
 
-/// Results are gathered in the main device's memory.
+/// The settings by which results are gathered in the main device's memory.
 template <Device... Ds>
 CallSettings default_settings(const DeviceSet<Ds...>& devices) {
   CallSettings settings;
@@ -110,11 +110,10 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 
 }  // namespace detail
 
-/// Runs the replicas at the same time, one for each shard, on the device that the inputs' plan names, and waits for all
-/// of them. Results stand in the order of the shards; gather() puts them together. Throws InvalidArgument for a plan
-/// that names other devices; after all shards have ended, DeviceMismatch for inputs that cannot be brought to a
-/// device's memory, ReplicaError for what `forward` threw and its work failed with, and Timeout if `settings` have a
-/// deadline and a shard ended after it.
+/// Runs each shard of the inputs on the replica that the plan names, at the same time, and waits for all of them. Returns
+/// the results in the order of the shards; gather() gathers them. Throws InvalidArgument if the plan names a device that
+/// is not there. After all shards have ended, throws DeviceMismatch if inputs cannot be copied to a device's memory,
+/// ReplicaError if `forward` threw or its work failed, and Timeout if `settings` have a deadline and a shard ended after it.
 template <class M, Device... Ds, class... Args>
 auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
   check_plan(inputs.plan, inputs.plan.rows(), replicas.devices().size());
@@ -122,18 +121,18 @@ auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& input
   return detail::apply_call<Call>(replicas, replicas.devices(), inputs, settings);
 }
 
-/// The same with results that are gathered in the main device's memory. Takes its arguments as they come, so that a
-/// plain `apply(replicas, inputs)` prefers it to std::apply, which argument-dependent lookup finds as well.
+/// The same, for results in the main device's memory. It takes any arguments, so that an unqualified
+/// `apply(replicas, inputs)` prefers it to std::apply, which argument-dependent lookup finds, too.
 template <class R, class I>
   requires(detail::is_replicas<std::remove_cvref_t<R>>&& detail::is_shard_inputs<std::remove_cvref_t<I>>)
 auto apply(R&& replicas, I&& inputs) {
   return fanout::apply(replicas, inputs, detail::default_settings(replicas.devices()));
 }
 
-/// Runs different models at the same time, the i-th one for the i-th shard, and waits for all of them; otherwise as for
-/// replicas. `models` is a tuple or an array, or a vector of models of one type; it is only read, so `forward` must be
-/// const, and one model may stand there twice: `apply(std::tie(a, a), devices, inputs)`. All return one type. Throws
-/// InvalidArgument unless there are as many models as shards.
+/// Runs different models at the same time: the i-th model on the i-th shard. Waits for all of them, and throws as above.
+/// `models` is a tuple, an array, or a vector of models of one type. Their `forward` must be const, and all must return
+/// the same type. One model may be there twice: `apply(std::tie(a, a), devices, inputs)`. Throws InvalidArgument if there
+/// are not as many models as shards.
 template <class Models, Device... Ds, class... Args>
 auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs) {
   if (const std::size_t count = detail::count_models(models); count != inputs.size()) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <fanout/base/small_vector.hpp>
-#include <fanout/dispatch/crew.hpp>
+#include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/write_into.hpp>
@@ -14,17 +14,17 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Calls of a model whose results are written into what the caller has. Made by ParallelModel::into(). Borrows the model,
-/// and the destination if D is a reference.
+/// Calls a model and writes the results into a destination. ParallelModel::into() makes it. Borrows the model, and the
+/// destination if D is a reference.
 template <class Model, class D>
 class Into {
  public:
   Into(const Model& model, D to) : model_(model), to_(std::forward<D>(to)) {}
 
-  /// The model's call, without a result. Waits and throws as it does; what the destination holds then is not said. Throws
-  /// ShapeMismatch and StructureMismatch for a destination that the result does not fit into. Throws InvalidArgument
-  /// before anything runs if arrays of the destination overlap, or if an argument shows memory of a Tensor or a View of
-  /// it, except as the same rows of an inout().
+  /// Calls the model and returns nothing. Waits and throws as the model's call does. After an exception the contents of the
+  /// destination are unspecified. Throws ShapeMismatch or StructureMismatch if the result does not fit into the destination.
+  /// Throws InvalidArgument, before anything runs, if arrays of the destination overlap, or if an argument shows memory of
+  /// a Tensor or View of it. Only the same rows of an inout() may.
   template <class... Args>
   void operator()(Args&&... args) {
     write(false, args...);
@@ -46,7 +46,7 @@ class Into {
       detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
       detail::check_destination(to_, memory, args...);
       R result = model_.run(on_all, {targets.begin(), targets.size()}, args...);
-      detail::write_into(to_, result, detail::Crew(model_.devices()));
+      detail::write_into(to_, result, detail::CopyTeam(model_.devices()));
     }
   }
 

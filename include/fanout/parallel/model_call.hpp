@@ -11,9 +11,9 @@
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/async_calls.hpp>
-#include <fanout/call/call_chain.hpp>
-#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_outputs.hpp>
+#include <fanout/call/call_scope.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/call/pending.hpp>
 #include <fanout/device/device_set.hpp>
@@ -25,34 +25,34 @@
 #include <fanout/replica/shard_body.hpp>
 #include <fanout/replica/sharded_call.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
-#include <fanout/sync/gate.hpp>
+#include <fanout/sync/shared_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The chain of calls, of CallLinks, that an asynchronous call is made from inside of, for as long as that call takes.
-/// What the original's links stand for may have ended by then.
-template <class Link>
+/// The calls of the original scopes may have ended by then.
+template <class Scope>
 class CopiedChain {
  public:
-  explicit CopiedChain(const Link* from)
-      : links_(count(from), [this, &from](std::size_t i) {
-          Link link = *from;
-          link.caller = link.caller == nullptr ? nullptr : links_.data() + i + 1;
-          link.copied = true;
+  explicit CopiedChain(const Scope* from)
+      : scopes_(count(from), [this, &from](std::size_t i) {
+          Scope scope = *from;
+          scope.caller = scope.caller == nullptr ? nullptr : scopes_.data() + i + 1;
+          scope.copied = true;
           from = from->caller;
-          return link;
+          return scope;
         }) {}
 
-  const Link* innermost() const noexcept { return links_.size() == 0 ? nullptr : links_.data(); }
+  const Scope* innermost() const noexcept { return scopes_.size() == 0 ? nullptr : scopes_.data(); }
 
  private:
-  static std::size_t count(const Link* link) noexcept {
-    std::size_t links = 0;
-    for (; link != nullptr; link = link->caller) ++links;
-    return links;
+  static std::size_t count(const Scope* scope) noexcept {
+    std::size_t scopes = 0;
+    for (; scope != nullptr; scope = scope->caller) ++scopes;
+    return scopes;
   }
 
-  InlineArray<Link, 1> links_;
+  InlineArray<Scope, 1> scopes_;
 };
 
 template <class X>
@@ -60,16 +60,16 @@ inline constexpr bool refers_to_temporary = std::is_rvalue_reference_v<X>;
 template <template <class...> class C, class... T>
 inline constexpr bool refers_to_temporary<C<T...>> = (refers_to_temporary<T> || ...);
 
-/// Makes a link, or none, the innermost one of this thread for as long as this lives.
+/// Makes a scope, or none, the innermost one of this thread for as long as this lives.
 class EnteredChain {
  public:
-  explicit EnteredChain(const CallLink* innermost) noexcept : before_(detail::exchange(current_link(), innermost)) {}
+  explicit EnteredChain(const CallScope* innermost) noexcept : before_(detail::exchange(current_call(), innermost)) {}
   EnteredChain(const EnteredChain&) = delete;
   EnteredChain& operator=(const EnteredChain&) = delete;
-  ~EnteredChain() { current_link() = before_; }
+  ~EnteredChain() { current_call() = before_; }
 
  private:
-  const CallLink* before_;
+  const CallScope* before_;
 };
 
 /// One asynchronous call of a model: its arguments, what its shards have returned, and what it was made from inside of.
@@ -95,7 +95,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
         late_sink_(settings.late_sink == nullptr ? LateSink() : *settings.late_sink),
         inputs_(std::move(inputs)),
         devices_(replicas.size(), [&replicas](std::size_t i) noexcept { return replicas.devices().ids()[i]; }),
-        chain_(current_link()),
+        chain_(current_call()),
         replicas_(replicas),
         settings_(with_own(settings)),
         outputs_(inputs_.plan, settings_, start, devices_.data()) {
@@ -111,20 +111,20 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
 
   /// Queues its tasks, unless it has failed. True if it did.
   template <class PendingCallsOf>
-  bool post(PendingCallsOf& pending, Gate& gate) {
+  bool post(PendingCallsOf& pending, SharedMutex& mutex) {
     if (failure_ != nullptr) return false;
     this->keep_in(pending.calls());
-    this->calls()->post(*this, tasks_, replicas_.devices(), gate, pending.is_in_order(Call::order()));
+    this->calls()->post(*this, tasks_, replicas_.devices(), mutex, pending.is_in_order(Call::order()));
     return true;
   }
 
  private:
   using LateSink = AnyFunction<void(const LateShard&)>;
 
-  /// The sink is a copy, and there is no crew, since the model may be gone when the result is taken.
+  /// The sink is a copy, and there is no copy team, since the model may be gone when the result is taken.
   CallSettings with_own(CallSettings settings) const noexcept {
     if (late_sink_) settings.late_sink = &late_sink_;
-    settings.crew = nullptr;
+    settings.team = nullptr;
     return settings;
   }
 
@@ -177,11 +177,11 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
   const InlineArray<DeviceId> devices_;
   const Plan one_task_{{.rows = {}, .device = 0}};
   const Plan& tasks_ = Call::is_one_task ? one_task_ : inputs_.plan;
-  CopiedChain<CallLink> chain_;
+  CopiedChain<CallScope> chain_;
   const AnyReplicas& replicas_;  // not once all shards have ended
   const CallSettings settings_;
   CallOutputs<typename Call::R> outputs_;
-  const ShardsLink link_{chain_.innermost(), outputs_.frame().stop_at};
+  const ShardsScope link_{chain_.innermost(), outputs_.frame().stop_at};
   const typename Call::States states_{};
 };
 

@@ -11,12 +11,12 @@
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/call/async_calls.hpp>
-#include <fanout/call/call_chain.hpp>
-#include <fanout/call/call_frame.hpp>
+#include <fanout/call/call_scope.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/call/pending_calls.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/dispatch/crew.hpp>
+#include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/model/original.hpp>
@@ -26,8 +26,8 @@
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
-#include <fanout/sync/gate.hpp>
-#include <fanout/waiting/call_times.hpp>
+#include <fanout/sync/shared_mutex.hpp>
+#include <fanout/waiting/call_statistics.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -99,7 +99,7 @@ struct ModelState {
             .late_sink = options.late ? &options.late : nullptr,
             .collectives = options.collectives,
             .times = &times,
-            .crew = &crew};
+            .team = &team};
   }
 
   /// Where results are gathered.
@@ -131,10 +131,10 @@ struct ModelState {
   const CallSettings settings;
   AllReplicas replicas;
   Original<M>& original = replicas.original();
-  const Crew crew{replicas.devices()};
+  const CopyTeam team{replicas.devices()};
   // What callers write, apart from what the shards read.
-  alignas(cores_apart) mutable Gate gate;
-  mutable CallTimes times;
+  alignas(cores_apart) mutable SharedMutex mutex;
+  mutable CallStatistics times;
   alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original,
                                                                 replicas.size()};  // last, so that it goes first
 };
@@ -144,7 +144,7 @@ template <class State>
 class EnteredModel {
  public:
   explicit EnteredModel(const State& state)
-      : state_(state), number_(current_link() == nullptr ? state.gate.enter() : enter_from_inside(state)) {}
+      : state_(state), number_(current_call() == nullptr ? state.mutex.lock_shared() : enter_from_inside(state)) {}
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
 // g++ 12 does not see that a std::optional of this destroys it only where it is.
@@ -153,7 +153,7 @@ class EnteredModel {
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
   ~EnteredModel() {
-    if (!left_to_others_) state_.gate.leave();
+    if (!left_to_others_) state_.mutex.unlock_shared();
   }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
@@ -167,12 +167,12 @@ class EnteredModel {
  private:
   /// A call from inside the model's own forward does not wait: the outer one is inside.
   [[gnu::noinline]] static std::uint32_t enter_from_inside(const State& state) {
-    const CallLink* const outer = find_original(current_link(), &state.original);
+    const CallScope* const outer = find_original(current_call(), &state.original);
     if (outer != nullptr && outer->updating) {
       throw Error(explain(
           {.what = "a model was called from inside its own update", .advice = "call it after update() has returned"}));
     }
-    return state.gate.enter_from_inside_another();
+    return state.mutex.lock_shared_nested();
   }
 
   const State& state_;
@@ -186,9 +186,9 @@ class ModelUpdate {
  public:
   explicit ModelUpdate(State& state)
       : state_(state),
-        link_{.caller = current_link(), .original = &state.original, .updating = true},
+        link_{.caller = current_call(), .original = &state.original, .updating = true},
         entered_(link_),
-        closed_(state.gate, [&state]() noexcept { state.pending.help(); }) {
+        closed_(state.mutex, [&state]() noexcept { state.pending.help(); }) {
     // Calls have ended, but what they gave their devices may go on: it still reads what `f` changes.
     for (std::size_t i = 0; i < state.replicas.size(); ++i) {
       state.replicas.devices().visit(i, [](const auto& device) { device.synchronize(); });
@@ -206,9 +206,9 @@ class ModelUpdate {
 
  private:
   State& state_;
-  CallLink link_;
-  EnteredLink entered_;
-  ClosedGate closed_;  // last, so that it opens first, when the version has moved on
+  CallScope link_;
+  EnteredScope entered_;
+  ExclusiveLock closed_;  // last, so that it opens first, when the version has moved on
 };
 
 }  // namespace detail

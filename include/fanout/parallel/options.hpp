@@ -13,28 +13,27 @@
 
 namespace fanout { inline namespace v0 {
 
-/// How a ParallelModel works; every option has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
+/// Options of a ParallelModel. Each has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
 struct Options {
-  /// In whose memory results are gathered; the main device's if not set. Any host device stands for the host's memory.
+  /// The device in whose memory results are gathered; by default the main device. Any host device means host memory.
   std::optional<DeviceId> output = {};
-  /// The axis of arrays, in and out, whose indices are the rows; the last one is -1. For one array alone there are
-  /// split<Axis>(x) and concat<Axis>(x).
+  /// The axis on which arrays are split and concatenated; -1 is the last one. split<Axis>(x) and concat<Axis>(x) choose it
+  /// for one array.
   int axis = 0;
-  /// How rows are shared out.
+  /// The split policy: which device gets which rows.
   AnySplit split = {};
-  /// Keys the random numbers of ctx.random().
+  /// The seed of ctx.random().
   std::uint64_t seed = 0;
-  /// If exactly one replica throws in a call, throw what it threw and not a ReplicaError.
+  /// If true and exactly one replica throws in a call, the call throws that exception instead of a ReplicaError.
   bool rethrow_single = false;
-  /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. After that ctx.stop_requested() is true;
-  /// the call waits for all shards nevertheless, and throws a Timeout if one was late.
+  /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. After that, ctx.stop_requested() is true. The
+  /// call still waits for all shards, and throws Timeout if one was late.
   Duration deadline = Duration::forever();
-  /// Called for each shard that is late, once, by the thread that waits for the call: at the deadline, or when that
-  /// thread is done with a shard of its own. So from several threads if these call the model. What it throws is
-  /// dropped.
+  /// Called once for each late shard, by the thread that waits for the call: at the deadline, or after a shard that this
+  /// thread runs itself. Several threads may call it at once if they call the model. Its exceptions are ignored.
   detail::AnyFunction<void(const LateShard&)> late = {};
-  /// How ctx.communicator() passes arrays that lie in devices' own memories, such as nccl_collectives(); by way of the
-  /// host's memory if not set.
+  /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default through
+  /// host memory.
   const backend::CollectiveOperations* collectives = nullptr;
 };
 

@@ -16,9 +16,9 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
-#include <fanout/call/call_chain.hpp>
-#include <fanout/call/call_frame.hpp>
-#include <fanout/call/call_meeting.hpp>
+#include <fanout/call/call_rendezvous.hpp>
+#include <fanout/call/call_scope.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/call/pending.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/all_visible.hpp>
@@ -40,27 +40,27 @@
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/gate.hpp>
+#include <fanout/sync/shared_mutex.hpp>
 
 namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// What update() takes.
+/// A function that update() can call.
 template <class F, class M>
 concept ChangesOriginal = requires(F&& change, Original<M>& original) {
   static_cast<F&&>(change)(original.model);
 };
 
-/// A source whose set names kinds that are no devices: they are refused where the set is made.
+/// A source whose device set has kinds that are no devices. The set itself refuses them.
 template <class S>
 concept SelectsNoDevices = requires(const S& source) {
   requires is_device_set<std::remove_cvref_t<decltype(source.select())>>;
   requires !is_set_of_devices<std::remove_cvref_t<decltype(source.select())>>;
 };
 
-/// The devices of a source. For a type that is none, host devices stand in, so that the sentence with which it is
-/// refused is the only error.
+/// The devices of a source. For a type that is no source, returns host devices after the static_assert, so that it is the
+/// only error.
 template <class Source>
 decltype(auto) select_from(const Source& source) {
   if constexpr (DeviceSource<Source>) {
@@ -85,26 +85,27 @@ decltype(auto) select_from(const Source& source) {
 ///     fanout::ParallelModel model{Model{...}, fanout::host_devices(2)};
 ///     auto [output, extras] = model(input);   // input: Tensor<float, 2> of [30, 5] -> 15 + 15 rows
 ///
-/// M is any type with a `forward` or a call operator, const or not, with a context or not; a lambda will do. Given as
-/// per_replica(m) it is copied for each device in any case, and factory(f) makes one on each. Fields of M may say whose
-/// they are: a Mean<T>, Sum<T> and their kin are combined after each call, a PerReplica<T> is each replica's own, a
-/// Shared<T> is one for all. Calls are const and may come from many threads at once. The model is owned; moving a
-/// ParallelModel moves the ownership and is not safe while calls run. Source is a DeviceSource; fwd.hpp has its
-/// default, AllVisible<HostDevice>.
+/// M is any type with a `forward` or a call operator, for example a lambda. `forward` may be const or not, and may take a
+/// context first. per_replica(m) copies the model for each device. factory(f) makes a model on each device. Fields of M
+/// may have rules of their own: Mean<T>, Sum<T>, Max<T>, Min<T> and First<T> are combined after each call, each replica has
+/// its own PerReplica<T>, and all replicas share a Shared<T>.
+///
+/// Calls are const and thread-safe. The ParallelModel owns the model. It must not be moved while calls run. Source is a
+/// DeviceSource, by default AllVisible<HostDevice> (fwd.hpp).
 template <class M, class Source>
 class ParallelModel {
  public:
   using model_type = M;
   using device_set = std::remove_cvref_t<decltype(detail::select_from(std::declval<const Source&>()))>;
 
-  /// Takes the model over, also one that is itself a ParallelModel, whose calls are then split once more; or makes one
-  /// on each device with a factory(). Throws InvalidDeviceId if the source has no devices or `options.output` is not
-  /// one of them, and InvalidArgument if the split policy does not fit the number of devices: it is asked for the plan
-  /// of no rows. A factory is not used then; if it throws, FactoryError is thrown.
+  /// Takes over the model, or makes one on each device with a factory(). The model may be a ParallelModel, which splits
+  /// each shard once more. Throws InvalidDeviceId if the source has no devices or if `options.output` is none of them.
+  /// Throws InvalidArgument if the split policy does not fit the number of devices. Throws FactoryError if the factory
+  /// throws.
   ParallelModel(M original, const Source& source, Options options = {})
       : state_(new State(std::move(original), detail::select_from(source), std::move(options))) {}
 
-  /// On the devices that a default constructed source selects.
+  /// The same on the devices of a default constructed source.
   explicit ParallelModel(M original, Options options = {}) requires std::default_initializable<Source>
       : ParallelModel(std::move(original), Source{}, std::move(options)) {}
 
@@ -117,40 +118,39 @@ class ParallelModel {
   ParallelModel& operator=(const ParallelModel&) = delete;
   ~ParallelModel() { delete state_; }
 
-  /// Runs `forward` on the rows of the arguments and returns the gathered result, in the main device's memory or where
-  /// Options::output says; waits for all replicas, and for the work that they gave their devices. See scatter() for
-  /// what forward is handed, and gather() for what comes back.
+  /// Runs `forward` on the rows of the arguments and returns the gathered result. The result is in the memory of the main
+  /// device, or of Options::output. Waits for all replicas and for their work on the devices. scatter() says what
+  /// `forward` receives, and gather() what the call returns.
   ///
-  /// Throws ShapeMismatch for arguments whose rows disagree or results whose extents do, StructureMismatch for results
-  /// of different structure, DeviceMismatch for arguments in a memory that no way is known from, ReplicaError if
-  /// forward threw or its work on a device failed, and Timeout if it took longer than Options::deadline. All replicas
-  /// have ended then, and the model can be called again.
+  /// Throws ShapeMismatch if rows of arguments or extents of results disagree. Throws StructureMismatch if the replicas
+  /// return different structures. Throws DeviceMismatch if an argument is in a memory that cannot be copied from. Throws
+  /// ReplicaError if `forward` throws or its work on a device fails. Throws Timeout if the call takes longer than
+  /// Options::deadline. In each case all replicas have ended, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
     return run(false, {}, args...);
   }
 
-  /// The same on every device, also if nothing is split: `model(on_all(), broadcast(x))`.
+  /// The same, but runs on every device if no argument is split: `model(on_all(), broadcast(x))`.
   template <class... Args>
   auto operator()(OnAll, Args&&... args) const {
     return run(true, {}, args...);
   }
 
-  /// The same without waiting: the shards are queued at their devices at once, and the result is there later:
+  /// Queues the shards at their devices and returns a Pending, without waiting:
   ///
   ///     auto pending = model.async(std::move(batch));
-  ///     ...                             // the devices' threads work meanwhile
+  ///     ...                             // the devices' threads work
   ///     auto result = pending.get();    // runs what no device has started, waits, and gathers
   ///
-  /// Takes over arguments that are rvalues. Borrows those that are lvalues, which must stay alive and unchanged until
-  /// the call has ended, at latest when its Pending is destroyed; what a view or a span shows must in any case. No
-  /// thread is started for the call. It takes part in the model's order of calls now: its random numbers have its
-  /// number, and where forward is not const, each replica sees the calls of a thread in the order in which they were
-  /// made, in whatever order their results are taken. An update() that runs is waited for; one that comes later, and
-  /// the model's destructor, run what is left of all pending calls and wait for them. The results may be taken after
-  /// that.
+  /// Takes over rvalue arguments. Borrows lvalues and the memory of views and spans: these must stay alive and unchanged
+  /// until the call has ended, or until its Pending is destroyed. Starts no thread.
   ///
-  /// What the call throws, get() throws. This throws only what moving the arguments throws, and std::bad_alloc.
+  /// The call has its number, and so its random numbers, from now on. If `forward` is not const, each replica runs the
+  /// calls of a thread in the order in which they were made. Waits for an update() that runs. A later update(), and the
+  /// model's destructor, run and wait for all pending calls. Results may be taken after that.
+  ///
+  /// get() throws what the call throws. async() itself throws what moving the arguments throws, and std::bad_alloc.
   template <class... Args>
   auto async(Args&&... args) const {
     return post(false, std::forward<Args>(args)...);
@@ -160,25 +160,28 @@ class ParallelModel {
     return post(true, std::forward<Args>(args)...);
   }
 
-  /// `model.into(result)(x)`: writes what the call would return into `result`, which has its structure: a Tensor or a
-  /// View<T, R> of the same extents where it has a Tensor<T, R>, a std::vector<T> or a std::span<T> where it has a
-  /// std::vector<T>, variables for anything else, in a tuple (`std::tie(scores, loss)`), a dict, a map or a struct.
-  /// Arrays stay the memory that they are: the n-th output() that shards ask for is written right there if the n-th
-  /// Tensor or View of the destination has its extents; anything else is gathered first, and then copied. Borrows an
-  /// lvalue until the call has returned, and owns an rvalue. A shard may write there what another one still reads, so
-  /// an argument that shows memory of such a Tensor or View is an InvalidArgument, and so are two arrays of the
-  /// destination that overlap. To write in place, pass the same rows: `model.into(x)(inout(x))`.
+  /// `model.into(result)(x)` writes what the call would return into `result`. `result` has the same structure:
+  ///
+  /// - for a Tensor<T, R>: a Tensor or a View<T, R> of the same extents, whose memory is written;
+  /// - for a std::vector<T>: a std::vector<T> or a std::span<T>;
+  /// - for a tuple, dict, map, vector of trees, struct, optional or variant: one of destinations, `std::tie(scores, loss)`;
+  /// - for anything else: a variable that it is assigned to.
+  ///
+  /// Shards write straight into the n-th Tensor or View of the destination if the n-th output() has its extents. All else
+  /// is gathered first and then copied. Borrows an lvalue until the call has returned, and owns an rvalue. Throws
+  /// InvalidArgument if arrays of the destination overlap, or if an argument shows memory of such a Tensor or View, which
+  /// one shard would write while another one reads. To write in place, pass the same rows: `model.into(x)(inout(x))`.
   template <class D>
   Into<ParallelModel, D> into(D&& to) const {
     return {*this, std::forward<D>(to)};
   }
 
-  /// Calls `f(model)`, which may change the model, and returns what it returns. Waits for running calls, and keeps new
-  /// ones waiting; the next call of each replica sees the change, also if f throws. Throws Error from inside the
-  /// model's own forward or update, where it would wait for itself.
+  /// Calls `f(model)`, which may change the model, and returns its result. Waits until running calls have ended. New calls
+  /// wait until `f` has returned. The next call of each replica uses the changed model, also if `f` throws. Throws Error
+  /// if it is called inside the model's own `forward` or update(), since it would wait for itself.
   template <detail::ChangesOriginal<M> F>
   decltype(auto) update(F&& f) {
-    if (detail::find_original(detail::current_link(), &state_->original) != nullptr) {
+    if (detail::find_original(detail::current_call(), &state_->original) != nullptr) {
       throw Error(explain({.what = "a model was updated from inside its own forward or update",
                            .advice = "update it after the call has returned"}));
     }
@@ -194,8 +197,8 @@ class ParallelModel {
                   "copy; make a new ParallelModel");
   }
 
-  /// The original. Not to be read while update() runs, nor, if it has fields that are combined after a call, while a
-  /// call runs that changes these.
+  /// The original. Must not be read while update() runs. If it has combined fields, it must not be read while a call runs
+  /// that changes them.
   const auto& model() const noexcept requires detail::HasOriginal<M> { return state_->original.model; }
   void model() const noexcept requires(!detail::HasOriginal<M>) {
     static_assert(detail::HasOriginal<M>,
@@ -205,7 +208,7 @@ class ParallelModel {
 
   const device_set& devices() const noexcept { return state_->replicas.devices(); }
 
-  /// The replica on the i-th device of a set of one kind.
+  /// The replica on the i-th device. For sets of one kind of device. Throws InvalidDeviceId if there is no such device.
   const auto& replica(std::size_t i) const {
     if (i >= devices().size()) {
       throw InvalidDeviceId(explain({.what = "Invalid device id",
@@ -216,7 +219,7 @@ class ParallelModel {
     return state_->replicas[i];
   }
 
-  /// How so many rows would be shared out. Throws InvalidArgument if the split policy makes no valid plan.
+  /// The plan for so many rows: which device gets which. Throws InvalidArgument if the split policy makes no valid plan.
   Plan plan(std::size_t rows) const { return state_->plan(rows); }
 
  private:
@@ -275,7 +278,7 @@ class ParallelModel {
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
         state_->settings, begin, std::move(failure));
     Pending<gathered_t<typename detail::CallOfReplicas<AllReplicas, Inputs>::R>> pending(call);
-    if (call->post(state_->pending, state_->gate)) entered->leave_to_others();
+    if (call->post(state_->pending, state_->mutex)) entered->leave_to_others();
     return pending;
   }
 

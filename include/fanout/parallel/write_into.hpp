@@ -14,7 +14,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
-#include <fanout/dispatch/crew.hpp>
+#include <fanout/dispatch/copy_team.hpp>
 #include <fanout/gather/shared_copy.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -272,7 +272,7 @@ struct SettleResults {
 };
 
 struct WriteResults {
-  const Crew& crew;
+  const CopyTeam& team;
 
   template <class D, class G>
   void operator()(D& to, G& result, const LeafPath& path) const {
@@ -316,18 +316,18 @@ struct WriteResults {
     const std::size_t bytes = result.size() * sizeof(T);
     if (to.space() == host_memory && result.space() == host_memory) {
       const RowPart all{reinterpret_cast<const std::byte*>(result.data()), bytes, bytes};
-      return copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to.data()), 1, &all, 1, bytes}, &crew);
+      return copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to.data()), 1, &all, 1, bytes}, &team);
     }
     backend::transfer(memory, to.data(), result.space(), result.data(), bytes);
     backend::wait_for(memory);
   }
 };
 
-/// Writes a result into the destination, in the place of what stands there. Large copies are shared by the crew.
+/// Writes a result into the destination, in the place of what stands there. Large copies are shared by the team.
 template <class D, class G>
-void write_into(D& to, G& result, const Crew& crew) {
+void write_into(D& to, G& result, const CopyTeam& team) {
   visit_destination(to, result, output_root, SettleResults());
-  visit_destination(to, result, output_root, WriteResults{crew});
+  visit_destination(to, result, output_root, WriteResults{team});
 }
 
 }  // namespace detail

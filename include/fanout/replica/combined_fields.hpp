@@ -11,12 +11,12 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/gather/combine.hpp>
 #include <fanout/gather/gather_tree.hpp>
 #include <fanout/gather/gathering.hpp>
-#include <fanout/gather/pieces.hpp>
 #include <fanout/gather/reduced_member.hpp>
+#include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/copy_into.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/transfer.hpp>
@@ -25,7 +25,7 @@
 #include <fanout/model/visit_combined.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/fork_epoch.hpp>
-#include <fanout/sync/gate.hpp>
+#include <fanout/sync/shared_mutex.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/number.hpp>
 
@@ -80,11 +80,11 @@ struct Subtract {
 
 /// How much a sum has changed since the call began. What had no elements then counts as zero.
 template <class T>
-T change_of(const T& now, const T& before, const GatherPlace& place, std::size_t replica, const LeafPath& path) {
+T change_of(const T& now, const T& before, const GatherTarget& place, std::size_t replica, const LeafPath& path) {
   if constexpr (requires { before.size(); }) {
     if (before.size() == 0) return now;
   }
-  Pieces<T> both(2, false);
+  ShardResults<T> both(2, false);
   both.set(0, now);
   both.set(1, before);
   const Plan plan{place.plan[replica], place.plan[replica]};
@@ -112,11 +112,11 @@ void store_field(const T& field, const T& value, const backend::Memory& memory) 
 /// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one,
 /// which is that of a model in this memory.
 template <class Rule, class T>
-void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const backend::Memory& memory,
-                   const GatherPlace& place, const LeafPath& path) {
+void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const backend::Memory& memory,
+                   const GatherTarget& place, const LeafPath& path) {
   const std::size_t size = place.plan.size();
   const auto combine_values = [&](const auto& value) {
-    Pieces<T> values(size, false);
+    ShardResults<T> values(size, false);
     for (std::size_t i = 0; i < size; ++i) values.set(i, value(i));
     // Copied, so that arrays stay where they are.
     const T result = GatheringChosen<Rule, T>::gather(values, place, path);
@@ -135,7 +135,7 @@ void combine_field(const Pieces<ReducedMember<Rule, T>>& fields, const backend::
 
 /// Makes the combined fields of all models but that one, which lie in these memories, like those of the first.
 template <class M>
-void spread_fields(const Pieces<M>& models, const InlineArray<backend::Memory>& memories, std::size_t but = 0) {
+void spread_fields(const ShardResults<M>& models, const InlineArray<backend::Memory>& memories, std::size_t but = 0) {
   visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath&) {
     for (std::size_t i = 1; i < fields.size(); ++i) {
       if (i != but) store_field(fields[i].value, fields[0].value, memories[i]);
@@ -151,7 +151,7 @@ void exchange_fields(const M& one, const M& other) {
     void* other;
     void (*exchange)(void*, void*) noexcept;
   };
-  Pieces<M> both(2, false);
+  ShardResults<M> both(2, false);
   both.set(0, one);
   both.set(1, other);
   std::size_t count = 0;
@@ -202,7 +202,7 @@ class CombiningCall {
 
     std::size_t idle = 0;
     for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1 : 0;
-    Pieces<M> models(count + 1 + idle, false);
+    ShardResults<M> models(count + 1 + idle, false);
     InlineArray<backend::Memory> memories(models.size());
     const auto set_copy = [&](std::size_t at, std::size_t replica) {
       models.set(at, *copy_of(replica));
@@ -216,12 +216,12 @@ class CombiningCall {
     }
 
     if (count > 1) {
-      const GatherPlace place{.plan = plan,
-                              .devices = replicas_.devices().ids().data(),
-                              .target = {},
-                              .axis = 0,
-                              .buffers_held = GatherPlace::by_others,
-                              .did = "left"};
+      const GatherTarget place{.plan = plan,
+                               .devices = replicas_.devices().ids().data(),
+                               .target = {},
+                               .axis = 0,
+                               .buffers_held = GatherTarget::by_others,
+                               .did = "left"};
       visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath& path) {
         combine_field(fields, memories[0], place, path);
       });
@@ -256,7 +256,7 @@ class CombiningCall {
     M* const copy = copy_of(i);
     if (copy == nullptr) return;
     try {
-      Pieces<M> both(2, false);
+      ShardResults<M> both(2, false);
       both.set(0, replicas_.original().model);
       both.set(1, *copy);
       InlineArray<backend::Memory> memories(2);
@@ -277,26 +277,26 @@ class CombiningCall {
 /// one.
 class CombinedReader {
  public:
-  CombinedReader(Gate& gate, const void* original) noexcept
-      : gate_(find_original(current_link(), original) == nullptr ? &gate : nullptr) {
-    if (gate_ == nullptr) return;
-    if (current_link() == nullptr) {
-      gate_->enter();
+  CombinedReader(SharedMutex& mutex, const void* original) noexcept
+      : mutex_(find_original(current_call(), original) == nullptr ? &mutex : nullptr) {
+    if (mutex_ == nullptr) return;
+    if (current_call() == nullptr) {
+      mutex_->lock_shared();
     } else {
-      gate_->enter_from_inside_another();
+      mutex_->lock_shared_nested();
     }
   }
   CombinedReader(const CombinedReader&) = delete;
   CombinedReader& operator=(const CombinedReader&) = delete;
   ~CombinedReader() {
-    if (gate_ != nullptr) gate_->leave();
+    if (mutex_ != nullptr) mutex_->unlock_shared();
   }
 
  private:
-  Gate* gate_;
+  SharedMutex* mutex_;
 };
 
-struct NoGate {};
+struct NoMutex {};
 
 /// What one call holds of the combined fields of replicas for as long as this lives: nothing where there are none, and
 /// otherwise the fields, for itself if `changes` (forward is not const), and else with others who only read them. Waits
@@ -313,7 +313,7 @@ template <class AnyReplicas>
 class HeldFields<AnyReplicas, false, true> {
  public:
   HeldFields(const AnyReplicas& replicas, const Plan&) noexcept
-      : reads_(replicas.combined_gate(), &replicas.original()) {}
+      : reads_(replicas.combined_mutex(), &replicas.original()) {}
   void combine() const noexcept {}
 
  private:
@@ -329,16 +329,16 @@ class HeldFields<AnyReplicas, true, true> {
   void combine() { call_.combine(); }
 
  private:
-  static Gate& gate_of(const AnyReplicas& replicas) {
-    if (find_original(current_link(), &replicas.original()) != nullptr) {
+  static SharedMutex& gate_of(const AnyReplicas& replicas) {
+    if (find_original(current_call(), &replicas.original()) != nullptr) {
       throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
                            .found = "fields that are combined after the outer call",
                            .advice = "make forward const, or call another model"}));
     }
-    return replicas.combined_gate();
+    return replicas.combined_mutex();
   }
 
-  ClosedGate alone_;
+  ExclusiveLock alone_;
   CombiningCall<AnyReplicas> call_;
 };
 

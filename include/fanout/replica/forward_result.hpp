@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_order.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/model/forward.hpp>
@@ -22,7 +22,7 @@ namespace fanout { inline namespace v0 {
 namespace detail {
 
 /// Calls a replica's forward with a tuple of pieces.
-template <class Pieces, class Indices = std::make_index_sequence<std::tuple_size_v<Pieces>>>
+template <class ShardResults, class Indices = std::make_index_sequence<std::tuple_size_v<ShardResults>>>
 struct ForwardPieces;
 template <class... P, std::size_t... I>
 struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
@@ -45,7 +45,7 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   }
 
   template <class AnyReplica, class Ctx>
-  auto operator()(const AnyReplica& replica, const CallLink* caller, Ctx& ctx, std::tuple<P...>& pieces) const {
+  auto operator()(const AnyReplica& replica, const CallScope* caller, Ctx& ctx, std::tuple<P...>& pieces) const {
     return replica.run(caller, ctx, std::forward<P>(std::get<I>(pieces))...);
   }
 };
@@ -54,14 +54,14 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
 
 /// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices; void
 /// where they do not agree, which takes every result, so that the sentence here is the only error.
-template <class Pieces, class First, class... Others>
+template <class ShardResults, class First, class... Others>
 struct ForwardResult {
   template <class AnyReplica>
   using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
   template <class AnyReplica>
-  using of =
-      decltype(ForwardPieces<Pieces>()(std::declval<const AnyReplica&>(), nullptr,
-                                       std::declval<ShardContext<device_of<AnyReplica>>&>(), std::declval<Pieces&>()));
+  using of = decltype(ForwardPieces<ShardResults>()(std::declval<const AnyReplica&>(), nullptr,
+                                                    std::declval<ShardContext<device_of<AnyReplica>>&>(),
+                                                    std::declval<ShardResults&>()));
   static auto find() {
     constexpr bool found = (std::is_same_v<of<First>, of<Others>> && ...);
     static_assert(found, "fanout: forward returns different types on different kinds of devices");
@@ -73,7 +73,7 @@ struct ForwardResult {
   static constexpr CallOrder order() {
     CallOrder latest = CallOrder::any;
     for (const CallOrder order :
-         {ForwardPieces<Pieces>::template order<First>, ForwardPieces<Pieces>::template order<Others>...}) {
+         {ForwardPieces<ShardResults>::template order<First>, ForwardPieces<ShardResults>::template order<Others>...}) {
       latest = order > latest ? order : latest;
     }
     return latest;
@@ -81,16 +81,16 @@ struct ForwardResult {
 
   /// Whether it is handed a context, and so can wait for other shards.
   static constexpr bool takes_context() {
-    using AllPieces = ForwardPieces<Pieces>;
+    using AllPieces = ForwardPieces<ShardResults>;
     return AllPieces::template takes_context<First>() || (AllPieces::template takes_context<Others>() || ...);
   }
 };
 
 /// What each of several models returns for these pieces; void likewise.
-template <class Models, class Pieces, class... Ds>
+template <class Models, class ShardResults, class... Ds>
 struct ForwardResults {
   template <class M>
-  using of = typename ForwardResult<Pieces, PlacedModel<std::remove_cvref_t<M>, Ds>...>::type;
+  using of = typename ForwardResult<ShardResults, PlacedModel<std::remove_cvref_t<M>, Ds>...>::type;
 
   template <class First, class... Others>
   struct common {

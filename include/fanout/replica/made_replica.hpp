@@ -9,8 +9,8 @@
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/slot.hpp>
-#include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_order.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/dispatch/fork_join.hpp>
 #include <fanout/model/factory.hpp>
@@ -20,7 +20,7 @@
 #include <fanout/replica/combined_fields.hpp>
 #include <fanout/replica/factory_error.hpp>
 #include <fanout/replica/replica.hpp>
-#include <fanout/sync/gate.hpp>
+#include <fanout/sync/shared_mutex.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -61,18 +61,18 @@ class Replica<Factory<F>, D> {
   /// from inside a non-const `forward` of the same model, and a non-const one from inside any. Returns a value also
   /// where `forward` returns a reference.
   template <class Ctx, class... A>
-  auto run(const detail::CallLink* caller, Ctx& ctx, A&&... args) const {
+  auto run(const detail::CallScope* caller, Ctx& ctx, A&&... args) const {
     if constexpr (ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type>) {
-      if (detail::keeps_busy(caller, original_)) detail::refuse_recursion(device_);
-      const detail::EnteredGate together(gate_, detail::is_inside_call(caller));
-      const detail::CallLink link{.caller = caller, .original = original_};
-      const detail::EnteredLink entered(link);
+      if (detail::holds_replica(caller, original_)) detail::refuse_recursion(device_);
+      const detail::SharedLock together(mutex_, detail::is_inside_call(caller));
+      const detail::CallScope scope{.caller = caller, .original = original_};
+      const detail::EnteredScope entered(scope);
       return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);
     } else if constexpr (Forwardable<model_type, Ctx, A...>) {
       if (detail::find_original(caller, original_) != nullptr) detail::refuse_recursion(device_);
-      const detail::ClosedGate alone(gate_);
-      const detail::CallLink link{.caller = caller, .original = original_, .busy = true};
-      const detail::EnteredLink entered(link);
+      const detail::ExclusiveLock alone(mutex_);
+      const detail::CallScope scope{.caller = caller, .original = original_, .busy = true};
+      const detail::EnteredScope entered(scope);
       if constexpr (ConstForward<model_type, Ctx, A...>) {
         return detail::call_forward(std::as_const(model_.value()), ctx, std::forward<A>(args)...);
       } else {
@@ -89,7 +89,7 @@ class Replica<Factory<F>, D> {
  private:
   const detail::Original<Factory<F>>* original_;
   D device_;
-  mutable detail::Gate gate_;  // guards what follows
+  mutable detail::SharedMutex mutex_;  // guards what follows
   mutable detail::Slot<model_type> model_;
 };
 
@@ -99,10 +99,10 @@ namespace detail {
 template <class F, class Replicas>
 void make_models(const F& make, const Replicas& replicas) {
   // What `make` calls may be a model that is being called already, by the one who makes this one.
-  const CallLink link{.caller = current_link(), .original = &replicas.original()};
+  const CallScope scope{.caller = current_call(), .original = &replicas.original()};
   InlineArray<std::exception_ptr> thrown(replicas.size());
   run_shards(EvenSplit{}(0, replicas.size()), replicas.devices(), [&](std::size_t i) noexcept {
-    const EnteredLink entered(link);
+    const EnteredScope entered(scope);
     try {
       replicas.visit(i, [&make](const auto& replica) { replica.make_model(make); });
     } catch (...) {

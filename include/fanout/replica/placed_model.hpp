@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <fanout/call/call_chain.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/model/forward.hpp>
 
@@ -26,10 +26,10 @@ class PlacedModel {
   /// Runs `forward` for one shard on this thread, with the device entered. Returns a value also where it returns a
   /// reference.
   template <class Ctx, class... A>
-  auto run(const CallLink* caller, Ctx& ctx, A&&... args) const {
+  auto run(const CallScope* caller, Ctx& ctx, A&&... args) const {
     if constexpr (ConstForward<M, Ctx, A...>) {
-      const CallLink link{.caller = caller, .original = &model_};
-      const EnteredLink entered(link);
+      const CallScope scope{.caller = caller, .original = &model_};
+      const EnteredScope entered(scope);
       return call_forward(model_, ctx, std::forward<A>(args)...);
     } else {
       static_assert(ConstForward<M, Ctx, A...>,

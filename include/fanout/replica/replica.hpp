@@ -9,8 +9,8 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_order.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/memory/copy_into.hpp>
 #include <fanout/model/aliasing.hpp>
@@ -21,7 +21,7 @@
 #include <fanout/model/unforwardable.hpp>
 #include <fanout/model/visit_combined.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/tree/contents.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -29,7 +29,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Refuses a call that would wait for the replica that the code which makes it has for itself.
+/// Throws Error for a call that would wait for a replica that its own caller holds.
 template <Device D>
 [[noreturn]] void refuse_recursion(const D& device) {
   throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
@@ -37,7 +37,7 @@ template <Device D>
                        .advice = "make forward const, or call another model"}));
 }
 
-/// A model that says how it is copied for a device: `M to(const D&) const`.
+/// A model with a member that copies it for a device: `M to(const D&) const`.
 template <class M, class D>
 concept CopiesItselfTo = requires(const M& model, const D& device) {
   { model.to(device) } -> std::same_as<M>;
@@ -48,15 +48,15 @@ concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 
 }  // namespace detail
 
-/// A model that lives on one device. A const `forward` runs on the original itself, since host devices share its
-/// memory; for one that is not const, or of a model given as per_replica() or with PerReplica fields, the replica makes
-/// a copy of its own, at the first such call and again whenever the original has changed. What `forward` changes in
-/// that copy stays until then. A device with a memory of its own has a copy in any case, unless the arrays of the
-/// original lie there already.
+/// The replica of a model on one device. Host devices share the memory of the original, so a const `forward` runs on the
+/// original. The replica has its own copy if `forward` is not const, or if the model was given as per_replica() or has
+/// PerReplica fields. The first such call makes the copy, and the first one after each change of the original renews it.
+/// What `forward` changes in the copy stays until then. A device with its own memory always has a copy, unless the arrays
+/// of the original are in that memory.
 ///
-/// Copies are made by the model's own `M to(const D&) const` where it has one, else by its copy constructor and its
-/// assignment, under a CopyInto for a device with a memory of its own; models that would then share what they change
-/// are refused. With the device entered, on the thread that runs the shard.
+/// The model's `M to(const D&) const` makes the copy if there is one. Otherwise its copy constructor and its assignment do,
+/// under a CopyInto for a device with its own memory. Models whose copies would share what they change are refused. The
+/// thread that runs the shard copies, with the device entered.
 template <class M, Device D>
 class Replica {
  public:
@@ -68,19 +68,19 @@ class Replica {
 
   const D& device() const noexcept { return device_; }
 
-  /// What `forward` runs on. Not to be read while a call of a model with a non-const `forward` is running.
+  /// The model that `forward` runs on. Must not be read while a call runs whose `forward` is not const.
   const model_type& model() const noexcept { return copy_ ? *copy_ : original_->model; }
 
-  /// True until a call has made this replica have a copy of its own.
+  /// True as long as the replica has no copy of its own.
   bool shares_original() const noexcept { return !copy_; }
 
-  /// The version of the original that model() shows.
+  /// The version of the original that model() is a copy of.
   std::uint64_t version() const noexcept {
     return copy_ ? version_ : original_->version.load(detail::MemoryOrder::acquire);
   }
 
-  /// Throws DeviceMismatch if arrays of the model lie in another memory than the device works in. Looks once for each
-  /// version of the original. A model that copies itself to the device answers for itself.
+  /// Throws DeviceMismatch if arrays of the model are in another memory than the device's. Checks once per version of the
+  /// original. Models with a member `to(device)` are not checked.
   void check_memory() const {
     if constexpr (HasArrayLeaf<model_type> && !copies_itself) {
       const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
@@ -101,28 +101,29 @@ class Replica {
       : detail::has_combined_fields<model_type> ? detail::CallOrder::after_changes
                                                 : detail::CallOrder::any;
 
-  /// Runs `forward` for one shard on this thread, with the device entered. A non-const one waits while another call has
-  /// this replica; from inside itself it throws Error. Returns a value also where `forward` returns a reference.
+  /// Runs `forward` for one shard on this thread, with the device entered. If `forward` is not const, waits while another
+  /// call holds the replica, and throws Error if it is called from inside itself. Returns a value, also if `forward` returns
+  /// a reference.
   template <class Ctx, class... A>
-  auto run(const detail::CallLink* caller, Ctx& ctx, A&&... args) const {
+  auto run(const detail::CallScope* caller, Ctx& ctx, A&&... args) const {
     constexpr bool may_share =
         ConstForward<model_type, Ctx, A...> && detail::Original<M>::shared && !detail::has_own_fields<model_type>;
     if constexpr (may_share && !HasOwnMemory<D>) {
-      const detail::CallLink link{.caller = caller, .original = original_};
-      const detail::EnteredLink entered(link);
+      const detail::CallScope scope{.caller = caller, .original = original_};
+      const detail::EnteredScope entered(scope);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
     } else if constexpr (may_share && detail::CopyableTo<model_type, D>) {
       const model_type& here = placed();
-      const detail::CallLink link{.caller = caller, .original = original_};
-      const detail::EnteredLink entered(link);
+      const detail::CallScope scope{.caller = caller, .original = original_};
+      const detail::EnteredScope entered(scope);
       return detail::call_forward(here, ctx, std::forward<A>(args)...);
     } else if constexpr (Forwardable<model_type, Ctx, A...> && detail::CopyableTo<model_type, D>) {
       if constexpr (!detail::CopiesItselfTo<model_type, D>) detail::refuse_aliasing<model_type>();
       refuse_pointers();
-      if (detail::keeps_busy(caller, original_)) detail::refuse_recursion(device_);
-      const detail::HeldRight busy(busy_);
-      const detail::CallLink link{.caller = caller, .original = original_, .busy = true};
-      const detail::EnteredLink entered(link);
+      if (detail::holds_replica(caller, original_)) detail::refuse_recursion(device_);
+      const detail::ForkSafeLock busy(busy_);
+      const detail::CallScope scope{.caller = caller, .original = original_, .busy = true};
+      const detail::EnteredScope entered(scope);
       model_type& copy = refreshed();
       if constexpr (ConstForward<model_type, Ctx, A...>) {
         return detail::call_forward(std::as_const(copy), ctx, std::forward<A>(args)...);
@@ -140,12 +141,12 @@ class Replica {
     }
   }
 
-  /// The copy if it is one of the original as it is now, else null. For who keeps calls out meanwhile.
+  /// The copy if it is up to date, otherwise null. No call may run meanwhile.
   model_type* current_copy() const noexcept {
     return copy_ && version_ == original_->version.load(detail::MemoryOrder::acquire) ? &*copy_ : nullptr;
   }
 
-  /// Lets the next call make a new copy. For who keeps calls out meanwhile.
+  /// Makes the next call copy the model anew. No call may run meanwhile.
   void drop_copy() const noexcept { copy_.reset(); }
 
  private:
@@ -155,13 +156,13 @@ class Replica {
     if constexpr (HasOwnMemory<D> && !copies_itself) detail::refuse_host_pointers<model_type>();
   }
 
-  /// What a const `forward` runs on in a memory of the device's own: the original if it lies there, else a copy, which
-  /// the first call of each version makes while the others wait.
+  /// The model that a const `forward` runs on, on a device with its own memory: the original if it is there, otherwise a
+  /// copy. The first call of each version makes it while the others wait.
   const model_type& placed() const {
     refuse_pointers();
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
     if (placed_.load(detail::MemoryOrder::acquire) == version) return model();
-    const detail::HeldRight busy(busy_);
+    const detail::ForkSafeLock busy(busy_);
     if (placed_.load(detail::MemoryOrder::acquire) != version) {
       if (!copies_itself && detail::lies_in(original_->model, device_.memory().space)) {
         copy_.reset();
@@ -173,13 +174,13 @@ class Replica {
     return model();
   }
 
-  /// The copy, made or made like the original again where it is not.
+  /// The copy, which is made or renewed if it is not up to date.
   model_type& refreshed() const {
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire);
     if (copy_ && version_ == version) return *copy_;
-    const detail::CallLink link{
-        .caller = detail::current_link(), .original = original_, .busy = true, .refreshing = true};
-    const detail::EnteredLink entered(link);
+    const detail::CallScope scope{
+        .caller = detail::current_call(), .original = original_, .busy = true, .refreshing = true};
+    const detail::EnteredScope entered(scope);
     model_type& copy = take_original();
     version_ = version;
     return copy;
@@ -199,7 +200,7 @@ class Replica {
     }
   }
 
-  /// An assignment lets tensors keep their memory, and PerReplica fields their values.
+  /// Assigns, so that tensors keep their memory and PerReplica fields their values.
   template <class From>
   model_type& take(From&& from) const {
     constexpr bool assignable = std::is_assignable_v<model_type&, From>;
@@ -219,7 +220,7 @@ class Replica {
   D device_;
   mutable detail::Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
   mutable detail::Atomic<std::uint64_t> placed_{0};   // the same, of placed()
-  mutable detail::Right busy_;                        // guards what follows
+  mutable detail::ForkSafeMutex busy_;                // guards what follows
   mutable std::optional<model_type> copy_;
   mutable std::uint64_t version_ = 0;
 };

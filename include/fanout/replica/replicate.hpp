@@ -14,13 +14,13 @@
 #include <fanout/replica/combined_fields.hpp>
 #include <fanout/replica/made_replica.hpp>
 #include <fanout/replica/replica.hpp>
-#include <fanout/sync/gate.hpp>
+#include <fanout/sync/shared_mutex.hpp>
 
 namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// The model that is copied; of a factory there is none, and the factory stands for it.
+/// The model that is copied. For a factory, which has no such model, the factory.
 template <class M>
 struct model_of {
   using type = M;
@@ -32,21 +32,21 @@ struct model_of<M> {
 
 }  // namespace detail
 
-/// A model and its replicas on the devices of a set, in its order. Made by replicate(), for apply(), which may be called
-/// on it from many threads. Stays where it was made, since the replicas point into it.
+/// A model and its replicas on the devices of a set, in the order of the set. replicate() makes it, and apply() runs it,
+/// from any number of threads. It cannot be moved, since the replicas point into it.
 template <class M, Device... Ds>
 class Replicas {
  public:
   using model_type = typename detail::model_of<M>::type;
 
-  /// Takes the model over.
+  /// Takes over the model.
   Replicas(M&& model, const DeviceSet<Ds...>& devices) requires detail::HasOriginal<M>
       : original_{std::move(model)}, devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
     detail::settle_model(original_.model, devices_);
   }
 
-  /// Makes a model for each device, at the same time, and waits for all. Throws FactoryError if the factory threw. Does
-  /// not keep the factory.
+  /// Makes a model on each device, at the same time, and waits for all of them. Throws FactoryError if the factory throws.
+  /// Does not keep the factory.
   Replicas(const M& factory, const DeviceSet<Ds...>& devices) requires(!detail::HasOriginal<M>)
       : devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
     detail::settle_model(factory.make, devices_);
@@ -57,21 +57,19 @@ class Replicas {
 
   const DeviceSet<Ds...>& devices() const noexcept { return devices_; }
 
-  /// The original; of a factory's models an empty stand-in. Whoever changes it moves its version on, and keeps calls
-  /// out meanwhile.
+  /// The original, or an empty stand-in for a factory. To change it, increase its version while no call runs.
   const detail::Original<M>& original() const noexcept { return original_; }
   detail::Original<M>& original() noexcept { return original_; }
 
-  /// Closed while a call may change fields of the model that are combined over the replicas; calls that only read them
-  /// are inside.
-  detail::Gate& combined_gate() const noexcept requires detail::has_combined_fields<model_type> {
+  /// The mutex of the combined fields: exclusive for calls that may change them, shared for calls that only read them.
+  detail::SharedMutex& combined_mutex() const noexcept requires detail::has_combined_fields<model_type> {
     return combined_gate_;
   }
 
-  /// How many replicas there are: one for each device, so never none.
+  /// The number of replicas: one for each device, at least one.
   std::size_t size() const noexcept { return devices_.size(); }
 
-  /// Calls `f(replica)` for the replica at position i < size(), as its own type. f returns nothing.
+  /// Calls `f(replica)` with the replica at position i < size(), as its own type. `f` returns nothing.
   template <std::size_t K = 0, class F>
   void visit(std::size_t i, F&& f) const {
     const auto& of_kind = std::get<K>(replicas_);
@@ -109,15 +107,16 @@ class Replicas {
 
   // Mutable: a call, which is const, writes what it combined.
   mutable detail::Original<M> original_;
-  using CombinedGate = std::conditional_t<detail::has_combined_fields<model_type>, detail::Gate, detail::NoGate>;
+  using CombinedGate =
+      std::conditional_t<detail::has_combined_fields<model_type>, detail::SharedMutex, detail::NoMutex>;
   [[no_unique_address]] mutable CombinedGate combined_gate_;
   DeviceSet<Ds...> devices_;
   std::tuple<OfKind<Ds>...> replicas_;
 };
 
-/// A replica of the model on each device of the set. Takes the model over, and copies nothing on devices that share its
-/// memory: a model with a const `forward` is run as it is, of another each replica makes a copy when it first runs.
-/// Runs on the caller's thread and starts none. Given a factory(), it makes a model on each device.
+/// Makes a replica of the model on each device of the set, and takes over the model. Devices that share its memory copy
+/// nothing yet: they run a const `forward` on the original, and otherwise each replica copies the model when it first
+/// runs. Starts no thread. A factory() makes a model on each device instead. Throws FactoryError if the factory throws.
 template <class M, Device... Ds>
 Replicas<M, Ds...> replicate(M model, const DeviceSet<Ds...>& devices) {
   return {std::move(model), devices};

@@ -8,8 +8,8 @@
 
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/small_vector.hpp>
-#include <fanout/call/call_chain.hpp>
 #include <fanout/call/call_outputs.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/context/shard_context.hpp>
@@ -53,7 +53,7 @@ struct SettledIfThrown<D> {
 template <class Call, class... Args>
 class alignas(cache_line) ShardBody {
   using R = typename Call::R;
-  using Pieces = typename Call::Taken::type;
+  using ShardResults = typename Call::Taken::type;
   using States = typename Call::States;
   using Arguments =
       std::conditional_t<(std::is_reference_v<Args> && ...), std::tuple<Args...>, const std::tuple<Args...>&>;
@@ -61,7 +61,7 @@ class alignas(cache_line) ShardBody {
  public:
   /// Borrows all of these. `is_plain`: see CallOutputs::begin().
   ShardBody(CallOutputs<R>& outputs, bool is_plain, const typename Call::Runners& runners,
-            const ShardInputs<Args...>& inputs, const CallLink* caller, const States& states) noexcept
+            const ShardInputs<Args...>& inputs, const CallScope* caller, const States& states) noexcept
       : outputs_(outputs),
         cells_(outputs.cells()),
         is_plain_(is_plain),
@@ -113,12 +113,12 @@ class alignas(cache_line) ShardBody {
       [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
       [[maybe_unused]] const auto state = body.states_.enter();
       ShardContext ctx(device, body.outputs_.frame(), shard, rows, slot.scratch);
-      Pieces pieces = Call::Taken::make(
+      ShardResults pieces = Call::Taken::make(
           body.arguments_,
           {.shard = shard, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = body.axis_});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       try {
-        slot.fill(ForwardPieces<Pieces>(), runner, body.caller_, ctx, pieces);
+        slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { backend::Completion(device.completion()); }) {
           if (body.outputs_.frame().stop_at == Clock::never) {  // else its end is the shard's, which may be late
             slot.completion = device.completion();
@@ -138,7 +138,7 @@ class alignas(cache_line) ShardBody {
   bool is_plain_;
   typename Call::Runners runners_;
   const Shard* plan_;
-  const CallLink* caller_;
+  const CallScope* caller_;
   Arguments arguments_;
   int axis_;
   [[no_unique_address]] std::conditional_t<std::is_empty_v<States>, States, const States&> states_;

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <fanout/base/cache_line.hpp>
-#include <fanout/call/call_chain.hpp>
-#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_outputs.hpp>
+#include <fanout/call/call_scope.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/fork_join.hpp>
@@ -20,20 +20,20 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The innermost link of the chain that the shards of a call run in, which is to stop at this time.
-class ShardsLink {
+/// The innermost scope of a call's shards, with this deadline.
+class ShardsScope {
  public:
-  ShardsLink(const CallLink* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
-    if (stop_at != Clock::never) innermost_ = &stops_.emplace(CallLink{.caller = caller, .stop_at = stop_at});
+  ShardsScope(const CallScope* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
+    if (stop_at != Clock::never) innermost_ = &stops_.emplace(CallScope{.caller = caller, .stop_at = stop_at});
   }
-  ShardsLink(const ShardsLink&) = delete;
-  ShardsLink& operator=(const ShardsLink&) = delete;
+  ShardsScope(const ShardsScope&) = delete;
+  ShardsScope& operator=(const ShardsScope&) = delete;
 
-  const CallLink* innermost() const noexcept { return innermost_; }
+  const CallScope* innermost() const noexcept { return innermost_; }
 
  private:
-  const CallLink* innermost_;
-  std::optional<CallLink> stops_;  // none where nothing is to stop
+  const CallScope* innermost_;
+  std::optional<CallScope> stops_;  // none where nothing is to stop
 };
 
 /// Room for a T, on the stack. Other cores read these lines in the last call, too, so that they take long to come back:
@@ -75,13 +75,13 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
               const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room)
       : outputs_(outputs),
         fields_(runners, inputs.plan),
-        link_(current_link(), outputs.frame().stop_at),
+        link_(current_call(), outputs.frame().stop_at),
         shards_(inputs.plan, devices, room.make(outputs, outputs.begin(), runners, inputs, link_.innermost(), states_),
                 outputs.frame().deadline, outputs.frame().settings.times) {
     settle_inputs(inputs.arguments);
   }
 
-  /// Hands out what is to run on other threads; does not wait. Throws std::bad_alloc before it has handed out any.
+  /// Dispatches the shards that run on other threads. Does not wait. Throws std::bad_alloc before it dispatches any.
   void dispatch() { shards_.dispatch(); }
 
   /// Runs the main device's first shard on this thread, if the device is free.
@@ -102,7 +102,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
  private:
   Outputs& outputs_;
   [[no_unique_address]] typename Call::Fields fields_;
-  const ShardsLink link_;
+  const ShardsScope link_;
   [[no_unique_address]] const typename Call::States states_{};
   ForkJoin<Body, Ds...> shards_;
 };

@@ -10,8 +10,8 @@
 
 #include <fanout/array/strided_view.hpp>
 #include <fanout/model/forward.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
-#include <fanout/scatter/shard_place.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -25,27 +25,29 @@ namespace detail {
 template <class X, bool Strided>
 struct PieceAs {
   using type = piece_t<X>;
-  static type make(const X& x, const ShardPlace& place, const LeafPath& path) {
+  static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
     return Splitting<X>::piece(x, place, path);
   }
 };
 template <Contiguous X>
 struct PieceAs<X, true> {
   using type = StridedView<const typename X::value_type, X::rank>;
-  static type make(const X& x, const ShardPlace& place, const LeafPath& path) { return strided_part(x, place, path); }
+  static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
+    return strided_part(x, place, path);
+  }
 };
 template <class X>
   requires(!Contiguous<X>)
 struct PieceAs<X, true> {
-  using type = decltype(Splitting<X>::strided_piece(std::declval<const X&>(), std::declval<const ShardPlace&>(),
+  using type = decltype(Splitting<X>::strided_piece(std::declval<const X&>(), std::declval<const ScatterTarget&>(),
                                                     std::declval<const LeafPath&>()));
-  static type make(const X& x, const ShardPlace& place, const LeafPath& path) {
+  static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
     return Splitting<X>::strided_piece(x, place, path);
   }
 };
 
 template <class X>
-concept MayBeStrided = Contiguous<X> || requires(const X& x, const ShardPlace& place, const LeafPath& path) {
+concept MayBeStrided = Contiguous<X> || requires(const X& x, const ScatterTarget& place, const LeafPath& path) {
   Splitting<X>::strided_piece(x, place, path);
 };
 
@@ -76,19 +78,20 @@ struct PiecesAs<ShardInputs<Args...>, Mask> {
   struct with<std::index_sequence<I...>> {
     using type = std::tuple<typename PieceAs<std::remove_cvref_t<Args>, has_bit<I>>::type...>;
 
-    static type make([[maybe_unused]] const std::tuple<Args...>& arguments, [[maybe_unused]] const ShardPlace& place) {
+    static type make([[maybe_unused]] const std::tuple<Args...>& arguments,
+                     [[maybe_unused]] const ScatterTarget& place) {
       return {PieceAs<std::remove_cvref_t<Args>, has_bit<I>>::make(std::get<I>(arguments), place, input_path<I>)...};
     }
   };
   using all = with<std::index_sequence_for<Args...>>;
   using type = typename all::type;
 
-  static type make(const std::tuple<Args...>& arguments, const ShardPlace& place) {
+  static type make(const std::tuple<Args...>& arguments, const ScatterTarget& place) {
     return all::make(arguments, place);
   }
 };
 
-template <class M, class Ctx, class Pieces>
+template <class M, class Ctx, class ShardResults>
 inline constexpr bool takes_pieces = false;
 template <class M, class Ctx, class... P>
 inline constexpr bool takes_pieces<M, Ctx, std::tuple<P...>> = Forwardable<M, Ctx, P...>;

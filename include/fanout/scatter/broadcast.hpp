@@ -8,7 +8,7 @@
 #include <fanout/memory/copy_into.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -61,7 +61,7 @@ struct FindElsewhere {
 /// The value itself if its arrays lie where the shard works, else a copy of it there, which lives as long as the
 /// shard's pieces. Throws DeviceMismatch for what cannot be copied there.
 template <class X>
-const X& whole_in_place(const X& x, const ShardPlace& place, const LeafPath& path) {
+const X& whole_in_place(const X& x, const ScatterTarget& place, const LeafPath& path) {
   FindElsewhere elsewhere{place.memory.space};
   visit_arrays(x, path, elsewhere);
   if (!elsewhere.found) return x;
@@ -85,7 +85,7 @@ template <class X>
 struct Splitting<Broadcast<X>> {
   using piece_type = const std::remove_reference_t<X>&;
 
-  static piece_type piece(const Broadcast<X>& x, const ShardPlace& place, const LeafPath& path) {
+  static piece_type piece(const Broadcast<X>& x, const ScatterTarget& place, const LeafPath& path) {
     if constexpr (HasArrayLeaf<std::remove_cvref_t<X>>) {
       return whole_in_place(x.value, place, path);
     } else {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/split_tree.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/contents.hpp>
@@ -58,7 +58,7 @@ struct Splitting<Each<X>> {
   };
   using piece_type = typename pieces<Element>::type;
 
-  static piece_type piece(const Each<X>& x, [[maybe_unused]] const ShardPlace& place,
+  static piece_type piece(const Each<X>& x, [[maybe_unused]] const ScatterTarget& place,
                           [[maybe_unused]] const LeafPath& path) {
     if constexpr (is_split) {
       return split_children<piece_type>(x.value, place, path);

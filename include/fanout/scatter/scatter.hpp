@@ -12,7 +12,7 @@
 #include <fanout/scatter/inout.hpp>
 #include <fanout/scatter/range.hpp>
 #include <fanout/scatter/rows.hpp>
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/split_on.hpp>
 #include <fanout/scatter/split_struct.hpp>
 #include <fanout/scatter/split_tree.hpp>
@@ -24,22 +24,22 @@ namespace fanout { inline namespace v0 {
 namespace detail {
 
 template <class... P, std::size_t... I, class... Args>
-std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unused]] const ShardPlace& place,
+std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unused]] const ScatterTarget& place,
                               std::index_sequence<I...>, const Args&... args) {
   return {Splitting<Args>::piece(args, place, input_path<I>)...};
 }
 
 }  // namespace detail
 
-/// What one shard is handed of the arguments of a call, as a tuple: rows of the arrays, in place, and references to the
-/// rest; see each of broadcast(), split(), inout(), rows(), each(), Range and sharded() for what chooses otherwise. The
-/// pieces borrow from the arguments, and from `place.scratch` where they had to be packed, or brought to the place's
-/// memory from another one. Throws DeviceMismatch for an array in a memory that no way is known from, or to be written
-/// in another one; ShapeMismatch for one without the place's axis; OutOfMemory.
+/// The inputs of one shard, as a tuple: views of the shard's rows of each array, and references to all other arguments.
+/// broadcast(), split(), inout(), rows(), each(), Range and sharded() choose otherwise. The views borrow from the
+/// arguments. If rows must be packed, or copied to the memory of `place`, they borrow from `place.scratch`. Throws
+/// DeviceMismatch if an array is in a memory that cannot be copied from, or is an inout() of another memory. Throws
+/// ShapeMismatch if an array does not have the axis of `place`. Throws OutOfMemory.
 template <class... Args>
-std::tuple<detail::piece_t<Args>...> scatter(const detail::ShardPlace& place, const Args&... args) {
-  using Pieces = std::tuple<detail::piece_t<Args>...>;
-  return detail::scatter_into(static_cast<Pieces*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
+std::tuple<detail::piece_t<Args>...> scatter(const detail::ScatterTarget& place, const Args&... args) {
+  using ShardResults = std::tuple<detail::piece_t<Args>...>;
+  return detail::scatter_into(static_cast<ShardResults*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
 }
 
 }}  // namespace fanout::v0

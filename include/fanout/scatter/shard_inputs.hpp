@@ -14,15 +14,14 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/scatter.hpp>
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/splitting.hpp>
 
 namespace fanout { inline namespace v0 {
 
-/// What the shards of one call are handed, in row order: a plan, and the arguments that it splits. Made by scatter(),
-/// which makes sure that they have as many rows, for apply(), as often as you like. Borrows the arguments that were
-/// lvalues (`const X&`) and owns the others (`X`). A shard's pieces are made when it asks for them, so there is nothing
-/// to allocate.
+/// The inputs of the shards of a call: a plan, and the arguments that it splits. scatter() makes it and checks the rows.
+/// apply() takes it, any number of times. Borrows lvalue arguments (`const X&`) and owns the others (`X`). The inputs of a
+/// shard are made on request, so nothing is allocated.
 template <class... Args>
 struct ShardInputs {
   Plan plan;
@@ -33,30 +32,30 @@ struct ShardInputs {
 
   using pieces_type = std::tuple<detail::piece_t<Args>...>;
 
-  /// What shard i < size() is handed on a device with this memory: rows of the arrays, in place, and references to the
-  /// rest. Borrows from this, and from the scratch, if one is given, what had to be packed or brought to the memory;
-  /// without one InvalidArgument is thrown for that. Throws DeviceMismatch for an array in a memory that no way is
-  /// known from.
+  /// The inputs of shard i < size() for a device with this memory: views of the shard's rows of each array, and references
+  /// to all else. Borrows from this object. Rows that must be packed, or copied to that memory, are put in the scratch;
+  /// without a scratch this throws InvalidArgument. Throws DeviceMismatch if an array is in a memory that cannot be copied
+  /// from.
   pieces_type pieces(std::size_t i, const backend::Memory& memory, detail::Scratch* scratch = nullptr) const {
-    const detail::ShardPlace place{
+    const detail::ScatterTarget place{
         .shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
     return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);
   }
 
-  /// The same in the host's memory.
+  /// The same for host memory.
   pieces_type operator[](std::size_t i) const { return pieces(i, backend::Memory{}); }
 };
 
 namespace detail {
 
-/// What scatter() makes of arguments that it is given as `A&&`.
+/// What scatter() returns for arguments `A&&`.
 template <class... A>
 using shard_inputs_t = ShardInputs<kept_t<A>...>;
 
 }  // namespace detail
 
-/// Splits the arguments by a plan: `scatter(EvenSplit{}(rows, 2), x, y)`. Throws ShapeMismatch if their arrays do not
-/// all have the plan's rows; arguments with nothing to split fit every plan.
+/// Splits the arguments by a plan: `scatter(EvenSplit{}(rows, 2), x, y)`. Throws ShapeMismatch if an array does not have as
+/// many rows as the plan. Arguments without arrays fit every plan.
 template <class... Args>
 detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
   const detail::CountRows count = detail::count_rows(0, args...);
@@ -75,9 +74,9 @@ detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
   return {plan, {std::forward<Args>(args)...}};
 }
 
-/// Splits the arguments evenly between the devices of a set; see EvenSplit. Where there is nothing to split, as in
-/// `scatter(devices, broadcast(x))`, every device gets all of it. Throws ShapeMismatch if the arrays among them have
-/// different numbers of rows.
+/// Splits the arguments evenly between the devices of a set; see EvenSplit. If nothing is split, as in
+/// `scatter(devices, broadcast(x))`, each device gets all arguments. Throws ShapeMismatch if arrays have different numbers
+/// of rows.
 template <Device... Ds, class... Args>
 detail::shard_inputs_t<Args...> scatter(const DeviceSet<Ds...>& devices, Args&&... args) {
   const detail::CountRows count = detail::count_rows(0, args...);

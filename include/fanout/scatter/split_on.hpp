@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -46,7 +46,7 @@ struct Splitting<SplitOn<Axis, X>> {
   using Value = std::remove_cvref_t<X>;
   using piece_type = piece_t<Value>;
 
-  static piece_type piece(const SplitOn<Axis, X>& x, const ShardPlace& place, const LeafPath& path) {
+  static piece_type piece(const SplitOn<Axis, X>& x, const ScatterTarget& place, const LeafPath& path) {
     return Splitting<Value>::piece(x.value, place.on_axis(Axis), path);
   }
   template <class F>
@@ -55,7 +55,7 @@ struct Splitting<SplitOn<Axis, X>> {
   }
 
   /// In place, for a `forward` that takes it so.
-  static auto strided_piece(const SplitOn<Axis, X>& x, const ShardPlace& place,
+  static auto strided_piece(const SplitOn<Axis, X>& x, const ScatterTarget& place,
                             const LeafPath& path) requires Contiguous<Value> {
     return strided_part(x.value, place.on_axis(Axis), path);
   }

@@ -8,7 +8,7 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/split_tree.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/children.hpp>
@@ -70,7 +70,8 @@ template <SplitStruct X>
 struct Splitting<X> {
   using piece_type = typename struct_piece<X>::type;
 
-  static piece_type piece(const X& x, [[maybe_unused]] const ShardPlace& place, [[maybe_unused]] const LeafPath& path) {
+  static piece_type piece(const X& x, [[maybe_unused]] const ScatterTarget& place,
+                          [[maybe_unused]] const LeafPath& path) {
     static_assert(
         StructNode<X>,
         "fanout: a struct with arrays is split by rows, but this one's members cannot be found, because of base "

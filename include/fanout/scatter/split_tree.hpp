@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include <fanout/base/error.hpp>
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/child_types.hpp>
 #include <fanout/tree/children.hpp>
@@ -42,7 +42,7 @@ struct AsPieces {
 
 /// A node of type Result, with the pieces of its children.
 template <class Result, class X>
-Result split_children(const X& x, const ShardPlace& place, const LeafPath& path) {
+Result split_children(const X& x, const ScatterTarget& place, const LeafPath& path) {
   return rebuild<Result>(x, path, [&place]<class T>(const T& child, const LeafPath& at, auto) -> decltype(auto) {
     return Splitting<T>::piece(child, place, at);
   });
@@ -53,7 +53,7 @@ template <SplitNode X>
 struct Splitting<X> {
   using piece_type = rebuilt_t<X, AsPieces>;
 
-  static piece_type piece(const X& x, const ShardPlace& place, const LeafPath& path) {
+  static piece_type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {
     if constexpr (VariantNode<X>) {
       static_assert(all_children<AsPieces, X>,
                     "fanout: a variant with arrays is split by rows and made anew for each shard, so its alternatives "

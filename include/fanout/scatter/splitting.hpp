@@ -16,7 +16,7 @@
 #include <fanout/memory/transfer.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/scatter/axis.hpp>
-#include <fanout/scatter/shard_place.hpp>
+#include <fanout/scatter/scatter_target.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>
@@ -34,7 +34,7 @@ inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
 template <class X>
 struct Splitting {
   using piece_type = const X&;
-  static const X& piece(const X& x, const ShardPlace&, const LeafPath&) {
+  static const X& piece(const X& x, const ScatterTarget&, const LeafPath&) {
     static_assert(!is_vector_of_bool<X>,
                   "fanout: the elements of a std::vector<bool> cannot be pointed to, so it is not split by rows; use a "
                   "std::vector<char> or a Tensor<bool, 1>, or pass broadcast(x)");
@@ -100,7 +100,7 @@ std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
 }
 
 template <std::same_as<LeafPath> Path>
-[[noreturn]] void refuse_piece(const MemorySpace& found, const ShardPlace& place, const Path& path) {
+[[noreturn]] void refuse_piece(const MemorySpace& found, const ScatterTarget& place, const Path& path) {
   throw DeviceMismatch(
       explain({.what = two_devices(place.memory.space, found) + ": an argument lies in the wrong memory",
                .where = to_string(path),
@@ -110,13 +110,13 @@ template <std::same_as<LeafPath> Path>
 }
 
 template <std::same_as<LeafPath> Path>
-void check_piece_space(const MemorySpace& found, const ShardPlace& place, const Path& path) {
+void check_piece_space(const MemorySpace& found, const ScatterTarget& place, const Path& path) {
   if (!(found == place.memory.space)) refuse_piece(found, place, path);
 }
 
 /// What keeps memory as long as the shard's pieces need it.
 template <std::same_as<LeafPath> Path>
-Scratch& scratch_for(const ShardPlace& place, const Path& path) {
+Scratch& scratch_for(const ScatterTarget& place, const Path& path) {
   if (place.scratch != nullptr) return *place.scratch;
   throw InvalidArgument(explain({.what = "an array that is split on an axis of its own, or moved to another memory, "
                                          "needs memory for its pieces",
@@ -126,7 +126,7 @@ Scratch& scratch_for(const ShardPlace& place, const Path& path) {
 
 /// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.
 template <class T, std::same_as<LeafPath> Path>
-const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ShardPlace& place,
+const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ScatterTarget& place,
                         const Path& path) {
   if (!backend::can_transfer(place.memory, from)) refuse_piece(from, place, path);
   if (size == 0) return nullptr;
@@ -138,18 +138,18 @@ const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size
 }
 
 template <class T, std::size_t R>
-[[gnu::noinline]] View<const T, R> moved_piece(const View<const T, R>& piece, const ShardPlace& place,
+[[gnu::noinline]] View<const T, R> moved_piece(const View<const T, R>& piece, const ScatterTarget& place,
                                                const LeafPath& path) {
   return {moved_elements(piece.space(), piece.data(), piece.size(), place, path), piece.extents(), place.memory.space};
 }
 
 /// A piece where the shard works: as it is, or moved there.
 template <class T, std::size_t R>
-inline View<const T, R> brought(const View<const T, R>& piece, const ShardPlace& place, const LeafPath& path) {
+inline View<const T, R> brought(const View<const T, R>& piece, const ScatterTarget& place, const LeafPath& path) {
   return piece.space() == place.memory.space ? piece : moved_piece(piece, place, path);
 }
 template <class T>
-inline std::span<const T> brought(const std::span<const T>& piece, const ShardPlace& place, const LeafPath& path) {
+inline std::span<const T> brought(const std::span<const T>& piece, const ScatterTarget& place, const LeafPath& path) {
   if constexpr (std::is_trivially_copyable_v<T>) {
     if (!(place.memory.space == host_memory)) {
       return {moved_elements(host_memory, piece.data(), piece.size(), place, path), piece.size()};
@@ -160,7 +160,7 @@ inline std::span<const T> brought(const std::span<const T>& piece, const ShardPl
 
 /// Such a part of an array as a View: in place if it is one run of memory, else packed in the shard's scratch.
 template <class T, std::size_t R>
-View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& place, const LeafPath& path) {
+View<const T, R> packed(const StridedView<const T, R>& part, const ScatterTarget& place, const LeafPath& path) {
   if (part.is_contiguous()) return brought(View<const T, R>(part.data(), part.extents(), part.space()), place, path);
   backend::Memory memory = place.memory;
   if (!(part.space() == memory.space)) {
@@ -174,20 +174,21 @@ View<const T, R> packed(const StridedView<const T, R>& part, const ShardPlace& p
 
 /// The same in place, on any axis; packed if it has to be moved.
 template <class T, std::size_t R>
-StridedView<const T, R> part_on_axis(const StridedView<const T, R>& x, const ShardPlace& place, const LeafPath& path) {
+StridedView<const T, R> part_on_axis(const StridedView<const T, R>& x, const ScatterTarget& place,
+                                     const LeafPath& path) {
   const StridedView<const T, R> part = x.slice(checked_axis(place.axis, R, path), place.rows);
   if (part.space() == place.memory.space) return part;
   return StridedView<const T, R>(packed(part, place, path));
 }
 template <Contiguous X>
-StridedView<const typename X::value_type, X::rank> strided_part(const X& x, const ShardPlace& place,
+StridedView<const typename X::value_type, X::rank> strided_part(const X& x, const ScatterTarget& place,
                                                                 const LeafPath& path) {
   using T = typename X::value_type;
   return part_on_axis(StridedView<const T, X::rank>(View<const T, X::rank>(x)), place, path);
 }
 
 template <Contiguous X>
-[[gnu::noinline]] View<const typename X::value_type, X::rank> packed_part(const X& x, const ShardPlace& place,
+[[gnu::noinline]] View<const typename X::value_type, X::rank> packed_part(const X& x, const ScatterTarget& place,
                                                                           const LeafPath& path) {
   return packed(strided_part(x, place, path), place, path);
 }
@@ -211,7 +212,7 @@ template <ArrayLeaf X>
 struct Splitting<X> {
   using piece_type = typename leaf_traits<X>::piece_type;
 
-  static piece_type piece(const X& x, const ShardPlace& place, const LeafPath& path) {
+  static piece_type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {
     if constexpr (Contiguous<X>) {
       if (place.axis != 0) return packed_part(x, place, path);
     }

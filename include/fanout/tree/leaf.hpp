@@ -19,7 +19,7 @@ namespace fanout { inline namespace v0 {
 /// 4. if a `forward` may return it: `static X concatenate(const auto& pieces, const LeafPath& path)`, which puts the
 ///    `pieces.size()` >= 1 values `pieces[i]` one after the other. It may give another type than X, and throws
 ///    ShapeMismatch, which names the path, for pieces that do not fit together. Not needed for tensors, views and
-///    vectors. As `concatenate(auto& pieces, const GatherPlace& place, const LeafPath& path)` it can also say which
+///    vectors. As `concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path)` it can also say which
 ///    shard does not fit, `place.describe(i)`, and move a value that stands alone, `pieces.take_only()`; it minds
 ///    `place.axis`, on which it is to concatenate;
 /// 5. if it can be split on other axes: `static std::size_t rows_on(int axis, const X&, const LeafPath&)` and

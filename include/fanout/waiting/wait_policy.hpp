@@ -12,31 +12,32 @@ namespace fanout { inline namespace v0 {
 struct WaitRules {
   static constexpr std::int64_t forever = INT64_MAX;
 
-  /// How long a thread looks again and again before it sleeps, in nanoseconds.
+  /// How long a thread spins before it sleeps, in nanoseconds.
   std::int64_t spin = 0;
-  /// How long at most one looks where a shard takes long: for an eighth of that, since shards that take longer differ
-  /// more. Where that is known, so with `keeps_small`.
+  /// Upper bound of the spin for long shards, in nanoseconds. A thread then spins for 1/8 of the expected shard time,
+  /// since the times of long shards differ more. Needs `inlines_small`, which measures them.
   std::int64_t longest_spin = 0;
-  /// Whether a device's thread that sleeps wakes by itself before the next call, where calls come at regular gaps.
-  bool foresees = false;
-  /// Whether a call runs shards on its own thread that would take less time than it takes to hand them out.
-  bool keeps_small = false;
+  /// True if a device's thread that sleeps wakes up by itself shortly before the next call, if calls come at regular
+  /// intervals.
+  bool predicts = false;
+  /// True if a call runs shards inline, on its own thread, if dispatching them would take longer.
+  bool inlines_small = false;
 };
 
 namespace detail {
 
-/// WaitRules in one word, so that threads read and write them at once, and keep no pointer into a library that may be
-/// closed. Spans are kept in steps of 64 ns, rounded up; from two minutes on they are `forever`.
+/// WaitRules in one word, so that threads read and write them atomically, and keep no pointer into a library that may be
+/// closed. Times are stored in steps of 64 ns, rounded up. Two minutes or more count as `forever`.
 struct RulesWord {
   static constexpr std::uint64_t of(const WaitRules& rules) noexcept {
-    return steps(rules.spin) << 33U | steps(rules.longest_spin) << 2U | (rules.foresees ? 2U : 0U) |
-           (rules.keeps_small ? 1U : 0U);
+    return steps(rules.spin) << 33U | steps(rules.longest_spin) << 2U | (rules.predicts ? 2U : 0U) |
+           (rules.inlines_small ? 1U : 0U);
   }
   static constexpr WaitRules rules(std::uint64_t word) noexcept {
     return {.spin = span(word >> 33U),
             .longest_spin = span(word >> 2U & most),
-            .foresees = (word & 2U) != 0,
-            .keeps_small = (word & 1U) != 0};
+            .predicts = (word & 2U) != 0,
+            .inlines_small = (word & 1U) != 0};
   }
 
  private:
@@ -55,8 +56,8 @@ struct RulesWord {
 
 }  // namespace detail
 
-/// A way to wait, as a type: `P::rules` says what it does. Spin, Park and Adaptive are such, and one of your own may
-/// be:
+/// A wait policy: a type with `static constexpr WaitRules rules`. Spin, Park and Adaptive are wait policies. Your own may
+/// look like this:
 ///
 ///     struct Patient {
 ///       static constexpr fanout::WaitRules rules{.spin = 200'000};
@@ -67,21 +68,21 @@ concept WaitPolicy = requires {
   { P::rules } -> std::same_as<const WaitRules&>;
 };
 
-/// Never sleeps: the shortest latency at any gap, and one core for each device that has been used, for ever.
+/// Never sleeps: the shortest latency, at the cost of one core per device, forever, once the device has been used.
 struct Spin {
   static constexpr WaitRules rules{.spin = WaitRules::forever};
 };
 
-/// Sleeps at once: uses no core that has nothing to do, and each call pays for a wake.
+/// Sleeps at once: idle devices use no core, and each call pays the wake-up latency.
 struct Park {
   static constexpr WaitRules rules{};
 };
 
-/// The default. Looks for about as long as a wake takes, or for an eighth of a long shard, then sleeps; wakes before
-/// calls that can be foreseen; and a call hands out only what takes longer than handing it out, so that it is not slower
-/// than the same work in a row.
+/// The default. Spins for about the wake-up latency, or for 1/8 of a long shard, then sleeps. Wakes up before calls that
+/// it predicts. A call dispatches only shards that take longer than their dispatch, so it is not slower than a loop over
+/// the shards.
 struct Adaptive {
-  static constexpr WaitRules rules{.spin = 50'000, .longest_spin = 2'000'000, .foresees = true, .keeps_small = true};
+  static constexpr WaitRules rules{.spin = 50'000, .longest_spin = 2'000'000, .predicts = true, .inlines_small = true};
 };
 
 /// A wait policy as a value.

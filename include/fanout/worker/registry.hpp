@@ -9,7 +9,7 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/worker/cores.hpp>
 #include <fanout/worker/worker.hpp>
 
@@ -27,7 +27,7 @@ class Registry {
   /// The worker of a device with these cores; makes it if it is new. Starts no thread; without cores it never will.
   Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound) {
     if (Worker* known = find(id, cores, bound)) return *known;
-    const detail::HeldRight adding(right_);
+    const detail::ForkSafeLock adding(mutex_);
     if (Worker* known = find(id, cores, bound)) return *known;
     auto* node = new Node{{id, cores, bound}, head_.load(detail::MemoryOrder::relaxed)};
     head_.store(node, detail::MemoryOrder::release);
@@ -50,7 +50,7 @@ class Registry {
   }
 
   const std::vector<int> cores_ = detail::process_cores();
-  detail::Right right_;
+  detail::ForkSafeMutex mutex_;
   detail::Atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
 };
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/worker/task.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -18,7 +18,7 @@ class TaskQueue {
     task.listed_ = 0;
     Task* none = nullptr;
     if (behind_.load(MemoryOrder::seq_cst) == 0 && first_.compare_exchange_strong(none, &task)) return;
-    const HeldRight listing(list_right_);
+    const ForkSafeLock listing(list_right_);
     task.previous_ = last_;
     task.next_ = nullptr;
     (last_ != nullptr ? last_->next_ : head_) = &task;
@@ -33,7 +33,7 @@ class TaskQueue {
       if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
     }
     if (behind_.load(MemoryOrder::acquire) == 0) return nullptr;
-    const HeldRight listing(list_right_);
+    const ForkSafeLock listing(list_right_);
     // Once more: since we looked, a task may have come there, and one from the same thread behind it.
     if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
     Task* task = head_;
@@ -47,7 +47,7 @@ class TaskQueue {
     Task* expected = &task;
     if (first_.compare_exchange_strong(expected, nullptr, MemoryOrder::acq_rel)) return true;
     if (behind_.load(MemoryOrder::acquire) == 0) return false;
-    const HeldRight listing(list_right_);
+    const ForkSafeLock listing(list_right_);
     if (task.listed_ != list_) return false;
     unlink(task);
     return true;
@@ -75,7 +75,7 @@ class TaskQueue {
 
   Atomic<Task*> first_{nullptr};
   Atomic<std::uint32_t> behind_{0};  // how many stand in the list
-  Right list_right_;
+  ForkSafeMutex list_right_;
   Task* head_ = nullptr;
   Task* last_ = nullptr;
   std::uint32_t list_ = 1;  // another one after a fork, when the tasks of the one before are forgotten

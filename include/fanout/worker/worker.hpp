@@ -12,26 +12,25 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/sync/spin.hpp>
-#include <fanout/waiting/arrivals.hpp>
+#include <fanout/waiting/arrival_predictor.hpp>
 #include <fanout/waiting/wait_policy.hpp>
-#include <fanout/waiting/wake_cost.hpp>
-#include <fanout/worker/mailbox.hpp>
+#include <fanout/waiting/wake_latency.hpp>
+#include <fanout/worker/handoff_slot.hpp>
 #include <fanout/worker/task.hpp>
 #include <fanout/worker/task_queue.hpp>
 #include <fanout/worker/thread.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// Drives one device: its execution right with the request that may go along, its queue, and the thread that runs both.
-/// The thread is started by the first task, blocks all signals but those of its own faults, runs on the device's cores
-/// and is never joined; a child of fork starts its own. A worker that is made without cores never has one: what is
-/// queued runs where it is taken back, so that its device runs in the callers' threads. If a task that the thread runs
-/// forks and returns in the child, the child ends there with EXIT_FAILURE.
+/// Drives one device: its handoff slot, its queue, and the thread that runs the work of both. The first task starts the
+/// thread. It blocks all signals but those of its own faults, runs on the device's cores, and is never joined. A child of
+/// fork starts its own. A worker without cores has no thread: its callers take back the queued tasks and run them. If a
+/// task forks and returns in the child, the child exits with EXIT_FAILURE.
 class Worker {
  public:
-  /// `bound` workers own their cores, so they wait as they are told to; others share theirs and sleep at once.
+  /// `bound` workers own their cores and wait by their wait rules. Others share their cores and sleep at once.
   Worker(DeviceId id, std::vector<int> cores, bool bound) : id_(id), cores_(std::move(cores)), bound_(bound) {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -41,11 +40,11 @@ class Worker {
   bool has_thread() const noexcept { return !cores_.empty(); }
   bool bound() const noexcept { return bound_; }
 
-  /// The right to run on the device. The worker's thread has it for each task; a caller may take it and run there
-  /// itself.
-  detail::Mailbox& right() noexcept { return mailbox_; }
+  /// The device's mutex and slot for a request. The worker's thread holds it for each task. A caller may lock it and run
+  /// the device's work itself.
+  detail::HandoffSlot& handoff() noexcept { return handoff_; }
 
-  /// How long one who waits for this device looks before it sleeps, where a shard takes so many ticks.
+  /// How many ticks a thread that waits for this device spins before it sleeps, if a shard takes so many ticks.
   std::int64_t spin_ticks(const WaitRules& rules, std::int64_t shard_takes = 0) const noexcept {
     if (!bound_ || rules.spin == 0) return 0;
     if (rules.spin == WaitRules::forever) return detail::Ticks::forever;
@@ -55,88 +54,87 @@ class Worker {
     return most <= least ? least : shard_takes / 8 <= most ? shard_takes / 8 : most;
   }
 
-  /// Whether the thread would have to be woken, or started.
+  /// True if the thread would have to be woken or started.
   bool is_asleep() const noexcept { return asleep_.load(detail::MemoryOrder::relaxed) != awake; }
 
-  /// How the thread waits, as the last call on it said; spans to 64 ns.
+  /// The wait rules of the last call on this worker, with times in steps of 64 ns.
   WaitRules rules() const noexcept { return detail::RulesWord::rules(rules_.load(detail::MemoryOrder::relaxed)); }
 
-  /// Takes the device, if it is free and nothing is queued, and hands it to the thread with a request. 0 if not, or if
-  /// there is no thread. `run` is called with `body` and `shard`, which is expected to take so many ticks, on a thread
-  /// that waits by these rules, which are copied, afterwards.
-  detail::Mailbox::Ticket post(detail::Mailbox::Run run, const void* body, std::size_t shard, const WaitRules& rules,
-                               std::int64_t takes = 0) noexcept {
+  /// Locks the device if it is free and nothing is queued, and hands it to the thread with a request. Returns 0 if it is
+  /// not, or if there is no thread. The thread calls `run(body, shard)`, which is expected to take so many ticks, and waits
+  /// by a copy of these rules afterwards.
+  detail::HandoffSlot::Ticket post(detail::HandoffSlot::Run run, const void* body, std::size_t shard,
+                                   const WaitRules& rules, std::int64_t takes = 0) noexcept {
     if (epoch_.load(detail::MemoryOrder::acquire) != detail::fork_epoch()) revive();
     if (!started_.load(detail::MemoryOrder::acquire) && !start()) return 0;
     if (!queue_.empty()) return 0;
     const std::uint32_t state = asleep_.load(detail::MemoryOrder::relaxed);
     const bool sleeps = state == asleep || state == asleep_for_good;
-    const detail::Mailbox::Ticket ticket = mailbox_.post({.run = run,
-                                                          .body = body,
-                                                          .shard = shard,
-                                                          .rules = &rules,
-                                                          .takes = takes,
-                                                          .woken_at = sleeps ? detail::Ticks::now() : 0});
-    if ((ticket & detail::Mailbox::revocable) != 0) {
+    const detail::HandoffSlot::Ticket ticket = handoff_.post({.run = run,
+                                                              .body = body,
+                                                              .shard = shard,
+                                                              .rules = &rules,
+                                                              .takes = takes,
+                                                              .woken_at = sleeps ? detail::Ticks::now() : 0});
+    if ((ticket & detail::HandoffSlot::revocable) != 0) {
       wait_by(rules);  // the thread may wake too late to see the request
       wake();
     }
     return ticket;
   }
 
-  /// Queues a task. If there is no thread for it, or none can be started (the system's limit), it stays queued until it
-  /// is taken back.
+  /// Queues a task. If there is no thread, and none can be started, the task stays queued until it is taken back.
   void post(detail::Task& task) noexcept {
     if (epoch_.load(detail::MemoryOrder::acquire) != detail::fork_epoch()) revive();
     queue_.push(task);
     if (started_.load(detail::MemoryOrder::acquire) || start()) wake();
   }
 
-  /// Takes a queued task back. False if it has been started.
+  /// Takes a queued task back. Returns false if it has been started.
   bool take_back(detail::Task& task) noexcept { return queue_.remove(task); }
 
-  /// Leaves a task with the worker that the caller means to run itself by and by, so takes back: a thread that sleeps
-  /// is not woken for it. If the caller has not taken it back after 20 ms, since what it runs waits for this task, the
-  /// thread runs it, unless the device is busy. False if the thread sleeps for good, is not there, or has been left
-  /// another task.
-  bool leave(detail::Task& task) noexcept {
+  /// Defers a task that the caller means to take back and run inline. Does not wake the thread. If the caller has not
+  /// taken it back within 20 ms, the thread runs it if the device is free: perhaps what the caller runs waits for this
+  /// task. Returns false if the thread sleeps for good or does not exist, or if another task is deferred.
+  bool defer(detail::Task& task) noexcept {
     if (epoch_.load(detail::MemoryOrder::acquire) != detail::fork_epoch() || !looks_around()) return false;
     detail::Task* none = nullptr;
-    if (!left_.compare_exchange_strong(none, &task, detail::MemoryOrder::seq_cst)) return false;
-    left_was_seen_.store(false, detail::MemoryOrder::relaxed);
-    // The thread says that it sleeps for good and then looks once more, so that one of the two notices.
-    return looks_around() || !take_left(task);
+    if (!deferred_.compare_exchange_strong(none, &task, detail::MemoryOrder::seq_cst)) return false;
+    deferred_was_seen_.store(false, detail::MemoryOrder::relaxed);
+    // The thread stores that it sleeps for good, and then checks for a deferred task. So one of the two notices.
+    return looks_around() || !take_deferred(task);
   }
 
-  /// Takes back a task that was left. False if it has been started.
-  bool take_left(detail::Task& task) noexcept {
+  /// Takes a deferred task back. Returns false if it has been started.
+  bool take_deferred(detail::Task& task) noexcept {
     detail::Task* expected = &task;
-    return left_.load(detail::MemoryOrder::relaxed) == expected && left_.compare_exchange_strong(expected, nullptr);
+    return deferred_.load(detail::MemoryOrder::relaxed) == expected &&
+           deferred_.compare_exchange_strong(expected, nullptr);
   }
 
-  /// Says that a call runs on its own thread, from now on for so long, what it would have handed to this one, which
-  /// sleeps. From that the thread learns when calls come; where that is worth a wake, it is woken for it.
-  void note_left(std::int64_t nanoseconds) noexcept {
+  /// Notes a call that runs the shard of this sleeping worker inline, from now on for so long. The predictor learns from
+  /// it. If calls are regular, every eighth note wakes the thread, so that it waits for the next call.
+  void note_deferred(std::int64_t nanoseconds) noexcept {
     const detail::Clock::Time now = detail::Clock::now();
     const detail::Clock::Time idle_since = idle_since_.load(detail::MemoryOrder::relaxed);
     if (idle_since != 0) arrivals_.note(idle_since, now);
     idle_since_.store(now + nanoseconds, detail::MemoryOrder::relaxed);
     if (!arrivals_.are_regular()) return;
-    // Not at each call: where the thread woke in vain again and again, that would cost more than it gains.
+    // Not every time: waking the thread in vain costs more than it saves.
     if (times_left_.fetch_add(1, detail::MemoryOrder::relaxed) % 8 == 0) wake();
   }
 
  private:
   static constexpr std::uint32_t awake = 0;
-  static constexpr std::uint32_t asleep = 1;  // and looks around from time to time
+  static constexpr std::uint32_t asleep = 1;  // and checks for deferred tasks from time to time
   static constexpr std::uint32_t asleep_for_good = 2;
   static constexpr std::uint32_t not_started = 3;
 
-  /// How often a thread looks for what was left with it, and how soon again after it saw something: a call whose shards
-  /// are small has taken that back by then. Together 20 ms, in nanoseconds.
+  /// How often a thread checks for a deferred task, and how soon again after it saw one: a call with small shards has
+  /// taken it back by then. In nanoseconds, together 20 ms.
   static constexpr std::int64_t between_looks = 19'000'000;
   static constexpr std::int64_t look_again = 1'000'000;
-  /// After which idle time a thread that sleeps looks no more.
+  /// The idle time after which a thread sleeps for good.
   static constexpr std::int64_t looks_for = 10'000'000'000;
 
   static void* enter(void* worker) {
@@ -149,55 +147,56 @@ class Worker {
     const std::uint32_t epoch = detail::fork_epoch();
     detail::wake_in_time();
     asleep_.store(awake, detail::MemoryOrder::relaxed);
-    mailbox_.attend();
+    handoff_.start_polling();
     while (epoch == detail::fork_epoch()) {
-      if (const detail::Mailbox::Request* request = mailbox_.begin()) {
-        if (request->woken_at != 0) detail::wake_cost.note(detail::Ticks::now() - request->woken_at);
+      if (const detail::HandoffSlot::Request* request = handoff_.begin()) {
+        if (request->woken_at != 0) detail::wake_latency.note(detail::Ticks::now() - request->woken_at);
         shard_takes_ = request->takes;
-        __builtin_prefetch(request, 1);  // so that the line is here to write when the answer is due
+        __builtin_prefetch(request, 1);  // so that this core owns the line at completion
         detail::Atomic<bool>* ended = request->run(request->body, request->shard);
         if (epoch != detail::fork_epoch()) break;
-        wait_by(*request->rules);  // which may be gone when the caller knows the end
-        mailbox_.answer(ended);
+        wait_by(*request->rules);  // the rules may be gone after completion
+        handoff_.complete(ended);
         look_while_busy();
       } else if (!queue_.empty()) {
-        // Not before the device is ours is a task taken, since whoever posted it may take it back until then.
+        // The task is popped only after the device is locked: until then its poster may take it back.
         bool ours = false;
-        detail::spin(spin_ticks(rules()), [&] { return mailbox_.has_request() || (ours = mailbox_.try_take()); });
+        detail::spin(spin_ticks(rules()), [&] { return handoff_.has_request() || (ours = handoff_.try_lock()); });
         if (ours) {
           if (detail::Task* task = queue_.pop()) task->run();
           if (epoch != detail::fork_epoch()) break;
-          mailbox_.give();
+          handoff_.unlock();
           look_while_busy();
         } else {
-          mailbox_.await_change();
+          handoff_.await_change();
         }
       } else {
         wait_for_work();
       }
     }
-    // The task forked, and this is the child: the thread that waits for the task stayed in the parent, so that nobody
-    // can go on from here. Ending the thread alone would leave a process that others wait for in vain.
+    // This is the child of a fork in the task. The thread that waits for the task stayed in the parent, so nothing can go
+    // on here. Ending this thread alone would leave a process that others wait for forever.
     std::_Exit(EXIT_FAILURE);
   }
 
-  /// Whether the thread will find what is left with it.
+  /// True if the thread will find a deferred task.
   bool looks_around() const noexcept { return asleep_.load(detail::MemoryOrder::seq_cst) < asleep_for_good; }
 
   void wait_by(const WaitRules& rules) noexcept {
     const std::uint64_t word = detail::RulesWord::of(rules);
-    // Callers read what stands beside it.
+    // Not written needlessly: callers read other members in this cache line.
     if (word != rules_.load(detail::MemoryOrder::relaxed)) rules_.store(word, detail::MemoryOrder::relaxed);
   }
 
-  bool has_work() const noexcept { return mailbox_.has_request() || !queue_.empty(); }
+  bool has_work() const noexcept { return handoff_.has_request() || !queue_.empty(); }
 
-  /// Looks for work for so many ticks, and now and then for what was left. False if neither came.
+  /// Spins for so many ticks until work comes, and checks for deferred tasks from time to time. Returns false if neither
+  /// came.
   bool look_for_work(std::int64_t ticks) noexcept {
     const auto came = [this] { return has_work(); };
     const std::int64_t slice = detail::Ticks::in(look_again);
     while (ticks > slice) {
-      if (detail::spin(slice, came) || look_for_left(detail::Clock::now())) return true;
+      if (detail::spin(slice, came) || look_for_deferred(detail::Clock::now())) return true;
       if (ticks != detail::Ticks::forever) ticks -= slice;
     }
     return detail::spin(ticks, came);
@@ -208,16 +207,16 @@ class Worker {
     const WaitRules rules = detail::RulesWord::rules(word);
     const std::int64_t looked = spin_ticks(rules, shard_takes_);
     if (look_for_work(looked)) return;
-    const bool foresees = rules.foresees && bound_;
+    const bool predicts = rules.predicts && bound_;
     detail::Clock::Time idle_since = detail::Clock::now() - detail::Ticks::nanoseconds(looked);
     idle_since_.store(idle_since, detail::MemoryOrder::relaxed);
     while (!has_work()) {
       const detail::Clock::Time now = detail::Clock::now();
-      if (look_for_left(now)) return;
-      const bool looks = is_left() || (rules.keeps_small && now - idle_since < looks_for);
+      if (look_for_deferred(now)) return;
+      const bool looks = is_deferred() || (rules.inlines_small && now - idle_since < looks_for);
       detail::Clock::Time until = looks ? next_look_ : detail::Clock::never;
-      if (foresees && arrivals_.are_regular()) {
-        const detail::Arrivals::Window window = arrivals_.next(idle_since);
+      if (predicts && arrivals_.are_regular()) {
+        const detail::ArrivalPredictor::Window window = arrivals_.next(idle_since);
         if (now >= window.begin && now < window.end) {
           if (look_for_work(detail::Ticks::in(window.end - now))) break;
           continue;
@@ -225,48 +224,47 @@ class Worker {
         if (now < window.begin && window.begin < until) until = window.begin;
       }
       sleep(until, looks);
-      if (rules_.load(detail::MemoryOrder::relaxed) != word) return;  // a call came that waits in another way
-      idle_since =
-          idle_since_.load(detail::MemoryOrder::relaxed);  // calls that ran what they would have given to this thread
+      if (rules_.load(detail::MemoryOrder::relaxed) != word) return;  // a call came with other wait rules
+      idle_since = idle_since_.load(detail::MemoryOrder::relaxed);    // note_deferred() may have set it
     }
-    if (foresees) arrivals_.note(idle_since, detail::Clock::now());
+    if (predicts) arrivals_.note(idle_since, detail::Clock::now());
   }
 
-  bool is_left() const noexcept { return left_.load(detail::MemoryOrder::relaxed) != nullptr; }
+  bool is_deferred() const noexcept { return deferred_.load(detail::MemoryOrder::relaxed) != nullptr; }
 
-  /// Between two pieces of work, of which there may be no end.
+  /// Between two tasks, since there may always be a next one.
   void look_while_busy() noexcept {
-    if (is_left()) look_for_left(detail::Clock::now());
+    if (is_deferred()) look_for_deferred(detail::Clock::now());
   }
 
-  /// Runs a deferred task if the look before saw it, too, since its caller then waits for it. Looks at intervals.
-  /// Returns true if it ran a task.
-  bool look_for_left(detail::Clock::Time now) noexcept {
+  /// Runs a deferred task if the check before saw one, too: then its caller waits for it. Checks at intervals. Returns
+  /// true if it ran a task.
+  bool look_for_deferred(detail::Clock::Time now) noexcept {
     if (now < next_look_) return false;
-    const bool left = is_left();
+    const bool left = is_deferred();
     next_look_ = now + (left ? look_again : between_looks);
     if (!left) return false;
-    if (left_was_seen_.load(detail::MemoryOrder::relaxed)) return run_left();
-    left_was_seen_.store(true, detail::MemoryOrder::relaxed);
+    if (deferred_was_seen_.load(detail::MemoryOrder::relaxed)) return run_deferred();
+    deferred_was_seen_.store(true, detail::MemoryOrder::relaxed);
     return false;
   }
 
-  /// False if the device is not free, or the task was taken back.
-  bool run_left() noexcept {
-    if (!mailbox_.try_take()) return false;
+  /// Returns false if the device is not free, or the task was taken back.
+  bool run_deferred() noexcept {
+    if (!handoff_.try_lock()) return false;
     const std::uint32_t epoch = detail::fork_epoch();
-    detail::Task* task = left_.exchange(nullptr, detail::MemoryOrder::acq_rel);
+    detail::Task* task = deferred_.exchange(nullptr, detail::MemoryOrder::acq_rel);
     if (task != nullptr) task->run();
-    if (epoch == detail::fork_epoch()) mailbox_.give();
+    if (epoch == detail::fork_epoch()) handoff_.unlock();
     return task != nullptr;
   }
 
-  /// Sleeps until then at most. A thread that `looks` will look for what is left with it by then.
+  /// Sleeps until `until` at most. If `looks`, the thread checks for deferred tasks after that.
   void sleep(detail::Clock::Time until, bool looks) noexcept {
-    if (!mailbox_.stop_attending()) return;
+    if (!handoff_.stop_polling()) return;
     const std::uint32_t how = looks ? asleep : asleep_for_good;
     asleep_.store(how, detail::MemoryOrder::seq_cst);
-    if (!has_work() && (how == asleep || left_.load(detail::MemoryOrder::seq_cst) == nullptr)) {
+    if (!has_work() && (how == asleep || deferred_.load(detail::MemoryOrder::seq_cst) == nullptr)) {
       if (until != detail::Clock::never) {
         detail::park_until(asleep_, how, until);
       } else {
@@ -274,34 +272,36 @@ class Worker {
       }
     }
     asleep_.store(awake, detail::MemoryOrder::relaxed);
-    mailbox_.attend();
+    handoff_.start_polling();
   }
 
-  /// The work is written before `asleep_` is read, and the thread does it the other way round: one of them notices.
+  /// The poster writes the work and then reads `asleep_`. The thread writes `asleep_` and then reads the work. So one of
+  /// the two notices.
   void wake() noexcept {
     std::uint32_t seen = asleep_.fetch_add(0, detail::MemoryOrder::seq_cst);
     if (seen != asleep && seen != asleep_for_good) return;
     if (asleep_.compare_exchange_strong(seen, awake)) detail::unpark_all(asleep_);
   }
 
-  /// False if there is no thread and none can be started.
+  /// Returns false if there is no thread and none can be started.
   bool start() noexcept {
     if (!has_thread()) return false;
-    const detail::HeldRight starting(start_right_);
+    const detail::ForkSafeLock starting(start_mutex_);
     if (started_.load(detail::MemoryOrder::relaxed)) return true;
-    [[maybe_unused]] thread_local const detail::LibraryInUse until_it_runs;  // then its thread keeps its code itself
+    [[maybe_unused]] thread_local const detail::LibraryInUse
+        until_it_runs;  // from then on the thread keeps the library itself
     const bool started = detail::start_thread(cores_, &Worker::enter, this, thread_name_);
     started_.store(started, detail::MemoryOrder::release);
     return started;
   }
 
-  /// In the child of a fork: what was queued and who ran it stayed in the parent.
+  /// In the child of a fork: the queued tasks and the thread stayed in the parent.
   void revive() noexcept {
-    const detail::HeldRight reviving(start_right_);
+    const detail::ForkSafeLock reviving(start_mutex_);
     if (epoch_.load(detail::MemoryOrder::relaxed) == detail::fork_epoch()) return;
     queue_.forget();
-    left_.store(nullptr, detail::MemoryOrder::relaxed);
-    mailbox_.forget();
+    deferred_.store(nullptr, detail::MemoryOrder::relaxed);
+    handoff_.forget();
     started_.store(false, detail::MemoryOrder::relaxed);
     asleep_.store(not_started, detail::MemoryOrder::relaxed);
     epoch_.store(detail::fork_epoch(), detail::MemoryOrder::release);
@@ -311,22 +311,22 @@ class Worker {
   const std::string thread_name_ = "fanout " + to_string(id_);
   const std::vector<int> cores_;
   const bool bound_;
-  detail::Right start_right_;
-  detail::Mailbox mailbox_;
+  detail::ForkSafeMutex start_mutex_;
+  detail::HandoffSlot handoff_;
   alignas(detail::cache_line) detail::TaskQueue queue_;
-  // What callers look at, in one line; it is written when the thread begins or ends to sleep, and by calls that leave
-  // something.
+  // What callers read, in one cache line. It is written when the thread falls asleep or wakes, and by calls that defer a
+  // task.
   alignas(detail::cache_line) detail::Atomic<bool> started_{false};
   detail::Atomic<std::uint32_t> epoch_{detail::fork_epoch()};
   detail::Atomic<std::uint32_t> asleep_{not_started};
   detail::Atomic<std::uint32_t> times_left_{0};
-  detail::Atomic<detail::Task*> left_{nullptr};
+  detail::Atomic<detail::Task*> deferred_{nullptr};
   detail::Atomic<detail::Clock::Time> idle_since_{0};
   detail::Atomic<std::uint64_t> rules_{detail::RulesWord::of(Adaptive::rules)};  // the thread's
-  detail::Atomic<bool> left_was_seen_{false};                                    // at the thread's last look
-  alignas(detail::cache_line) detail::Arrivals arrivals_;
-  std::int64_t shard_takes_ = 0;       // the last one, as was expected; the thread's alone, as what follows
-  detail::Clock::Time next_look_ = 0;  // for what was left
+  detail::Atomic<bool> deferred_was_seen_{false};                                // at the thread's last check
+  alignas(detail::cache_line) detail::ArrivalPredictor arrivals_;
+  std::int64_t shard_takes_ = 0;       // the expected time of the last one; this and what follows belongs to the thread
+  detail::Clock::Time next_look_ = 0;  // for deferred tasks
 };
 
 }}}  // namespace fanout::v0::backend

@@ -11,7 +11,7 @@ namespace interleavings {
 namespace {
 
 using fanout::backend::Worker;
-using fanout::detail::Mailbox;
+using fanout::detail::HandoffSlot;
 using fanout::detail::Task;
 
 struct Body {
@@ -41,9 +41,9 @@ const fanout::DeviceId device{"host", 0};
 void call(Worker& worker, const fanout::WaitRules& rules) {
   Body body;
   body.asked.set(1);
-  const Mailbox::Ticket ticket = worker.post(&Body::run, &body, 0, rules);
+  const HandoffSlot::Ticket ticket = worker.post(&Body::run, &body, 0, rules);
   check(ticket != 0, "the device is free");
-  check(worker.right().await(ticket, 0, 0), "the request is answered");
+  check(worker.handoff().await(ticket, 0, 0), "the request is answered");
   check(body.runs.get() == 1, "it has been run");
 }
 
@@ -104,12 +104,12 @@ void call_while_another_queues() {
       },
       [&] {
         body.asked.set(1);
-        const Mailbox::Ticket ticket = worker.post(&Body::run, &body, 0, fanout::Park::rules);
+        const HandoffSlot::Ticket ticket = worker.post(&Body::run, &body, 0, fanout::Park::rules);
         if (ticket == 0) {
-          const fanout::detail::HeldDevice held(worker.right());
+          const fanout::detail::DeviceLock held(worker.handoff());
           Body::run(&body, 0);
         } else {
-          check(worker.right().await(ticket, 0, 0), "the request is answered");
+          check(worker.handoff().await(ticket, 0, 0), "the request is answered");
         }
         check(body.runs.get() == 1, "the request has been run once");
       });
@@ -124,7 +124,7 @@ void leave_with_one_that_may_sleep() {
     call(worker, fanout::Park::rules);
     Machine::now()->allow_timeouts(3);  // for the looks, of which the first may come while the task is being left
     task.runs.set(0);                   // the worker's thread must see this
-    if (!worker.leave(task)) return task.run();
+    if (!worker.defer(task)) return task.run();
     task.wait(0, 0);
   });
   check(task.runs.get() == 1, "the task has been run once");
@@ -137,7 +137,7 @@ void leave_with_one_that_looks_around() {
   run([&] {
     call(worker, fanout::Adaptive::rules);
     task.runs.set(0);  // the worker's thread must see this
-    if (!worker.leave(task) || worker.take_left(task)) return task.run();
+    if (!worker.defer(task) || worker.take_deferred(task)) return task.run();
     task.wait(0, 0);
   });
   check(task.runs.get() == 1, "the task has been run once");
@@ -148,39 +148,40 @@ void leave_with_one_that_looks_around() {
 Protocol worker() {
   using enum Fault::How;
   const char* const header = "worker/worker.hpp";
-  const char* const mailbox = "worker/mailbox.hpp";
+  const char* const handoff = "worker/handoff_slot.hpp";
   const char* const queue = "worker/task_queue.hpp";
-  return {"worker",
-          {{"call one that sleeps", call_one_that_sleeps, {.surprises = 1}},
-           {"call one that looks", call_one_that_looks, {.surprises = 1}},
-           {"queue tasks", queue_tasks, {.surprises = 1}},
-           {"queue two at once", queue_two_at_once, {.surprises = 1}},
-           {"call while another queues", call_while_another_queues, {.preemptions = 1, .surprises = 1}},
-           {"leave with one that may sleep", leave_with_one_that_may_sleep, {.surprises = 1}},
-           {"leave with one that looks around", leave_with_one_that_looks_around, {.surprises = 1, .timeouts = 2}}},
-          {
-              {mailbox, "word_.store(seen + posted, MemoryOrder::seq_cst)", acq_rel, "call one that sleeps"},
-              {mailbox, "phase(word_.load(MemoryOrder::seq_cst)) >= posted", acq_rel, "call one that sleeps"},
-              {queue, "first_.compare_exchange_strong(none, &task)", acq_rel, "queue tasks"},
-              {queue, "behind_.fetch_add(1, MemoryOrder::seq_cst)", acq_rel, "queue two at once"},
-              {queue, "return first_.load(MemoryOrder::seq_cst) == nullptr &&", acq_rel, "queue tasks"},
-              {header, "asleep_.fetch_add(0, detail::MemoryOrder::seq_cst)", skipped, "call one that sleeps"},
-              {header, "asleep_.store(how, detail::MemoryOrder::seq_cst)", acq_rel, "leave with one that may sleep"},
-              {header, "asleep_.store(how, detail::MemoryOrder::seq_cst)", late, "call one that sleeps"},
-              {header, " detail::unpark_all(asleep_)", skipped, "call one that sleeps"},
-              {header, " detail::park(asleep_, how)", unchecked, "call one that sleeps"},
-              {header, " detail::park_until(asleep_, how, until)", unchecked, "call one that sleeps"},
-              {header, "left_.compare_exchange_strong(none, &task, detail::MemoryOrder::seq_cst)", acq_rel,
-               "leave with one that may sleep"},
-              {header, "left_.load(detail::MemoryOrder::seq_cst) == nullptr", acq_rel, "leave with one that may sleep"},
-              {header, "return asleep_.load(detail::MemoryOrder::seq_cst) < asleep_for_good", acq_rel,
-               "leave with one that may sleep"},
-              {header, "detail::Task* task = left_.exchange(nullptr, detail::MemoryOrder::acq_rel)", relaxed,
-               "leave with one that may sleep"},
-              {header, "detail::Task* task = left_.exchange(nullptr, detail::MemoryOrder::acq_rel)", torn,
-               "leave with one that looks around"},
-              {header, "left_.compare_exchange_strong(expected, nullptr)", torn, "leave with one that looks around"},
-          }};
+  return {
+      "worker",
+      {{"call one that sleeps", call_one_that_sleeps, {.surprises = 1}},
+       {"call one that looks", call_one_that_looks, {.surprises = 1}},
+       {"queue tasks", queue_tasks, {.surprises = 1}},
+       {"queue two at once", queue_two_at_once, {.surprises = 1}},
+       {"call while another queues", call_while_another_queues, {.preemptions = 1, .surprises = 1}},
+       {"leave with one that may sleep", leave_with_one_that_may_sleep, {.surprises = 1}},
+       {"leave with one that looks around", leave_with_one_that_looks_around, {.surprises = 1, .timeouts = 2}}},
+      {
+          {handoff, "word_.store(seen + posted, MemoryOrder::seq_cst)", acq_rel, "call one that sleeps"},
+          {handoff, "phase(word_.load(MemoryOrder::seq_cst)) >= posted", acq_rel, "call one that sleeps"},
+          {queue, "first_.compare_exchange_strong(none, &task)", acq_rel, "queue tasks"},
+          {queue, "behind_.fetch_add(1, MemoryOrder::seq_cst)", acq_rel, "queue two at once"},
+          {queue, "return first_.load(MemoryOrder::seq_cst) == nullptr &&", acq_rel, "queue tasks"},
+          {header, "asleep_.fetch_add(0, detail::MemoryOrder::seq_cst)", skipped, "call one that sleeps"},
+          {header, "asleep_.store(how, detail::MemoryOrder::seq_cst)", acq_rel, "leave with one that may sleep"},
+          {header, "asleep_.store(how, detail::MemoryOrder::seq_cst)", late, "call one that sleeps"},
+          {header, " detail::unpark_all(asleep_)", skipped, "call one that sleeps"},
+          {header, " detail::park(asleep_, how)", unchecked, "call one that sleeps"},
+          {header, " detail::park_until(asleep_, how, until)", unchecked, "call one that sleeps"},
+          {header, "deferred_.compare_exchange_strong(none, &task, detail::MemoryOrder::seq_cst)", acq_rel,
+           "leave with one that may sleep"},
+          {header, "deferred_.load(detail::MemoryOrder::seq_cst) == nullptr", acq_rel, "leave with one that may sleep"},
+          {header, "return asleep_.load(detail::MemoryOrder::seq_cst) < asleep_for_good", acq_rel,
+           "leave with one that may sleep"},
+          {header, "detail::Task* task = deferred_.exchange(nullptr, detail::MemoryOrder::acq_rel)", relaxed,
+           "leave with one that may sleep"},
+          {header, "detail::Task* task = deferred_.exchange(nullptr, detail::MemoryOrder::acq_rel)", torn,
+           "leave with one that looks around"},
+          {header, "deferred_.compare_exchange_strong(expected, nullptr)", torn, "leave with one that looks around"},
+      }};
 }
 
 }  // namespace interleavings

@@ -6,8 +6,8 @@
 #include <fanout/collective/host_communicator.hpp>
 
 int main() {
-  fanout::backend::HostMeeting meeting(1);
-  fanout::backend::HostCommunicator ranks(meeting, 0);
+  fanout::backend::HostRendezvous rendezvous(1);
+  fanout::backend::HostCommunicator ranks(rendezvous, 0);
   std::tuple from{std::vector<float>(2)};
   std::vector<float> to(2);
 #ifdef FANOUT_CONTROL

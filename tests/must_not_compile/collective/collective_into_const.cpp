@@ -5,8 +5,8 @@
 #include <fanout/collective/host_communicator.hpp>
 
 int main() {
-  fanout::backend::HostMeeting meeting(1);
-  fanout::backend::HostCommunicator ranks(meeting, 0);
+  fanout::backend::HostRendezvous rendezvous(1);
+  fanout::backend::HostCommunicator ranks(rendezvous, 0);
   std::vector<float> elements(2);
 #ifdef FANOUT_CONTROL
   const fanout::View<float, 1> view(elements);

@@ -16,7 +16,7 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
@@ -91,7 +91,7 @@ class Card {
     require();
     if (CUcontext known = known_context()) [[likely]]
       return known;
-    const fanout::detail::HeldRight making(making_);
+    const fanout::detail::ForkSafeLock making(making_);
     if (CUcontext known = known_context()) return known;
     CUdevice device = 0;
     CUcontext made = nullptr;
@@ -107,7 +107,7 @@ class Card {
   const cudaDeviceProp& properties() {
     if (const cudaDeviceProp* known = properties_.load(fanout::detail::MemoryOrder::acquire)) return *known;
     require();
-    const fanout::detail::HeldRight making(making_);
+    const fanout::detail::ForkSafeLock making(making_);
     if (const cudaDeviceProp* known = properties_.load(fanout::detail::MemoryOrder::acquire)) return *known;
     cudaDeviceProp asked{};
     check(::cudaGetDeviceProperties(&asked, index_), "cudaGetDeviceProperties", index_);
@@ -117,7 +117,7 @@ class Card {
   }
 
   /// Held by who makes something of the card's.
-  fanout::detail::Right& making() noexcept { return making_; }
+  fanout::detail::ForkSafeMutex& making() noexcept { return making_; }
   /// The pool of the card's memory, made by pool_of(), and the first of its lanes, made by lane_of().
   fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
   fanout::detail::Atomic<Lane*>& lanes() noexcept { return lanes_; }
@@ -128,7 +128,7 @@ class Card {
   fanout::detail::Atomic<const cudaDeviceProp*> properties_{nullptr};
   fanout::detail::Atomic<cudaMemPool_t> pool_{nullptr};
   fanout::detail::Atomic<Lane*> lanes_{nullptr};
-  fanout::detail::Right making_;
+  fanout::detail::ForkSafeMutex making_;
 };
 
 struct CardSlot {

@@ -6,7 +6,7 @@
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/device/completion.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
@@ -48,17 +48,17 @@ class Completions {
 
   Mark* take() {
     {
-      const fanout::detail::HeldRight taking(right_);
+      const fanout::detail::ForkSafeLock taking(mutex_);
       if (free_ != nullptr) return std::exchange(free_, free_->next);
     }
     return new Mark{this};
   }
   void give(Mark& mark) noexcept {
-    const fanout::detail::HeldRight giving(right_);
+    const fanout::detail::ForkSafeLock giving(mutex_);
     mark.next = std::exchange(free_, &mark);
   }
 
-  fanout::detail::Right right_;
+  fanout::detail::ForkSafeMutex mutex_;
   Mark* free_ = nullptr;
 };
 

@@ -12,7 +12,7 @@
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/worker/registry.hpp>
 #include <fanout/worker/worker.hpp>
 
@@ -64,7 +64,7 @@ class Lane {
   StreamRef made(fanout::detail::Atomic<cudaStream_t>& stream) {
     cudaStream_t handle = stream.load(fanout::detail::MemoryOrder::acquire);
     if (handle == nullptr) [[unlikely]] {
-      const fanout::detail::HeldRight making(making_);
+      const fanout::detail::ForkSafeLock making(making_);
       handle = stream.load(fanout::detail::MemoryOrder::acquire);
       if (handle == nullptr) {
         handle = Stream(card_.index()).release();
@@ -79,7 +79,7 @@ class Lane {
   backend::Worker& worker_;
   fanout::detail::Atomic<cudaStream_t> compute_{nullptr};
   fanout::detail::Atomic<cudaStream_t> copies_{nullptr};
-  fanout::detail::Right making_;
+  fanout::detail::ForkSafeMutex making_;
   Staging staging_;
   Completions completions_;
   Lane* const next_;
@@ -93,7 +93,7 @@ inline Lane& lane_of(Card& card, int instance) {
     return lane;
   };
   if (Lane* known = find()) return *known;
-  const fanout::detail::HeldRight making(card.making());
+  const fanout::detail::ForkSafeLock making(card.making());
   if (Lane* known = find()) return *known;
   auto* made = new Lane(card, instance, card.lanes().load(fanout::detail::MemoryOrder::relaxed));
   card.lanes().store(made, fanout::detail::MemoryOrder::release);

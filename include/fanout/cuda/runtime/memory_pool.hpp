@@ -12,7 +12,7 @@
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
@@ -22,7 +22,7 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 inline cudaMemPool_t pool_of(Card& card) {
   if (cudaMemPool_t known = card.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   const DeviceGuard entered(card);
-  const fanout::detail::HeldRight making(card.making());
+  const fanout::detail::ForkSafeLock making(card.making());
   if (cudaMemPool_t known = card.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;

@@ -10,7 +10,7 @@
 #include <fanout/cuda/runtime/peer_check.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
@@ -32,7 +32,7 @@ struct PeerTable {
     fanout::detail::Atomic<const PeerLink*> link{nullptr};
   };
   Entry entries[most_cards][most_cards];
-  fanout::detail::Right checking;
+  fanout::detail::ForkSafeMutex checking;
 };
 
 FANOUT_EXPORT inline fanout::detail::Atomic<PeerTable*> only_peer_table{nullptr};
@@ -51,7 +51,7 @@ inline const PeerLink& peer_link_of(Card& from, Card& to) {
   PeerTable& table = peer_table();
   fanout::detail::Atomic<const PeerLink*>& link = table.entries[from.index()][to.index()].link;
   if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
-  const fanout::detail::HeldRight checking(table.checking);
+  const fanout::detail::ForkSafeLock checking(table.checking);
   if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
   std::string why = &from == &to ? std::string() : connect_peers(from, to);
   // What one way cannot be trusted with, the other way is not: both go through the same bridges.

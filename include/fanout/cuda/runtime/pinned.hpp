@@ -21,7 +21,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
@@ -41,13 +41,13 @@ struct PinnedBlock {
 class PinnedBlocks {
  public:
   void add(PinnedBlock& block) {
-    const fanout::detail::HeldRight changing(right_);
+    const fanout::detail::ForkSafeLock changing(mutex_);
     blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(behind(block.data)), &block);
     count_.store(blocks_.size(), fanout::detail::MemoryOrder::release);
   }
 
   void remove(const PinnedBlock& block) noexcept {
-    const fanout::detail::HeldRight changing(right_);
+    const fanout::detail::ForkSafeLock changing(mutex_);
     std::size_t position = behind(block.data);
     while (blocks_[position - 1] != &block) --position;  // one that was taken over may be empty, and begin there, too
     blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(position) - 1);
@@ -59,7 +59,7 @@ class PinnedBlocks {
   bool use(const void* data, std::size_t bytes, StreamRef stream) {
     if (count_.load(fanout::detail::MemoryOrder::acquire) == 0) return false;
     const auto* begin = static_cast<const std::byte*>(data);
-    const fanout::detail::HeldRight looking(right_);
+    const fanout::detail::ForkSafeLock looking(mutex_);
     std::size_t position = behind(begin);
     // Empty ones that were taken over may begin where another one does, or inside of it.
     while (position != 0 && blocks_[position - 1]->bytes == 0) --position;
@@ -90,7 +90,7 @@ class PinnedBlocks {
     return low;
   }
 
-  fanout::detail::Right right_;
+  fanout::detail::ForkSafeMutex mutex_;
   std::vector<PinnedBlock*> blocks_;
   fanout::detail::Atomic<std::size_t> count_{0};
 };

@@ -11,7 +11,7 @@
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
-#include <fanout/sync/right.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
@@ -28,7 +28,7 @@ class Staging {
 
  private:
   struct Chunk {
-    fanout::detail::Right right;  // to all below
+    fanout::detail::ForkSafeMutex mutex;  // to all below
     std::byte* data = nullptr;
     std::size_t used = 0;  // of its bytes, by work in `stream` that may not have happened yet
     StreamRef stream{nullptr, -1};
@@ -58,7 +58,7 @@ class Staging {
     ~Room() {
       if (chunk_ == nullptr) return;
       if (used_) chunk_->last_use_known = false;
-      if (epoch_ == fanout::detail::fork_epoch()) chunk_->right.give();
+      if (epoch_ == fanout::detail::fork_epoch()) chunk_->mutex.unlock();
     }
 
     explicit operator bool() const noexcept { return chunk_ != nullptr; }
@@ -88,7 +88,7 @@ class Staging {
   Room take(StreamRef stream, std::size_t bytes) {
     if (Room room = try_take(stream, bytes)) return room;
     Chunk& chunk = chunks_[next_.fetch_add(1, fanout::detail::MemoryOrder::relaxed) % most_chunks];
-    chunk.right.take();
+    chunk.mutex.lock();
     Room room(chunk);
     if (!ready(chunk, stream, bytes)) empty(chunk);
     place(room, stream, bytes);
@@ -98,7 +98,7 @@ class Staging {
   /// The same without waiting; nothing if all chunks are in use.
   Room try_take(StreamRef stream, std::size_t bytes) {
     for (Chunk& chunk : chunks_) {
-      if (!chunk.right.try_take()) continue;
+      if (!chunk.mutex.try_lock()) continue;
       Room room(chunk);
       if (!ready(chunk, stream, bytes)) continue;
       place(room, stream, bytes);

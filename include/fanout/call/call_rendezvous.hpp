@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/fwd.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+FANOUT_EXPORT inline Atomic<bool> some_shards_meet{false};
+
+/// Notes, before main() or when a library is loaded, that the program has code in which shards wait for each other.
+template <class Communicator>
+inline const bool shards_meet_by = (some_shards_meet.store(true, MemoryOrder::relaxed), true);
+
+/// True if shards of a call may wait for each other anywhere in this program.
+inline bool shards_may_meet() noexcept { return some_shards_meet.load(MemoryOrder::relaxed); }
+
+/// The rendezvous of the shards of one call. It is made when a shard first asks for it. Until then it only notes which
+/// shards have ended, since no shard may wait for them.
+class CallRendezvous {
+ public:
+  /// The base of what place() makes.
+  struct Place {
+    void (*leave)(Place&, std::size_t shard, const std::exception_ptr& why) noexcept;
+    void (*destroy)(Place*) noexcept;
+  };
+
+  /// Takes back a shard that no device has started, which the caller must run. Null if there is none.
+  struct Tasks {
+    ShardTask* (*take_back)(void* from) noexcept = nullptr;
+    void* from = nullptr;
+  };
+
+  /// The collectives of the shards' devices, or null for those through host memory; and the devices of the set.
+  struct Way {
+    const backend::CollectiveOperations* operations = nullptr;
+    const DeviceId* devices = nullptr;
+    const Plan* plan = nullptr;
+  };
+
+  /// `notes_ends`: true if shards may meet, so that their ends must be noted.
+  explicit CallRendezvous(std::size_t shards, bool notes_ends = true)
+      : shards_(shards), notes_ends_(notes_ends), more_ended_(shards > 64 ? new Word[(shards + 63) / 64] : nullptr) {}
+  CallRendezvous(const CallRendezvous&) = delete;
+  CallRendezvous& operator=(const CallRendezvous&) = delete;
+  ~CallRendezvous() {
+    if (Place* place = place_.load(MemoryOrder::acquire)) place->destroy(place);
+    delete[] more_ended_;
+  }
+
+  /// Must be called before any shard runs. Borrows the devices and the plan.
+  void way_is(const Way& way) noexcept { way_ = way; }
+  const Way& way() const noexcept { return way_; }
+
+  void tasks_are(const Tasks& tasks) noexcept { tasks_ = tasks; }
+  ShardTask* take_back() const noexcept {
+    return tasks_.take_back == nullptr ? nullptr : tasks_.take_back(tasks_.from);
+  }
+
+  /// True if the ends of shards are noted.
+  bool notes_ends() const noexcept { return notes_ends_; }
+
+  /// Notes that a shard has ended, with this exception if it is not null.
+  void end(std::size_t shard, const std::exception_ptr& why) noexcept {
+    if (!notes_ends_) return;
+    // This writes the note and then reads the place. place() writes the place and then reads the notes. So one of the two
+    // notices.
+    Atomic<std::uint64_t>& ended = word(shard);
+    if ((ended.load(MemoryOrder::relaxed) & bit(shard)) == 0) ended.fetch_add(bit(shard), MemoryOrder::seq_cst);
+    if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(*place, shard, why);
+  }
+
+  /// Returns the place of type P. The first call makes it: `P(*this, shards)`. Throws what that throws, and Error if the
+  /// ends of shards are not noted.
+  template <class P>
+  P& place() {
+    if (!notes_ends_) {
+      throw Error(explain({.what = "shards meet by code that was loaded when their call had begun",
+                           .advice = "load it before the call"}));
+    }
+    Place* known = place_.load(MemoryOrder::acquire);
+    if (known != nullptr) return static_cast<P&>(*known);
+    auto* made = new P(*this, shards_);
+    if (!place_.compare_exchange_strong(known, made, MemoryOrder::seq_cst)) {
+      delete made;
+      return static_cast<P&>(*known);
+    }
+    for (std::size_t i = 0; i < shards_; ++i) {
+      if ((word(i).load(MemoryOrder::seq_cst) & bit(i)) != 0) made->leave(*made, i, nullptr);
+    }
+    return *made;
+  }
+
+ private:
+  struct Word {
+    Atomic<std::uint64_t> bits{0};
+  };
+
+  static std::uint64_t bit(std::size_t shard) noexcept { return std::uint64_t{1} << (shard % 64); }
+  Atomic<std::uint64_t>& word(std::size_t shard) noexcept {
+    return more_ended_ == nullptr ? ended_ : more_ended_[shard / 64].bits;
+  }
+
+  Atomic<Place*> place_{nullptr};
+  Tasks tasks_;
+  Way way_;
+  std::size_t shards_;
+  const bool notes_ends_;
+  // One bit per shard: usually one word, without an allocation.
+  Atomic<std::uint64_t> ended_{0};
+  Word* more_ended_;
+};
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <fanout/base/annotate.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/sync/clock.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The scope of one call or update that the running code is inside of, with a pointer to the scope around it. It passes
+/// from the calling thread to the threads that run the shards, so that a model can tell that it is called from inside
+/// itself.
+struct CallScope {
+  const CallScope* caller = nullptr;
+  const void* original = nullptr;  ///< the model that is being called or updated
+  bool busy = false;               ///< it holds a replica exclusively
+  bool updating = false;
+  Clock::Time stop_at = Clock::never;  ///< its own deadline; those of outer scopes count, too
+  bool copied = false;      ///< copied for an asynchronous call, which may outlive the scope that it was made in
+  bool refreshing = false;  ///< it refreshes a replica from the original
+};
+
+/// The innermost scope of this thread, or null outside of all calls.
+FANOUT_EXPORT inline const CallScope*& current_call() noexcept {
+  static thread_local const CallScope* scope = nullptr;
+  return scope;
+}
+
+/// Makes a scope the innermost one of this thread as long as it lives.
+class EnteredScope {
+ public:
+  explicit EnteredScope(const CallScope& scope) noexcept : before_(detail::exchange(current_call(), &scope)) {}
+  EnteredScope(const EnteredScope&) = delete;
+  EnteredScope& operator=(const EnteredScope&) = delete;
+  ~EnteredScope() { current_call() = before_; }
+
+ private:
+  const CallScope* before_;
+};
+
+/// True if a model is called or updated in this scope or outside of it. Some scopes have only a deadline.
+inline bool is_inside_call(const CallScope* scope) noexcept {
+  while (scope != nullptr && scope->original == nullptr) scope = scope->caller;
+  return scope != nullptr;
+}
+
+/// The innermost scope, from this one outwards, that calls or updates this model; null if there is none.
+inline const CallScope* find_original(const CallScope* scope, const void* original) noexcept {
+  while (scope != nullptr && scope->original != original) scope = scope->caller;
+  return scope;
+}
+
+/// The deadline of what runs in this scope.
+inline Clock::Time stop_time(const CallScope* scope) noexcept {
+  while (scope != nullptr && scope->stop_at == Clock::never) scope = scope->caller;
+  return scope == nullptr ? Clock::never : scope->stop_at;
+}
+
+/// True if this scope or one around it holds a replica of that model. Any replica counts: if two shards of one call each
+/// waited for the other's replica, neither would end.
+inline bool holds_replica(const CallScope* scope, const void* original) noexcept {
+  while (scope != nullptr && !(scope->busy && scope->original == original)) scope = scope->caller;
+  return scope != nullptr;
+}
+
+}}}  // namespace fanout::v0::detail

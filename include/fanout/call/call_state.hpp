@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/base/any_function.hpp>
+#include <fanout/base/cache_line.hpp>
+#include <fanout/base/duration.hpp>
+#include <fanout/call/call_rendezvous.hpp>
+#include <fanout/call/call_scope.hpp>
+#include <fanout/call/late_shard.hpp>
+#include <fanout/fwd.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/waiting/call_statistics.hpp>
+
+namespace fanout { inline namespace v0 {
+
+/// Settings that are the same for all calls of a model.
+struct CallSettings {
+  backend::Memory target = {};  ///< where the results are gathered
+  int axis = 0;                 ///< of concatenation, for arrays without an axis of their own
+  std::uint64_t seed = 0;       ///< of the random numbers
+  bool rethrow_single = false;  ///< if one replica fails, its exception is thrown unchanged
+
+  Duration deadline = Duration::forever();                                 ///< how long a call may take
+  const detail::AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< called for late shards; borrowed
+  const backend::CollectiveOperations* collectives =
+      nullptr;                              ///< for collectives between the shards; null: through host memory
+  detail::CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
+  const detail::CopyTeam* team = nullptr;   ///< shares large copies of gathering; null: the caller copies alone
+};
+
+/// Settings of one call.
+struct CallStart {
+  std::uint32_t number = 0;                             ///< of the call, for the random numbers
+  detail::Clock::Time deadline = detail::Clock::never;  ///< after which a shard is late
+  const detail::OutputTarget* targets =
+      nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
+  std::size_t target_count = 0;
+
+  /// The settings of a call that begins now.
+  static CallStart now(const CallSettings& settings) noexcept {
+    CallStart start;
+    if (!(settings.deadline == Duration::forever())) start.deadline = detail::Clock::after(settings.deadline);
+    return start;
+  }
+};
+
+namespace detail {
+
+inline Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }
+
+}  // namespace detail
+
+/// The state of one call, which all its shards share.
+struct CallState {
+  /// For a call that this thread makes. Borrows the plan and the settings.
+  CallState(const Plan& by, const CallSettings& with, const CallStart& start = {})
+      : plan(by),
+        settings(with),
+        number(start.number),
+        deadline(start.deadline),
+        stop_at(detail::earlier(start.deadline, detail::stop_time(detail::current_call()))),
+        outputs(with.target),
+        rendezvous(by.size(), detail::shards_may_meet()) {
+    outputs.write_to(start.targets, start.target_count);
+  }
+  CallState(const Plan& by, const CallSettings&& with, const CallStart& start = {}) = delete;
+  CallState(const Plan&& by, const CallSettings& with, const CallStart& start = {}) = delete;
+
+  /// True from the deadline on: that of this call, or of a call that it is made in. Reads the clock if there is one.
+  bool stop_requested() const noexcept {
+    if (stop_at == detail::Clock::never) return false;
+    if (stopped_.load(detail::MemoryOrder::relaxed)) return true;
+    if (detail::Clock::now() < stop_at) return false;
+    stopped_.store(true, detail::MemoryOrder::relaxed);
+    return true;
+  }
+
+  const Plan& plan;
+  const CallSettings& settings;
+  const std::uint32_t number;
+  const detail::Clock::Time deadline;
+  const detail::Clock::Time stop_at;
+  alignas(detail::cache_line) detail::OutputBuffers outputs;  // so that a shard finds the first one in one cache line
+  detail::CallRendezvous rendezvous;
+
+ private:
+  mutable detail::Atomic<bool> stopped_{false};
+};
+
+}}  // namespace fanout::v0

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/collective/collective.hpp>
+#include <fanout/collective/collective_operations.hpp>
+#include <fanout/collective/host_collective.hpp>
+#include <fanout/collective/rendezvous_rank.hpp>
+#include <fanout/collective/rendezvous_ranks.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+
+namespace fanout { inline namespace v0 { namespace backend {
+
+/// The rendezvous of the threads that are the ranks of one row. Each thread brings its collectives and waits until they
+/// have run. Each rank runs a part of a collective that all have called. The receiver copies what was sent.
+///
+/// Calls that can never run throw instead of waiting forever: StructureMismatch or ShapeMismatch on all ranks whose calls
+/// do not fit together, and CommunicatorAbandoned if a call needs a rank that has left.
+class HostRendezvous : public detail::RendezvousRanks {
+ public:
+  explicit HostRendezvous(std::size_t ranks) : RendezvousRanks(ranks) {}
+
+  /// Sets the operations that run `direct` calls, and their shared state. Must come before the first of these calls.
+  struct Direct {
+    const CollectiveOperations* operations = nullptr;
+    void* shared = nullptr;
+  };
+  void run_direct_by(const Direct& direct) noexcept { direct_ = direct; }
+
+  /// Makes the calls of a rank, which start together. Returns when they have run. The arrays are in host memory. Throws the
+  /// errors of the class, and Error in the child of a fork.
+  void meet(std::size_t rank, Collective* calls, std::size_t count) {
+    meet(rank, calls, count, detail::Clock::never, []() noexcept {});
+  }
+
+  /// The same. Calls `help()` once, without a lock, if it has waited for `patience` nanoseconds.
+  template <class Help>
+  void meet(std::size_t rank, Collective* calls, std::size_t count, detail::Clock::Time patience, const Help& help) {
+    if (count == 0) return;
+    if (epoch_ != detail::fork_epoch()) refuse_after_fork();
+    // Before the other ranks count on this one: after that, nothing may throw.
+    detail::InlineArray<const Collective*> calls_of_round(size());
+    Held held(mutex_);
+    Rank& self = ranks_[rank];
+    if (self.inside) refuse_second_thread(rank);
+    self.enter(calls, count);
+    ++inside_;
+    if (self.next_send() != nullptr) signal();  // its receiver may sleep
+    begin_round();
+    detail::Clock::Time help_at = detail::Clock::never;
+    if (patience != detail::Clock::never) help_at = 0;  // set at the first wait
+    for (;;) {
+      if (round_ != 0 && !self.worked) {
+        work(rank, calls_of_round, held);
+      } else if (Collective* received = next_to_receive(rank)) {
+        receive(rank, *received, held);
+      } else if (may_go(self)) {
+        --inside_;
+        self.inside = false;
+        std::exchange(self.verdict, {}).raise();
+        return;
+      } else if (!judge(rank)) {
+        if (help_at == 0) help_at = detail::Clock::now() + patience;
+        if (help_at == detail::Clock::never || detail::Clock::now() < help_at) {
+          wait(held, help_at);
+        } else {
+          help_at = detail::Clock::never;
+          held.unlock();
+          help();
+          held.lock();
+        }
+      }
+    }
+  }
+
+ private:
+  /// Starts a round if all ranks have called: of as many of their calls as fit together.
+  void begin_round() noexcept {
+    if (round_ != 0 || inside_ != size() || broken_ != nullptr) return;
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (ranks_[i].verdict.what != Verdict::none) return;
+      round_calls_[i] = ranks_[i].next_of_all();
+    }
+    detail::Fit fit = detail::Fit::fits;
+    std::size_t fitting = 0;
+    while (fit == detail::Fit::fits && all_have_next()) {
+      for (std::size_t i = 1; i < size() && fit == detail::Fit::fits; ++i) {
+        fit = detail::fit(*round_calls_[0], *round_calls_[i]);
+      }
+      if (fit != detail::Fit::fits) break;
+      ++fitting;
+      step(round_calls_.data());
+    }
+    if (fitting == 0 && fit != detail::Fit::fits) return judge_all(fit, round_calls_.data());
+    if (fitting == 0) return;
+    round_ = fitting;
+    working_ = size();
+    for (Rank& rank : ranks_) rank.worked = false;
+    signal();
+  }
+
+  bool all_have_next() const noexcept {
+    for (const Collective* call : round_calls_) {
+      if (call == nullptr) return false;
+    }
+    return true;
+  }
+  /// From one call of each rank to the next that all make.
+  void step(const Collective** calls) const noexcept {
+    for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all(calls[i]);
+  }
+
+  /// `calls` is room for one of each rank.
+  void work(std::size_t rank, detail::InlineArray<const Collective*>& calls, Held& held) noexcept {
+    ranks_[rank].worked = true;
+    held.unlock();
+    for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all();
+    Verdict failure;
+    for (std::size_t k = 0; k < round_; ++k) {
+      detail::HostCollective(calls.data(), size()).run_part_of(rank, k);
+      step(calls.data());
+    }
+    if (rank == 0) failure = run_direct_round();
+    held.lock();
+    if (failure.what != Verdict::none) round_failure_ = std::move(failure);
+    if (--working_ == 0) end_round();
+  }
+
+  void end_round() noexcept {
+    for (Rank& rank : ranks_) {
+      for (std::size_t k = 0; k < round_; ++k) rank.finish(*rank.next_of_all());
+      if (round_failure_.what != Verdict::none) {
+        rank.verdict = Verdict::made_by([this] { return round_failure_; });
+      }
+    }
+    round_failure_ = {};
+    round_ = 0;
+    signal();
+    begin_round();
+  }
+
+  /// Lets the devices run the calls of this round that they take, for all ranks at once. Returns their exception, if any.
+  Verdict run_direct_round() noexcept {
+    return Verdict::made_by([this]() -> Verdict {
+      std::vector<RankedCall> direct;
+      for (std::size_t i = 0; i < size(); ++i) {
+        const Collective* call = ranks_[i].next_of_all();
+        for (std::size_t k = 0; k < round_; ++k, call = ranks_[i].next_of_all(call)) {
+          if (call->direct) direct.push_back({.rank = i, .call = call});
+        }
+      }
+      if (direct.empty()) return {};
+      return run_direct(direct.data(), direct.size());
+    });
+  }
+  Verdict run_direct(const RankedCall* calls, std::size_t count) noexcept {
+    try {
+      direct_.operations->run(direct_.shared, calls, count);
+      return {};
+    } catch (const std::exception& exception) {
+      direct_.operations->abort(direct_.shared);
+      return broken_by(exception.what());
+    } catch (...) {
+      direct_.operations->abort(direct_.shared);
+      return broken_by("an exception that is no std::exception");
+    }
+  }
+  static Verdict broken_by(const char* what) noexcept {
+    return Verdict::made_by([what] { return Verdict{.what = Verdict::broken, .text = what}; });
+  }
+
+  void receive(std::size_t rank, Collective& recv, Held& held) noexcept {
+    Rank& self = ranks_[rank];
+    Rank& other = ranks_[recv.root];
+    Collective& send = *sent(rank, recv);
+    if (const detail::Fit fit = detail::fit(send, recv); fit != detail::Fit::fits) {
+      const auto verdict = [&] {
+        return Verdict::of(fit, Rank::text_of(recv.root, send) + ", " + Rank::text_of(rank, recv));
+      };
+      self.verdict = Verdict::made_by(verdict);
+      other.verdict = Verdict::made_by(verdict);
+      return signal();
+    }
+    recv.progress = send.progress = Progress::moving;
+    ++self.moving;
+    ++other.moving;
+    held.unlock();
+    Verdict failure;
+    if (recv.direct) {
+      const RankedCall both[] = {{.rank = recv.root, .call = &send}, {.rank = rank, .call = &recv}};
+      failure = run_direct(both, 2);
+    } else {
+      detail::copy_elements(recv.to, send.from, recv.bytes());
+    }
+    held.lock();
+    --self.moving;
+    --other.moving;
+    self.finish(recv);
+    other.finish(send);
+    if (failure.what != Verdict::none) {
+      other.verdict = Verdict::made_by([&] { return failure; });
+      self.verdict = std::move(failure);
+    }
+    signal();
+  }
+
+  [[noreturn]] static void refuse_after_fork() {
+    throw Error(explain({.what = "a collective was called in the child of a fork",
+                         .expected = "all ranks in one process",
+                         .found = "ranks that stayed in the parent"}));
+  }
+  [[noreturn]] static void refuse_second_thread(std::size_t rank) {
+    throw Error(explain({.what = "two threads call collectives as one rank at once",
+                         .where = "rank " + std::to_string(rank),
+                         .advice = "call them from the thread that runs the rank"}));
+  }
+
+  const std::uint32_t epoch_ = detail::fork_epoch();
+  std::size_t working_ = 0;  // number of ranks that still work on the round
+  Verdict round_failure_;
+  Direct direct_;
+};
+
+}}}  // namespace fanout::v0::backend

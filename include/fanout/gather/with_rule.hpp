@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/gather/gathering.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout { inline namespace v0 {
+
+/// A tree that is gathered under a rule of its own, whatever stands around it. What psum(), first() and their kin return.
+template <class Rule, class X>
+struct WithRule {
+  X value;
+};
+
+template <class Rule, class X>
+inline constexpr bool wraps_tree<WithRule<Rule, X>> = true;
+
+namespace detail {
+
+template <class Outer, class Rule, class X>
+  requires(lets_choose<Outer>&& GatherableChosen<Rule, X>)
+struct Gathering<Outer, WithRule<Rule, X>> {
+  using type = typename GatheringChosen<Rule, X>::type;
+
+  static type gather(ShardResults<WithRule<Rule, X>>& pieces, const GatherTarget& place, const LeafPath& path) {
+    ShardResults<X> values(pieces, pieces.owned(), [](const auto& x) -> const X& { return x.value; });
+    return GatheringChosen<Rule, X>::gather(values, place, path);
+  }
+};
+
+}  // namespace detail
+}}  // namespace fanout::v0

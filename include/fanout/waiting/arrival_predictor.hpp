@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// Spans of time, in nanoseconds, and when the next is likely to end. A mean, to which each adds a quarter, of how far
+/// they lie from it another one, and which of the last eight lay near: one that lies far off, since a thread had to
+/// stand back, is then one of eight, and moves neither mean by much.
+class IntervalEstimate {
+ public:
+  void note(std::int64_t span) noexcept {
+    const std::int64_t mean = mean_.load(MemoryOrder::relaxed);
+    const std::uint32_t near = near_.load(MemoryOrder::relaxed);
+    const bool differs = span > 2 * mean || 2 * span < mean;
+    if (differs && (near & 3U) == 0) {  // another rhythm began: older intervals do not count
+      mean_.store(span, MemoryOrder::relaxed);
+      deviation_.store(widest(span), MemoryOrder::relaxed);
+      near_.store(0, MemoryOrder::relaxed);
+      return;
+    }
+    const std::int64_t most = widest(mean);
+    const std::int64_t off = span - mean;
+    const std::int64_t far = off < 0 ? -off : off;
+    mean_.store(mean + (far <= most ? off : off < 0 ? -most : most) / 4, MemoryOrder::relaxed);
+    near_.store((near << 1U | (far <= most ? 1U : 0U)) & 0xffU, MemoryOrder::relaxed);
+    if (far > most) return;
+    const std::int64_t deviation = deviation_.load(MemoryOrder::relaxed);
+    const int share = far < deviation / 4 ? 2 : 4;  // so that the estimate converges within a few intervals
+    deviation_.store(deviation + (far - deviation) / share, MemoryOrder::relaxed);
+  }
+
+  /// How many of the last eight intervals were near the mean.
+  int near() const noexcept { return std::popcount(near_.load(MemoryOrder::relaxed)); }
+  std::int64_t deviation() const noexcept { return deviation_.load(MemoryOrder::relaxed); }
+  std::int64_t mean() const noexcept { return mean_.load(MemoryOrder::relaxed); }
+
+  /// Half of the width of the window around the mean.
+  std::int64_t margin() const noexcept {
+    const std::int64_t likely = 4 * deviation();
+    const std::int64_t most = widest(mean());
+    return likely < narrowest ? narrowest : likely < most ? likely : most;
+  }
+
+ private:
+  /// A thread that wakes up by its own timer is late by some ten microseconds.
+  static constexpr std::int64_t narrowest = 100'000;
+
+  /// 1/32 of the mean, so that a thread spins for a few percent of the time at most; more only for short intervals.
+  static std::int64_t widest(std::int64_t mean) noexcept { return mean / 32 > 150'000 ? mean / 32 : 150'000; }
+
+  Atomic<std::int64_t> mean_{0};
+  Atomic<std::int64_t> deviation_{0};
+  Atomic<std::uint32_t> near_{0};
+};
+
+/// Predicts when the next work comes to an idle device. It estimates two intervals: since the device became idle, and since
+/// the last work came. The steadier one predicts. Only intervals in which the thread stopped spinning are noted.
+/// Thread-safe; of two notes at the same time one may be lost.
+class ArrivalPredictor {
+ public:
+  /// Notes that the device was idle from `idle_since` on, and work came now.
+  void note(Clock::Time idle_since, Clock::Time now) noexcept {
+    after_idle_.note(now - idle_since);
+    const Clock::Time last = last_.load(MemoryOrder::relaxed);
+    if (last != 0) after_last_.note(now - last);
+    last_.store(now, MemoryOrder::relaxed);
+  }
+
+  /// The interval in which the next work is expected.
+  struct Window {
+    Clock::Time begin;
+    Clock::Time end;
+  };
+
+  /// True if at least half of the last eight intervals were as predicted.
+  bool are_regular() const noexcept { return after_idle_.near() >= 4 || after_last_.near() >= 4; }
+
+  /// The window of a device that has been idle since `idle_since`. Only if are_regular().
+  Window next(Clock::Time idle_since) const noexcept {
+    const int more = after_idle_.near() - after_last_.near();
+    if (more > 0 || (more == 0 && after_idle_.deviation() <= after_last_.deviation())) {
+      return around(idle_since, after_idle_);
+    }
+    return around(last_.load(MemoryOrder::relaxed), after_last_);
+  }
+
+ private:
+  static Window around(Clock::Time since, const IntervalEstimate& rhythm) noexcept {
+    const Clock::Time expected = since + rhythm.mean();
+    const std::int64_t margin = rhythm.margin();
+    return {expected - margin, expected + margin};
+  }
+
+  IntervalEstimate after_idle_;
+  IntervalEstimate after_last_;
+  Atomic<Clock::Time> last_{0};
+};
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <vector>
+
+#include <fanout/call/call_rendezvous.hpp>
+
+namespace {
+
+using fanout::detail::CallRendezvous;
+
+struct Place : CallRendezvous::Place {
+  Place(CallRendezvous&, std::size_t so_many)
+      : CallRendezvous::Place{
+            .leave =
+                [](CallRendezvous::Place& self, std::size_t shard, const std::exception_ptr& why) noexcept {
+                  auto& counts = static_cast<Place&>(self).left;
+                  counts[shard] += why == nullptr ? 1 : 10;
+                },
+            .destroy =
+                [](CallRendezvous::Place* self) noexcept {
+                  ++destroyed;
+                  delete static_cast<Place*>(self);
+                }},
+        left(so_many) {}
+  std::vector<int> left;
+  static inline int destroyed = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a place is made once, hears of who has ended before and after, and goes with the call") {
+  const int before = Place::destroyed;
+  {
+    CallRendezvous rendezvous(3);
+    rendezvous.end(1, nullptr);
+    auto& place = rendezvous.place<Place>();
+    CHECK(&rendezvous.place<Place>() == &place);
+    CHECK(place.left == std::vector<int>{0, 1, 0});
+    rendezvous.end(2, std::make_exception_ptr(std::runtime_error("")));
+    CHECK(place.left == std::vector<int>{0, 1, 10});
+    CHECK(Place::destroyed == before);
+  }
+  CHECK(Place::destroyed == before + 1);
+}
+
+TEST_CASE("without tasks there is nothing to take back") {
+  CallRendezvous rendezvous(1);
+  CHECK(rendezvous.take_back() == nullptr);
+}
+
+TEST_CASE("shards of a call in which nobody noted who has ended cannot meet") {
+  CallRendezvous rendezvous(2, false);
+  rendezvous.end(0, nullptr);
+  CHECK_THROWS_AS(rendezvous.place<Place>(), fanout::Error);
+}

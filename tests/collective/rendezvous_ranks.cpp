@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a HostRendezvous does with its ranks is tested in host_communicator.cpp; here, what only its parts show.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include <fanout/collective/rendezvous_ranks.hpp>
+
+namespace {
+
+struct OpenRanks : fanout::detail::RendezvousRanks {
+  using RendezvousRanks::RendezvousRanks;
+  std::uint32_t turn() const { return turn_.load(); }
+};
+
+}  // namespace
+
+// A rank reads the turn, gives the right back, and only then sleeps. If the turn stood still, a signal between the two
+// would be lost: there is nobody to wake yet.
+TEST_CASE("whatever wakes those that sleep moves the turn on, so that who is about to sleep does not") {
+  OpenRanks ranks(2);
+  const std::uint32_t first = ranks.turn();
+  ranks.leave(1, nullptr);
+  const std::uint32_t second = ranks.turn();
+  CHECK(second != first);
+  ranks.break_off("no more");
+  CHECK(ranks.turn() != second);
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/waiting/call_statistics.hpp>
+
+#include <doctest/doctest.h>
+
+using fanout::detail::CallStatistics;
+
+TEST_CASE("of the calls that keep their shards one in eight is noted") {
+  CallStatistics times;
+  int noted = 0;
+  for (int i = 0; i < 80; ++i) noted += times.is_inline_call_noted() ? 1 : 0;
+  CHECK(noted == 10);
+}
