@@ -519,6 +519,15 @@ TEST_CASE("tensors and views are equal if their extents and elements are") {
   CHECK(fanout::tensor({nan}) != fanout::tensor({nan}));
 }
 
+TEST_CASE("a view of a single byte is assigned, too") {
+  Tensor<char, 1> letter(1);
+  letter[0] = 'a';
+  Tensor<char, 1> other(1);
+  other[0] = 'b';
+  letter = View<const char, 1>(other);
+  CHECK(letter[0] == 'b');
+}
+
 TEST_CASE("a view is assigned as a copy, also of a part of the tensor itself") {
   Tensor<int, 2> x = counted(3, 4);
   const int* const data = x.data();

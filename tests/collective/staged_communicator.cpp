@@ -41,6 +41,19 @@ struct MixedRanks {
 
 FANOUT_TEST_COMMUNICATOR(MixedRanks);
 
+TEST_CASE("a rank that is alone gathers from one array to another, whichever comes first in memory") {
+  MixedRanks::run(1, [](StagedCommunicator& ranks) {
+    Tensor<float, 1> one = MixedRanks::array(0, std::vector<float>{1, 2});
+    Tensor<float, 1> other = MixedRanks::array(0, std::vector<float>{3, 4});
+    ranks.all_gather(one, other);
+    CHECK(MixedRanks::elements(other) == std::vector<float>{1, 2});
+    other = MixedRanks::array(0, std::vector<float>{5, 6});
+    ranks.all_gather(other, one);
+    CHECK(MixedRanks::elements(one) == std::vector<float>{5, 6});
+    CHECK(MixedRanks::elements(other) == std::vector<float>{5, 6});
+  });
+}
+
 TEST_CASE("only what is read comes to the host, and only what is written goes back") {
   auto& counts = RemoteMemory::counts();
   const auto moved = [&](const auto& call) {

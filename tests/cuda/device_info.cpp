@@ -70,6 +70,14 @@ TEST_CASE("rule 157: whether cards are peers, and which of the two is not there"
   CHECK(can_access_peer(1, 0));
 }
 
+TEST_CASE("a lost card is not asked for its peers") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  fanout::cuda::detail::card_at(0).context();
+  fanout::cuda::detail::note(cudaErrorIllegalAddress, 0);
+  CHECK_THROWS_AS(static_cast<void>(can_access_peer(0, 1)), fanout::cuda::DeviceLost);
+}
+
 TEST_CASE("what a card is can be asked without a context") {
   if (!has_stand_in(1)) return;
   const Watched watched;

@@ -108,6 +108,12 @@ TEST_CASE("psum adds tensors, outputs and vectors element by element") {
   CHECK(output[1] == 4);
 }
 
+TEST_CASE("psum of the only shard is what that one returned") {
+  const ParallelModel model{[](std::span<const double> x) { return psum(std::vector<double>(x.begin(), x.end())); },
+                            host_devices(1)};
+  CHECK(model(std::vector<double>(20, 1.5)) == std::vector<double>(20, 1.5));
+}
+
 TEST_CASE("psum adds spans, and may stand in a vector") {
   static constexpr int counts[] = {1, 2, 3};
   ParallelModel model{

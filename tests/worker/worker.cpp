@@ -76,6 +76,7 @@ TEST_CASE("who waits for a device looks longer where a shard takes long") {
   CHECK(bound.spin_ticks(patient, -1) == least);  // not known
   CHECK(bound.spin_ticks(patient, 8 * least) == least);
   CHECK(bound.spin_ticks(patient, 800 * least) == 100 * least);
+  CHECK(bound.spin_ticks(patient, 4 * most) == most / 2);
   CHECK(bound.spin_ticks(patient, 16 * most) == most);
   CHECK(bound.spin_ticks({.spin = 1'000}, 16 * most) == least);
   CHECK(bound.spin_ticks(fanout::Park::rules, 16 * most) == 0);
@@ -386,7 +387,8 @@ TEST_CASE("a worker's thread has the name of its device, or the beginning of it"
 }
 
 TEST_CASE("a request that finds its thread awake says nothing of what a wake costs, and one that wakes it does") {
-  for (int i = 0; i < 200; ++i) fanout::detail::wake_latency.note(fanout::detail::Ticks::in(500'000));
+  // More than any wake counts, so that each wake of this machine makes it less, or leaves it.
+  for (int i = 0; i < 200; ++i) fanout::detail::wake_latency.note(fanout::detail::Ticks::in(1'000'000));
   const std::int64_t long_wakes = fanout::detail::wake_latency.nanoseconds();
   Worker& worker = new_worker(18, true);
   for (int i = 0; i < 200 && fanout::detail::wake_latency.nanoseconds() == long_wakes; ++i) {
@@ -502,6 +504,13 @@ struct Endless : Task {
 };
 
 }  // namespace
+
+TEST_CASE("no task is deferred to a thread that has not been started") {
+  Worker& worker = new_worker(23, true);
+  Calling task([] {});
+  CHECK_FALSE(worker.defer(task));
+  CHECK_FALSE(worker.take_deferred(task));
+}
 
 TEST_CASE("a thread finds a deferred task also if it always has work") {
   Worker& worker = new_worker(15, true);

@@ -84,6 +84,7 @@ int main() {
     refused([&] { static_cast<void>(device.enter()); });
     refused([] { cuda::synchronize(0); });
     refused([] { static_cast<void>(cuda::memory_info(0)); });
+    refused([] { static_cast<void>(cuda::can_access_peer(0, 0)); });
     refused([] { cuda::set_device(0); });
     refused([] { static_cast<void>(fanout::cuda_devices()); });
     refused([] { const cuda::Stream stream(0); });

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <iterator>
 
 using fanout::cuda::detail::checked_byte;
 
@@ -20,6 +21,9 @@ int same_bytes(const Other& other) {
 }
 
 }  // namespace
+
+// Cards copy more than 2 MiB by other means.
+static_assert(std::size(fanout::cuda::detail::checked_sizes) == 4 && fanout::cuda::detail::checked_sizes[3] > 2'097'152);
 
 TEST_CASE("what is copied to check a pair is like no part of itself, and like nothing of another size or pair") {
   constexpr int most = compared / 20;  // one in 256 is so by chance

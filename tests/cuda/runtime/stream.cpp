@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -137,6 +140,21 @@ TEST_CASE("a stream that cannot be had, and work that failed, are errors") {
   fanout_test::call_in(stream, fail);
   CHECK_THROWS_AS(stream.synchronize(), cuda::DeviceLost);
   CHECK_THROWS_AS(static_cast<void>(stream.is_idle()), cuda::DeviceLost);
+}
+
+TEST_CASE("a stream waits for its work even if the first attempt fails") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream stream(0);
+  std::atomic<bool> done{false};
+  auto work = [&done] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    done = true;
+  };
+  fanout_test::call_in(stream, work);
+  stand_in_fail("cudaStreamSynchronize", 1, 1, cudaErrorUnknown);
+  CHECK_THROWS_AS(stream.synchronize(), cuda::CudaError);
+  CHECK(done);
 }
 
 TEST_CASE("a stream may end after the runtime") {

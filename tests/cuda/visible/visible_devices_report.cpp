@@ -112,6 +112,12 @@ TEST_CASE("the report is there with any variables, with and without a device") {
     CHECK(has(text, "CUDA_VISIBLE_DEVICES is "));
     CHECK(has(text, "CUDA_DEVICE_ORDER is \"PCI_BUS_ID\""));
     CHECK(has(text, fanout::cuda::is_available() ? " visible.\n" : "No device is visible: "));
+    // A list that names a card differs from what is seen, if CUDA could be asked and sees none.
+    if (fanout::cuda::detail::count_cards().status == cudaErrorNoDevice && std::string(variable) == "0") {
+      const bool named = has(text, "What CUDA shows is not what they say now") ||
+                         has(text, "which CUDA does not show: most likely there is no such card");
+      CHECK(named);
+    }
   }
 }
 
