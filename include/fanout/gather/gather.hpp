@@ -33,7 +33,7 @@ struct gathered<X> {
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 
-/// Gathers the results of the shards, in row order: concatenates arrays by rows, collects numbers in a vector with one per
+/// Gathers the results of the shards, in row order: concatenates arrays by rows, collects numbers in an array with one per
 /// shard, and gathers trees leaf by leaf. A leaf under a rule, for example psum(x), is gathered by that rule. Moves from
 /// results that it owns. Throws ShapeMismatch or StructureMismatch, with the leaf's path, if results do not fit together.
 template <class X>
