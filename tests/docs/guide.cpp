@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/fanout.hpp>
+
+namespace {
+
+using fanout::broadcast;
+using fanout::Context;
+using fanout::Options;
+using fanout::output;
+using fanout::ParallelModel;
+using fanout::psum;
+using fanout::Range;
+using fanout::RowRange;
+using fanout::Tensor;
+using fanout::View;
+
+// [pi]
+/// Counts random points in a quarter of a circle.
+struct Darts {
+  auto forward(Context auto& ctx, RowRange points) const {
+    long hits = 0;
+    for (std::size_t i = 0; i < points.size(); ++i) {  // counts from the shard's first row, as ctx.random does
+      auto random = ctx.random(i);
+      const double x = random.uniform();
+      const double y = random.uniform();
+      hits += x * x + y * y < 1 ? 1 : 0;
+    }
+    return psum(hits);
+  }
+};
+// [/pi]
+
+// [stencil]
+/// One step of the heat equation on a rod: each point takes the mean of its neighbours.
+struct Heat {
+  auto forward(Context auto& ctx, View<const double, 1> rod, RowRange points) const {
+    auto next = output<double>(ctx);
+    for (const auto [local, global] : points.enumerate()) {
+      const bool at_end = global == 0 || global + 1 == rod.size();
+      next[local] = at_end ? rod[global] : (rod[global - 1] + rod[global + 1]) / 2;
+    }
+    return next;
+  }
+};
+// [/stencil]
+
+// [member]
+class Simulation {
+ public:
+  Simulation() : step_(Heat(), fanout::host_devices(2)) {}
+  void run(Tensor<double, 1>& rod) { rod = step_(broadcast(rod), Range{rod.size()}); }
+
+ private:
+  ParallelModel<Heat, fanout::DeviceSet<fanout::HostDevice>> step_;
+};
+// [/member]
+
+// [lambda]
+inline auto make_doubler() {
+  return ParallelModel{[](Context auto& ctx, View<const double, 1> x) {
+                         auto y = output<double>(ctx);
+                         for (std::size_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i];
+                         return y;
+                       },
+                       fanout::host_devices(2)};
+}
+
+class Doubling {
+ public:
+  Tensor<double, 1> operator()(const Tensor<double, 1>& x) const { return model_(x); }
+
+ private:
+  decltype(make_doubler()) model_ = make_doubler();
+};
+// [/lambda]
+
+}  // namespace
+
+TEST_CASE("random numbers of rows do not depend on the number of devices") {
+  // [use_pi]
+  const ParallelModel darts{Darts(), Options{.seed = 7}};
+  const double pi = 4.0 * static_cast<double>(darts(Range{100'000})) / 100'000;
+  // [/use_pi]
+  CHECK(std::abs(pi - 3.14159) < 0.05);
+  const ParallelModel alone{Darts(), fanout::host_devices(1), Options{.seed = 7}};
+  CHECK(4.0 * static_cast<double>(alone(Range{100'000})) / 100'000 == pi);
+}
+
+TEST_CASE("a stencil is handed the whole array and its rows") {
+  Tensor<double, 1> rod(6);
+  rod[5] = 32;
+  // [use_stencil]
+  const ParallelModel step{Heat(), fanout::host_devices(2)};
+  for (int n = 0; n < 4; ++n) rod = step(broadcast(rod), Range{rod.size()});
+  // [/use_stencil]
+  CHECK(std::vector<double>(rod.begin(), rod.end()) == std::vector<double>{0, 2, 4, 12, 20, 32});
+}
+
+static_assert(std::is_same_v<decltype(ParallelModel{Heat()}), ParallelModel<Heat>>);
+static_assert(std::is_same_v<decltype(ParallelModel{Heat(), fanout::host_devices(2)}),
+                             ParallelModel<Heat, fanout::DeviceSet<fanout::HostDevice>>>);
+static_assert(std::is_same_v<decltype(ParallelModel{Heat(), fanout::Indices<fanout::HostDevice, 0, 2>()}),
+                             ParallelModel<Heat, fanout::Indices<fanout::HostDevice, 0, 2>>>);
+
+TEST_CASE("a class has a model as a member, named by its type or by the function that makes it") {
+  Tensor<double, 1> rod(3);
+  rod[2] = 4;
+  Simulation simulation;
+  simulation.run(rod);
+  CHECK(rod[1] == 2);
+  const Doubling doubled;
+  CHECK(doubled(rod)[1] == 4);
+}
