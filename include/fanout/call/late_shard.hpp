@@ -10,7 +10,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A shard that has not ended by the deadline of its call.
+/// A shard that has not ended at the deadline of its call.
 struct LateShard {
   std::size_t shard = 0;
   DeviceId device{.kind = "host", .index = 0};
@@ -19,12 +19,12 @@ struct LateShard {
   friend bool operator==(const LateShard&, const LateShard&) = default;
 };
 
-/// Whether a shard has ended by the deadline. The shard that ends, and who waits when the deadline comes, may both want
-/// to say so: the first one does, for good.
+/// Whether a shard is late. Both the shard at its end and the thread that waits at the deadline may decide it. The first one
+/// decides for good.
 class Lateness {
  public:
   void end(bool in_time) noexcept { settle(in_time ? in_time_ : late_); }
-  /// At or after the deadline: whether it is late.
+  /// Called at or after the deadline. Returns true if the shard is late.
   bool look() noexcept {
     settle(late_);
     return is_late();

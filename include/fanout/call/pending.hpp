@@ -12,7 +12,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// An asynchronous call whose result is an R.
+/// The functions of an asynchronous call whose result is an R.
 template <class R>
 struct PendingCall : AsyncCall {
   using AsyncCall::AsyncCall;
@@ -24,8 +24,9 @@ struct PendingCall : AsyncCall {
 
 }  // namespace detail
 
-/// The result of `model.async(...)`, when it is there. Moved, not copied; may be passed from thread to thread, and is
-/// one thread's at a time. Outlives the model. When it is destroyed it waits, since the call may use what it borrowed.
+/// The future result of `model.async(...)`. Can be moved, but not copied. May be passed to another thread; only one thread at
+/// a time may use it. It may outlive the model. Its destructor waits until the call has ended, since the call may use
+/// borrowed arguments.
 template <class R>
 class [[nodiscard]] Pending {
  public:
@@ -41,15 +42,15 @@ class [[nodiscard]] Pending {
   Pending& operator=(const Pending&) = delete;
   ~Pending() { release(); }
 
-  /// False when the result was taken or moved.
+  /// True until the result is taken or moved.
   bool valid() const noexcept { return call_ != nullptr; }
 
-  /// True if get() would not wait for a forward. Does not wait.
+  /// True if get() would not wait for a `forward`. Does not wait.
   bool ready() const { return call().is_over(); }
 
-  /// Waits until all shards have ended. What no device has started runs on this thread, as in a call that is not
-  /// asynchronous; so does, if forward is not const, what comes before it. Throws Error in the child of a fork if the
-  /// call was made in the parent, and from inside a non-const forward of the same model, which it would wait for.
+  /// Waits until all shards have ended. Shards that no device has started run on this thread. If `forward` is not const, so
+  /// do the open shards of earlier calls. Throws Error in the child of a fork if the call was made in the parent. Throws
+  /// Error inside a non-const `forward` of the same model, since it would wait for itself.
   void wait() const {
     detail::PendingCall<R>& call = this->call();
     if (call.calls() == nullptr) return;
@@ -65,8 +66,7 @@ class [[nodiscard]] Pending {
     }
   }
 
-  /// Waits as wait() does, and gathers the result on this thread. Once: the call is gone then. Throws what a call that
-  /// is not asynchronous throws.
+  /// Waits as wait() does, and gathers and returns the result. May be called once. Throws what the call throws.
   R get() {
     wait();
     const Pending taken = std::move(*this);

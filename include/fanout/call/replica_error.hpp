@@ -20,7 +20,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// What one replica threw.
+/// The exception of one replica.
 struct Failure {
   std::size_t shard = 0;
   DeviceId device{.kind = "host", .index = 0};
@@ -28,18 +28,17 @@ struct Failure {
   std::exception_ptr exception;
 };
 
-/// Thrown when `forward` failed on one or more replicas, after all of them have ended. Holds every exception as it was
-/// thrown, whatever its type.
+/// Thrown if `forward` failed on one or more replicas, after all of them have ended. Holds all exceptions, of any type.
 class FANOUT_EXPORT ReplicaError : public Error {
  public:
-  /// `failures` is not empty and in row order.
+  /// `failures` must not be empty, and must be in row order.
   explicit ReplicaError(std::vector<Failure> failures, std::size_t shards)
       : ReplicaError("forward", std::move(failures), shards, true) {}
 
-  /// Lowest rows first.
+  /// The failures, lowest rows first.
   const std::vector<Failure>& failures() const noexcept { return failures_; }
 
-  /// The first of the failures that is an E, or null. Lives as long as this error.
+  /// The first failure that is an E, or null. Lives as long as this error.
   template <class E>
   const E* get_if() const noexcept {
     for (const Failure& failure : failures_) {
@@ -53,11 +52,11 @@ class FANOUT_EXPORT ReplicaError : public Error {
     return nullptr;
   }
 
-  /// Throws the failure with the lowest rows as it was thrown.
+  /// Throws the exception of the lowest rows.
   [[noreturn]] void rethrow() const { std::rethrow_exception(failures_.front().exception); }
 
  protected:
-  /// The same of another `step` than forward, with or without rows.
+  /// The same for another `step` than forward, with or without rows.
   ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows)
       : Error(text(step, failures, replicas, has_rows)), failures_(std::move(failures)) {}
 

@@ -20,13 +20,13 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Thrown by a call that took longer than its deadline, after all of its shards have ended. Holds what those returned
+/// Thrown by a call that took longer than its deadline, after all its shards have ended. Holds the results of the shards
 /// that were in time.
 class FANOUT_EXPORT Timeout : public Error {
  public:
   // Templates where that spares those who include this and have no deadline what the lists and texts cost to compile.
 
-  /// `late`, a SmallVector<LateShard>, is not empty and in row order; `shards` is how many there were in all.
+  /// `late`, a SmallVector<LateShard>, must not be empty, and must be in row order. `shards` is the number of all shards.
   template <class Late>
   Timeout(Late late, std::size_t shards, Duration deadline)
       : Error(text(late, shards, deadline)), kept_(new KeptBy<Late>(std::move(late))) {}
@@ -42,18 +42,17 @@ class FANOUT_EXPORT Timeout : public Error {
     if (kept_->holders.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) kept_->destroy(kept_);
   }
 
-  /// The shards that were late, lowest rows first.
+  /// The late shards, lowest rows first.
   const detail::SmallVector<LateShard>& late() const noexcept { return kept_->late; }
 
-  /// What the call would have returned if it had been made with the rows of the other shards only; null if none was in
-  /// time, if their results do not fit together, or if the call returns another type than R. Lives as long as this
-  /// error.
+  /// The result of the call for the rows of the other shards. Null if no shard was in time, if their results do not fit
+  /// together, or if the call returns another type than R. Lives as long as this error.
   template <class R>
   const R* results() const noexcept {
     return kept_->results == nullptr || !holds<R>(*kept_) ? nullptr : static_cast<const R*>(kept_->results);
   }
 
-  /// Keeps them, as what `make()` returns. Once, before this is copied.
+  /// Stores the results, which `make()` returns. Must be called once, before this is copied.
   template <class Make>
   void keep_results(const Make& make) {
     using R = std::remove_cvref_t<decltype(make())>;
@@ -63,7 +62,7 @@ class FANOUT_EXPORT Timeout : public Error {
   }
 
  private:
-  /// What all copies share.
+  /// The state that all copies share.
   struct Kept {
     detail::Atomic<std::size_t> holders{1};
     const detail::SmallVector<LateShard>& late;

@@ -18,14 +18,14 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Puts arrays one after the other on this axis.
+/// The rule that concatenates arrays on this axis.
 template <int Axis>
 struct ConcatenateOn {};
 
-/// `return concat<1>(x)`: arrays are put one after the other on this axis, in row order, where all other axes must
-/// agree; -1 is the last one. Trees leaf by leaf. For tensors, views and outputs with so many axes. Copies, unless
-/// there is only one shard, since no shard's part is a run of the result. `concat<0>(x)` is what happens without it,
-/// for a place inside another rule, or under another Options::axis; it takes anything.
+/// `return concat<1>(x)`: concatenates arrays on this axis, in row order; -1 is the last axis. All other extents must agree,
+/// otherwise it throws ShapeMismatch. For tensors, views and outputs that have this axis, and for trees of them. Copies,
+/// unless there is only one shard. `concat<0>(x)` takes anything and is the default rule: use it inside another rule, or
+/// under another Options::axis.
 template <int Axis, class X>
 WithRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
   return {std::forward<X>(value)};
@@ -58,7 +58,7 @@ template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
 struct Gathering<ConcatenateOn<Axis>, Output<T, R>> : ConcatenateArraysOn<Axis, Output<T, R>> {};
 
-/// By rows, whatever the axis was.
+/// By rows, under any Options::axis.
 template <class X>
   requires Gatherable<Concatenate, X>
 struct GatheringChosen<ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {

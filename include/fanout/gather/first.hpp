@@ -16,14 +16,12 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Keeps what the first shard returned, and drops the rest.
+/// The rule that keeps the value of the first shard.
 struct TakeFirst {};
 
-/// `return first(x)`: the value of the first shard, the one with the lowest rows, as it is: numbers stay numbers, views
-/// and outputs become tensors that own what they show. Shards without rows are passed over, unless none has rows. What
-/// the other shards return is dropped, and need not be like it: maps may have other keys, vectors other lengths. Only
-/// where something in the tree chooses another rule for itself, which looks at all shards, must these agree on what
-/// stands around it.
+/// `return first(x)`: returns the value of the shard with the lowest rows. Numbers stay numbers; views and outputs become
+/// tensors. Shards without rows do not count, unless no shard has rows. The values of the other shards are ignored, and may
+/// have other keys or lengths. Only if a leaf inside has another rule, the shards must agree on what is around it.
 template <class X>
 WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
   return {std::forward<X>(value)};
@@ -31,7 +29,7 @@ WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
 
 namespace detail {
 
-/// Under TakeFirst, in a tree in which nothing chooses another rule.
+/// TakeFirst for a tree without other rules inside.
 struct TakeFirstAlone {};
 template <>
 inline constexpr bool lets_choose<TakeFirstAlone> = false;
@@ -62,7 +60,7 @@ struct Gathering<Rule, X> {
   }
 };
 
-/// Arrays, as if there were only the first.
+/// Arrays: gathered as if there were only the first shard.
 template <class X>
 struct FirstArray {
   using type = gathered_under_t<Concatenate, X>;
@@ -83,7 +81,7 @@ struct Gathering<Rule, X> : FirstArray<X> {
 template <TakesFirst Rule, class Allocator>
 struct Gathering<Rule, std::vector<bool, Allocator>> : FirstArray<std::vector<bool, Allocator>> {};
 
-/// What the other shards returned is not looked at: each shard stands for the first one.
+/// Ignores the other shards: the value of the first one stands for each.
 template <class X>
   requires Gatherable<TakeFirstAlone, X>
 struct GatheringChosen<TakeFirst, X> {
@@ -96,7 +94,7 @@ struct GatheringChosen<TakeFirst, X> {
   }
 };
 
-/// True for what shows something that it does not own: what is gathered to another type, and pointers.
+/// True for types that borrow: those that are gathered to another type, and pointers.
 template <class X>
 inline constexpr bool borrows = std::is_pointer_v<X> || StandsAlone<X>;
 template <class X>
@@ -108,7 +106,7 @@ struct WhatBorrows {
   static constexpr bool found = borrows<X>;
 };
 
-/// A tree that stays what it is when the shards are gone. A class that cannot be looked into counts.
+/// A tree that owns all its data. A class that does not show its fields counts as one.
 template <class X>
 concept Outlasts = !has_inside<WhatBorrows, X>();
 

@@ -16,18 +16,18 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A member of a struct that keeps one value of each shard: made from a T in `forward`, and in the gathered struct a row
-/// of them in row order. Holding one value allocates nothing. T is any type that can be copied and owns what it shows.
+/// A member of a struct with one value per shard. `forward` makes it from a T. The gathered struct holds the values of all
+/// shards in row order. One value needs no allocation. T is any copyable type that owns its data.
 template <class T>
 class PerShard {
  public:
   using value_type = T;
 
-  /// Without a value.
+  /// Holds no value.
   PerShard() = default;
   PerShard(T value) : one_(std::move(value)) {}  // NOLINT(google-explicit-constructor): is a T, in forward
 
-  /// The values of these, one after the other.
+  /// Holds the values of all of these, in order.
   explicit PerShard(const ShardResults<PerShard>& pieces) : many_(joined(pieces)) {}
 
   std::size_t size() const noexcept { return one_.has_value() ? 1 : many_.size(); }

@@ -13,12 +13,12 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A member of a struct that is combined over the shards, and holds the result in the gathered struct: Mean<T>, Sum<T>,
-/// Max<T>, Min<T>, First<T>. Made from a T, and used as one.
+/// A member of a struct with a rule: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>. It is made from a T and used as a T. In a
+/// struct that `forward` returns, it is combined over the shards, and the gathered struct holds the result.
 ///
-/// As a field of a model: combined over the replicas after each call of a `forward` that is not const, and then in all
-/// of them and in the original. A Mean is weighed by rows, to a Sum each replica adds by how much it changed it, and the
-/// others are what their rules make of the replicas' values.
+/// As a field of a model, it is combined over the replicas after each call of a `forward` that is not const. All replicas
+/// and the original have the result then. A Mean is weighed by rows. A Sum adds what each replica changed. The others
+/// apply their rules to the replicas' values.
 template <class Rule, class T>
 struct ReducedMember {
   T value{};
@@ -31,23 +31,23 @@ struct ReducedMember {
 template <class Rule, class T>
 inline constexpr bool wraps_tree<ReducedMember<Rule, T>> = true;
 
-/// In a struct that `forward` returns: what psum() makes of the shards' values.
+/// A member or field that is combined as by psum().
 template <class T>
 using Sum = ReducedMember<SumOverShards, T>;
 
-/// In a struct that `forward` returns: what pmean() makes of the shards' values.
+/// A member or field that is combined as by pmean().
 template <class T>
 using Mean = ReducedMember<MeanOverShards, T>;
 
-/// In a struct that `forward` returns: what pmax() makes of the shards' values.
+/// A member or field that is combined as by pmax().
 template <class T>
 using Max = ReducedMember<MaxOverShards, T>;
 
-/// In a struct that `forward` returns: what pmin() makes of the shards' values.
+/// A member or field that is combined as by pmin().
 template <class T>
 using Min = ReducedMember<MinOverShards, T>;
 
-/// In a struct that `forward` returns: what first() makes of the shards' values.
+/// A member or field that is combined as by first().
 template <class T>
 using First = ReducedMember<TakeFirst, T>;
 

@@ -13,12 +13,12 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// A function without state, so that all shards have the same one and none need be kept.
+/// A function without state: it is the same on all shards and need not be stored.
 template <class F>
 concept Stateless = std::is_empty_v<F> && std::default_initializable<F>;
 
-/// What F makes of two numbers of type T becomes a T without a surprise: it is one, or both are whole numbers, as `+` makes
-/// an int of small ones, or T is a class that is made from it, as a half is from a float.
+/// The result of F for two numbers of type T can be stored as a T: it is a T, or both are integers (`+` makes an int of
+/// small ones), or T is a class that is made from it, as a half is from a float.
 template <class F, class T>
 concept CombinesTwo = Scalar<T> && requires(const T& x) {
   requires std::same_as<std::remove_cvref_t<decltype(F()(x, x))>, T> ||
@@ -57,7 +57,7 @@ struct Less {
 // 5. `first<T, A>(x, share)` and `next<T, A>(so_far, x, share)`: what is made of the first number, and of that and the next
 //    ones, in row order. They give an A: a T or an accumulated<T>. `share` is the shard's share of all rows.
 
-/// Combines two at a time, in row order: `F()(F()(x0, x1), x2)` of three shards.
+/// The rule that folds the shards' values in row order: `F()(F()(x0, x1), x2)` for three shards.
 template <class F>
 struct FoldOverShards {
   static constexpr const char* name = "reduce";
@@ -77,12 +77,12 @@ struct FoldOverShards {
   }
 };
 
-/// Adds up what the shards return. Floating and complex numbers are added as doubles and rounded once at the end, but
-/// for floats of few shards; a long double, and a class of numbers that is not narrower than a float, is added as what it
-/// is. Whole numbers wrap.
+/// The rule that adds the shards' values. Floating and complex numbers are added as doubles and rounded once at the end,
+/// except floats of few shards. A long double, and a class of numbers that is not narrower than a float, is added as its
+/// own type. Integers wrap around.
 struct SumOverShards : FoldOverShards<detail::Add> {
   static constexpr const char* name = "psum";
-  /// Numbers of any kind; the sum has their type.
+  /// Numbers of any type. The sum has the same type.
   template <class T>
   static constexpr bool takes = FoldOverShards<detail::Add>::takes<T> && !std::is_enum_v<T> && !std::same_as<T, bool>;
   static constexpr bool counts_empty = true;
@@ -99,22 +99,21 @@ struct SumOverShards : FoldOverShards<detail::Add> {
   }
 };
 
-/// The greatest of what the shards return; of equal ones, that of the lowest rows. A NaN is greater than all.
+/// The rule that takes the greatest value; of equal ones, that of the lowest rows. NaN counts as the greatest.
 struct MaxOverShards : FoldOverShards<detail::Greater> {
   static constexpr const char* name = "pmax";
 };
 
-/// The least of what the shards return; of equal ones, that of the lowest rows. A NaN is less than all.
+/// The rule that takes the least value; of equal ones, that of the lowest rows. NaN counts as the least.
 struct MinOverShards : FoldOverShards<detail::Less> {
   static constexpr const char* name = "pmin";
 };
 
-/// The mean over all rows, from means over each shard's rows: each shard counts by its share of the rows, and equally
-/// if there are no rows. A mean of means that ignored that would be wrong for shards of different sizes. Added up as
-/// sums are.
+/// The rule that computes the mean over all rows from the means of the shards. Each shard is weighed by its rows, and all
+/// equally if there are no rows. Added as sums are.
 struct MeanOverShards {
   static constexpr const char* name = "pmean";
-  /// Floating and complex numbers only: a mean of whole numbers is none.
+  /// Only floating and complex numbers: the mean of integers is none.
   template <class T>
   static constexpr bool takes = SumOverShards::takes<T> && !std::is_integral_v<T>;
   static constexpr bool counts_empty = false;
@@ -131,44 +130,42 @@ struct MeanOverShards {
   }
 };
 
-/// `return psum(x)`: the sum of what the shards return at this place, element by element for arrays, leaf by leaf for
-/// trees; arrays must have the same extents on every shard. Added in row order, so the result is the same in every run.
-/// Whole numbers wrap if they do not fit. Floating ones are added as doubles and rounded once, so that the error is at
-/// most half a unit in the last place of the result and n * 2^-53 times the sum of the absolute values, with n shards.
-/// Only floats of up to 16 shards are added as floats: there it is at most n * 2^-24 times that sum.
+/// `return psum(x)`: the sum over the shards, element by element for arrays, leaf by leaf for trees. Throws ShapeMismatch if
+/// arrays have different extents. Adds in row order, so the result is the same in every run. Integers wrap around.
+/// Floating-point numbers are added as doubles and rounded once. With n shards the error is at most half a unit in the last
+/// place of the result, plus n * 2^-53 times the sum of the absolute values. Floats of up to 16 shards are added as floats:
+/// the error is at most n * 2^-24 times that sum.
 template <class X>
 WithRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
   return {std::forward<X>(value)};
 }
 
-/// `return pmean(x)`: the mean over all rows of the batch, where x is the mean over this shard's rows; see psum() for
-/// trees and arrays, and for how exact it is. A shard without rows among others with rows does not count, even if its
-/// own mean is NaN.
+/// `return pmean(x)`: the mean over all rows of the batch, if x is the mean over the shard's rows. Trees, arrays and the error
+/// are as for psum(). Shards without rows do not count, even if their mean is NaN, unless no shard has rows.
 template <class X>
 WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
   return {std::forward<X>(value)};
 }
 
-/// `return pmax(x)`: the greatest of what the shards return; see psum() for trees and arrays. For numbers with an order:
-/// whole and floating ones, bools, enums. NaN if one is NaN, except under `-ffast-math`, where it is not said what comes of
-/// a NaN. A shard without rows among others with rows does not count.
+/// `return pmax(x)`: the greatest value of the shards. Trees and arrays are as for psum(). For numbers with an order:
+/// integers, floating-point numbers, bools and enums. NaN if one value is NaN; under `-ffast-math` the result for NaN is
+/// unspecified. Shards without rows do not count, unless no shard has rows.
 template <class X>
 WithRule<MaxOverShards, std::remove_cvref_t<X>> pmax(X&& value) {
   return {std::forward<X>(value)};
 }
 
-/// `return pmin(x)`: the least of what the shards return; see pmax().
+/// `return pmin(x)`: the least value of the shards; see pmax().
 template <class X>
 WithRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
   return {std::forward<X>(value)};
 }
 
-/// `return reduce(x, [](auto a, auto b) { return a * b; })`: combines what the shards return by a function of two numbers,
-/// f(f(x0, x1), x2) of three shards, in row order; see psum() for trees and arrays. A function that names another type,
-/// `[](const Best& a, const Best& b) { return a.score < b.score ? b : a; }`, combines whole values of that type, which own
-/// what they show. One shard's value is what it returned. With another number of devices the shards are others, so the
-/// result is the same for associative functions only. A shard without rows among others with rows does not count. `f` has
-/// no state and returns the type of its arguments.
+/// `return reduce(x, [](auto a, auto b) { return a * b; })`: combines the shards' values by a function of two numbers, in row
+/// order: f(f(x0, x1), x2) for three shards. Trees and arrays are as for psum(). A function of another type,
+/// `[](const Best& a, const Best& b) { return a.score < b.score ? b : a; }`, combines whole values of that type, which must
+/// own their data. `f` has no state and returns the type of its arguments. The result does not depend on the number of
+/// devices if `f` is associative. Shards without rows do not count, unless no shard has rows.
 template <class X, class F>
 auto reduce(X&& value, const F&) {
   static_assert(

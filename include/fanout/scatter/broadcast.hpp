@@ -17,7 +17,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// An argument that every replica gets whole. Made by broadcast().
+/// An argument that every shard receives whole. broadcast() makes it.
 template <class X>
 struct Broadcast {
   X value;  ///< a const reference to what the caller has, or what was moved in
@@ -27,10 +27,10 @@ inline constexpr bool wraps_tree<Broadcast<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Broadcast<X>> = true;
 
-/// `model(x, broadcast(table))`: `forward` is handed a const reference to the whole of `table`, which is not split and
-/// not copied, except inside of a vector, a map, an optional or a variant, and for a device with a memory of its own:
-/// then the arrays of a copy lie there. At every call, so what stays the same is better held by the model. Borrows an
-/// lvalue until the call has returned; takes over an rvalue.
+/// `model(x, broadcast(table))`: each shard's `forward` receives a const reference to the whole of `table`. It is copied
+/// only inside a vector, map, optional or variant, and to devices with their own memory. That happens at every call, so
+/// data that never changes is better a member of the model. Borrows an lvalue until the call has returned. Takes over an
+/// rvalue.
 template <class X>
 Broadcast<detail::kept_t<X>> broadcast(X&& value) {
   return {std::forward<X>(value)};
@@ -41,8 +41,8 @@ namespace detail {
 template <class X>
 inline constexpr bool splits_by_rows<Broadcast<X>> = false;
 
-/// Looks whether all arrays of a tree lie in a memory, and where the first does that does not. Those that do not say
-/// so, as a std::vector, are for the host wherever they are used.
+/// Checks whether all arrays of a tree are in a memory, and where the first one is that is not. Arrays without a memory
+/// space, as a std::vector, are not checked.
 struct FindElsewhere {
   const MemorySpace& space;
   bool found = false;
@@ -58,8 +58,8 @@ struct FindElsewhere {
   }
 };
 
-/// The value itself if its arrays lie where the shard works, else a copy of it there, which lives as long as the
-/// shard's pieces. Throws DeviceMismatch for what cannot be copied there.
+/// Returns the value itself if its arrays are in the shard's memory. Otherwise returns a copy there, which lives as long as
+/// the shard's inputs. Throws DeviceMismatch if the value cannot be copied there.
 template <class X>
 const X& whole_in_place(const X& x, const ScatterTarget& place, const LeafPath& path) {
   FindElsewhere elsewhere{place.memory.space};

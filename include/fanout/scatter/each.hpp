@@ -15,7 +15,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A vector that is no array, but a list of trees, each of which is split or goes to everyone. Made by each().
+/// A vector as a list of arguments, each of which is split or goes to all shards whole. each() makes it.
 template <class X>
 struct Each {
   X value;  ///< a const reference to what the caller has, or what was moved in
@@ -25,12 +25,12 @@ inline constexpr bool wraps_tree<Each<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Each<X>> = true;
 
-/// `model(x, each(names))`: the elements of a vector or a span are a list of arguments, and not rows. Elements with arrays in
-/// them are split. A list of numbers, texts or plain structs goes to every replica whole. A vector of tensors is such a list
-/// without each(). Borrows an lvalue until the call has returned; takes over an rvalue.
+/// `model(x, each(names))`: the elements of a vector or a span are a list of arguments, not rows. Elements with arrays are
+/// split. A list of elements without arrays goes to all shards whole. A vector of tensors is such a list without each().
+/// Borrows an lvalue until the call has returned. Takes over an rvalue.
 ///
-/// `return each(std::move(numbers))` from a `forward`: each element is gathered with those in its place on the other shards.
-/// Throws StructureMismatch if the lists have different lengths. Does not compile for an lvalue.
+/// `return each(std::move(numbers))` from `forward`: each element is gathered with the elements at the same place of the
+/// other shards. Throws StructureMismatch if the lists have different lengths. An lvalue does not compile.
 template <class X>
 Each<detail::kept_t<X>> each(X&& value) {
   static_assert(

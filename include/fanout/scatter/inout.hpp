@@ -14,7 +14,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// An array whose rows `forward` may write in place. Made by inout().
+/// An array whose rows `forward` may write in place. inout() makes it.
 template <class X>
 struct InOut {
   X value;  ///< a reference to what the caller has, or a view or a span of it
@@ -27,7 +27,7 @@ namespace detail {
 template <class X>
 inline constexpr bool is_inout<InOut<X>> = true;
 
-/// The elements, to be written: a View for what has axes, a span for the rest.
+/// The writable elements: a View of arrays with axes, otherwise a span.
 template <Contiguous X>
 auto writable_rows(X& x) {
   return View<std::remove_reference_t<decltype(*x.data())>, X::rank>(x);
@@ -36,7 +36,7 @@ template <ArrayLeaf X>
   requires(!Contiguous<X>)
 auto writable_rows(X& x) -> decltype(std::span(x.data(), x.size())) { return std::span(x.data(), x.size()); }
 
-/// Views and spans may be temporaries, for what they show is somewhere else.
+/// Views and spans may be temporaries, since they borrow their elements.
 template <class X>
 concept WritableRows =
     ArrayLeaf<std::remove_reference_t<X>> && !std::is_const_v<std::remove_reference_t<X>> &&
@@ -62,10 +62,10 @@ struct leaf_traits<InOut<X>> {
   }
 };
 
-/// `model(inout(state))`: an array is split by rows as it would be without, and `forward` may write its rows in place:
-/// it takes a `View<T, R>` of a Tensor or a View, a `std::span<T>` of a std::vector or a std::span. Nothing is copied.
-/// The array must outlive the call. If another argument shows its memory, and not the same rows for each shard, the call
-/// throws InvalidArgument: one shard would write what another one reads.
+/// `model(inout(state))`: the array is split by rows, and `forward` may read and write its rows in place. It receives a
+/// `View<T, R>` of a Tensor or a View, and a `std::span<T>` of a std::vector or a std::span. Copies nothing. The array must
+/// outlive the call. Throws InvalidArgument if another argument shows the same memory, unless each shard has the same rows
+/// of both: one shard would write what another one reads.
 template <class X>
 auto inout(X&& value) {
   static_assert(detail::WritableRows<X>,

@@ -12,14 +12,14 @@
 
 namespace fanout { inline namespace v0 {
 
-/// `model(Range{1000000})`: so many rows without data. `forward` is handed the `RowRange` of those that are its own, by
-/// their numbers in the whole batch: for Monte Carlo, ensembles, rays, and whatever else computes from the number of a
-/// row. Outputs and ctx.random() count from the shard's first row, so a loop has both numbers:
+/// `model(Range{1000000})`: a number of rows without data, for example for Monte Carlo, ensembles and rays. `forward`
+/// receives the `RowRange` of the shard, with the numbers of its rows in the whole batch. Outputs and ctx.random() count
+/// from the shard's first row. So a loop may need both numbers:
 ///
 ///     for (const auto [local, global] : rows.enumerate()) y[local] = trace(global, ctx.random(local));
 class Range {
  public:
-  /// Throws ShapeMismatch for a negative number.
+  /// Throws ShapeMismatch if the number is negative.
   template <std::integral I>
   constexpr explicit Range(I size) : size_(static_cast<std::size_t>(size)) {
     if (std::cmp_less(size, 0)) {

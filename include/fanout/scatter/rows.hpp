@@ -15,7 +15,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// A range whose elements can be pointed to, one after the other.
+/// A range of contiguous elements.
 template <class X>
 concept SideBySide = requires(const X& x) {
   *x.data();
@@ -24,7 +24,7 @@ concept SideBySide = requires(const X& x) {
 
 }  // namespace detail
 
-/// A vector of anything, each element of which is a row. Made by rows().
+/// A vector whose elements are rows, whatever their type. rows() makes it.
 template <class X>
 struct Rows {
   X value;  ///< a const reference to what the caller has, or what was moved in
@@ -43,12 +43,12 @@ struct leaf_traits<Rows<X>> {
   }
 };
 
-/// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever they are. `forward` is handed
-/// a `std::span<const T>` of some. Without it a vector of tensors is split inside each of them. Nothing is copied. Borrows
-/// an lvalue until the call has returned; takes over an rvalue.
+/// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever their type. `forward` receives
+/// a `std::span<const T>` of the shard's elements. Without rows(), each tensor of a vector is split. Copies nothing. Borrows
+/// an lvalue until the call has returned. Takes over an rvalue.
 ///
-/// `return rows(std::move(tensors))` from a `forward`: the elements of all shards are appended in row order. Each then owns
-/// what it shows, in the memory of the result. Does not compile for an lvalue.
+/// `return rows(std::move(tensors))` from `forward`: concatenates the elements of all shards in row order. Each element owns
+/// its memory then, in the memory of the result. An lvalue does not compile.
 template <class X>
 Rows<detail::kept_t<X>> rows(X&& value) {
   static_assert(detail::SideBySide<std::remove_cvref_t<X>>,

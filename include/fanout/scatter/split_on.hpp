@@ -11,7 +11,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// An argument that is split on this axis. Made by split().
+/// An argument that is split on this axis. split() makes it.
 template <int Axis, class X>
 struct SplitOn {
   X value;  ///< a const reference to what the caller has, or what was moved in
@@ -21,11 +21,10 @@ inline constexpr bool wraps_tree<SplitOn<Axis, X>> = true;
 template <int Axis, class X>
 inline constexpr bool splits_itself<SplitOn<Axis, X>> = true;
 
-/// `model(split<1>(x))`: arrays are split on this axis, whose extent then counts as their rows; -1 is the last one. Of
-/// a tree all arrays, except those in it that choose for themselves. `forward` is handed a View of a packed copy, which
-/// lives until the results are gathered; or, if it takes a `StridedView<const T, R>` of the argument and no View, the
-/// elements in place. Where a part is one run of memory anyway nothing is copied. Borrows an lvalue until the call has
-/// returned; takes over an rvalue.
+/// `model(split<1>(x))`: the array is split on this axis, whose indices count as rows; -1 is the last axis. In a tree, all
+/// arrays without a rule of their own are. `forward` receives a View of a packed copy, which lives until the results are
+/// gathered. If it takes a `StridedView<const T, R>` and no View, it receives the elements in place. A contiguous part is
+/// not copied. Borrows an lvalue until the call has returned. Takes over an rvalue.
 template <int Axis, class X>
 SplitOn<Axis, detail::kept_t<X>> split(X&& value) {
   using Value = std::remove_cvref_t<X>;
@@ -54,7 +53,7 @@ struct Splitting<SplitOn<Axis, X>> {
     detail::visit_rows(x.value, Axis, path, f);
   }
 
-  /// In place, for a `forward` that takes it so.
+  /// In place, for a `forward` that takes a StridedView.
   static auto strided_piece(const SplitOn<Axis, X>& x, const ScatterTarget& place,
                             const LeafPath& path) requires Contiguous<Value> {
     return strided_part(x.value, place.on_axis(Axis), path);
