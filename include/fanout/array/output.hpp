@@ -11,16 +11,16 @@
 
 namespace fanout { inline namespace v0 {
 
-/// What output() returns: this shard's rows of an array that all shards fill together. Cheap to copy; borrows memory
-/// that the call owns, so it must not outlive `forward` except by being returned. Returned at the same place by every
-/// shard, the gathered array is that memory, and nothing is copied.
+/// The shard's rows of an array that all shards fill together. output() returns it. Cheap to copy. Borrows memory of the call,
+/// so it must not outlive `forward`, but may be returned. If all shards return it at the same place, that memory becomes
+/// the gathered array, without a copy.
 template <class T, std::size_t R>
 class Output : public View<T, R> {
  public:
-  /// The rows `rows` of `buffer`, whose rows have the shape of `extents`' trailing axes.
+  /// The rows `rows` of `buffer`. A row has the trailing extents of `extents`.
   Output(detail::OutputBuffer& buffer, RowRange rows, const Extents<R>& extents) noexcept
       : Output(buffer, buffer.row(rows.first), buffer.memory().space, rows, extents) {}
-  /// The same for who knows where they begin, and in which memory.
+  /// The same if the caller knows their address and memory.
   Output(detail::OutputBuffer& buffer, std::byte* first, const MemorySpace& space, RowRange rows,
          const Extents<R>& extents) noexcept
       : View<T, R>(reinterpret_cast<T*>(first), extents.with_rows(rows.size()), space),
@@ -30,8 +30,8 @@ class Output : public View<T, R> {
   detail::OutputBuffer& buffer() const noexcept { return *buffer_; }
   std::size_t first_row() const noexcept { return first_row_; }
 
-  /// The same memory as a tensor, so that it can stand where a tensor is needed, as in a struct or a map. It shares the
-  /// elements with this output until it is gathered; a tensor that is kept longer stays valid.
+  /// The same memory as a tensor, for members of structs and values of maps that are tensors. It shares the elements with
+  /// this output until it is gathered. It stays valid after the call.
   operator Tensor<T, R>() const {  // NOLINT(google-explicit-constructor): stands in for a tensor
     const backend::MemoryOperations* const windows = detail::windows_in(buffer_->memory());
     if (windows == nullptr) return Tensor<T, R>(View<const T, R>(*this), *buffer_->memory().operations);

@@ -51,13 +51,13 @@ class Tensor {
     storage_.clear();
   }
 
-  /// A copy of what the view shows, in the view's memory, which `operations` are for.
+  /// A copy of the view's elements, in the view's memory. `operations` must be those of that memory.
   explicit Tensor(View<const T, R> view, const backend::MemoryOperations& operations = backend::host_memory_operations)
       : Tensor(uninitialized(view.extents(), {view.space(), &operations})) {
     operations.copy(view.space(), data(), view.data(), storage_.bytes());
   }
 
-  /// Elements that are not set to anything. Throws as the constructors do.
+  /// Leaves the elements unset. Throws as the constructors do.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...)); }
@@ -80,8 +80,7 @@ class Tensor {
     return tensor;
   }
 
-  /// Takes over host memory that others made: `deleter(pointer)` is called once, when the tensor lets go of it. If
-  /// making the tensor throws, the deleter has been called.
+  /// Takes over host memory. Calls `deleter(pointer)` once, when the tensor releases the memory, or before this throws.
   template <class Deleter, std::integral... I>
     requires(sizeof...(I) == R && std::invocable<Deleter&, T*>)
   static Tensor adopt(T* pointer, Deleter deleter, I... extents) {
@@ -121,8 +120,8 @@ class Tensor {
   }
   ~Tensor() = default;
 
-  /// A copy of what the view shows, which may be a part of this tensor, in the view's memory. Keeps its own memory where
-  /// the sizes are the same, as the assignment of a tensor does. Throws OutOfMemory.
+  /// Copies the view's elements, into the view's memory. The view may be a part of this tensor. Keeps the tensor's memory if
+  /// the size is the same. Throws OutOfMemory.
   template <class V>
     requires(std::same_as<V, View<T, R>> || std::same_as<V, View<const T, R>>)
   Tensor& operator=(const V& view) {
@@ -165,8 +164,8 @@ class Tensor {
     return detail::refuse_view_of_temporary<View<U, R>>();
   }
 
-  /// The element at these indices, in host memory. If FANOUT_CHECKS is 1, throws InvalidArgument for an index outside
-  /// of the tensor, and DeviceMismatch if the tensor lies elsewhere; does not look otherwise.
+  /// The element at these indices. The tensor must be in host memory. If FANOUT_CHECKS is 1, throws InvalidArgument for an
+  /// index out of range, and DeviceMismatch for another memory. Otherwise checks nothing.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   T& operator()(I... indices) { return data()[offset({static_cast<std::size_t>(indices)...})]; }
@@ -184,7 +183,7 @@ class Tensor {
     return detail::refuse_view_of_temporary<Borrowed>().row(i);
   }
 
-  /// Rows, ranges of rows and other extents, as View has them.
+  /// The same as the functions of View.
   auto row(std::size_t i) & requires(R > 1) { return view().row(i); }
   auto row(std::size_t i) const& requires(R > 1) { return view().row(i); }
   template <class Borrowed = View<const T, R>>
@@ -227,7 +226,7 @@ class Tensor {
     return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents);
   }
 
-  /// All elements in memory order. Throws DeviceMismatch if they do not lie in host memory.
+  /// All elements in memory order. Throws DeviceMismatch if the tensor is not in host memory.
   std::span<T> values() & { return {begin(), size()}; }
   std::span<const T> values() const& { return {begin(), size()}; }
   template <class Borrowed = std::span<const T>>
@@ -280,7 +279,7 @@ Tensor(const View<T, R>&) -> Tensor<std::remove_const_t<T>, R>;
 
 namespace detail {
 
-/// Rows in braces that are not of one length, which no array takes.
+/// Rows of different lengths in braces.
 template <class T>
 struct RaggedRows {
   RaggedRows(std::initializer_list<std::initializer_list<T>>) {}
@@ -323,9 +322,8 @@ Tensor<T, 2> tensor(const detail::RaggedRows<T>&) {
 }
 #endif
 
-/// A tensor of these elements, in the order of memory, and extents: `tensor(numbers, {rows, 5})`. Copies a vector, an
-/// array or a span, since the memory of a tensor is aligned. Throws ShapeMismatch if the elements are not as many as
-/// the extents make.
+/// A tensor of these elements, in memory order, with these extents: `tensor(numbers, {rows, 5})`. Copies the vector, array or
+/// span. Throws ShapeMismatch if the number of elements does not fit the extents.
 template <class Values, std::size_t R>
   requires requires(const Values& values) { std::span(values); }
 auto tensor(const Values& values, const detail::AnyInteger (&extents)[R]) {

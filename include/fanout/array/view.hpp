@@ -93,8 +93,8 @@ template <std::size_t From, std::size_t To>
 
 }  // namespace detail
 
-/// Borrows a contiguous, row-major array of R axes; `View<const T, R>` only reads it. A pointer with a shape: it owns
-/// nothing, copying it copies no element, and it must not outlive what it shows. Works in kernels.
+/// A pointer with a shape: borrows a contiguous, row-major array of R axes. `View<const T, R>` only reads it. Copying a view
+/// copies no element. A view must not outlive the elements. Works in kernels.
 template <class T, std::size_t R>
 class View {
   static_assert(std::is_trivially_copyable_v<T>, "fanout: the elements of an array are trivially copyable");
@@ -106,7 +106,7 @@ class View {
 
   View() = default;
 
-  /// `View<const float, 2>{pointer, rows, columns}`: the caller vouches for the memory behind the pointer.
+  /// `View<const float, 2>{pointer, rows, columns}`. The memory must hold so many elements.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   explicit View(T* data, I... extents) : View(data, checked_extents(sizeof(T), extents...)) {}
@@ -117,7 +117,7 @@ class View {
   template <std::integral... I>
   View(std::nullptr_t, I...) = delete;
 
-  /// A view that writes is also one that reads.
+  /// A writable view converts to a read-only one.
   template <class U>
     requires(std::is_const_v<T>&& std::same_as<U, value_type>)
   FANOUT_HOST_DEVICE constexpr View(
@@ -152,8 +152,8 @@ class View {
   FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return size() == 0; }
   FANOUT_HOST_DEVICE constexpr MemorySpace space() const noexcept { return space_; }
 
-  /// The element at these indices. Reading the reference is an access violation if the memory is not the caller's.
-  /// Throws InvalidArgument for an index outside of the array if FANOUT_CHECKS is 1, and does not look otherwise.
+  /// The element at these indices. The memory must be accessible to the caller. If FANOUT_CHECKS is 1, throws
+  /// InvalidArgument for an index out of range. Otherwise checks nothing.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   FANOUT_HOST_DEVICE constexpr T& operator()(I... indices) const {
@@ -177,15 +177,15 @@ class View {
     return {data_ + i * extents_.row_size(), rest, space_};
   }
 
-  /// Some of the rows. Throws InvalidArgument for rows that are not there.
+  /// A range of rows. Throws InvalidArgument if the array does not have these rows.
   FANOUT_HOST_DEVICE constexpr View rows(RowRange range) const {
     detail::check_rows(range, extents_[0]);
     return {range.size() == 0 ? data_ : data_ + range.first * extents_.row_size(), extents_.with_rows(range.size()),
             space_};
   }
 
-  /// The same elements with other extents: `x.reshape(3, 4)`, `x.reshape({rows, 4})`. Throws ShapeMismatch if these
-  /// make another number of elements.
+  /// The same elements with other extents: `x.reshape(3, 4)`, `x.reshape({rows, 4})`. Throws ShapeMismatch if the number of
+  /// elements differs.
   template <std::integral... I>
     requires(sizeof...(I) > 0)
   View<T, sizeof...(I)> reshape(I... extents)
@@ -211,7 +211,7 @@ class View {
   MemorySpace space_ = host_memory;
 };
 
-/// A view that only reads, as a template of its own: a kind of array, like Tensor.
+/// A read-only view, as a template with the parameters of Tensor, for structs over the kind of their arrays.
 template <class T, std::size_t R>
 using ConstView = View<const T, R>;
 
@@ -228,7 +228,7 @@ View(Range&&)
 
 namespace detail {
 
-/// What only borrows an array: a View, or what stands in for one.
+/// A View, or a type that stands in for one.
 template <class X>
 concept BorrowsArray = requires {
   X::rank;
@@ -266,8 +266,8 @@ template <std::same_as<MemorySpace> Space>
 
 }  // namespace detail
 
-/// True for arrays of the same extents whose elements are equal, in their order: `x == x.view()`. As everywhere, a NaN
-/// equals nothing. Throws DeviceMismatch unless both lie in the host's memory.
+/// True if both arrays have the same extents and equal elements. NaN equals nothing. Throws DeviceMismatch if one of them is
+/// not in host memory.
 template <detail::ContiguousArray A, detail::ContiguousArray B>
   requires(A::rank == B::rank && std::same_as<typename A::value_type, typename B::value_type> &&
            std::equality_comparable<typename A::value_type>)

@@ -21,21 +21,21 @@
 
 namespace fanout { inline namespace v0 {
 
-/// What a `forward` may ask for: `forward(fanout::Context auto& ctx, ...)`. A context stands for one run of one shard;
-/// it is used by the thread that runs it and not kept.
+/// The first parameter of a `forward` that wants one: `forward(fanout::Context auto& ctx, ...)`. A context belongs to one run
+/// of one shard. Only the thread that runs the shard may use it, and only until `forward` returns.
 ///
 /// 1. `device()` is the device that runs the shard.
 /// 2. `rank()` is the shard's position in the plan and `size()` the number of shards: 0 <= rank < size.
 /// 3. `rows()` are the shard's rows in the whole batch; empty if nothing was split.
-/// 4. `random(i)` gives the random numbers of the shard's i-th row: they depend on the model's seed, the number of the
-///    call and the row's place in the whole batch, not on the devices. `i` counts from the shard's first row; of a row of
-///    the whole batch, as a RowRange has them, it is `rows().local(row)`. A row that the shard does not have is an
-///    InvalidArgument, but for row 0 of a shard without rows: a kernel may be given `random(0)` in any case.
-/// 5. `stop_requested()` is true from the deadline of the call on, or of one that it is made from inside of: the call
-///    still waits for `forward`, but what it returns comes too late. Without a deadline false, for one comparison.
-/// 6. `claim_output(row_bytes)` gives a buffer in the device's memory, the rows in it that are this shard's, and where
-///    their bytes begin; see output().
-/// 7. `claim_scratch(bytes)` gives memory of the device that lives until the results are gathered; see empty().
+/// 4. `random(i)` is the random stream of the shard's i-th row. It depends on the model's seed, the number of the call and
+///    the row in the whole batch, not on the devices. `i` counts from the shard's first row. For a row of the whole batch,
+///    as a RowRange has them, use `rows().local(row)`. Throws InvalidArgument if the shard does not have this row; row 0 is
+///    always there, since kernels count from it.
+/// 5. `stop_requested()` is true from the deadline of the call on, or of a call that it is made in. The call still waits for
+///    `forward`. Without a deadline it is false, at the cost of one comparison.
+/// 6. `claim_output(row_bytes)` returns a buffer in the device's memory, the shard's rows in it, and their address; see
+///    output().
+/// 7. `claim_scratch(bytes)` returns device memory that lives until the results are gathered; see empty().
 template <class C>
 concept Context = requires(C& ctx, std::size_t n) {
   requires Device<std::remove_cvref_t<decltype(ctx.device())>>;
@@ -52,8 +52,8 @@ concept Context = requires(C& ctx, std::size_t n) {
 
 namespace detail {
 
-/// Makes the mistake of reading what nobody has set show: bytes of host memory become NaNs, or 0xCD each if the elements
-/// are no floating numbers.
+/// Makes reads of unset elements visible: fills host memory with NaN, or with 0xCD bytes if the elements are not
+/// floating-point numbers.
 template <class T>
 void fill_unset(T* data, std::size_t size) noexcept {
   constexpr bool has_nan =
@@ -76,13 +76,13 @@ template <class Result, class... Given>
 
 }  // namespace detail
 
-/// This shard's rows of a result that all shards fill together, [rows, trailing...]. `trailing` are the extents behind
-/// the rows, which come by themselves: output<T>(ctx) has one element for each row, output<T>(ctx, 3) three. Shards that
-/// ask for their outputs in the same order and return them at the same places are gathered without a copy. Lives until
-/// the results are gathered. Throws ShapeMismatch for extents that cannot be, and OutOfMemory.
+/// This shard's rows of a result that all shards fill together: [rows, trailing...]. `trailing` are the extents behind the
+/// rows: output<T>(ctx) has one element per row, output<T>(ctx, 3) has three. If all shards ask for their outputs in the same
+/// order and return them at the same places, gathering copies nothing. Lives until the results are gathered. Throws
+/// ShapeMismatch for invalid extents, and OutOfMemory.
 ///
-/// The elements are not set, so write each of them before it is read: `y[i] += x[i]` adds to what an earlier call left.
-/// With FANOUT_CHECKS those in host memory are NaN, or 0xCD bytes, except in a destination of the caller's.
+/// The elements are unset. Write each one before you read it: `y[i] += x[i]` adds to garbage. With FANOUT_CHECKS they are NaN,
+/// or 0xCD bytes, in host memory that is not a destination of the caller's.
 template <class T, Context C, std::integral... I>
 Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   const auto extents = checked_extents(sizeof(T), ctx.rows().size(), trailing...);
@@ -98,10 +98,8 @@ Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   return output;
 }
 
-/// Scratch on the shard's device, [extents...]: all extents are given, none is the shard's rows by itself as in output().
-/// Lives until the results are gathered. Throws ShapeMismatch and OutOfMemory.
-///
-/// The elements are not set; see output().
+/// Scratch memory on the shard's device: [extents...]. Unlike in output(), all extents are given. Lives until the results are
+/// gathered. The elements are unset; see output(). Throws ShapeMismatch and OutOfMemory.
 template <class T, Context C, std::integral... I>
 View<T, sizeof...(I)> empty(C& ctx, I... extents) {
   const auto shape = checked_extents(sizeof(T), extents...);

@@ -27,16 +27,14 @@ inline constexpr bool is_extended_lambda = false;
 
 }  // namespace detail
 
-/// Calls `f(i)` for each i in [0, n) on the context's device, in no order that counts: the calls may be made at the
-/// same time. On host devices they have been made when this returns. On a GPU it returns at once, and the calls are
-/// made in order with the device's other work: what reads the results there sees them, and the model's call waits for
-/// them.
+/// Calls `f(i)` for each i in [0, n) on the context's device, in any order and possibly at the same time. On host devices it
+/// returns after the last call. On a GPU it returns at once: the calls run in order with the other work of the stream, and
+/// the model's call waits for them.
 ///
-/// The device gets a copy of `f`, so `f` holds views and numbers. What the views show lives until the call has ended,
-/// as what `forward` was given and what it makes by output() and empty() does. A reference to a variable of the
-/// caller's would work on host devices alone. In a .cu the call operator of `f` is marked FANOUT_HOST_DEVICE, or `f` is
-/// a lambda that is (with nvcc's --extended-lambda, and not inside a function whose result is `auto`). Throws what `f`
-/// throws on host devices, and what the device reports.
+/// The device gets a copy of `f`, so `f` holds views and numbers. The memory of these views must live until the call has
+/// ended, as inputs, output() and empty() do. References to variables work on host devices only. In a .cu, the call
+/// operator of `f` needs FANOUT_HOST_DEVICE. `f` may be a lambda with it (nvcc --extended-lambda), but not inside a function
+/// that returns `auto`. Throws what `f` throws on host devices, and what the device reports.
 template <Context C, class F>
 void launch(C& ctx, std::size_t n, const F& f) {
   constexpr bool copied_as_bytes = std::is_trivially_copyable_v<F> || detail::is_extended_lambda<F>;

@@ -31,8 +31,8 @@ class HostDevice {
   backend::Memory memory() const noexcept { return {}; }
   backend::Worker& worker() const noexcept { return *worker_; }
 
-  /// The cores that the device's thread may run on, as the kernel numbers them: its own ones if `bound()`, else all
-  /// that the process has. A team of threads that `forward` starts inherits them.
+  /// The cores that the device's thread may run on, by the numbers of the kernel: its own cores if `bound()`, otherwise all
+  /// of the process. Threads that `forward` starts inherit them.
   const std::vector<int>& cores() const noexcept { return worker_->cores(); }
   bool bound() const noexcept { return worker_->bound(); }
 
@@ -57,23 +57,22 @@ class HostDevice {
 };
 static_assert(Device<HostDevice>);
 
-/// What host devices to make.
+/// Options of host_devices().
 struct HostDeviceOptions {
-  /// How many. 0: as host_devices() does.
+  /// The number of devices. 0: as many as host_devices() makes.
   int count = 0;
-  /// Cores for each. 0: an equal share of the process's cores, at least one.
+  /// Cores per device. 0: an equal share of the process's cores, at least one.
   int cores_each = 0;
-  /// Whether each device's thread is bound to its cores. Not done where the devices need more cores than the process
-  /// has, where a CPU quota shares the cores with others, or with FANOUT_PIN=off in the environment.
+  /// True if each device's thread is bound to its cores. Ignored if the devices need more cores than the process has, if a
+  /// CPU quota limits the process, and with FANOUT_PIN=off in the environment.
   bool pin = true;
-  /// How threads wait: Adaptive, Spin, Park, or a WaitPolicy of your own. Devices that are not bound to cores sleep at
-  /// once.
+  /// The wait policy: Adaptive, Spin, Park, or your own. Threads that are not bound to cores sleep at once.
   Waiting wait = Adaptive();
 };
 
 namespace detail {
 
-/// The most host devices that make sense anywhere: a guard against a slip of the hand.
+/// An upper limit for the number of host devices, to catch mistakes.
 inline constexpr int most_host_devices = 4096;
 
 /// A number from 1 to most_host_devices, or 0.
@@ -146,8 +145,8 @@ DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait
 
 }  // namespace detail
 
-/// Host devices `host:0`, `host:1` ... that share out the process's cores. Throws InvalidDeviceId for a count below 1
-/// or above 4096 and InvalidArgument for an environment that makes no sense. Starts no thread.
+/// The host devices `host:0`, `host:1`, ..., which share the process's cores. Throws InvalidDeviceId if the count is below 1
+/// or above 4096. Throws InvalidArgument for an invalid environment variable. Starts no thread.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> host_devices(const HostDeviceOptions& options) {
   return detail::make_host_devices(options.count == 0 ? host_device_count() : options.count, options.cores_each,
@@ -160,7 +159,7 @@ DeviceSet<D> host_devices() {
   return host_devices(HostDeviceOptions{});
 }
 
-/// `count` host devices; more than there are cores is allowed, and then none is bound to a core.
+/// `count` host devices. If there are more devices than cores, no thread is bound to a core.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> host_devices(int count) {
   return detail::make_host_devices(count, 0, true, Adaptive());
