@@ -39,8 +39,8 @@ inline Capability device_capability(CardIndex device = {}) {
 /// the second.
 inline bool can_access_peer(CardIndex device, CardIndex peer) {
   detail::Card& card = device.card();
-  const int other = peer.get_peer();
   card.require();
+  const int other = peer.get_peer();
   int can = 0;
   check(::cudaDeviceCanAccessPeer(&can, card.index(), other), "cudaDeviceCanAccessPeer", card.index());
   return can != 0;
