@@ -18,7 +18,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
 shopt -s nullglob
-for document in README.md CONTRIBUTING.md docs/*.md docs/guide/*.md; do
+for document in README.md CONTRIBUTING.md docs/*.md docs/guide/*.md docs/decisions/*.md; do
   [[ -e $document ]] || continue
   strict=0
   [[ $document == docs/* ]] || strict=1
