@@ -17,9 +17,9 @@ namespace fanout { inline namespace v0 { namespace backend {
 
 /// A rank that is a thread of this process, with arrays in host memory:
 ///
-///     fanout::HostRendezvous rendezvous(2);
+///     fanout::backend::HostRendezvous rendezvous(2);
 ///     ... // on each of two threads
-///     fanout::HostCommunicator ranks(rendezvous, rank);
+///     fanout::backend::HostCommunicator ranks(rendezvous, rank);
 ///     ranks.all_reduce(x);
 ///
 /// A call returns when it has run. One that cannot is an error: see HostRendezvous. The rank leaves the rendezvous when this
