@@ -348,7 +348,7 @@ TEST_CASE("SharedLock is inside, and ExclusiveLock alone, for as long as they li
   mutex.unlock();
 }
 
-TEST_CASE("one who forks with a ExclusiveLock does not open what another closed in the child") {
+TEST_CASE("one who forks with an ExclusiveLock does not open what another closed in the child") {
   if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
   SharedMutex mutex;
   std::optional<fanout::detail::ExclusiveLock> closed(std::in_place, mutex);
