@@ -117,3 +117,10 @@ TEST_CASE("extents of other axes that differ are refused with path, shards and e
   CHECK(says(message_of<fanout::ShapeMismatch>([&] { model(rows(5)); }), "output[1]", "[3, :]",
              "shard 0 on host:0, rows [0, 3)", "[2, 2]", "shard 1 on host:1, rows [3, 5)", "concatenated on axis 1"));
 }
+
+TEST_CASE("a vector of rows has no other axis to be concatenated on") {
+  const fanout::ParallelModel model{[](fanout::RowRange rows) { return std::vector<int>(rows.size()); },
+                                    fanout::host_devices(2), fanout::Options{.axis = 1}};
+  CHECK(fanout_test::says(fanout_test::message_of<fanout::ShapeMismatch>([&] { model(fanout::Range{4}); }),
+                          "an axis from -1 to 0, found axis 1"));
+}
