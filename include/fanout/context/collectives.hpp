@@ -29,17 +29,17 @@ namespace detail {
 
 /// The rendezvous of the shards of one call. A shard waits only for shards that run: those that no device has started
 /// after a while are given threads of their own.
-class ShardMeeting : public CallRendezvous::Place {
+class ShardRendezvous : public CallRendezvous::Place {
  public:
-  ShardMeeting(CallRendezvous& call, std::size_t shards)
+  ShardRendezvous(CallRendezvous& call, std::size_t shards)
       : Place{.leave = [](Place& self, std::size_t shard,
                           const std::exception_ptr& why) noexcept { of(self).rendezvous_.leave(shard, why); },
-              .destroy = [](Place* self) noexcept { delete static_cast<ShardMeeting*>(self); }},
+              .destroy = [](Place* self) noexcept { delete static_cast<ShardRendezvous*>(self); }},
         call_(call),
         rendezvous_(shards) {}
-  ShardMeeting(const ShardMeeting&) = delete;
-  ShardMeeting& operator=(const ShardMeeting&) = delete;
-  ~ShardMeeting() {
+  ShardRendezvous(const ShardRendezvous&) = delete;
+  ShardRendezvous& operator=(const ShardRendezvous&) = delete;
+  ~ShardRendezvous() {
     if (shared_ != nullptr) call_.way().operations->close(shared_);
   }
 
@@ -72,7 +72,7 @@ class ShardMeeting : public CallRendezvous::Place {
   /// In which devices may start their shards, in nanoseconds. Longer than a wake takes, and not much longer.
   static constexpr Clock::Time patience = 1'000'000;
 
-  static ShardMeeting& of(Place& self) noexcept { return static_cast<ShardMeeting&>(self); }
+  static ShardRendezvous& of(Place& self) noexcept { return static_cast<ShardRendezvous&>(self); }
 
   void start_others() noexcept {
     while (ShardTask* task = call_.take_back()) {
@@ -115,7 +115,7 @@ class ShardMeeting : public CallRendezvous::Place {
 class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
  public:
   ShardCommunicator(detail::CallRendezvous& call, std::size_t rank, std::size_t size)
-      : rendezvous_(&call.place<detail::ShardMeeting>()), rank_(rank), size_(size) {}
+      : rendezvous_(&call.place<detail::ShardRendezvous>()), rank_(rank), size_(size) {}
 
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return size_; }
@@ -130,7 +130,7 @@ class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
   }
 
  private:
-  detail::ShardMeeting* rendezvous_;
+  detail::ShardRendezvous* rendezvous_;
   std::size_t rank_;
   std::size_t size_;
 };

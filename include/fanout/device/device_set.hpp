@@ -98,13 +98,13 @@ class DeviceSet {
 
   /// The devices of both sets, the left ones first.
   template <class... Others>
-  friend auto operator|(const DeviceSet& left, const DeviceSet<Others...>& mutex) {
+  friend auto operator|(const DeviceSet& left, const DeviceSet<Others...>& right) {
     if constexpr (sizeof...(Ds) == 1 && std::is_same_v<DeviceSet, DeviceSet<Others...>>) {
       auto all = left.template of_kind<0>();
-      all.insert(all.end(), mutex.begin(), mutex.end());
+      all.insert(all.end(), right.begin(), right.end());
       return DeviceSet(std::move(all));
     } else {
-      return join(left, mutex, std::index_sequence_for<Ds...>{}, std::index_sequence_for<Others...>{});
+      return join(left, right, std::index_sequence_for<Ds...>{}, std::index_sequence_for<Others...>{});
     }
   }
 
@@ -135,9 +135,9 @@ class DeviceSet {
   }
 
   template <class... Others, std::size_t... I, std::size_t... J>
-  static auto join(const DeviceSet& left, const DeviceSet<Others...>& mutex, std::index_sequence<I...>,
+  static auto join(const DeviceSet& left, const DeviceSet<Others...>& right, std::index_sequence<I...>,
                    std::index_sequence<J...>) {
-    return DeviceSet<Ds..., Others...>(left.template of_kind<I>()..., mutex.template of_kind<J>()...);
+    return DeviceSet<Ds..., Others...>(left.template of_kind<I>()..., right.template of_kind<J>()...);
   }
 
   std::vector<DeviceId> ids_;

@@ -133,7 +133,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
     if constexpr (Call::is_one_task) {
       self.run_all();
     } else {
-      const ShardBody<Call, Args...> body(self.outputs_, false, self.replicas_, self.inputs_, self.link_.innermost(),
+      const ShardBody<Call, Args...> body(self.outputs_, false, self.replicas_, self.inputs_, self.scope_.innermost(),
                                           self.states_);
       body(task);
     }
@@ -181,7 +181,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
   const AnyReplicas& replicas_;  // not once all shards have ended
   const CallSettings settings_;
   CallOutputs<typename Call::R> outputs_;
-  const ShardsScope link_{chain_.innermost(), outputs_.frame().stop_at};
+  const ShardsScope scope_{chain_.innermost(), outputs_.frame().stop_at};
   const typename Call::States states_{};
 };
 

@@ -186,8 +186,8 @@ class ModelUpdate {
  public:
   explicit ModelUpdate(State& state)
       : state_(state),
-        link_{.caller = current_call(), .original = &state.original, .updating = true},
-        entered_(link_),
+        scope_{.caller = current_call(), .original = &state.original, .updating = true},
+        entered_(scope_),
         closed_(state.mutex, [&state]() noexcept { state.pending.help(); }) {
     // Calls have ended, but what they gave their devices may go on: it still reads what `f` changes.
     for (std::size_t i = 0; i < state.replicas.size(); ++i) {
@@ -206,7 +206,7 @@ class ModelUpdate {
 
  private:
   State& state_;
-  CallScope link_;
+  CallScope scope_;
   EnteredScope entered_;
   ExclusiveLock closed_;  // last, so that it opens first, when the version has moved on
 };

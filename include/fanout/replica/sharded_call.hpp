@@ -75,8 +75,8 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
               const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room)
       : outputs_(outputs),
         fields_(runners, inputs.plan),
-        link_(current_call(), outputs.frame().stop_at),
-        shards_(inputs.plan, devices, room.make(outputs, outputs.begin(), runners, inputs, link_.innermost(), states_),
+        scope_(current_call(), outputs.frame().stop_at),
+        shards_(inputs.plan, devices, room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_),
                 outputs.frame().deadline, outputs.frame().settings.times) {
     settle_inputs(inputs.arguments);
   }
@@ -102,7 +102,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
  private:
   Outputs& outputs_;
   [[no_unique_address]] typename Call::Fields fields_;
-  const ShardsScope link_;
+  const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
   ForkJoin<Body, Ds...> shards_;
 };
