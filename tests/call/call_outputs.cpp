@@ -43,7 +43,7 @@ TEST_CASE("a call borrows its plan, and puts together what its shards returned i
   Outputs outputs(two_and_one, default_settings, {}, two_hosts);
   CHECK(&outputs.plan() == &two_and_one);
   run_all(outputs, [&](std::size_t i, ShardSlot<int>& slot) {
-    slot.fill([&] { return static_cast<int>(10 * i + outputs.frame().plan[i].rows.size()); });
+    slot.fill([&] { return static_cast<int>(10 * i + outputs.state().plan[i].rows.size()); });
   });
   CHECK(outputs[1].value() == 11);
   const auto all = outputs.gather();

@@ -36,8 +36,8 @@ template <class R>
 class CallOutputs {
  public:
   CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices)
-      : frame_(plan, settings, start), devices_(devices), slots_(plan.size()) {
-    frame_.rendezvous.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
+      : state_(plan, settings, start), devices_(devices), slots_(plan.size()) {
+    state_.rendezvous.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
   }
 
   /// Before any shard runs, where shards run by and by: somebody may look at them before they have begun.
@@ -46,12 +46,12 @@ class CallOutputs {
   /// The same where all run at once. True if nobody looks at a shard before all have ended, nor at the frame when it
   /// ends: then each slot is made by the thread that runs the shard.
   bool begin() noexcept {
-    is_plain_ = frame_.deadline == Clock::never && !frame_.rendezvous.notes_ends();
+    is_plain_ = state_.deadline == Clock::never && !state_.rendezvous.notes_ends();
     if (!is_plain_) make_slots();
     return is_plain_;
   }
 
-  CallState& frame() noexcept { return frame_; }
+  CallState& state() noexcept { return state_; }
   ShardCell<R>* cells() noexcept { return slots_.cells(); }
 
   /// The shard with this slot has not thrown. Notes if there is something to do when all have ended.
@@ -75,20 +75,20 @@ class CallOutputs {
 
   /// It has ended. Not to be called where begin() was true.
   void note_end(std::size_t i, ShardSlot<R>& slot) noexcept {
-    frame_.rendezvous.end(i, slot.failure);
-    if (frame_.deadline != Clock::never) slot.lateness.end(Clock::now() <= frame_.deadline);
+    state_.rendezvous.end(i, slot.failure);
+    if (state_.deadline != Clock::never) slot.lateness.end(Clock::now() <= state_.deadline);
   }
 
   /// Where shards that wait for each other find those that no device has started.
-  void tasks_are(const CallRendezvous::Tasks& tasks) noexcept { frame_.rendezvous.tasks_are(tasks); }
+  void tasks_are(const CallRendezvous::Tasks& tasks) noexcept { state_.rendezvous.tasks_are(tasks); }
 
   /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
   [[gnu::cold, gnu::noinline]] void tell_late() noexcept {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (!slots_[i].lateness.look() || detail::exchange(slots_[i].told_late, true)) continue;
-      if (frame_.settings.late_sink == nullptr) continue;
+      if (state_.settings.late_sink == nullptr) continue;
       try {
-        (*frame_.settings.late_sink)(late_shard(i));
+        (*state_.settings.late_sink)(late_shard(i));
       } catch (...) {  // what is told must not break the call
       }
     }
@@ -99,28 +99,28 @@ class CallOutputs {
   /// single one is thrown as it is.
   void all_ended() {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
-    if (frame_.deadline != Clock::never) tell_late();
+    if (state_.deadline != Clock::never) tell_late();
     if (eventful_.load(MemoryOrder::relaxed)) check_events();
   }
 
   /// Then, if some were late: throws Timeout with the results of the others.
   void check_deadline() {
-    if (frame_.deadline != Clock::never) throw_timeout();
+    if (state_.deadline != Clock::never) throw_timeout();
   }
 
-  const Plan& plan() const noexcept { return frame_.plan; }
+  const Plan& plan() const noexcept { return state_.plan; }
   const ShardSlot<R>& operator[](std::size_t i) const noexcept { return slots_[i]; }
 
   /// The results put together; moves from the shards' values, so once only.
   gathered_t<R> gather() {
     if constexpr (!std::is_void_v<R>) {
       ShardResults<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
-      return gather_and_wait(pieces, {.plan = frame_.plan,
+      return gather_and_wait(pieces, {.plan = state_.plan,
                                       .devices = devices_,
-                                      .target = frame_.settings.target,
-                                      .axis = frame_.settings.axis,
-                                      .team = frame_.settings.team,
-                                      .outputs = &frame_.outputs});
+                                      .target = state_.settings.target,
+                                      .axis = state_.settings.axis,
+                                      .team = state_.settings.team,
+                                      .outputs = &state_.outputs});
     }
   }
 
@@ -141,9 +141,9 @@ class CallOutputs {
     }
   }
 
-  const DeviceId& device(std::size_t i) const noexcept { return devices_[frame_.plan[i].device]; }
+  const DeviceId& device(std::size_t i) const noexcept { return devices_[state_.plan[i].device]; }
   LateShard late_shard(std::size_t i) const noexcept {
-    return {.shard = i, .device = device(i), .rows = frame_.plan[i].rows};
+    return {.shard = i, .device = device(i), .rows = state_.plan[i].rows};
   }
 
   [[gnu::cold, gnu::noinline]] void throw_timeout() {
@@ -154,11 +154,11 @@ class CallOutputs {
         late.push_back(late_shard(i));
       } else {
         const std::size_t begin = in_time.rows();
-        in_time.add({.rows = {begin, begin + frame_.plan[i].rows.size()}, .device = frame_.plan[i].device});
+        in_time.add({.rows = {begin, begin + state_.plan[i].rows.size()}, .device = state_.plan[i].device});
       }
     }
     if (late.size() == 0) return;
-    Timeout timeout(std::move(late), slots_.size(), frame_.settings.deadline);
+    Timeout timeout(std::move(late), slots_.size(), state_.settings.deadline);
     using finding = detail::find_ungatherable_t<Concatenate, R, detail::LeafAt<>>;
     if constexpr (!std::is_void_v<R> && std::is_void_v<finding>) {
       std::size_t next = 0;
@@ -171,7 +171,7 @@ class CallOutputs {
       try {
         if (shards.size() != 0) {
           timeout.keep_results([&] {
-            return gather_and_wait(pieces, {in_time, devices_, frame_.settings.target, frame_.settings.axis});
+            return gather_and_wait(pieces, {in_time, devices_, state_.settings.target, state_.settings.axis});
           });
         }
       } catch (...) {  // there are none then: that the call took too long is what its caller has to know
@@ -190,15 +190,15 @@ class CallOutputs {
       const ShardSlot<R>& slot = slots_[i];
       if (slot.failure == nullptr || (slot.released && !all_released)) continue;
       if (!slot.failed_in_forward) std::rethrow_exception(slot.failure);
-      failures.push_back({.shard = i, .device = device(i), .rows = frame_.plan[i].rows, .exception = slot.failure});
+      failures.push_back({.shard = i, .device = device(i), .rows = state_.plan[i].rows, .exception = slot.failure});
     }
-    if (failures.size() == 1 && frame_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
+    if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
     if (!failures.empty()) throw ReplicaError(std::move(failures), slots_.size());
   }
 
   using Value = std::conditional_t<std::is_void_v<R>, bool, R>;
 
-  CallState frame_;
+  CallState state_;
   const DeviceId* devices_;
   bool is_plain_ = false;         // see begin()
   Atomic<bool> eventful_{false};  // a shard failed, or its device goes on

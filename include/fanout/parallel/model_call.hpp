@@ -181,7 +181,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
   const AnyReplicas& replicas_;  // not once all shards have ended
   const CallSettings settings_;
   CallOutputs<typename Call::R> outputs_;
-  const ShardsScope scope_{chain_.innermost(), outputs_.frame().stop_at};
+  const ShardsScope scope_{chain_.innermost(), outputs_.state().stop_at};
   const typename Call::States states_{};
 };
 

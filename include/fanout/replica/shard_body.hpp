@@ -112,7 +112,7 @@ class alignas(cache_line) ShardBody {
       [[maybe_unused]] const auto entered = device.enter();
       [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
       [[maybe_unused]] const auto state = body.states_.enter();
-      ShardContext ctx(device, body.outputs_.frame(), shard, rows, slot.scratch);
+      ShardContext ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
       ShardResults pieces = Call::Taken::make(
           body.arguments_,
           {.shard = shard, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = body.axis_});
@@ -120,7 +120,7 @@ class alignas(cache_line) ShardBody {
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { backend::Completion(device.completion()); }) {
-          if (body.outputs_.frame().stop_at == Clock::never) {  // else its end is the shard's, which may be late
+          if (body.outputs_.state().stop_at == Clock::never) {  // else its end is the shard's, which may be late
             slot.completion = device.completion();
             return;
           }

@@ -20,7 +20,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The innermost scope of a call's shards, with this deadline.
+/// The scope that a call's shards run in: a new one if the call has a deadline, otherwise the caller's.
 class ShardsScope {
  public:
   ShardsScope(const CallScope* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
@@ -33,7 +33,7 @@ class ShardsScope {
 
  private:
   const CallScope* innermost_;
-  std::optional<CallScope> stops_;  // none where nothing is to stop
+  std::optional<CallScope> stops_;  // none without a deadline
 };
 
 /// Room for a T, on the stack. Other cores read these lines in the last call, too, so that they take long to come back:
@@ -75,9 +75,9 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
               const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room)
       : outputs_(outputs),
         fields_(runners, inputs.plan),
-        scope_(current_call(), outputs.frame().stop_at),
+        scope_(current_call(), outputs.state().stop_at),
         shards_(inputs.plan, devices, room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_),
-                outputs.frame().deadline, outputs.frame().settings.times) {
+                outputs.state().deadline, outputs.state().settings.times) {
     settle_inputs(inputs.arguments);
   }
 

@@ -13,7 +13,7 @@ class ShardTimeEstimate {
  public:
   static constexpr std::int64_t unknown = -1;
 
-  /// The estimate for a shard of so many rows; `unknown` before the first note().
+  /// Returns the expected Ticks of a shard with `rows` rows, or `unknown` before the first note().
   std::int64_t expected(std::size_t rows) const noexcept {
     const std::uint64_t seen = seen_.load(MemoryOrder::relaxed);
     if (seen == 0) return unknown;
