@@ -13,48 +13,22 @@
 
 #include <fanout/tree/contents.hpp>
 
+#include "tree/shapes.hpp"
+
 using namespace fanout::literals;
 
 namespace {
 
-/// An array leaf of our own, so that this level is tested without those of the memory level.
-struct Column {};
-struct Wrapping;
-
-}  // namespace
-
-template <>
-struct fanout::leaf_traits<Column> {
-  using piece_type = Column;
-  static std::size_t rows(const Column&);
-  static piece_type piece(const Column&, std::size_t, std::size_t);
-};
-template <>
-inline constexpr bool fanout::wraps_tree<Wrapping> = true;
-
-namespace {
-
 using fanout::HasArrayLeaf;
+using fanout_test::Column;
+using fanout_test::Derived;
+using fanout_test::Listing;
+using fanout_test::Plain;
+using fanout_test::Private;
+using fanout_test::Values;
+using fanout_test::Wrapping;
 
-using Values = decltype(fanout::dict("a"_k = 1, "b"_k = 2.0));
 using Columns = decltype(fanout::dict("a"_k = 1, "b"_k = Column()));
-struct Plain {
-  int a;
-};
-struct Derived : Plain {};
-struct Wrapping {
-  Column value;
-};
-class Listing {
-  int a_ = 0;
-  Column column_;
-  [[maybe_unused]] friend constexpr auto fields(const Listing*) {
-    return fanout::dict("a"_k = &Listing::a_, "c"_k = &Listing::column_);
-  }
-};
-class Private {
-  [[maybe_unused]] Column column_;
-};
 
 static_assert(HasArrayLeaf<Column>);
 static_assert(HasArrayLeaf<Columns>);

@@ -20,12 +20,14 @@
 
 #include <fanout/tree/node.hpp>
 
+#include "tree/shapes.hpp"
+
 using namespace fanout::literals;
 
 namespace {
 
-/// An array leaf of our own, so that this level is tested without those of the memory level.
-struct Column {};
+using fanout_test::Column;
+
 /// An array leaf that looks like a vector, a text and a tuple of trees: being an array goes before all of them.
 struct ColumnOfMany {
   using value_type = Column;
@@ -40,22 +42,11 @@ struct ColumnOfMany {
 }  // namespace
 
 template <>
-struct fanout::leaf_traits<Column> {
-  using piece_type = Column;
-  static std::size_t rows(const Column&);
-  static piece_type piece(const Column&, std::size_t, std::size_t);
-};
-template <>
 struct fanout::leaf_traits<ColumnOfMany> {
   using piece_type = Column;
   static std::size_t rows(const ColumnOfMany&);
   static piece_type piece(const ColumnOfMany&, std::size_t, std::size_t);
 };
-namespace {
-struct Wrapping;
-}
-template <>
-inline constexpr bool fanout::wraps_tree<Wrapping> = true;
 template <>
 struct std::tuple_size<ColumnOfMany> : std::integral_constant<std::size_t, 2> {};
 
@@ -71,6 +62,12 @@ using fanout::StructNode;
 using fanout::TupleNode;
 using fanout::VariantNode;
 using fanout::VectorNode;
+using fanout_test::Derived;
+using fanout_test::Listing;
+using fanout_test::Plain;
+using fanout_test::Private;
+using fanout_test::Values;
+using fanout_test::Wrapping;
 
 enum class Kind { none, array, scalar, string, dict, map, vector, span, optional, tuple, variant, structure };
 
@@ -94,25 +91,7 @@ constexpr Kind kind() {
                               : Kind::none;
 }
 
-using Values = decltype(fanout::dict("a"_k = 1, "b"_k = 2.0));
 enum class Colour { red };
-struct Plain {
-  int a;
-};
-struct Derived : Plain {};
-struct Wrapping {
-  Column value;
-};
-class Listing {
-  int a_ = 0;
-  Column column_;
-  [[maybe_unused]] friend constexpr auto fields(const Listing*) {
-    return fanout::dict("a"_k = &Listing::a_, "c"_k = &Listing::column_);
-  }
-};
-class Private {
-  [[maybe_unused]] Column column_;
-};
 
 static_assert(kind<Column>() == Kind::array);
 static_assert(kind<ColumnOfMany>() == Kind::array);
