@@ -215,10 +215,10 @@ TEST_CASE("an optional or a variant that holds something else is assigned, or re
     return message_of<fanout::StructureMismatch>([&] { model.into(std::tie(view, other))(five); });
   };
   view.reset();
-  CHECK(says(refused(), "output[0]", "something else"));
+  CHECK(says(refused(), "output[0]", "expected a value, or a destination of the result's type", "found none"));
   view = shown;
   other = std::vector<int>();
-  CHECK(says(refused(), "output[1]", "something else"));
+  CHECK(says(refused(), "output[1]", "expected alternative 1", "found alternative 0"));
 }
 
 TEST_CASE("an output that is returned in part is put together before it is written") {

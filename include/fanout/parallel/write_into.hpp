@@ -105,37 +105,59 @@ constexpr bool written_by_children() {
   }
 }
 
-/// Whether the destination has children at the places of the result's. Throws StructureMismatch where their lengths or
-/// keys differ.
+/// Throws StructureMismatch if the lengths of a destination or its keys differ from the result's.
 template <class D, class G>
-bool has_children_of(D& to, G& result, const LeafPath& path) {
-  constexpr ChildKind kind = child_kind<G>;
-  if constexpr (kind == ChildKind::map) {
+void check_children_of([[maybe_unused]] D& to, [[maybe_unused]] G& result, [[maybe_unused]] const LeafPath& path) {
+  if constexpr (child_kind<G> == ChildKind::map) {
     visit_children<WithPlaces>(result, path, [&to](const auto&, const LeafPath& at, const auto& place) {
       if (to.find(place.key) == to.end()) refuse_destination(at, "this key", list_keys(to));
     });
-  } else if constexpr (kind == ChildKind::row) {
+  } else if constexpr (child_kind<G> == ChildKind::row) {
     if (to.size() != result.size()) {
       refuse_destination(path, std::to_string(result.size()) + " trees", std::to_string(to.size()));
     }
-  } else if constexpr (kind == ChildKind::optional) {
+  }
+}
+
+// An optional or a variant whose destination holds something else is assigned as a whole, if the types are the same.
+
+template <class X>
+concept HoldsOne = OptionalNode<X> || VariantNode<X>;
+
+template <HoldsOne D, HoldsOne G>
+bool hold_alike(const D& to, const G& result) {
+  if constexpr (OptionalNode<G>) {
     return to.has_value() == result.has_value();
-  } else if constexpr (kind == ChildKind::variant) {
+  } else {
     return to.index() == result.index();
   }
-  return true;
+}
+
+template <HoldsOne X>
+std::string what_is_held(const X& node) {
+  if constexpr (OptionalNode<X>) {
+    return node.has_value() ? "a value" : "none";
+  } else {
+    return node.valueless_by_exception() ? "no alternative" : "alternative " + std::to_string(node.index());
+  }
 }
 
 template <class D, class G, class F>
 void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
-  if constexpr (written_by_children<std::remove_cv_t<D>, G>()) {
+  if constexpr (!written_by_children<std::remove_cv_t<D>, G>()) {
+    f(to, result, path);
+  } else {
+    if constexpr (HoldsOne<G>) {
+      if (!hold_alike(to, result)) {
+        if constexpr (std::is_same_v<D, G>) return f(to, result, path);
+        refuse_destination(path, what_is_held(result) + ", or a destination of the result's type", what_is_held(to));
+      }
+    }
+    check_children_of(to, result, path);
     const auto write = [&to, &f](auto& child, const LeafPath& at, const auto& place) {
       visit_destination(place(to), child, at, f);
     };
-    if (!has_children_of(to, result, path)) {  // an optional, or a variant
-      if constexpr (std::is_same_v<D, G>) return f(to, result, path);
-      refuse_destination(path, "what the result holds, or a destination of its type", "something else");
-    } else if constexpr (TupleNode<G>) {
+    if constexpr (TupleNode<G>) {
       visit_fixed<WithPlaces>(result, path, write, fixed_indices<G>());
     } else {
       visit_children<WithPlaces>(result, path, write);
@@ -144,8 +166,6 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
       // Its arrays count as destinations, so that an output may have been written there.
       if (to.size() != result.size()) refuse_other_key(to, result, path);
     }
-  } else {
-    f(to, result, path);
   }
 }
 
