@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""bash tests/mutants/run [--named] [--check] [--jobs N] [NAME...]
+"""bash tests/mutants/run [--named] [--check] [--part K/N] [--jobs N] [NAME...]
 
 Puts the faults of faults.txt (or those named) into the library, one at a time. Fails if the tests do not find one of
 them. A fault is found if a file of tests compiles, ends and passes without the fault, but not with it. The files that
@@ -26,11 +26,18 @@ EQUIVALENT = os.path.join(HERE, "equivalent.txt")
 RESULT = os.path.join(HERE, "result.txt")
 
 
+def part(text):
+    first, _, step = text.partition("/")
+    return slice(int(first) - 1, None, int(step))
+
+
 def options():
     parser = argparse.ArgumentParser(prog="run", description=__doc__.split("\n\n")[1])
     parser.add_argument("--named", action="store_true", help="try only the files of tests that faults.txt names")
     parser.add_argument("--check", action="store_true",
                         help="only check that each change can be applied and each fault has a result")
+    parser.add_argument("--part", metavar="K/N", type=part, default=slice(None),
+                        help="only every Nth fault, from the Kth on")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many are tried at once (one a core)")
     parser.add_argument("names", nargs="*", metavar="NAME")
     return parser.parse_args()
@@ -69,7 +76,7 @@ def main():
     unknown = set(asked.names) - {fault.name for fault in faults}
     if unknown:
         raise Wrong(f"there is no fault {' and no '.join(sorted(unknown))}")
-    chosen = [fault for fault in faults if not asked.names or fault.name in asked.names]
+    chosen = [fault for fault in faults if not asked.names or fault.name in asked.names][asked.part]
     for fault in chosen:
         fault.put_into(ROOT)
     trial = Trial(ROOT, os.environ.get("CXX", "clang++-16"))
