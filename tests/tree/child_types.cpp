@@ -59,7 +59,9 @@ static_assert(has_children<decltype(fanout::dict("a"_k = 1, "b"_k = 2.0)), Child
                            ChildType<double, decltype("b"_k)>>);
 static_assert(
     has_children<std::tuple<int, const char&>, ChildType<int, Element<0>>, ChildType<const char&, Element<1>>>);
+#ifndef __CUDACC__  // nvcc's front end reads another name; the host's compiler, which follows it, does not
 static_assert(has_children<Point, ChildType<const int, decltype("x"_k)>, ChildType<double, decltype("y"_k)>>);
+#endif
 static_assert(has_children<std::array<float, 100'000>, ChildType<float, EachValue>>, "one type, however many");
 static_assert(has_children<std::map<int, std::string>, ChildType<std::string, EachValue>>);
 static_assert(has_children<std::vector<std::string>, ChildType<std::string, EachValue>>);

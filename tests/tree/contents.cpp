@@ -21,12 +21,12 @@ namespace {
 
 using fanout::HasArrayLeaf;
 using fanout_test::Column;
-using fanout_test::Derived;
-using fanout_test::Listing;
-using fanout_test::Plain;
-using fanout_test::Private;
-using fanout_test::Values;
-using fanout_test::Wrapping;
+using fanout_test::DerivedNumber;
+using fanout_test::HiddenColumn;
+using fanout_test::ListedColumn;
+using fanout_test::NamedValues;
+using fanout_test::OneNumber;
+using fanout_test::WrappedColumn;
 
 using Columns = decltype(fanout::dict("a"_k = 1, "b"_k = Column()));
 
@@ -48,7 +48,7 @@ static_assert(HasArrayLeaf<std::map<int, std::vector<std::optional<std::tuple<in
 
 static_assert(!HasArrayLeaf<int>);
 static_assert(!HasArrayLeaf<std::string>);
-static_assert(!HasArrayLeaf<Values>);
+static_assert(!HasArrayLeaf<NamedValues>);
 static_assert(!HasArrayLeaf<fanout::Dict<>>);
 static_assert(!HasArrayLeaf<std::vector<std::string>>);
 static_assert(!HasArrayLeaf<std::span<const std::string>>);
@@ -57,7 +57,7 @@ static_assert(!HasArrayLeaf<std::tuple<>>);
 static_assert(!HasArrayLeaf<std::tuple<int, std::optional<int>>>);
 static_assert(!HasArrayLeaf<std::array<Column, 0>>);
 static_assert(!HasArrayLeaf<std::variant<std::monostate, std::vector<std::string>>>);
-static_assert(!HasArrayLeaf<Plain>);
+static_assert(!HasArrayLeaf<OneNumber>);
 static_assert(!HasArrayLeaf<Column*>);
 
 struct WithColumn {
@@ -70,7 +70,7 @@ struct ColumnFirst {
 };
 /// Members of members are not taken for members, though their braces may be left out.
 struct Deep {
-  Plain plain;
+  OneNumber plain;
   std::vector<int> numbers;
   WithColumn with;
 };
@@ -125,13 +125,13 @@ static_assert(HasArrayLeaf<Deep>);
 static_assert(HasArrayLeaf<DeepAlone>);
 static_assert(HasArrayLeaf<Containing>);
 static_assert(HasArrayLeaf<std::tuple<int, std::vector<Deep>>>);
-static_assert(HasArrayLeaf<Listing>);
+static_assert(HasArrayLeaf<ListedColumn>);
 static_assert(HasArrayLeaf<DerivedWithColumn>, "found, though it cannot be taken apart");
 static_assert(HasArrayLeaf<ColumnsOfC>);
 static_assert(HasArrayLeaf<RecursiveWithColumn>);
-static_assert(!HasArrayLeaf<Derived>);
-static_assert(!HasArrayLeaf<Private>, "nobody can look into it");
-static_assert(!HasArrayLeaf<Wrapping>);
+static_assert(!HasArrayLeaf<DerivedNumber>);
+static_assert(!HasArrayLeaf<HiddenColumn>, "nobody can look into it");
+static_assert(!HasArrayLeaf<WrappedColumn>);
 static_assert(!HasArrayLeaf<Pointing>);
 static_assert(!HasArrayLeaf<Recursive>);
 static_assert(!HasArrayLeaf<RecursiveByVariant>);

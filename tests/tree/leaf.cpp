@@ -8,7 +8,7 @@
 
 namespace {
 
-struct Column {};
+struct Series {};
 struct WrongCount {};
 struct WrongPiece {};
 struct NoTraits {};
@@ -28,13 +28,13 @@ struct Almost {
 }  // namespace
 
 template <>
-struct fanout::leaf_traits<Column> {
+struct fanout::leaf_traits<Series> {
   using piece_type = int;
-  static std::size_t rows(const Column&) { return 0; }
-  static piece_type piece(const Column&, std::size_t, std::size_t) { return 0; }
+  static std::size_t rows(const Series&) { return 0; }
+  static piece_type piece(const Series&, std::size_t, std::size_t) { return 0; }
 };
 template <>
-struct fanout::leaf_traits<WrongCount> : fanout::leaf_traits<Column> {
+struct fanout::leaf_traits<WrongCount> : fanout::leaf_traits<Series> {
   static int rows(const WrongCount&) { return 0; }
   static piece_type piece(const WrongCount&, std::size_t, std::size_t) { return 0; }
 };
@@ -52,7 +52,7 @@ namespace {
 using fanout::ArrayLeaf;
 using fanout::Scalar;
 
-static_assert(ArrayLeaf<Column>);
+static_assert(ArrayLeaf<Series>);
 static_assert(!ArrayLeaf<WrongCount>, "rows are counted in size_t");
 static_assert(!ArrayLeaf<WrongPiece>, "a piece is what piece_type says");
 static_assert(!ArrayLeaf<NoTraits>);
@@ -62,7 +62,7 @@ static_assert(Scalar<int> && Scalar<bool> && Scalar<char> && Scalar<float> && Sc
 static_assert(Scalar<Colour> && Scalar<Direction>);
 static_assert(Scalar<std::complex<float>> && Scalar<std::complex<double>>);
 static_assert(Scalar<Half>, "what enable_scalar adds");
-static_assert(!Scalar<Column> && !Scalar<NoTraits>);
+static_assert(!Scalar<Series> && !Scalar<NoTraits>);
 static_assert(!Scalar<Almost>, "the parts of a complex number have its value_type");
 static_assert(!Scalar<std::string> && !Scalar<std::vector<int>> && !Scalar<int*> && !Scalar<std::nullptr_t>);
 

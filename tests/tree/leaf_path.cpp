@@ -11,7 +11,7 @@ using fanout::LeafPath;
 
 namespace {
 
-struct Point {
+struct Spot {
   int x;
 };
 enum class Hue { red };
@@ -38,7 +38,7 @@ TEST_CASE("a leaf path shows the key of a map as its text stands") {
   CHECK(to_string(LeafPath(entry, "bias")) == "output[\"key\"].bias");
   const int number = -3;
   CHECK(to_string(LeafPath::at_key(output, number, 0)) == "output[-3]");
-  const Point without_text{1};
+  const Spot without_text{1};
   CHECK(to_string(LeafPath::at_key(output, without_text, 7)) == "output[#7]");
 }
 
@@ -58,6 +58,6 @@ TEST_CASE("a key is written as text in quotes, as a number, or by its place") {
   CHECK(key_text(12, 4) == "12");
   CHECK(key_text(-12L, 4) == "-12");
   CHECK(key_text(~0ULL, 4) == "18446744073709551615");
-  CHECK(key_text(Point{1}, 4) == "#4");
+  CHECK(key_text(Spot{1}, 4) == "#4");
   CHECK(key_text(Hue::red, 0) == "#0");
 }

@@ -62,12 +62,12 @@ using fanout::StructNode;
 using fanout::TupleNode;
 using fanout::VariantNode;
 using fanout::VectorNode;
-using fanout_test::Derived;
-using fanout_test::Listing;
-using fanout_test::Plain;
-using fanout_test::Private;
-using fanout_test::Values;
-using fanout_test::Wrapping;
+using fanout_test::DerivedNumber;
+using fanout_test::HiddenColumn;
+using fanout_test::ListedColumn;
+using fanout_test::NamedValues;
+using fanout_test::OneNumber;
+using fanout_test::WrappedColumn;
 
 enum class Kind { none, array, scalar, string, dict, map, vector, span, optional, tuple, variant, structure };
 
@@ -102,7 +102,7 @@ static_assert(kind<std::string>() == Kind::string);
 static_assert(kind<std::string_view>() == Kind::string);
 static_assert(kind<const char*>() == Kind::none, "a pointer to letters does not know its length");
 static_assert(kind<std::filesystem::path>() == Kind::none);
-static_assert(kind<Values>() == Kind::dict);
+static_assert(kind<NamedValues>() == Kind::dict);
 static_assert(kind<fanout::Dict<>>() == Kind::dict);
 
 static_assert(kind<std::map<std::string, int>>() == Kind::map);
@@ -142,11 +142,11 @@ static_assert(kind<std::variant<std::monostate>>() == Kind::variant);
 static_assert(kind<std::monostate>() == Kind::structure);
 static_assert(kind<int[3]>() == Kind::none);
 
-static_assert(kind<Plain>() == Kind::structure);
-static_assert(kind<Listing>() == Kind::structure);
-static_assert(kind<Derived>() == Kind::none, "it does not list its fields");
-static_assert(kind<Private>() == Kind::none);
-static_assert(kind<Wrapping>() == Kind::none, "it says by itself how it is taken");
+static_assert(kind<OneNumber>() == Kind::structure);
+static_assert(kind<ListedColumn>() == Kind::structure);
+static_assert(kind<DerivedNumber>() == Kind::none, "it does not list its fields");
+static_assert(kind<HiddenColumn>() == Kind::none);
+static_assert(kind<WrappedColumn>() == Kind::none, "it says by itself how it is taken");
 static_assert(kind<decltype([] {})>() == Kind::none);
 
 }  // namespace

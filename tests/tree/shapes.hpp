@@ -14,22 +14,22 @@ using namespace fanout::literals;
 /// An array leaf of our own, so that this level is tested without those of the memory level.
 struct Column {};
 
-using Values = decltype(fanout::dict("a"_k = 1, "b"_k = 2.0));
-struct Plain {
+using NamedValues = decltype(fanout::dict("a"_k = 1, "b"_k = 2.0));
+struct OneNumber {
   int a;
 };
-struct Derived : Plain {};
-struct Wrapping {
+struct DerivedNumber : OneNumber {};
+struct WrappedColumn {
   Column value;
 };
-class Listing {
+class ListedColumn {
   int a_ = 0;
   Column column_;
-  [[maybe_unused]] friend constexpr auto fields(const Listing*) {
-    return fanout::dict("a"_k = &Listing::a_, "c"_k = &Listing::column_);
+  [[maybe_unused]] friend constexpr auto fields(const ListedColumn*) {
+    return fanout::dict("a"_k = &ListedColumn::a_, "c"_k = &ListedColumn::column_);
   }
 };
-class Private {
+class HiddenColumn {
   [[maybe_unused]] Column column_;
 };
 
@@ -42,4 +42,4 @@ struct fanout::leaf_traits<fanout_test::Column> {
   static piece_type piece(const fanout_test::Column&, std::size_t, std::size_t);
 };
 template <>
-inline constexpr bool fanout::wraps_tree<fanout_test::Wrapping> = true;
+inline constexpr bool fanout::wraps_tree<fanout_test::WrappedColumn> = true;

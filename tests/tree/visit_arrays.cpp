@@ -37,9 +37,9 @@ class Lister {
 };
 struct NotToBeFound : Image {};
 
-struct ThrowsWhenMade {
+struct ThrowsWhenBuilt {
   std::string text;  // else std::variant would keep the value that it had
-  explicit ThrowsWhenMade(int number) { throw number; }
+  explicit ThrowsWhenBuilt(int number) { throw number; }
 };
 
 /// A map that must not be walked, since its type holds no array.
@@ -116,7 +116,7 @@ TEST_CASE("of a variant the arrays of the tree that it holds are visited, at its
 }
 
 TEST_CASE("in a variant without a value nothing is visited") {
-  std::variant<Strip, ThrowsWhenMade, std::pair<int, Strip>> variant;
+  std::variant<Strip, ThrowsWhenBuilt, std::pair<int, Strip>> variant;
   CHECK_THROWS(variant.emplace<1>(3));
   REQUIRE(variant.valueless_by_exception());
   CHECK(arrays_of(variant) == Found{});

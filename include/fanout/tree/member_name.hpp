@@ -54,6 +54,8 @@ constexpr bool stands_in_a_name(char c) {
 }
 
 /// The name of the I-th member of a plain struct, in the compiler's words; empty where the compiler does not tell it.
+/// nvcc's front end prints some members of a .cu in other words. The host's compiler follows it and makes the program, so
+/// the program has the right names.
 template <PlainStruct X, std::size_t I>
 consteval std::string_view member_name() {
   if constexpr (HasPrintedName<X, I>) {
