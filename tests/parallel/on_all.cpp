@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -30,6 +31,17 @@ TEST_CASE("on_all is not handed on, and needs no other argument") {
   const ParallelModel model{[] { return 1; }, host_devices(4)};
   CHECK(model().extent(0) == 1);
   CHECK(model(on_all()).extent(0) == 4);
+}
+
+TEST_CASE("on_all runs every device whatever the split makes of no rows") {
+  const ParallelModel model{[](fanout::Context auto& ctx) { return ctx.device().id().index; }, host_devices(3),
+                            {.split = [](std::size_t rows, std::size_t) {
+                              fanout::Plan plan;
+                              plan.add({.rows = {0, rows}, .device = 2});
+                              return plan;
+                            }}};
+  const auto devices = model(on_all());
+  CHECK(std::vector(devices.begin(), devices.end()) == std::vector{0, 1, 2});
 }
 
 TEST_CASE("where something is split, that decides which devices run") {

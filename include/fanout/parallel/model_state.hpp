@@ -21,6 +21,7 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/model/original.hpp>
 #include <fanout/parallel/options.hpp>
+#include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/scatter/batch_rows.hpp>
@@ -63,7 +64,8 @@ struct ModelState {
       return *count.plan;
     }
     if (count.rows) return plan(*count.rows);
-    return on_all ? plan(0) : Plan{{.rows = {}, .device = 0}};
+    // A split of the user's own may leave devices out where there are no rows.
+    return on_all ? EvenSplit{}(0, replicas.size()) : Plan{{.rows = {}, .device = 0}};
   }
 
   void check_sharded(const Plan& plan) const {
