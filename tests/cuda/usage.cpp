@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What docs/cuda.md shows, so that it compiles and does what is said there.
+// What the guide shows of GPUs, so that it compiles and does what is said there.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -11,9 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
-// [include]
 #include <fanout/cuda.hpp>
-// [/include]
 
 #include "cuda/cards.hpp"
 
@@ -80,11 +78,9 @@ fanout::Tensor<float, 2> numbers(std::size_t rows, std::size_t columns) {
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a model on all GPUs") {
   if (!fanout_test::has_cards(1)) return;
   const auto input = numbers(30, 5);
-  // [model]
   fanout::ParallelModel model{Copied{}, fanout::cuda_devices()};
   fanout::Tensor<float, 2> output = model(input);           // complete, in the memory of the first GPU
   fanout::Tensor<float, 2> copy = fanout::to_host(output);  // so that the host can read it
-  // [/model]
   REQUIRE(copy.size() == input.size());
   for (std::size_t i = 0; i < input.size(); ++i) CHECK(copy.data()[i] == input.data()[i]);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What docs/performance.md shows, and that it does what is said there.
+// What docs/guide/fast.md and memory.md show, and that it does what is said there.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,6 @@ struct Scale {
 };
 // [/output]
 
-// [tensor]
 struct ScaleTwice {
   float factor;
   auto forward(View<const float, 1> x) const {
@@ -39,7 +38,6 @@ struct ScaleTwice {
     return y;
   }
 };
-// [/tensor]
 
 // [grain]
 /// Shares rows out evenly, to no more devices than get so many rows each.
