@@ -41,6 +41,7 @@ class TorchModel {
     return module_->forward(std::forward<Args>(args)...);
   }
 
+  /// The shared module. Lives at least as long as this.
   M& module() const noexcept { return *module_; }
 
   static TorchModes caller_state() { return {}; }

@@ -32,7 +32,7 @@ class DeviceKind {
   std::uint64_t letters_ = 0;
 };
 
-/// `host`.
+/// The name of the kind: `host`.
 inline std::string to_string(DeviceKind kind) {
   std::string text;
   for (std::uint64_t letters = kind.letters_; letters != 0; letters >>= 8) {

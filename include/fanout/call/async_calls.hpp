@@ -30,7 +30,7 @@ class AsyncCall {
     void (*tell_late)(AsyncCall&) noexcept;
   };
 
-  // A template, so that it costs nothing to compile where no call is asynchronous.
+  // A template, so that it costs nothing to compile if no call is asynchronous.
   template <std::integral Size>
   AsyncCall(Size shards, const Operations& operations, Clock::Time deadline)
       : operations_(operations),

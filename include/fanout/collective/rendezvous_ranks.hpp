@@ -17,7 +17,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The ranks of a HostRendezvous: their calls, which of them have left, and whether any would wait forever.
+/// The ranks of a HostRendezvous: their calls, which of them have left, and if any would wait forever.
 class RendezvousRanks {
  public:
   explicit RendezvousRanks(std::size_t ranks) : ranks_(ranks), round_calls_(ranks) {}

@@ -36,6 +36,7 @@ class CudaDevice {
   const DeviceId& id() const noexcept { return lane_->id(); }
   /// The GPU's index among the visible ones, as CUDA numbers them.
   int index() const noexcept { return lane_->id().index; }
+  /// The GPU's memory, with the operations on it. Devices on one GPU return the same.
   backend::Memory memory() const noexcept { return {lane_->card().space(), &cuda::cuda_memory_operations}; }
   backend::Worker& worker() const noexcept { return lane_->worker(); }
 

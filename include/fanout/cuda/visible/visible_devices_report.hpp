@@ -20,7 +20,7 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
-/// A device that CUDA shows.
+/// A device that CUDA shows, as the runtime describes it.
 struct SeenDevice {
   std::string uuid;
   std::string name;
