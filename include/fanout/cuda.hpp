@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// All of fanout with CUDA devices. Needs the headers of the CUDA toolkit and any C++20 compiler; programs are linked
-// with the CUDA runtime, libcudart. What needs a CUDA compiler or NCCL is included by its own name.
+// All of fanout with CUDA devices, for any C++20 compiler. Needs the headers of the CUDA toolkit. Programs link the
+// CUDA runtime, libcudart. Headers that need nvcc (cuda/launch.cuh, adapt/thrust.cuh) or NCCL (cuda/nccl.hpp) are not
+// included here.
 #include <fanout/base/requirements.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_devices.hpp>

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Declares fanout's types for headers that only name them, at a tenth of what <thread> costs to include:
+// Declares fanout's types without their definitions, for headers that only name them. Costs a tenth of including
+// <thread>:
 //
 //     #include <fanout/fwd.hpp>
 //     class Solver {
 //       std::unique_ptr<fanout::ParallelModel<Model>> model_;
 //     };
 //
-// To be used instead of declarations of your own, which would have to know the inline namespace and the arguments that
-// have defaults.
+// Use it instead of declarations of your own: those would have to repeat the inline namespace and the default template
+// arguments.
 
 #include <fanout/base/requirements.hpp>
 
@@ -41,7 +42,7 @@ struct Entry;
 template <class... Entries>
 struct Dict;
 
-// rows to shards
+// from rows to shards
 struct RowRange;
 struct Shard;
 class Plan;

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#if !defined(DLPACK_VERSION) && !defined(DLPACK_MAJOR_VERSION)  // a copy that another library brought will do
+#if !defined(DLPACK_VERSION) && !defined(DLPACK_MAJOR_VERSION)  // another library's copy of dlpack.h will do
 #include <dlpack/dlpack.h>
 #endif
 
@@ -21,7 +21,7 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/tree/leaf.hpp>
 
-// DLPack (https://dmlc.github.io/dlpack), in which array libraries hand arrays to each other without a copy.
+// DLPack (https://dmlc.github.io/dlpack): the format in which array libraries exchange arrays without a copy.
 
 namespace fanout { inline namespace v0 {
 
@@ -30,7 +30,7 @@ namespace detail {
 #if defined(DLPACK_MAJOR_VERSION) || DLPACK_VERSION >= 80
 inline constexpr auto dlpack_bool = kDLBool;
 #else
-inline constexpr auto dlpack_bool = kDLUInt;  // which has no bool yet
+inline constexpr auto dlpack_bool = kDLUInt;  // older versions have no bool
 #endif
 
 template <class T>
@@ -66,7 +66,8 @@ inline std::string describe(const DLDataType& type) {
 
 }  // namespace detail
 
-/// What DLPack calls a T: numbers, bools, enums and complex numbers. Specialise it for a half or a bfloat16 of your own.
+/// DLPack's type code for T: numbers, bools, enums and complex numbers. Specialise it for a half or bfloat16 type of
+/// your own.
 template <class T>
 inline constexpr DLDataType dlpack_type = detail::dlpack_type_of<T>();
 
@@ -96,7 +97,7 @@ inline void check_dlpack_layout(const DLTensor& tensor, std::size_t rank) {
   }
 }
 
-/// Throws unless the elements follow each other in row-major order, as they do in a tensor without strides.
+/// Throws ShapeMismatch unless the elements are contiguous and in row-major order. A tensor without strides is.
 template <std::size_t R>
 void check_dlpack_strides(const DLTensor& tensor, const Extents<R>& extents) {
   if (tensor.strides == nullptr || extents.size() == 0) return;
@@ -119,7 +120,7 @@ Extents<R> dlpack_extents(const DLTensor& tensor, std::size_t element_size) {
   (std::make_index_sequence<R>());
 }
 
-/// A tensor together with what DLPack says of it.
+/// Owns an exported tensor with its DLPack description. The deleter destroys it.
 template <class T, std::size_t R>
 struct DlpackExport {
   explicit DlpackExport(Tensor<T, R>&& from) : tensor(std::move(from)) {
@@ -145,9 +146,10 @@ struct DlpackExport {
 
 }  // namespace detail
 
-/// `as_view<const float, 2>(managed->dl_tensor)`: the tensor's elements, which lie in host memory in row-major order. The
-/// view must not outlive the tensor. Throws DeviceMismatch for other memory, InvalidArgument for elements that are no T
-/// or are not aligned as such, ShapeMismatch for other axes or another order.
+/// Borrows a DLPack tensor as a View of its R axes: `as_view<const float, 2>(managed->dl_tensor)`. The elements must be
+/// in host memory, contiguous and row-major. The view must not outlive the tensor. Throws DeviceMismatch for other
+/// memory, InvalidArgument if the elements are not of type T or not aligned, and ShapeMismatch for another number of
+/// axes or another order.
 template <class T, std::size_t R>
 View<T, R> as_view(const DLTensor& tensor) {
   detail::check_dlpack_layout(tensor, R);
@@ -166,8 +168,8 @@ View<T, R> as_view(const DLTensor& tensor) {
   return {reinterpret_cast<T*>(data), extents, host_memory};
 }
 
-/// Takes over what another library exported, without a copy: its deleter is called once, when the tensor lets go of it,
-/// or here if this throws. Throws what as_view() throws, and InvalidArgument for null.
+/// Takes ownership of another library's tensor, without a copy. Calls its deleter once: when the Tensor releases the
+/// memory, or before this throws. Throws what as_view() throws, and InvalidArgument for null.
 template <class T, std::size_t R>
 Tensor<T, R> from_dlpack(DLManagedTensor* managed) {
   if (managed == nullptr) throw InvalidArgument(explain({.what = "no DLPack tensor", .found = "null"}));
@@ -187,8 +189,8 @@ Tensor<T, R> from_dlpack(DLManagedTensor* managed) {
   (std::make_index_sequence<R>());
 }
 
-/// Hands a tensor in host memory to another library, which calls the deleter when it has done; `std::move` it, or a copy
-/// is handed over. Throws DeviceMismatch for a tensor in other memory.
+/// Exports a tensor in host memory to another library, which must call the deleter once. Pass `std::move(tensor)` to
+/// export without a copy. Throws DeviceMismatch for a tensor in other memory.
 template <class T, std::size_t R>
 DLManagedTensor* to_dlpack(Tensor<T, R> tensor) {
   if (!(tensor.space() == host_memory)) {

@@ -23,16 +23,16 @@
 #include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf.hpp>
 
-// Matrices and arrays of Eigen (https://eigen.tuxfamily.org), row-major and column-major. Those whose number of rows is
-// known only at run time are split by rows; those with a fixed one (a Matrix3f, a RowVectorXd) are parameters that go to
-// everyone whole. For both there are psum, pmean and their kin, and first. A std::vector of those with a fixed size, of points
-// say, is an array of them.
+// Matrices and arrays of Eigen (https://eigen.tuxfamily.org), row-major or column-major. If the number of rows is
+// dynamic, they are split by rows. If it is fixed (a Matrix3f, a RowVectorXd), they are parameters: every replica gets
+// them whole. Both work with psum, pmean and the other reduction rules, and with first. A std::vector of fixed-size
+// ones, for example of points, is an array of them.
 
 namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Anything of Eigen that has coefficients, expressions too.
+/// Any dense type of Eigen, expressions too.
 template <class X>
 concept EigenDense = requires {
   typename X::StorageKind;
@@ -41,18 +41,18 @@ concept EigenDense = requires {
 }
 &&std::derived_from<X, Eigen::DenseBase<X>>;
 
-/// What lies in memory: a matrix, an array, and a Map, Ref, Block or transpose of one.
+/// A type with coefficients in memory: a matrix, an array, and a Map, Ref, Block or transpose of one.
 template <class X>
 concept EigenInMemory = EigenDense<X> &&((int(X::Flags) & int(Eigen::DirectAccessBit)) != 0);
 
-/// What is computed when it is assigned to something.
+/// A type that is computed when it is assigned.
 template <class X>
 concept EigenExpression = EigenDense<X> && !EigenInMemory<X>;
 
 template <class X>
 concept EigenBatch = EigenInMemory<X> && int(X::RowsAtCompileTime) == Eigen::Dynamic;
 
-/// The owning type with as many rows as come together.
+/// The owning type with a dynamic number of rows, for concatenated results.
 template <class Plain>
 struct eigen_any_rows;
 template <class T, int R, int C, int Options, int MaxR, int MaxC>
@@ -71,7 +71,7 @@ inline constexpr bool is_eigen_vector = int(X::ColsAtCompileTime) == 1;
 template <class X>
 inline constexpr bool is_eigen_packed = int(X::InnerStrideAtCompileTime) == 1;
 
-/// How rows of X lie in memory. The types are those that `Eigen::Ref<const Matrix>` takes without a copy.
+/// The Eigen stride type of rows of X. `Eigen::Ref<const Matrix>` takes these without a copy.
 template <class X>
 using eigen_stride_t = std::conditional_t<
     is_eigen_vector<X>, std::conditional_t<is_eigen_packed<X>, Eigen::Stride<0, 0>, Eigen::InnerStride<>>,
@@ -81,8 +81,8 @@ inline Eigen::Index eigen_index(std::size_t i) { return static_cast<Eigen::Index
 
 }  // namespace detail
 
-/// What a shard is handed of a matrix, array, Map, Ref or Block of type X: its rows in place, as a Map that only reads
-/// and knows the strides. `forward` may also take it as `Eigen::Ref<const X>` or as a template parameter.
+/// A shard's rows of a matrix, array, Map, Ref or Block of type X: a read-only Map in place, with the strides of X.
+/// Borrows x. `forward` may also take it as `Eigen::Ref<const X>` or as a template parameter.
 template <detail::EigenBatch X>
 using EigenRows = Eigen::Map<const detail::eigen_any_rows_t<X>, Eigen::Unaligned, detail::eigen_stride_t<X>>;
 
@@ -143,7 +143,7 @@ struct leaf_traits<X> {
 
 namespace detail {
 
-/// Coefficient by coefficient.
+/// Reduction rules combine coefficient by coefficient; extents must agree.
 template <class Rule, EigenInMemory X>
   requires Combines<Rule, typename X::Scalar>
 struct Gathering<Rule, X> {
@@ -196,7 +196,8 @@ struct Gathering<Rule, X> {
   }
 };
 
-// An expression would be computed when the matrices that it refers to are gone, or, on the way in, by every shard whole.
+// Expressions are refused. A returned one would be computed when the matrices that it refers to are gone. An argument
+// would be computed whole by every shard.
 
 template <class Rule, EigenExpression X>
 struct Gathering<Rule, X> {
@@ -224,7 +225,7 @@ struct Splitting<X> {
   }
 };
 
-/// The scalar of X, const where X cannot be written to.
+/// The scalar of X; const if X cannot be written to.
 template <class X>
 using eigen_element_t = std::conditional_t<std::is_const_v<X> || (int(X::Flags) & int(Eigen::LvalueBit)) == 0,
                                            const typename X::Scalar, typename X::Scalar>;
@@ -234,9 +235,9 @@ inline constexpr std::size_t eigen_rank = is_eigen_vector<X> ? 1 : 2;
 
 }  // namespace detail
 
-/// A matrix or array, or a part of one, as a View of the same memory: of two axes, or one for a column vector. It is
-/// row-major, and its rows follow each other without gaps, else ShapeMismatch is thrown. `as_view(m.transpose())` shows
-/// a column-major one by columns.
+/// Borrows a matrix or array, or a part of one, as a View: two axes [rows, cols], or one axis for a column vector. Must
+/// be row-major; use `as_view(m.transpose())` to view a column-major matrix by columns. The view must not outlive the
+/// matrix. Throws ShapeMismatch if there are gaps between rows or elements.
 template <class X>
   requires detail::EigenInMemory<std::remove_cvref_t<X>>
 auto as_view(X&& x) {
@@ -271,8 +272,8 @@ auto as_view(X&& x) {
   }
 }
 
-/// A View, or the rows of an Output, as a row-major matrix of the same memory; one axis as a column vector:
-/// `as_eigen(output).noalias() = x * weight` computes into the gathered result.
+/// A View, or the rows of an Output, as an Eigen Map: a row-major matrix of two axes, or a column vector of one.
+/// Borrows the elements. `as_eigen(output).noalias() = x * weight` computes into the gathered result.
 template <class T>
 auto as_eigen(View<T, 2> view) {
   using Matrix = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -286,7 +287,7 @@ auto as_eigen(View<T, 1> view) {
                                                                                   detail::eigen_index(view.extent(0)));
 }
 
-/// The same of a Tensor.
+/// The same for a Tensor, which the Map must not outlive.
 template <class T, std::size_t R>
 auto as_eigen(Tensor<T, R>& tensor) {
   return as_eigen(tensor.view());

@@ -27,8 +27,7 @@
 #include <fanout/memory/extents.hpp>
 #include <fanout/tree/leaf.hpp>
 
-// std::mdspan, and what has its interface under another name, such as that of Kokkos: split on the first axis where it
-// lies, and put together as a Tensor.
+// std::mdspan, and types with its interface such as Kokkos's: split in place on the first axis, gathered as a Tensor.
 
 namespace fanout { inline namespace v0 {
 
@@ -46,8 +45,8 @@ concept Mdspan = requires(const X& x) {
   requires(X::rank() >= 1);
 };
 
-/// The layout in which some rows of an array of layout L are shown: itself, if it has room for strides. Specialise it for
-/// a layout_left that is not the standard library's.
+/// The layout of a range of rows of an array of layout L: by default L itself, whose mapping must then take strides.
+/// Specialise it for a layout_left that is not the standard library's.
 template <class L>
 struct strided_layout {
   using type = L;
@@ -69,8 +68,8 @@ struct mdspan_extents<E<I, Rows, Rest...>> {
   using two_by_three = E<I, 2, 3>;
 };
 
-/// Whether rows that follow each other in a layout have the same layout, as in layout_right, which is not known by its
-/// name here, since there are others.
+/// True if a range of rows has the same layout, as in layout_right. Tested by a small mapping, since there are layouts
+/// of other names.
 template <class L, class E>
 inline constexpr bool is_row_major = false;
 template <class L, class E>
@@ -80,7 +79,7 @@ const E& > inline constexpr bool is_row_major<L, E> = [] {
   return mapping(0, 1) == 1 && mapping(1, 0) == 3;
 }();
 
-/// An accessor that only reads, if there is one of the same kind.
+/// The read-only accessor of the same kind, if there is one.
 template <class A>
 struct reading_accessor {
   using type = A;
@@ -115,7 +114,7 @@ Extents<X::rank()> extents_of(const X& x) {
   return extents;
 }
 
-/// Copies the elements, the last axis fastest, and leaves `to` behind the last of them.
+/// Copies the elements in row-major order, and moves `to` behind the last one.
 template <Mdspan X, class T, class... Index>
 void copy_elements(const X& x, T*& to, Index... index) {
   if constexpr (sizeof...(Index) == X::rank()) {
@@ -128,7 +127,7 @@ void copy_elements(const X& x, T*& to, Index... index) {
 template <Mdspan X>
 using mdspan_tensor_t = Tensor<std::remove_cv_t<typename X::element_type>, X::rank()>;
 
-/// What a rule makes of tensors with the same elements.
+/// Gathers copies of the pieces as tensors, by the rule.
 template <class Rule, Mdspan X>
 auto gather_copies(const ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
   using Copy = mdspan_tensor_t<X>;
@@ -145,8 +144,8 @@ auto gather_copies(const ShardResults<X>& pieces, const GatherTarget& place, con
 
 }  // namespace detail
 
-/// What a shard is handed of an mdspan: its rows in place, const, as an mdspan of the same layout if that is row-major,
-/// else of layout_stride.
+/// A shard's rows of an mdspan: a read-only mdspan in place, with the same layout if that is row-major, else with
+/// layout_stride. Borrows x.
 template <Mdspan X>
 using MdspanRows = typename detail::mdspan_rows<X>::type;
 
@@ -180,7 +179,7 @@ struct leaf_traits<X> {
         return piece_type(first, typename Rows::mapping(typename Rows::extents_type(extents), strides), accessor);
       }
     }
-    __builtin_unreachable();  // refused, and this silences what would follow
+    __builtin_unreachable();  // the static_assert has failed; this avoids a second error
   }
 
   static std::span<const std::byte> bytes(const X& x) requires std::is_pointer_v<typename X::data_handle_type> {
@@ -207,7 +206,7 @@ struct leaf_traits<X> {
 
 namespace detail {
 
-/// Rules that are not by rows.
+/// All rules but first and concatenation by rows: on tensor copies.
 template <class Rule, Mdspan X>
   requires(!std::is_same_v<Rule, Concatenate> && !TakesFirst<Rule> && Gatherable<Rule, mdspan_tensor_t<X>>)
 struct Gathering<Rule, X> {
@@ -223,8 +222,8 @@ inline constexpr bool has_plain_elements = std::is_same_v<typename X::data_handl
 
 }  // namespace detail
 
-/// An mdspan of elements in host memory as a View of them. Throws ShapeMismatch if they do not follow each other in
-/// row-major order.
+/// Borrows an mdspan of elements in host memory as a View of the same axes. Throws ShapeMismatch unless the elements
+/// are contiguous and in row-major order.
 template <Mdspan X>
   requires detail::has_plain_elements<X> View<typename X::element_type, X::rank()> as_view(const X& x) {
     const auto extents = detail::extents_of(x);
@@ -245,7 +244,7 @@ template <Mdspan X>
 
 #if defined(__cpp_lib_mdspan)
 
-/// A View, or the rows of an Output, as a std::mdspan of the same memory.
+/// A View, or the rows of an Output, as a std::mdspan of the same elements and axes. Borrows them.
 template <class T, std::size_t R>
 std::mdspan<T, std::dextents<std::size_t, R>> as_mdspan(View<T, R> view) {
   std::array<std::size_t, R> extents{};
@@ -253,7 +252,7 @@ std::mdspan<T, std::dextents<std::size_t, R>> as_mdspan(View<T, R> view) {
   return {view.data(), std::dextents<std::size_t, R>(extents)};
 }
 
-/// The same of a Tensor.
+/// The same for a Tensor, which the mdspan must not outlive.
 template <class T, std::size_t R>
 auto as_mdspan(Tensor<T, R>& tensor) {
   return as_mdspan(tensor.view());

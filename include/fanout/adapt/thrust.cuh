@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Thrust on GPUs: thrust_policy(ctx), in a .cu, for contexts of GPUs and of host devices.
+// thrust_policy(ctx) for contexts of GPUs and of host devices, in a .cu.
 
 #include <fanout/base/requirements.hpp>
 
@@ -17,8 +17,8 @@ namespace fanout { inline namespace v0 {
 
 namespace cuda::detail {
 
-/// What Thrust takes for its temporary memory: the card's pool, in order with the device's work. By itself it would
-/// call cudaMalloc and cudaFree, which wait for the whole card.
+/// Allocates Thrust's temporary memory from the GPU's pool, in order with the device's work. By default Thrust calls
+/// cudaMalloc and cudaFree, which wait for the whole GPU.
 struct TemporaryMemory {
   using value_type = char;
 
@@ -34,9 +34,9 @@ struct TemporaryMemory {
 
 }  // namespace cuda::detail
 
-/// On a GPU Thrust's algorithms run on the device's stream, in order with its other work, and take their temporary
-/// memory from its pool. Those that return a value (reduce, copy_if) wait for it; others return at once. They throw
-/// Thrust's own thrust::system_error.
+/// On a GPU, Thrust's algorithms run on the device's stream, in order with its other work. Their temporary memory comes
+/// from the GPU's pool. Algorithms that return a value (reduce, copy_if) wait for it; others return at once. They throw
+/// thrust::system_error.
 template <fanout::detail::ContextOn<CudaDevice> C>
 auto thrust_policy(C& ctx) {
   const cuda::detail::TemporaryMemory memory{ctx.device().memory()};

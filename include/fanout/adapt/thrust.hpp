@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// Thrust on host devices, with any C++20 compiler. In a .cu that has GPUs too include fanout/adapt/thrust.cuh, which
-// adds them. Thrust comes with the CUDA toolkit, in include/cccl, where no compiler but nvcc looks by itself; an older
-// one that the system has may be found in its place.
+// Thrust on host devices, with any C++20 compiler. In a .cu that also uses GPUs, include fanout/adapt/thrust.cuh
+// instead. The CUDA toolkit has Thrust in include/cccl, where only nvcc looks by itself. Other compilers may find an
+// older Thrust of the system.
 
 #include <fanout/base/requirements.hpp>
 
@@ -25,13 +25,13 @@ concept ContextOn = Context<C> && std::same_as<std::remove_cvref_t<decltype(std:
 
 }  // namespace detail
 
-/// Thrust's execution policy for a context: algorithms of Thrust that are given it run on the context's device.
+/// Thrust's execution policy for a context: Thrust algorithms with this policy run on the context's device.
 ///
 ///     thrust::transform(fanout::thrust_policy(ctx), x.begin(), x.end(), y.begin(), Square{});
 ///
-/// On host devices they run in the calling thread and have ended when they return. Not Thrust's own threads
-/// (thrust::host may be OpenMP or TBB): fanout runs a shard on each device at the same time already, and a team in each
-/// of them would only fight for the same cores. With one device of many cores, give Thrust a policy of its own.
+/// On host devices they run sequentially on the calling thread, and have ended when they return. Thrust's own threads
+/// (thrust::host may be OpenMP or TBB) are not used: every device runs a shard at the same time, so teams of threads
+/// would compete for the cores. For one device with many cores, pass a policy of Thrust's own.
 template <detail::ContextOn<HostDevice> C>
 auto thrust_policy(C&) {
   return ::thrust::seq;

@@ -23,14 +23,14 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-// Containers of libtorch's own. Those of the standard library are trees like any other.
+// Containers of libtorch. Those of the standard library are trees like any other.
 
 namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// How the entries of a container are reached: `each(x, f)` calls `f(key, value)` in its order, `find(x, key)` gives a
-/// value or none, `add(x, key, value)` appends one.
+/// Access to the entries of a container: `each(x, f)` calls `f(key, value)` in its order, `find(x, key)` returns a
+/// value or nullopt, `add(x, key, value)` appends an entry.
 template <class X>
 struct TorchEntries;
 
@@ -82,7 +82,7 @@ concept TorchContainer = requires {
 template <class X>
 using torch_value_t = typename TorchEntries<X>::value_type;
 
-/// Calls `f(path)` with the place of an entry.
+/// Calls `f(path)` with the path of an entry, and returns the result.
 template <class Key>
 auto at_torch_entry(const LeafPath& path, const Key& key, const auto& f) {
   if constexpr (std::is_same_v<Key, std::size_t>) {
@@ -92,7 +92,7 @@ auto at_torch_entry(const LeafPath& path, const Key& key, const auto& f) {
   }
 }
 
-/// Entry by entry, under every rule that leaves the values what they are, since these containers hold few types.
+/// Gathers entry by entry. Only by rules that keep the type of the values, since these containers hold few types.
 template <class Rule, class X>
 struct GatheringTorch {};
 template <class Rule, class X>
@@ -141,8 +141,9 @@ struct Gathering<Rule, c10::List<V>> : GatheringTorch<Rule, c10::List<V>> {};
 
 }  // namespace detail
 
-/// c10::Dict, c10::List and torch::OrderedDict of tensors, or of such: split entry by entry, and all entries have as many
-/// rows. They are arrays here, and not maps or vectors, since their elements cannot be referred to.
+/// c10::Dict, c10::List and torch::OrderedDict of tensors, or of such containers. Split entry by entry: all entries
+/// must have the same number of rows, else ShapeMismatch is thrown. They are array leaves rather than maps or vectors,
+/// since they give no references to their elements.
 template <detail::TorchContainer X>
   requires std::same_as<typename leaf_traits<detail::torch_value_t<X>>::piece_type, detail::torch_value_t<X>>
 struct leaf_traits<X> {

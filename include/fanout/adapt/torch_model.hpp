@@ -15,20 +15,20 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A module of libtorch as a model. All devices share the module, as those that hold it do, and its shards run with the
-/// modes of the thread that calls, so that a NoGradGuard there is one for all:
+/// A module of libtorch as a model. All devices share the module by reference count. Its shards run with the libtorch
+/// modes of the calling thread, so a NoGradGuard there covers all shards:
 ///
 ///     fanout::ParallelModel model{fanout::TorchModel{net}, fanout::host_devices(2)};
 ///
-/// `forward` of the module must be safe to call from several threads at once: it is, if it writes no member. One in
-/// training mode with a BatchNorm in it is not; `factory()` gives each device a clone. Results can be differentiated, and
-/// the gradients are those of the module's own parameters.
+/// The module's `forward` must be thread-safe: it is if it writes no member. A module in training mode with a BatchNorm
+/// writes members. Use `factory()` for it, which gives each device a clone. Results can be differentiated; gradients go
+/// to the module's own parameters.
 template <std::derived_from<torch::nn::Module> M>
 class TorchModel {
  public:
   using module_type = M;
 
-  /// Throws InvalidArgument for null.
+  /// Shares ownership of the module. Throws InvalidArgument for null.
   explicit TorchModel(std::shared_ptr<M> module) : module_(std::move(module)) {
     if (module_ == nullptr)
       throw InvalidArgument(explain({.what = "no module", .where = "TorchModel", .found = "null"}));
@@ -41,6 +41,7 @@ class TorchModel {
     return module_->forward(std::forward<Args>(args)...);
   }
 
+  /// The shared module. Lives at least as long as this.
   M& module() const noexcept { return *module_; }
 
   static TorchModes caller_state() { return {}; }

@@ -7,12 +7,12 @@
 
 namespace fanout { inline namespace v0 {
 
-/// What libtorch keeps for each thread (NoGradGuard, InferenceMode, autocast, hooks of saved tensors), as the thread has
-/// it that makes this. A model of your own that calls libtorch takes it along with
+/// The thread-local state of libtorch (NoGradGuard, InferenceMode, autocast, hooks of saved tensors) of the thread that
+/// constructs this. A model of your own that calls libtorch takes it along with
 /// `static fanout::TorchModes caller_state() { return {}; }`.
 class TorchModes {
  public:
-  /// This thread has the same for as long as what is returned lives.
+  /// Sets this state on the calling thread until the result is destroyed, which restores the thread's own.
   [[nodiscard]] at::ThreadLocalStateGuard enter() const { return at::ThreadLocalStateGuard(state_); }
 
  private:

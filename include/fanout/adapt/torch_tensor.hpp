@@ -50,19 +50,19 @@ inline void check_torch_memory(const at::Tensor& tensor, const LeafPath& path) {
                                 .advice = "copy it there first, with .cpu()"}));
 }
 
-/// Whether nobody else has the tensor or its elements.
+/// True if nothing else refers to the tensor or its storage.
 inline bool is_torch_alone(const at::Tensor& tensor) {
   return tensor.use_count() == 1 && tensor.has_storage() && tensor.storage().use_count() == 1;
 }
 
-/// The i-th tensor itself, if nobody else has it; else a copy, since what is gathered shares memory with nothing.
+/// The i-th tensor itself if nothing else refers to it, else a copy: results share no memory with anything.
 inline at::Tensor own_torch(const ShardResults<at::Tensor>& pieces, std::size_t i) {
   const at::Tensor& tensor = pieces[i];
   return !tensor.defined() || (pieces.owned() && is_torch_alone(tensor)) ? tensor : tensor.clone();
 }
 
-/// Makes sure that all shards returned tensors, of one type of elements, in the host's memory. False if all returned
-/// undefined ones.
+/// Checks that all shards returned tensors of one element type in host memory. Returns false if all are undefined.
+/// Throws StructureMismatch or DeviceMismatch.
 inline bool check_torch(const ShardResults<at::Tensor>& pieces, const GatherTarget& place, const LeafPath& path) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].defined() != pieces[0].defined()) {
@@ -79,7 +79,7 @@ inline bool check_torch(const ShardResults<at::Tensor>& pieces, const GatherTarg
   return pieces[0].defined();
 }
 
-/// The same, and that all extents agree, for what `name` does with them.
+/// The same, and checks that all extents agree, for the rule `name`. Throws ShapeMismatch, too.
 inline bool check_same_torch(const ShardResults<at::Tensor>& pieces, const GatherTarget& place, const LeafPath& path,
                              const char* name) {
   if (!check_torch(pieces, place, path)) return false;
@@ -92,12 +92,12 @@ inline bool check_same_torch(const ShardResults<at::Tensor>& pieces, const Gathe
   return true;
 }
 
-/// Which axis is meant. Throws ShapeMismatch if there is none like it.
+/// The axis, counted from 0. Throws ShapeMismatch if x does not have it.
 inline std::int64_t torch_axis(int axis, const at::Tensor& x, const LeafPath& path) {
   return static_cast<std::int64_t>(checked_axis(axis, static_cast<std::size_t>(x.dim()), path));
 }
 
-/// Puts tensors one after the other on the place's axis, where all others must agree.
+/// Concatenates tensors on the axis of `place`. All other axes must agree.
 inline at::Tensor concatenate_torch(const ShardResults<at::Tensor>& pieces, const GatherTarget& place,
                                     const LeafPath& path) {
   if (!check_torch(pieces, place, path)) return {};
@@ -123,9 +123,9 @@ inline at::Tensor concatenate_torch(const ShardResults<at::Tensor>& pieces, cons
 
 }  // namespace detail
 
-/// A torch::Tensor is split on any axis, without a copy, and put together by torch::cat; tensors without axes become one
-/// with a value per shard. All of it can be differentiated. How many axes it has is known at run time only, so that one
-/// without rows that is to be split is a ShapeMismatch.
+/// A torch::Tensor is split on any axis without a copy, and gathered by torch::cat. Tensors without axes are gathered
+/// as one tensor with a value per shard. All of it can be differentiated. The number of axes is known only at run time,
+/// so splitting a tensor without axes throws ShapeMismatch.
 template <>
 struct leaf_traits<at::Tensor> {
   using piece_type = at::Tensor;
@@ -173,7 +173,7 @@ struct Gathering<ConcatenateOn<Axis>, at::Tensor> {
   }
 };
 
-/// A number stays one.
+/// A tensor without axes stays one.
 template <>
 struct Gathering<LeaveSharded, at::Tensor> {
   using type = at::Tensor;
@@ -223,7 +223,8 @@ at::Tensor combine_torch(const at::Tensor& so_far, const at::Tensor& x) {
   }
 }
 
-/// Element by element; what types of elements a rule takes is known only here.
+/// Combines element by element. The element type is known only at run time, so a type that the rule does not take
+/// throws InvalidArgument.
 template <class Rule>
   requires combines_torch<Rule>
 struct Gathering<Rule, at::Tensor> {
@@ -263,8 +264,9 @@ struct GatheringChosen<FoldOverShards<F>, at::Tensor> : Gathering<FoldOverShards
 
 }  // namespace detail
 
-/// A tensor on the CPU as a View of its elements: `as_view<const float, 2>(x)`. Throws ShapeMismatch unless it is
-/// contiguous and has R axes, InvalidArgument for elements that are no T, DeviceMismatch for one on a GPU.
+/// Borrows a tensor on the CPU as a View of its R axes: `as_view<const float, 2>(x)`. The view must not outlive the
+/// storage of x. Throws ShapeMismatch unless x is contiguous and has R axes, InvalidArgument if its elements are not of
+/// type T, and DeviceMismatch if it is on a GPU.
 template <class T, std::size_t R>
 View<T, R> as_view(const at::Tensor& x) {
   constexpr at::ScalarType type = c10::CppTypeToScalarType<std::remove_const_t<T>>::value;
@@ -298,8 +300,8 @@ at::Tensor torch_from(T* data, const Extents<R>& extents, const Deleter& deleter
 
 }  // namespace detail
 
-/// A View, the rows of an Output, or a Tensor as a torch::Tensor of the same memory, which must outlive it. It can be
-/// written to, so it does not show what is const.
+/// A View, the rows of an Output, or a Tensor as a torch::Tensor of the same elements, which must outlive it. Takes no
+/// read-only views, since a torch::Tensor can be written to.
 template <class T, std::size_t R>
   requires(!std::is_const_v<T>)
 at::Tensor as_torch(View<T, R> view) {
@@ -310,7 +312,7 @@ at::Tensor as_torch(Tensor<T, R>& tensor) {
   return as_torch(tensor.view());
 }
 
-/// A torch::Tensor that owns this one, or a copy of it unless it was moved.
+/// A torch::Tensor that owns the elements of `tensor`. Pass `std::move(tensor)` to avoid a copy.
 template <class T, std::size_t R>
 at::Tensor to_torch(Tensor<T, R> tensor) {
   const auto owner = std::make_shared<Tensor<T, R>>(std::move(tensor));

@@ -15,7 +15,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// Arrays as text. No other header includes this one, since it needs <ostream>.
+// Arrays as text. No other header includes this one: <ostream> is expensive.
 
 namespace detail {
 
@@ -25,7 +25,7 @@ concept PrintableArray = ContiguousArray<X> && requires(std::ostream& out, const
   out << element;
 };
 
-/// So many elements of each axis are printed.
+/// How many elements of each axis are printed.
 inline constexpr std::size_t most_printed = 6;
 
 template <class T, std::size_t R>
@@ -37,7 +37,7 @@ void print_elements(std::ostream& out, const View<const T, R>& x) {
     if constexpr (R > 1) {
       print_elements(out, x.row(i));
     } else if constexpr (std::integral<T>) {
-      out << +x[i];  // a small integer is no letter
+      out << +x[i];  // promoted, so that an int8_t is not printed as a letter
     } else {
       out << x[i];
     }
@@ -47,8 +47,8 @@ void print_elements(std::ostream& out, const View<const T, R>& x) {
 
 }  // namespace detail
 
-/// Writes the extents and the first six elements of each axis: `[2, 3] {{1, 2, 3}, {4, 5, 6}}`. The array may lie in any
-/// memory; up to six rows are copied to the host. Throws DeviceMismatch where no way is known.
+/// Writes the extents and the first six elements of each axis: `[2, 3] {{1, 2, 3}, {4, 5, 6}}`. Of an array in another
+/// memory, the first rows are copied to the host. Throws DeviceMismatch if fanout knows no transfer from that memory.
 template <detail::PrintableArray X>
 std::ostream& operator<<(std::ostream& out, const X& x) {
   const View<const typename X::value_type, X::rank> all = x;
@@ -56,14 +56,14 @@ std::ostream& operator<<(std::ostream& out, const X& x) {
   if (all.space() == host_memory) {
     detail::print_elements(out, all);
   } else {
-    // One row more than is printed, so that the text says whether there are more.
+    // One row more than is printed shows whether the text ends with `...`.
     const auto rows = to_host(all.rows({0, std::min(all.extent(0), detail::most_printed + 1)}));
     detail::print_elements(out, std::as_const(rows).view());
   }
   return out;
 }
 
-/// The same as a string.
+/// The text of operator<<, as a string.
 template <detail::PrintableArray X>
 std::string to_string(const X& x) {
   std::ostringstream out;

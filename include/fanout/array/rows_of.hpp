@@ -9,7 +9,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The rows of an array as a range of views. Made by rows_of().
+/// The rows of an array as a range of Views of R - 1 axes. Made by rows_of(). Borrows the array.
 template <class T, std::size_t R>
 class RowsOf {
  public:
@@ -27,7 +27,7 @@ class RowsOf {
       return *this;
     }
     iterator operator++(int) noexcept { return iterator(array_, row_++); }
-    /// Of iterators over the same array.
+    /// Only for iterators over the same array.
     friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.row_ == b.row_; }
 
    private:
@@ -46,11 +46,12 @@ class RowsOf {
   View<T, R> array_;
 };
 
-/// The rows of a Tensor or a View of several axes, one after the other, each a View of one axis less:
+/// Iterates over the rows of a Tensor or a View of two or more axes. Each row is a View of one axis less:
 ///
 ///     for (auto row : fanout::rows_of(x)) std::sort(row.begin(), row.end());
 ///
-/// Borrows the array. Rows of a const tensor only read. An array of one axis is itself a range, of its elements.
+/// Borrows the array, and copies nothing. Rows of a const tensor only read. An array of one axis is itself a range of
+/// its elements.
 template <class X>
   requires(detail::ContiguousArray<std::remove_cvref_t<X>>&& std::remove_cvref_t<X>::rank > 1)
 auto rows_of(X&& x) {

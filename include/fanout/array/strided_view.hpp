@@ -16,9 +16,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Borrows an array of R axes whose elements need not be one run of memory: some columns of a matrix, say. A type of
-/// its own, since most code wants the one run of a View; a `forward` that takes a StridedView is handed other axes than
-/// the first without a copy. Owns nothing. Works in kernels.
+/// Borrows an array of R axes whose elements may have gaps between them, for example some columns of a matrix. It is a
+/// type of its own, since most code needs the contiguous memory of a View. A `forward` that takes a StridedView gets a
+/// split on any axis without a copy. It must not outlive the elements. Works in kernels.
 template <class T, std::size_t R>
 class StridedView {
  public:
@@ -28,7 +28,7 @@ class StridedView {
 
   StridedView() = default;
 
-  /// All of a contiguous array.
+  /// All elements of a contiguous array.
   template <class U>
   requires std::convertible_to<U (*)[], T (*)[]> FANOUT_HOST_DEVICE constexpr explicit StridedView(
       const View<U, R>& view) noexcept
@@ -40,25 +40,28 @@ class StridedView {
     }
   }
 
-  /// `strides` count elements from one index of an axis to the next. The caller vouches for the memory.
+  /// `strides` count the elements from one index of an axis to the next. The caller must ensure that the memory holds
+  /// all of them.
   FANOUT_HOST_DEVICE constexpr StridedView(T* data, const Extents<R>& extents, const Extents<R>& strides,
                                            MemorySpace space = host_memory) noexcept
       : data_(data), extents_(extents), strides_(strides), space_(space) {}
 
-  /// A view that writes is also one that reads.
+  /// A writable view converts to a read-only one.
   template <class U>
     requires(std::is_const_v<T>&& std::same_as<U, value_type>)
   FANOUT_HOST_DEVICE constexpr StridedView(
       const StridedView<U, R>& other) noexcept  // NOLINT(google-explicit-constructor): as T* to const T*
       : StridedView(other.data(), other.extents(), other.strides(), other.space()) {}
 
-  /// The first element.
+  /// The first element, in the memory space().
   FANOUT_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
+  /// Elements per axis, rows first. With FANOUT_CHECKS, extent() and stride() throw InvalidArgument unless axis < R.
   FANOUT_HOST_DEVICE constexpr const Extents<R>& extents() const noexcept { return extents_; }
   FANOUT_HOST_DEVICE constexpr std::size_t extent(std::size_t axis) const {
     detail::check_index({axis}, Extents<1>{{R}});
     return extents_[axis];
   }
+  /// Elements from one index of an axis to the next; bytes are sizeof(T) times as many.
   FANOUT_HOST_DEVICE constexpr const Extents<R>& strides() const noexcept { return strides_; }
   FANOUT_HOST_DEVICE constexpr std::size_t stride(std::size_t axis) const {
     detail::check_index({axis}, Extents<1>{{R}});
@@ -68,8 +71,8 @@ class StridedView {
   FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return size() == 0; }
   FANOUT_HOST_DEVICE constexpr MemorySpace space() const noexcept { return space_; }
 
-  /// The element at these indices, checked as View checks them. Reading the reference is an access violation if the
-  /// memory is not the caller's.
+  /// The element at these indices, one per axis: `x(row, column)`. The memory must be accessible to the caller. If
+  /// FANOUT_CHECKS is 1, throws InvalidArgument for an index out of range. Otherwise checks nothing.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   FANOUT_HOST_DEVICE constexpr T& operator()(I... indices) const {
@@ -80,16 +83,17 @@ class StridedView {
     return data_[offset];
   }
 
-  /// Some of an axis, as an array of as many axes. Throws InvalidArgument for a part that is not there.
+  /// The indices [first, last) of one axis, as a view of R axes. Copies nothing. Throws InvalidArgument if the axis
+  /// does not have them.
   FANOUT_HOST_DEVICE constexpr StridedView slice(std::size_t axis, RowRange range) const {
     detail::check_rows(range, extent(axis));
     StridedView result = *this;
     result.extents_[axis] = range.size();
-    if (!result.empty()) result.data_ += range.first * strides_[axis];  // else there may be no memory at all
+    if (!result.empty()) result.data_ += range.first * strides_[axis];  // data_ may be null if it is empty
     return result;
   }
 
-  /// How many elements at the end of the axes are one run of memory: all of them in a contiguous array.
+  /// Length of the innermost contiguous runs, in elements: size() for a contiguous array.
   FANOUT_HOST_DEVICE constexpr std::size_t run() const noexcept {
     std::size_t run = 1;
     for (std::size_t axis = R; axis > 0; --axis) {
@@ -109,14 +113,14 @@ class StridedView {
 
 namespace detail {
 
-/// A strided array as rows of runs, which are repeated along outer axes. A part of one axis of a contiguous array has
-/// no outer ones.
+/// A strided array as rows of contiguous runs, which are repeated along the outer axes. A slice of one axis of a
+/// contiguous array has no outer axes.
 template <std::size_t R>
 struct StridedRuns {
   std::size_t run;  ///< elements
   std::size_t rows;
-  std::size_t pitch;  ///< elements from one row to the next
-  std::size_t outer;  ///< axes before those that are rows
+  std::size_t pitch;  ///< from one row to the next, in elements
+  std::size_t outer;  ///< number of axes that are repeated
 
   template <class T>
   explicit StridedRuns(const StridedView<T, R>& view) : run(view.run()), rows(1), pitch(run), outer(R) {
@@ -133,8 +137,9 @@ struct StridedRuns {
 
 }  // namespace detail
 
-/// Writes all elements, in the order of the axes, to one run of memory in the same space, which `operations` are for.
-/// Waits until that has happened.
+/// Copies all elements to `to`, contiguous and in row-major order. `to` must be in the same memory space, and hold
+/// from.size() elements. `operations` are those of that space. Returns when the copy is done in host memory; elsewhere
+/// it is in order with the device's work.
 template <class T, std::size_t R>
 void pack(const backend::MemoryOperations& operations, std::remove_cv_t<T>* to, const StridedView<T, R>& from) {
   if (from.empty()) return;

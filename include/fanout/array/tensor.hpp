@@ -21,8 +21,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Owns a contiguous, row-major array of R axes in one memory, aligned to 64 bytes. Copying copies the elements; moving
-/// leaves an empty tensor (no rows). T is any trivially copyable type.
+/// Owns a contiguous, row-major array of R axes in one memory. Rows are the first axis, which is the slowest. Memory
+/// that fanout allocates is aligned to 64 bytes. Copying copies the elements, within their memory. Moving leaves an
+/// empty tensor (no rows). T is any trivially copyable type.
 template <class T, std::size_t R>
 class Tensor {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
@@ -35,11 +36,12 @@ class Tensor {
   using value_type = T;
   static constexpr std::size_t rank = R;
 
-  /// No rows, no memory.
+  /// An empty tensor in host memory: all extents are zero, and no memory is allocated.
   Tensor() noexcept = default;
 
-  /// All elements zero: `x(rows, 5)`, `x({rows, 5})` or `x{rows, 5}`, with integers of any type. What stands in the
-  /// braces are extents, never elements: `Tensor<int, 1> v{3}` has three zeros. Throws ShapeMismatch and OutOfMemory.
+  /// All elements zero, in host memory unless `memory` says otherwise: `x(rows, 5)`, `x({rows, 5})` or `x{rows, 5}`,
+  /// with integers of any type. Braces hold extents, never elements: `Tensor<int, 1> v{3}` has three zeros. Throws
+  /// ShapeMismatch if an extent is negative or the bytes cannot be counted. Throws OutOfMemory.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   explicit Tensor(I... extents) : Tensor(checked_extents(sizeof(T), extents...)) {}
@@ -51,13 +53,13 @@ class Tensor {
     storage_.clear();
   }
 
-  /// A copy of the view's elements, in the view's memory. `operations` must be those of that memory.
+  /// Copies the view's elements, in the view's memory. `operations` must be those of that memory. Throws OutOfMemory.
   explicit Tensor(View<const T, R> view, const backend::MemoryOperations& operations = backend::host_memory_operations)
       : Tensor(uninitialized(view.extents(), {view.space(), &operations})) {
     operations.copy(view.space(), data(), view.data(), storage_.bytes());
   }
 
-  /// Leaves the elements unset. Throws as the constructors do.
+  /// Allocates without setting the elements. Throws as the constructors do.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...)); }
@@ -69,7 +71,7 @@ class Tensor {
     return Tensor(detail::Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
   }
 
-  /// All elements equal to `value`: `Tensor<float, 2>::full({rows, 5}, 1)`. In host memory.
+  /// All elements equal to `value`, in host memory: `Tensor<float, 2>::full({rows, 5}, 1)`.
   template <std::size_t N>
   static Tensor full(const detail::AnyInteger (&extents)[N], const T& value) {
     return full(axes(extents), value);
@@ -80,7 +82,8 @@ class Tensor {
     return tensor;
   }
 
-  /// Takes over host memory. Calls `deleter(pointer)` once, when the tensor releases the memory, or before this throws.
+  /// Takes over host memory of the given extents, without a copy. Calls `deleter(pointer)` once: when the tensor
+  /// releases the memory, or before this throws. Throws ShapeMismatch and what moving the deleter throws.
   template <class Deleter, std::integral... I>
     requires(sizeof...(I) == R && std::invocable<Deleter&, T*>)
   static Tensor adopt(T* pointer, Deleter deleter, I... extents) {
@@ -97,7 +100,7 @@ class Tensor {
         backend::host_memory_operations.clear, &backend::host_memory_operations};
     try {
       const Extents<R> shape = checked_extents(sizeof(T), extents...);
-      auto* owner = new Adopted{std::move(deleter)};  // moved from only once there is memory for it
+      auto* owner = new Adopted{std::move(deleter)};  // new allocates before it moves the deleter
       return Tensor(detail::Storage({host_memory, &operations}, pointer, shape.size() * sizeof(T), owner), shape);
     } catch (...) {
       deleter(pointer);
@@ -105,7 +108,7 @@ class Tensor {
     }
   }
 
-  /// A tensor of these bytes. `storage` holds `extents.size()` elements.
+  /// For adapters: a tensor over `storage`, which must hold `extents.size()` elements.
   Tensor(detail::Storage storage, const Extents<R>& extents) noexcept
       : storage_(std::move(storage)), extents_(extents) {}
 
@@ -120,8 +123,9 @@ class Tensor {
   }
   ~Tensor() = default;
 
-  /// Copies the view's elements, into the view's memory. The view may be a part of this tensor. Keeps the tensor's memory if
-  /// the size is the same. Throws OutOfMemory.
+  /// Copies the view's elements and extents, into the view's memory. The view may be a part of this tensor. Keeps the
+  /// tensor's own memory if the space and the number of bytes are the same. Throws OutOfMemory, and DeviceMismatch if
+  /// fanout does not know the view's memory.
   template <class V>
     requires(std::same_as<V, View<T, R>> || std::same_as<V, View<const T, R>>)
   Tensor& operator=(const V& view) {
@@ -136,8 +140,10 @@ class Tensor {
     return *this;
   }
 
+  /// The first element, in the memory space(). May be null if the tensor is empty.
   T* data() noexcept { return static_cast<T*>(storage_.data()); }
   const T* data() const noexcept { return static_cast<const T*>(storage_.data()); }
+  /// Elements per axis, rows first. With FANOUT_CHECKS, extent() throws InvalidArgument unless axis < R.
   const Extents<R>& extents() const noexcept { return extents_; }
   std::size_t extent(std::size_t axis) const {
     detail::check_index({axis}, Extents<1>{{R}});
@@ -148,6 +154,8 @@ class Tensor {
   MemorySpace space() const noexcept { return storage_.space(); }
   const detail::Storage& storage() const noexcept { return storage_; }
 
+  /// Borrow the elements; a const tensor gives a view that only reads. A view is valid until the tensor's memory is
+  /// released: by its destructor, or by an assignment that does not keep it. A view of a temporary does not compile.
   View<T, R> view() & noexcept { return {data(), extents_, space()}; }
   View<const T, R> view() const& noexcept { return {data(), extents_, space()}; }
   template <class Borrowed = View<const T, R>>
@@ -164,8 +172,9 @@ class Tensor {
     return detail::refuse_view_of_temporary<View<U, R>>();
   }
 
-  /// The element at these indices. The tensor must be in host memory. If FANOUT_CHECKS is 1, throws InvalidArgument for an
-  /// index out of range, and DeviceMismatch for another memory. Otherwise checks nothing.
+  /// The element at these indices, one per axis, rows first: `x(row, column)`. The tensor must be in host memory. If
+  /// FANOUT_CHECKS is 1, throws InvalidArgument for an index out of range, and DeviceMismatch for another memory.
+  /// Otherwise checks nothing.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   T& operator()(I... indices) { return data()[offset({static_cast<std::size_t>(indices)...})]; }
@@ -173,7 +182,8 @@ class Tensor {
     requires(sizeof...(I) == R)
   const T& operator()(I... indices) const { return data()[offset({static_cast<std::size_t>(indices)...})]; }
 
-  /// `x[i]`: the i-th element of a tensor of one axis, the i-th row of any other.
+  /// `x[i]`: element i of a tensor of one axis, else row i as a View of R - 1 axes. Checked as operator() is. The row
+  /// borrows this tensor.
   T& operator[](std::size_t i) & requires(R == 1) { return data()[offset({i})]; }
   const T& operator[](std::size_t i) const& requires(R == 1) { return data()[offset({i})]; }
   auto operator[](std::size_t i) & requires(R > 1) { return view().row(i); }
@@ -183,7 +193,7 @@ class Tensor {
     return detail::refuse_view_of_temporary<Borrowed>().row(i);
   }
 
-  /// The same as the functions of View.
+  /// As in View: row(i), rows(range) and reshape(extents...) borrow this tensor. They copy nothing.
   auto row(std::size_t i) & requires(R > 1) { return view().row(i); }
   auto row(std::size_t i) const& requires(R > 1) { return view().row(i); }
   template <class Borrowed = View<const T, R>>
@@ -226,7 +236,8 @@ class Tensor {
     return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents);
   }
 
-  /// All elements in memory order. Throws DeviceMismatch if the tensor is not in host memory.
+  /// All elements in memory order, the last axis fastest. Borrows. Like begin(), throws DeviceMismatch if the tensor is
+  /// not in host memory.
   std::span<T> values() & { return {begin(), size()}; }
   std::span<const T> values() const& { return {begin(), size()}; }
   template <class Borrowed = std::span<const T>>
@@ -249,7 +260,7 @@ class Tensor {
   static Extents<R> axes(const detail::AnyInteger (&extents)[N]) {
     static_assert(N == R, "fanout: a tensor takes one extent for each of its axes");
     if constexpr (N == R) return checked_extents(sizeof(T), extents);
-    __builtin_unreachable();  // refused, and this silences what would follow
+    __builtin_unreachable();  // the static_assert has failed; this avoids a second error
   }
 
   std::size_t offset(const std::size_t (&indices)[R]) const {
@@ -267,19 +278,19 @@ class Tensor {
   Extents<R> extents_{};
 };
 
-/// `View v = tensor`, which writes; of a const tensor it only reads.
+/// `View v = tensor` may write; a view of a const tensor only reads.
 template <class T, std::size_t R>
 View(Tensor<T, R>&) -> View<T, R>;
 template <class T, std::size_t R>
 View(const Tensor<T, R>&) -> View<const T, R>;
 
-/// `Tensor x(view)`: a copy.
+/// `Tensor x(view)` copies.
 template <class T, std::size_t R>
 Tensor(const View<T, R>&) -> Tensor<std::remove_const_t<T>, R>;
 
 namespace detail {
 
-/// Rows of different lengths in braces.
+/// Matches braces with rows of different lengths, to refuse them with a message.
 template <class T>
 struct RaggedRows {
   RaggedRows(std::initializer_list<std::initializer_list<T>>) {}
@@ -299,9 +310,9 @@ Tensor<T, R> tensor_of(std::span<const T> values, const Extents<R>& extents) {
 
 }  // namespace detail
 
-/// A tensor of these elements, in host memory: `tensor<double>({{1, 2}, {3, 4}})` is [2, 2]. The braces, up to three
-/// deep, are the axes. Rows of different lengths do not compile. nvcc takes the column `{{1}, {2}}` for one axis, and warns
-/// of it: `tensor<double>({1, 2}, {2, 1})` is the same everywhere.
+/// A tensor of these elements, in host memory: `tensor<double>({{1, 2}, {3, 4}})` is [2, 2]. Each level of braces is an
+/// axis, up to three. Rows of different lengths do not compile. nvcc takes the column `{{1}, {2}}` for one axis, with a
+/// warning. `tensor<double>({1, 2}, {2, 1})` is the same everywhere. Throws OutOfMemory.
 template <class T, std::size_t A>
 Tensor<T, 1> tensor(const T (&values)[A]) {
   return detail::tensor_of<T, 1>(values, {{A}});
@@ -314,7 +325,7 @@ template <class T, std::size_t A, std::size_t B, std::size_t C>
 Tensor<T, 3> tensor(const T (&values)[A][B][C]) {
   return detail::tensor_of<T, 3>({&values[0][0][0], A * B * C}, {{A, B, C}});
 }
-#if !defined(__CUDACC__)  // nvcc takes it for as good as the others, and refuses ragged rows in its own words
+#if !defined(__CUDACC__)  // nvcc finds this overload ambiguous, and refuses ragged rows with its own message
 template <class T>
 Tensor<T, 2> tensor(const detail::RaggedRows<T>&) {
   static_assert(sizeof(T) == 0, "fanout: the rows of a tensor have one length");
@@ -322,8 +333,9 @@ Tensor<T, 2> tensor(const detail::RaggedRows<T>&) {
 }
 #endif
 
-/// A tensor of these elements, in memory order, with these extents: `tensor(numbers, {rows, 5})`. Copies the vector, array or
-/// span. Throws ShapeMismatch if the number of elements does not fit the extents.
+/// A tensor of these elements, in host memory, with these extents: `tensor(numbers, {rows, 5})`. Copies the vector,
+/// array or span in memory order. Throws ShapeMismatch if the number of elements does not fit the extents. Throws
+/// OutOfMemory.
 template <class Values, std::size_t R>
   requires requires(const Values& values) { std::span(values); }
 auto tensor(const Values& values, const detail::AnyInteger (&extents)[R]) {

@@ -15,9 +15,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A copy of any value whose arrays lie in this memory, wherever they lie now: `to(weights, Memory{})` for the host's.
-/// Of a View or an Output a Tensor; views inside of the value go on showing what they show. Waits until the copy is
-/// there. Throws DeviceMismatch where no way between the memories is known, and OutOfMemory.
+/// Copies a value, with all its tensors in `memory`, whatever memories they are in now: `to(weights, Memory{})` for the
+/// host. A View or an Output becomes a Tensor. Views inside of a larger value still borrow the original elements. Waits
+/// until the copy is there. Throws OutOfMemory, and DeviceMismatch if fanout knows no transfer between the memories.
 template <class X>
 auto to(const X& value, const backend::Memory& memory) {
   if constexpr (detail::BorrowsArray<X>) {
@@ -34,20 +34,20 @@ auto to(const X& value, const backend::Memory& memory) {
   }
 }
 
-/// The same for a device's memory: `to(weights, device)`.
+/// Copies to a device's memory: `to(weights, device)`. Waits, and throws, as above.
 template <class X, class D>
   requires requires(const D& device) { backend::Memory(device.memory()); }
 auto to(const X& value, const D& device) { return fanout::to(value, backend::Memory(device.memory())); }
 
-/// The same for the host's memory.
+/// Copies to host memory. Waits, and throws, as above.
 template <class X>
 auto to_host(const X& value) {
   return fanout::to(value, backend::Memory{});
 }
 
-/// Copies all elements of one array into another of the same extents, in whatever memories they lie, and waits until
-/// they are there: `copy(x, result.rows({0, 10}))`. `into` is a Tensor or a View that writes. The arrays must not overlap.
-/// Throws ShapeMismatch, and DeviceMismatch where no way is known.
+/// Copies all elements of one array into another of the same extents, and waits until they are there:
+/// `copy(x, result.rows({0, 10}))`. Both may be in any memory. `into` is a Tensor or a writable View. The arrays must
+/// not overlap. Throws ShapeMismatch, and DeviceMismatch if fanout knows no transfer between the memories.
 template <detail::ContiguousArray From, class Into>
   requires std::convertible_to<Into&, View<typename From::value_type, From::rank>>
 void copy(const From& from, Into&& into) {

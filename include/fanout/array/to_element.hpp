@@ -24,11 +24,11 @@
 
 namespace fanout { inline namespace v0 {
 
-// Values with elements of another type.
+// Conversion of values to another element type.
 
 namespace detail {
 
-/// How a value of type X in a tree is converted to elements of type T. This one is for what keeps its type.
+/// Converts a value of type X in a tree to elements of type T. The primary template keeps the value as it is.
 template <class T, class X>
 struct ToElement {
   using type = X;
@@ -43,8 +43,8 @@ to_element_t<T, X> to_element(const X& x) {
   return ToElement<T, X>::convert(x);
 }
 
-/// An array of elements of type T with those of `x`, in the memory of `x`. Elements in another memory are converted on
-/// the host.
+/// A Tensor with the elements of `x` as T, in the memory of `x`. Arrays in another memory than the host's are converted
+/// on the host.
 template <class T, ContiguousArray X>
 Tensor<T, X::rank> array_to_element(const X& x) {
   const backend::Memory memory = backend::memory_of(x.space());
@@ -92,7 +92,7 @@ struct ToElement<T, X> {
   }
 };
 
-/// What grows at its end and has no elements that can be referred to by position: lists, vectors of bools.
+/// A container with push_back but without references to its elements, as a std::vector<bool> or a c10::List.
 template <class X>
 concept OtherVector = !Rebuildable<X> && !StringNode<X> && !ContiguousArray<X> && requires(X & vector) {
   vector.push_back(std::declval<const typename X::value_type&>());
@@ -108,7 +108,7 @@ struct ToElement<T, X> {
   }
 };
 
-/// The struct with its template arguments converted: of `Weights<float>` a `Weights<double>`.
+/// The struct with its template arguments converted: `Weights<float>` becomes `Weights<double>`.
 template <class T, class X>
 struct rebind_struct {
   using type = X;
@@ -143,19 +143,20 @@ struct ToElement<T, X> {
       return rebuild<type>(x, output_root,
                            [](const auto& field, const LeafPath&, auto) { return to_element<T>(field); });
     }
-    __builtin_unreachable();  // refused, and this silences what would follow
+    __builtin_unreachable();  // the static_assert has failed; this avoids a second error
   }
 };
 
 }  // namespace detail
 
-/// A copy with elements of type T: `to<double>(x)`. An array or a number is converted whatever its type, as static_cast
-/// does. Of a tree the arrays and numbers of floating point are converted, as PyTorch's `Module.to(dtype)` does, and all
-/// else is copied: integers, bools and strings keep their type. A View becomes a Tensor. Containers become those of the
-/// converted elements, and a struct `Weights<float>` a `Weights<double>`.
+/// A copy with elements of type T: `to<double>(x)`. A single array or number is converted from any type, as static_cast
+/// does. In a tree, only floating-point arrays and numbers are converted, as PyTorch's `Module.to(dtype)` does.
+/// Integers, bools and strings keep their type. A View becomes a Tensor. Containers hold the converted elements, and a
+/// struct `Weights<float>` becomes `Weights<double>`.
 ///
-/// Arrays stay in their memory. Those that are not in host memory are converted on the host, so each costs two transfers.
-/// Waits until the copies are there. Throws DeviceMismatch where no way is known, and OutOfMemory.
+/// Arrays stay in their memory. An array outside of host memory is converted on the host, which costs two transfers.
+/// Waits until the copies are there. Throws OutOfMemory, and DeviceMismatch if fanout knows no transfer between the
+/// memories.
 template <class T, class X>
   requires std::is_arithmetic_v<T>
 auto to(const X& x) {

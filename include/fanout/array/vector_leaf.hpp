@@ -23,15 +23,15 @@ inline constexpr bool shows_elements<std::span<T, N>> = true;
 
 }  // namespace detail
 
-/// A type whose vectors and spans are arrays, one element a row: numbers, strings, structs, optionals, maps and vectors of
-/// these. A vector of tensors, views, spans or outputs is a list of trees instead. `std::vector<bool>` holds no bools that could
-/// be shown.
+/// A type whose vectors and spans are arrays of one axis, one element per row: numbers, strings, structs, optionals,
+/// maps and vectors of these. A vector of tensors, views, spans or outputs is a list of trees instead.
+/// `std::vector<bool>` is no array, since it stores no bool that a span could refer to.
 template <class T>
 concept ArrayElement = !std::same_as<T, bool> && !detail::HoldsTree<T>;
 
 namespace detail {
 
-/// Rows of a range of elements in host memory, one element a row.
+/// The leaf traits of a contiguous range in host memory, one element per row. A piece is a span that borrows the range.
 template <class Range, class T>
 struct element_rows {
   using piece_type = std::span<const T>;
@@ -48,7 +48,7 @@ concept Letter = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_
 }  // namespace detail
 
 template <class T, std::size_t N>
-  requires((ArrayElement<T> || std::same_as<T, bool>)&&!detail::Letter<T>)  // a string literal is no array of rows
+  requires((ArrayElement<T> || std::same_as<T, bool>)&&!detail::Letter<T>)  // a string literal is not an array of rows
 struct leaf_traits<T[N]> : detail::element_rows<T[N], T> {};
 
 template <ArrayElement T, class Allocator>

@@ -23,8 +23,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// In place of what would borrow from a temporary. Not deleted, since no compiler says why a function is; so a question
-/// whether the conversion exists is answered with yes, and it is refused where it is used.
+/// Refuses a view of a temporary with a message, which a deleted function cannot give. The conversion exists, so traits
+/// say yes; to use it is the error.
 template <class Borrowed>
 Borrowed refuse_view_of_temporary() {
   static_assert(sizeof(Borrowed) == 0,
@@ -42,7 +42,7 @@ template <std::size_t R>
                                  .found = to_string(found)}));
 }
 
-/// Throws for an index outside of `extents` if FANOUT_CHECKS is 1; in kernels it is an assertion.
+/// If FANOUT_CHECKS is 1, throws InvalidArgument for an index outside of `extents`. In kernels it is an assertion.
 template <std::size_t R>
 FANOUT_HOST_DEVICE constexpr void check_index([[maybe_unused]] const std::size_t (&at)[R],
                                               [[maybe_unused]] const Extents<R>& extents) {
@@ -57,7 +57,7 @@ FANOUT_HOST_DEVICE constexpr void check_index([[maybe_unused]] const std::size_t
 #endif
 }
 
-/// Where the element at these indices stands in a contiguous array.
+/// The offset of an element in a contiguous, row-major array, in elements.
 template <std::size_t R>
 FANOUT_HOST_DEVICE constexpr std::size_t element_offset(const std::size_t (&at)[R], const Extents<R>& extents) {
   check_index(at, extents);
@@ -73,7 +73,7 @@ template <std::same_as<RowRange> Rows>
                                  .found = to_string(range)}));
 }
 
-/// Throws for rows that an array of `rows` rows does not have; in kernels it is an assertion.
+/// Throws InvalidArgument for rows outside of an array of `rows` rows. In kernels it is an assertion.
 template <std::same_as<RowRange> Rows>
 FANOUT_HOST_DEVICE constexpr void check_rows(Rows range, std::size_t rows) {
 #if defined(__CUDA_ARCH__)
@@ -93,8 +93,8 @@ template <std::size_t From, std::size_t To>
 
 }  // namespace detail
 
-/// A pointer with a shape: borrows a contiguous, row-major array of R axes. `View<const T, R>` only reads it. Copying a view
-/// copies no element. A view must not outlive the elements. Works in kernels.
+/// A pointer with a shape: borrows a contiguous, row-major array of R axes, rows first. `View<const T, R>` only reads
+/// it. Copying a view copies no element. A view must not outlive the elements. Works in kernels.
 template <class T, std::size_t R>
 class View {
   static_assert(std::is_trivially_copyable_v<T>, "fanout: the elements of an array are trivially copyable");
@@ -106,7 +106,8 @@ class View {
 
   View() = default;
 
-  /// `View<const float, 2>{pointer, rows, columns}`. The memory must hold so many elements.
+  /// `View<const float, 2>{pointer, rows, columns}`, in host memory. The memory must hold rows * columns elements.
+  /// Throws ShapeMismatch for a negative extent, or if the bytes cannot be counted.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   explicit View(T* data, I... extents) : View(data, checked_extents(sizeof(T), extents...)) {}
@@ -124,14 +125,14 @@ class View {
       const View<U, R>& other) noexcept  // NOLINT(google-explicit-constructor): as T* to const T*
       : View(other.data(), other.extents(), other.space()) {}
 
-  /// A span of host memory, as an array of one axis.
+  /// A span of host memory as an array of one axis. Borrows what the span borrows.
   template <class U, std::size_t N>
     requires(R == 1 && std::convertible_to<std::span<U, N>, std::span<T>>)
   View(std::span<U, N> elements)
   noexcept  // NOLINT(google-explicit-constructor): both borrow
       : View(elements.data(), Extents<1>{elements.size()}) {}
 
-  /// A vector or an array in host memory, as its elements in a row.
+  /// A vector or an array in host memory as an array of one axis. Borrows it. A temporary does not compile.
   template <class Range>
     requires(R == 1 && std::convertible_to<Range&, std::span<T>> && !requires { Range::rank; })
   View(Range& range)  // NOLINT(google-explicit-constructor): as std::span
@@ -142,7 +143,9 @@ class View {
         requires(Range & range) { range.begin(); })
   View(const Range&&) : View(detail::refuse_view_of_temporary<View>()) {}  // NOLINT(google-explicit-constructor)
 
+  /// The first element, in the memory space(). It need not be accessible to the caller.
   FANOUT_HOST_DEVICE constexpr T* data() const noexcept { return data_; }
+  /// Elements per axis, rows first. With FANOUT_CHECKS, extent() throws InvalidArgument unless axis < R.
   FANOUT_HOST_DEVICE constexpr const Extents<R>& extents() const noexcept { return extents_; }
   FANOUT_HOST_DEVICE constexpr std::size_t extent(std::size_t axis) const {
     detail::check_index({axis}, Extents<1>{{R}});
@@ -152,15 +155,15 @@ class View {
   FANOUT_HOST_DEVICE constexpr bool empty() const noexcept { return size() == 0; }
   FANOUT_HOST_DEVICE constexpr MemorySpace space() const noexcept { return space_; }
 
-  /// The element at these indices. The memory must be accessible to the caller. If FANOUT_CHECKS is 1, throws
-  /// InvalidArgument for an index out of range. Otherwise checks nothing.
+  /// The element at these indices, one per axis, rows first: `x(row, column)`. The memory must be accessible to the
+  /// caller. If FANOUT_CHECKS is 1, throws InvalidArgument for an index out of range. Otherwise checks nothing.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   FANOUT_HOST_DEVICE constexpr T& operator()(I... indices) const {
     return data_[detail::element_offset({static_cast<std::size_t>(indices)...}, extents_)];
   }
 
-  /// `x[i]`: the i-th element of an array of one axis, the i-th row of any other. Checked as an element is.
+  /// `x[i]`: element i of an array of one axis, else row i. Checked as operator() is.
   FANOUT_HOST_DEVICE constexpr T& operator[](std::size_t i) const requires(R == 1) {
     detail::check_index({i}, extents_);
     return data_[i];
@@ -169,7 +172,7 @@ class View {
     return row(i);
   }
 
-  /// One row, as an array of one axis less. Checked as an element is.
+  /// Row i as a View of R - 1 axes, of the same elements. Checked as operator() is.
   FANOUT_HOST_DEVICE constexpr View<T, (R > 1 ? R - 1 : 1)> row(std::size_t i) const requires(R > 1) {
     detail::check_index({i}, Extents<1>{{extents_[0]}});
     Extents<(R > 1 ? R - 1 : 1)> rest;
@@ -177,15 +180,16 @@ class View {
     return {data_ + i * extents_.row_size(), rest, space_};
   }
 
-  /// A range of rows. Throws InvalidArgument if the array does not have these rows.
+  /// The rows [first, last) as a View of the same elements. Throws InvalidArgument if the array does not have them,
+  /// also without FANOUT_CHECKS.
   FANOUT_HOST_DEVICE constexpr View rows(RowRange range) const {
     detail::check_rows(range, extents_[0]);
     return {range.size() == 0 ? data_ : data_ + range.first * extents_.row_size(), extents_.with_rows(range.size()),
             space_};
   }
 
-  /// The same elements with other extents: `x.reshape(3, 4)`, `x.reshape({rows, 4})`. Throws ShapeMismatch if the number of
-  /// elements differs.
+  /// The same elements in memory order with other extents: `x.reshape(3, 4)`, `x.reshape({rows, 4})`. Copies nothing.
+  /// Throws ShapeMismatch if the number of elements differs. Host code only.
   template <std::integral... I>
     requires(sizeof...(I) > 0)
   View<T, sizeof...(I)> reshape(I... extents)
@@ -200,7 +204,8 @@ class View {
     return {data_, extents, space_};
   }
 
-  /// All elements in memory order. Host memory only, like begin() and end().
+  /// All elements in memory order, the last axis fastest. The memory must be the host's, as for begin() and end().
+  /// Nothing checks that.
   std::span<T> values() const noexcept { return {data_, size()}; }
   constexpr T* begin() const noexcept { return data_; }
   constexpr T* end() const noexcept { return data_ + size(); }
@@ -211,12 +216,13 @@ class View {
   MemorySpace space_ = host_memory;
 };
 
-/// A read-only view, as a template with the parameters of Tensor, for structs over the kind of their arrays.
+/// View<const T, R> as a template with the parameters of Tensor, for structs that take the kind of their arrays as a
+/// parameter.
 template <class T, std::size_t R>
 using ConstView = View<const T, R>;
 
-/// `View v{pointer, rows, columns}`, and `View v = numbers` for a vector, an array or a span. A view of a vector that
-/// is const only reads.
+/// `View v{pointer, rows, columns}`, and `View v = numbers` for a vector, an array or a span. A view of a const vector
+/// only reads.
 template <class T, std::integral... I>
   requires(sizeof...(I) > 0)
 View(T*, I...)
@@ -228,7 +234,7 @@ View(Range&&)
 
 namespace detail {
 
-/// A View, or a type that stands in for one.
+/// A View, or a class derived from it, as Output is.
 template <class X>
 concept BorrowsArray = requires {
   X::rank;
@@ -249,7 +255,7 @@ struct leaf_traits<View<T, R>> {
 
 namespace detail {
 
-/// A Tensor, a View or an Output.
+/// A Tensor, a View or an Output: converts to a View that only reads.
 template <class X>
 concept ContiguousArray = requires {
   X::rank;
@@ -266,8 +272,8 @@ template <std::same_as<MemorySpace> Space>
 
 }  // namespace detail
 
-/// True if both arrays have the same extents and equal elements. NaN equals nothing. Throws DeviceMismatch if one of them is
-/// not in host memory.
+/// True if both arrays have the same extents and equal elements. NaN equals nothing. Throws DeviceMismatch if an array
+/// is not in host memory.
 template <detail::ContiguousArray A, detail::ContiguousArray B>
   requires(A::rank == B::rank && std::same_as<typename A::value_type, typename B::value_type> &&
            std::equality_comparable<typename A::value_type>)

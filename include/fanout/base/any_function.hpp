@@ -11,8 +11,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 template <class Signature>
 class AnyFunction;
 
-/// A function object of any type, by value, which is called as const; or none. For what is chosen once and called now
-/// and then, so that it need not be a template parameter. A call is one through a function pointer.
+/// A function object of any type, held by value and called as const; may be empty. For functions that are set once and
+/// called rarely, so that they need not be template parameters. A call costs one call through a function pointer.
+/// Allocates.
 template <class R, class... A>
 class AnyFunction<R(A...)> {
  public:
@@ -24,7 +25,7 @@ class AnyFunction<R(A...)> {
   AnyFunction(F&& function)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): as std::function
       : operations_(&operations_of<std::decay_t<F>>), function_(new std::decay_t<F>(std::forward<F>(function))) {}
 
-  // No move: a function that was moved from could not be called any more.
+  // Not movable: a moved-from function could not be called any more.
   AnyFunction(const AnyFunction& other)
       : operations_(other.operations_), function_(other ? operations_->copy(other.function_) : nullptr) {}
   AnyFunction& operator=(const AnyFunction& other) {  // by value, the copy would be made where nothing may throw
@@ -38,10 +39,10 @@ class AnyFunction<R(A...)> {
     if (*this) operations_->destroy(function_);
   }
 
-  /// Whether there is one.
+  /// True if it holds a function.
   explicit operator bool() const noexcept { return operations_ != nullptr; }
 
-  /// Calls it; there must be one.
+  /// Calls the function, which must not be empty.
   R operator()(A... arguments) const { return operations_->call(function_, std::forward<A>(arguments)...); }
 
  private:

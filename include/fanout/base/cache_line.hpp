@@ -7,8 +7,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The bytes of a line of the cache, which travels from core to core as a whole. By the architecture alone, so that
-/// code compiled for different processors of one agrees.
+/// Bytes of a cache line, the unit that moves between cores. Chosen by the architecture alone, so that code compiled
+/// for different processors of one architecture agrees.
 #if defined(__s390x__)
 inline constexpr std::size_t cache_line = 256;
 #elif defined(__powerpc64__) || (defined(__aarch64__) && defined(__APPLE__))
@@ -17,7 +17,7 @@ inline constexpr std::size_t cache_line = 128;
 inline constexpr std::size_t cache_line = 64;
 #endif
 
-/// How far apart what one core writes stands from what another one uses: lines of 64 bytes are fetched in pairs.
+/// Distance in bytes between data that different cores write: processors fetch lines of 64 bytes in pairs.
 inline constexpr std::size_t cores_apart = cache_line < 128 ? 128 : cache_line;
 
 }}}  // namespace fanout::v0::detail

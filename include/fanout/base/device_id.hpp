@@ -11,19 +11,19 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The name of a kind of device, as `host` or `cuda`: one to eight characters, held in one word so that it compares
-/// by value, also between shared libraries.
+/// The name of a kind of device, such as `host` or `cuda`: one to eight characters in one 64-bit word. It compares by
+/// value, also between shared libraries.
 class DeviceKind {
  public:
   template <std::size_t N>
   consteval DeviceKind(const char (&name)[N]) {  // NOLINT(google-explicit-constructor): DeviceId{"host", 0}
     static_assert(N >= 2 && N <= 9, "fanout: the name of a device kind has one to eight characters");
-    for (std::size_t i = 0; i + 1 < N && i < 8; ++i) {  // no second error where there are more
+    for (std::size_t i = 0; i + 1 < N && i < 8; ++i) {  // avoids a second error for a longer name
       letters_ |= std::uint64_t{static_cast<unsigned char>(name[i])} << (8 * i);
     }
   }
 
-  friend constexpr bool operator==(const DeviceKind&, const DeviceKind&) = default;  // nvcc makes none from <=>
+  friend constexpr bool operator==(const DeviceKind&, const DeviceKind&) = default;  // nvcc derives none from <=>
   friend constexpr auto operator<=>(const DeviceKind&, const DeviceKind&) = default;
 
   friend std::string to_string(DeviceKind kind);
@@ -32,7 +32,7 @@ class DeviceKind {
   std::uint64_t letters_ = 0;
 };
 
-/// `host`.
+/// The name of the kind: `host`.
 inline std::string to_string(DeviceKind kind) {
   std::string text;
   for (std::uint64_t letters = kind.letters_; letters != 0; letters >>= 8) {
@@ -41,18 +41,18 @@ inline std::string to_string(DeviceKind kind) {
   return text;
 }
 
-/// Which device: its kind, its index among the devices of that kind, and which of those that share one piece of
-/// hardware.
+/// Names a device: its kind, its index among the devices of that kind, and its instance among the devices that share
+/// one piece of hardware. All count from 0.
 struct DeviceId {
   DeviceKind kind;
   int index = 0;
   int instance = 0;
 
-  friend constexpr bool operator==(const DeviceId&, const DeviceId&) = default;  // nvcc makes none from <=>
+  friend constexpr bool operator==(const DeviceId&, const DeviceId&) = default;  // nvcc derives none from <=>
   friend constexpr auto operator<=>(const DeviceId&, const DeviceId&) = default;
 };
 
-/// `host:0`, `cuda:1`; `cuda:1#2` for a further device on the same card.
+/// `host:0`, `cuda:1`; `cuda:1#2` for instance 2 on the same GPU.
 inline std::string to_string(const DeviceId& id) {
   const std::string name = to_string(id.kind) + ":" + std::to_string(id.index);
   return id.instance == 0 ? name : name + "#" + std::to_string(id.instance);

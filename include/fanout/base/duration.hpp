@@ -8,15 +8,15 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A span of time by shape, as std::chrono::milliseconds is one: `<chrono>` is not included for it.
+/// A type with the interface of std::chrono::duration. Checked by its members, so that `<chrono>` need not be included.
 template <class D>
 concept DurationLike = requires(const D& duration) {
   static_cast<double>(duration.count());
   static_cast<double>(D::period::num) / static_cast<double>(D::period::den);
 };
 
-/// A span of time in nanoseconds, made of any duration: `Duration(std::chrono::milliseconds(50))`. One too long to count
-/// is the longest, about 290 years.
+/// A span of time in nanoseconds, made from any duration: `Duration(std::chrono::milliseconds(50))`. Spans beyond 64
+/// bits, about 290 years, become the longest one. A number without a unit does not compile.
 class Duration {
  public:
   constexpr Duration() noexcept = default;
@@ -31,7 +31,7 @@ class Duration {
     static_assert(DurationLike<Number>, "fanout: a time has a unit; use std::chrono::milliseconds(50) or the like");
   }
 
-  /// Longer than all others.
+  /// The longest duration: no deadline.
   static constexpr Duration forever() noexcept {
     Duration longest;
     longest.nanoseconds_ = INT64_MAX;
@@ -45,7 +45,7 @@ class Duration {
  private:
   static constexpr std::int64_t from(double nanoseconds) noexcept {
     constexpr std::int64_t longest = INT64_MAX;
-    constexpr double end = 9223372036854775808.0;  // of what an int64_t can hold
+    constexpr double end = 9223372036854775808.0;  // 2^63, the first value that an int64_t cannot hold
     if (!(nanoseconds < end)) return longest;
     return nanoseconds > -end ? static_cast<std::int64_t>(nanoseconds) : -longest;
   }

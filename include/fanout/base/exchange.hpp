@@ -7,10 +7,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// std::exchange and std::swap ask so many traits of each type that together they cost more to compile than all that is
-// exchanged here.
+// std::exchange and std::swap check many traits of each type. These compile faster.
 
-/// What stood there before, which `by` takes the place of.
+/// Sets `x` to `by` and returns the old value.
 template <class T>
 [[nodiscard]] constexpr T exchange(T& x, std::type_identity_t<T> by) noexcept {
   T before = static_cast<T&&>(x);

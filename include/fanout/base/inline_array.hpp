@@ -9,16 +9,16 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A row of `size` objects that are built where they stand and never move, so they may be atomics and locks. Up to N of
-/// them need no allocation, which is why the state of one call is kept in these.
+/// A fixed number of objects that are built in place and never move, so they may be atomics and locks. Up to N of them
+/// need no allocation: the state of a call is kept in these. Objects are destroyed in reverse order.
 template <class T, std::size_t N = 8>
 class InlineArray {
  public:
   /// `size` objects, value-initialised.
   explicit InlineArray(std::size_t size) : InlineArray(size, ValueInitialised{}) {}
 
-  /// The i-th object is what `make(i)` returns, built in place. Throws what it throws, after destroying those already
-  /// built.
+  /// Builds object i in place from what `make(i)` returns. If that throws, destroys the objects built so far and throws
+  /// on.
   template <class Make>
   InlineArray(std::size_t size, const Make& make) {
     if (size > N) {
@@ -26,7 +26,7 @@ class InlineArray {
       data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
     }
     if constexpr (noexcept(T(make(size)))) {
-      // There is a first one for who reads it, but a compiler may not see that, and warn.
+      // Readers always find a first element, but compilers may not see that, and would warn.
       if constexpr (std::is_pointer_v<T>) ::new (static_cast<void*>(inline_data())) T();
       for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(data_ + i)) T(make(i));
       size_ = size;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What fanout needs of the system and the compiler. Each header includes this before any other code of fanout's, itself
-// or by way of others. An #error does not stop a compiler, but a missing file does, so no other errors follow.
+// Checks what fanout needs of the system and the compiler. Each header includes this before any other code of fanout,
+// directly or through other headers. An #error does not stop a compiler but a missing file does, so no other errors
+// follow.
 
 #if defined(_WIN32) || !__has_include(<pthread.h>)
 #error "fanout needs Linux or another POSIX system; on Windows, build it in WSL (README.md, Using it)"

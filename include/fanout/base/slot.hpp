@@ -8,7 +8,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Room for one object, which is built where it stands, so that it need be neither copyable nor movable.
+/// Storage for at most one object, which is built in place, so it need be neither copyable nor movable. Owns the
+/// object.
 template <class T>
 class Slot {
  public:
@@ -17,8 +18,8 @@ class Slot {
   Slot& operator=(const Slot&) = delete;
   ~Slot() { clear(); }
 
-  /// Builds the object in place from what `make(with...)` returns; an earlier one goes first. Throws what that throws,
-  /// and has no object then.
+  /// Builds the object in place from what `make(with...)` returns. Destroys an earlier object first. If `make` throws,
+  /// the slot is empty.
   template <class Make, class... With>
   void fill(const Make& make, With&... with) {
     clear();
@@ -34,7 +35,7 @@ class Slot {
 
   bool filled() const noexcept { return filled_; }
 
-  /// The object, which must be there.
+  /// The object. The slot must not be empty.
   T& value() noexcept { return *std::launder(reinterpret_cast<T*>(bytes_)); }
   const T& value() const noexcept { return *std::launder(reinterpret_cast<const T*>(bytes_)); }
 

@@ -9,14 +9,14 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// N elements in a row.
+/// An array of N elements.
 template <class T, std::size_t N>
 struct FewElements {
   static constexpr FewElements make() { return FewElements(); }
   T elements[N]{};
 };
 
-/// The same, not set to anything but in constants, since most of them are never used.
+/// The same, but uninitialised except in constant expressions: most of the elements are never used.
 template <class T, std::size_t N>
   requires(std::is_trivially_copyable_v<T>)
 struct FewElements<T, N> {
@@ -31,14 +31,14 @@ struct FewElements<T, N> {
   };
 };
 
-/// A vector that grows at its end and needs no allocation up to N elements, for what there is one of per device; T has
-/// a default value. Works while compiling, and may be a constant as long as it holds no more than N. One that was moved
-/// from is empty. Not made of a std::vector, since each kind of that costs all who include it as much as ten of these.
+/// A vector with push_back that needs no allocation up to N elements. For data that exists once per device. T must be
+/// default-constructible. Works in constant expressions, and may be a constant of up to N elements. A moved-from vector
+/// is empty. It does not use std::vector, since each instance of that costs as much compile time as ten of these.
 template <class T, std::size_t N = 8>
 class SmallVector {
  public:
   constexpr SmallVector() {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
-  /// `size` elements, of which the i-th is `make(i)`.
+  /// `size` elements: element i is `make(i)`.
   template <class Make>
   constexpr SmallVector(std::size_t size, const Make& make) : SmallVector() {
     if (size > N) {
@@ -69,7 +69,7 @@ class SmallVector {
   }
   constexpr ~SmallVector() { delete[] many_; }
 
-  /// `value` may be one of its own elements.
+  /// Appends a copy. `value` may be an element of this vector.
   constexpr void push_back(const T& value) {
     if (size_ == capacity_) return grow(value);
     data()[size_++] = value;
@@ -108,7 +108,7 @@ class SmallVector {
     ++size_;
   }
 
-  /// Leaves the other one empty. This one has none but a few.
+  /// Moves from `other` and leaves it empty. This vector must hold no allocation.
   constexpr void take(SmallVector& other) noexcept {
     many_ = detail::exchange(other.many_, nullptr);
     size_ = detail::exchange(other.size_, 0);
@@ -118,7 +118,7 @@ class SmallVector {
   }
 
   FewElements<T, N> few_ = FewElements<T, N>::make();
-  T* many_ = nullptr;  // all elements, when they are more than the few
+  T* many_ = nullptr;  // all elements, once there are more than N
   std::size_t size_ = 0;
   std::size_t capacity_ = N;
 };

@@ -14,10 +14,10 @@ constexpr std::string_view name_of_instance() {
   return __PRETTY_FUNCTION__;
 }
 
-/// The name of a type as the compiler spells it, for messages. Needs no run-time type information.
+/// The name of a type as the compiler spells it, for messages. Works without RTTI.
 template <class T>
 std::string type_name() {
-  // What stands around the type is the same for every type, so a known one shows where it begins and ends.
+  // The text around the type is the same for every type, so a known type shows where the name begins and ends.
   constexpr std::string_view known = "double";
   constexpr std::size_t before = name_of_instance<double>().find(known);
   constexpr std::size_t around = name_of_instance<double>().size() - known.size();

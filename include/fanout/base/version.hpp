@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// The one place where the version stands: CMake, Conan and pkg-config read it from here.
+// The only place that states the version: CMake, Conan and pkg-config read it from here.
 #define FANOUT_VERSION_MAJOR 0
 #define FANOUT_VERSION_MINOR 1
 #define FANOUT_VERSION_PATCH 0
 
-/// Whether this is fanout major.minor.patch or newer; for `#if` and for expressions.
+/// True if this is fanout major.minor.patch or newer. For `#if` and for expressions.
 #define FANOUT_VERSION_AT_LEAST(major, minor, patch) \
   (FANOUT_VERSION_MAJOR > (major) ||                 \
    (FANOUT_VERSION_MAJOR == (major) &&               \

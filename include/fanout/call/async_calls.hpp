@@ -21,16 +21,16 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 class AsyncCalls;
 
-/// An asynchronous call, whose shards are in the queues of their devices. It must live until wait() has returned.
+/// An asynchronous call. Its shards are in the queues of their devices. It must live until wait() has returned.
 class AsyncCall {
  public:
-  /// Runs a shard; tells that shards have not ended at the deadline.
+  /// `run_shard` runs one shard. `tell_late` reports the shards that have not ended at the deadline.
   struct Operations {
     void (*run_shard)(AsyncCall&, std::size_t) noexcept;
     void (*tell_late)(AsyncCall&) noexcept;
   };
 
-  // A template, so that it costs nothing to compile where no call is asynchronous.
+  // A template, so that it costs nothing to compile if no call is asynchronous.
   template <std::integral Size>
   AsyncCall(Size shards, const Operations& operations, Clock::Time deadline)
       : operations_(operations),
@@ -41,7 +41,8 @@ class AsyncCall {
   AsyncCall(const AsyncCall&) = delete;
   AsyncCall& operator=(const AsyncCall&) = delete;
 
-  /// True if wait() returns soon: all shards have ended, or never will in this process.
+  /// True if wait() does not wait for a `forward`: all shards have ended, or the process was forked, so they never
+  /// will.
   bool is_over() const noexcept { return running_.load(MemoryOrder::acquire) == 0 || forked(); }
 
   /// True if the process was forked after the call was made. No thread of the child runs it.
@@ -50,7 +51,7 @@ class AsyncCall {
   /// True if replicas run it in order with the calls before and after it.
   bool in_order() const noexcept { return in_order_; }
 
-  /// The list that posts the call, which it retains; null if it was never posted.
+  /// The list that posts the call, and that the call retains; null if it was never posted.
   AsyncCalls* calls() const noexcept { return calls_; }
   void keep_in(AsyncCalls& calls) noexcept;
 
@@ -69,26 +70,26 @@ class AsyncCall {
   const Clock::Time deadline_;
   Body body_{this};
   ShardTasks tasks_;
-  InlineArray<std::uint32_t> tickets_;  // of each shard, at its replica
-  Atomic<std::size_t> running_;         // how many shards have not ended
+  InlineArray<std::uint32_t> tickets_;  // of each shard, in the ticket lock of its replica
+  Atomic<std::size_t> running_;         // number of shards that have not ended
   const Plan* plan_ = nullptr;
   AsyncCalls* calls_ = nullptr;
   SharedMutex* mutex_ = nullptr;
   bool in_order_ = false;
-  bool waited_for_ = false;  // told by the thread that waits
-  // What follows is guarded by the mutex of the list that it is in.
+  bool waited_for_ = false;  // written by the waiting thread only
+  // Guarded by the mutex of the list:
   bool listed_ = false;
-  std::size_t next_task_ = 0;  // those before it were taken back or started
+  std::size_t next_task_ = 0;  // earlier ones were taken back or started
   AsyncCall* previous_ = nullptr;
   AsyncCall* next_ = nullptr;
 };
 
-/// The calls of one model that have not ended, oldest first. Calls that change replicas are ordered: a shard waits until
-/// the shards of earlier calls have ended on its replica. Shards are started and taken back in order, so a shard only
-/// waits for shards that run. Reference-counted: the model and each call retain it.
+/// The calls of one model that have not ended, oldest first. Calls that change replicas are ordered: a shard waits
+/// until the shards of earlier calls have ended on its replica. Shards are started and taken back in order, so a shard
+/// only waits for shards that run. Reference-counted: the model and each call retain it.
 class AsyncCalls {
  public:
-  /// For a model with so many replicas. The caller owns the first reference.
+  /// For a model with this number of replicas. The caller owns the first reference.
   template <std::integral Size>
   explicit AsyncCalls(Size replicas) : turns_(static_cast<std::size_t>(replicas)) {}
   AsyncCalls(const AsyncCalls&) = delete;
@@ -102,8 +103,8 @@ class AsyncCalls {
   /// True if there may be ordered calls. Exact for the calls of this thread.
   bool has_ordered() const noexcept { return ordered_.load(MemoryOrder::relaxed) != 0; }
 
-  /// Queues all shards of a call, which holds a shared lock. The thread that runs the last of them releases it. `plan`
-  /// is the call's own.
+  /// Queues all shards of a call. The call holds a shared lock on `mutex`, which the thread that runs its last shard
+  /// releases. `plan` must be the call's own. Does not wait.
   template <Device... Ds>
   void post(AsyncCall& call, const Plan& plan, const DeviceSet<Ds...>& devices, SharedMutex& mutex,
             bool in_order) noexcept {
@@ -122,11 +123,12 @@ class AsyncCalls {
     mutex.remind();
   }
 
-  /// Runs the call's shards that no device has started, after those of earlier ordered calls, on this thread. Then waits
-  /// until the call has ended. Returns false if the process was forked after the call was made.
+  /// Runs the shards of the call that no device has started on this thread. If the call is ordered, runs those of
+  /// earlier ordered calls first. Then waits until the call has ended. Returns false if the process was forked after
+  /// the call was made.
   bool wait(AsyncCall& call) noexcept {
     while (!call.waited_for_) {
-      if (call.forked()) return false;  // perhaps by the shard that this thread has just run
+      if (call.forked()) return false;  // a shard that this thread has just run may have forked
       if (ShardTask* task = take_back_for(call)) {
         task->run();
         if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.operations_.tell_late(call);
@@ -140,8 +142,8 @@ class AsyncCalls {
     return true;
   }
 
-  /// Takes back a shard that no device has started, of the call or of an earlier ordered one. The caller must run it. For
-  /// shards of the call that wait for each other, while the call has not ended. Returns null if there is none.
+  /// Takes back a shard that no device has started, of the call or of an earlier ordered one. The caller must run it.
+  /// Used by shards of the call that wait for each other, so the call has not ended. Returns null if there is none.
   ShardTask* take_back_for(AsyncCall& call) noexcept {
     const ForkSafeLock listing(mutex_);
     if (!call.listed_) return nullptr;
@@ -153,7 +155,8 @@ class AsyncCalls {
     return take_back_from(call);
   }
 
-  /// Runs the shards of all calls that no device has started, oldest first, on this thread. Does not wait for the others.
+  /// Runs the shards of all calls that no device has started, oldest first, on this thread. Does not wait for the
+  /// others.
   void help() noexcept {
     while (ShardTask* task = take_back_any(false)) task->run();
   }
@@ -195,7 +198,7 @@ class AsyncCalls {
     TicketLock& turns = turns_[(*call.plan_)[i].device];
     if (call.in_order_) turns.await(call.tickets_[i]);
     call.operations_.run_shard(call, i);
-    if (call.forked()) return;  // in there: what this thread had in the parent it has not in the child
+    if (call.forked()) return;  // forked by the shard: the child holds no ticket and no lock
     if (call.in_order_) turns.pass(call.tickets_[i]);
     if (call.running_.fetch_sub(1, MemoryOrder::acq_rel) != 1) return;
     call.mutex_->unlock_shared();
@@ -237,7 +240,7 @@ class AsyncCalls {
     if (call.in_order_) ordered_.fetch_sub(1, MemoryOrder::relaxed);
   }
 
-  /// In the child of a fork: the threads that run the calls stayed in the parent.
+  /// Forgets all calls in the child of a fork: the threads that run them stayed in the parent.
   void revive() noexcept {
     if (epoch_ == fork_epoch()) return;
     epoch_ = fork_epoch();
@@ -247,13 +250,13 @@ class AsyncCalls {
   }
 
   Atomic<std::size_t> holders_{1};
-  Atomic<std::size_t> ordered_{0};  // how many of the list are kept in order
-  Atomic<std::uint32_t> ended_{0};  // counts calls, for those who wait for all
-  ForkSafeMutex mutex_;             // guards what follows
+  Atomic<std::size_t> ordered_{0};  // number of ordered calls in the list
+  Atomic<std::uint32_t> ended_{0};  // counts ended calls, to park on
+  ForkSafeMutex mutex_;             // guards the members below
   std::uint32_t epoch_ = fork_epoch();
   AsyncCall* first_ = nullptr;
   AsyncCall* last_ = nullptr;
-  InlineArray<TicketLock> turns_;  // of each replica; only the drawing is guarded
+  InlineArray<TicketLock> turns_;  // one per replica; only drawing tickets is guarded
 };
 
 inline void AsyncCall::keep_in(AsyncCalls& calls) noexcept {

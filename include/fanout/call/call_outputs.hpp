@@ -26,11 +26,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// What the shards of one call leave, in row order, while the call lasts. A call in which nothing fails, is late or goes
-/// on on a device asks for none of these things, but for one flag. Borrows the plan, the settings, and the devices
-/// by their positions in the set.
+/// The slots of the shards of one call, in row order, and what happens once all have ended. A call without failures,
+/// lateness or pending device work checks one flag. Borrows the plan, the settings and the devices of the set; a shard
+/// names its device by position.
 ///
-/// In this order: begin() or make_slots(); for each shard, on any thread, note_success() or note_exception(), and
+/// The order is: begin() or make_slots(); for each shard, on any thread, note_success() or note_exception(), then
 /// note_end(); all_ended(); check_deadline(); gather().
 template <class R>
 class CallOutputs {
@@ -40,11 +40,11 @@ class CallOutputs {
     state_.rendezvous.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
   }
 
-  /// Before any shard runs, where shards run by and by: somebody may look at them before they have begun.
+  /// Call this first if shards run one at a time: others may read a slot before its shard has begun.
   void make_slots() noexcept { slots_.make_all(); }
 
-  /// The same where all run at once. True if nobody looks at a shard before all have ended, nor at the frame when it
-  /// ends: then each slot is made by the thread that runs the shard.
+  /// Call this first if all shards run at once. Returns true if nothing reads a slot before all shards have ended, and
+  /// no rendezvous notes their ends. Then the thread that runs a shard makes its slot.
   bool begin() noexcept {
     is_plain_ = state_.deadline == Clock::never && !state_.rendezvous.notes_ends();
     if (!is_plain_) make_slots();
@@ -54,13 +54,13 @@ class CallOutputs {
   CallState& state() noexcept { return state_; }
   ShardCell<R>* cells() noexcept { return slots_.cells(); }
 
-  /// The shard with this slot has not thrown. Notes if there is something to do when all have ended.
+  /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
   void note_success(const ShardSlot<R>& slot) noexcept {
     if (slot.completion) eventful_.store(true, MemoryOrder::relaxed);
     if (slot.completion || !slot.scratch.empty()) holds_.store(true, MemoryOrder::relaxed);
   }
 
-  /// It has thrown what is being handled.
+  /// Call this in the handler of what the shard has thrown.
   [[gnu::cold, gnu::noinline]] void note_exception(ShardSlot<R>& slot) noexcept {
     eventful_.store(true, MemoryOrder::relaxed);
     holds_.store(true, MemoryOrder::relaxed);
@@ -73,37 +73,37 @@ class CallOutputs {
     }
   }
 
-  /// It has ended. Not to be called where begin() was true.
+  /// Call this when the shard has ended. Must not be called if begin() returned true.
   void note_end(std::size_t i, ShardSlot<R>& slot) noexcept {
     state_.rendezvous.end(i, slot.failure);
     if (state_.deadline != Clock::never) slot.lateness.end(Clock::now() <= state_.deadline);
   }
 
-  /// Where shards that wait for each other find those that no device has started.
+  /// Tells shards that wait for each other how to take back shards that no device has started.
   void tasks_are(const CallRendezvous::Tasks& tasks) noexcept { state_.rendezvous.tasks_are(tasks); }
 
-  /// At or after the deadline: tells the sink which shards have not ended by then, each once. One thread at a time.
+  /// At or after the deadline: reports each late shard to the sink, once. Must be called by one thread at a time.
   [[gnu::cold, gnu::noinline]] void tell_late() noexcept {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (!slots_[i].lateness.look() || detail::exchange(slots_[i].told_late, true)) continue;
       if (state_.settings.late_sink == nullptr) continue;
       try {
         (*state_.settings.late_sink)(late_shard(i));
-      } catch (...) {  // what is told must not break the call
+      } catch (...) {  // an exception of the sink must not break the call
       }
     }
   }
 
-  /// All shards have ended, in the process in which they began. Waits for what devices go on with. An exception from
-  /// before a `forward` is thrown as it is. What `forward` threw is thrown as one ReplicaError; with `rethrow_single`, a
-  /// single one is thrown as it is.
+  /// Call this when all shards have ended, in the process in which they began. Waits for pending device work. An
+  /// exception from before a `forward` is thrown unchanged. Exceptions of `forward` are thrown as one ReplicaError.
+  /// With `rethrow_single`, a single one is thrown unchanged.
   void all_ended() {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || holds_.load(MemoryOrder::relaxed));
     if (state_.deadline != Clock::never) tell_late();
     if (eventful_.load(MemoryOrder::relaxed)) check_events();
   }
 
-  /// Then, if some were late: throws Timeout with the results of the others.
+  /// Call this next. If shards were late, throws Timeout with the results of the others.
   void check_deadline() {
     if (state_.deadline != Clock::never) throw_timeout();
   }
@@ -111,7 +111,7 @@ class CallOutputs {
   const Plan& plan() const noexcept { return state_.plan; }
   const ShardSlot<R>& operator[](std::size_t i) const noexcept { return slots_[i]; }
 
-  /// The results put together; moves from the shards' values, so once only.
+  /// Gathers the results. Moves from the shards' values, so it may be called once.
   gathered_t<R> gather() {
     if constexpr (!std::is_void_v<R>) {
       ShardResults<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
@@ -148,7 +148,7 @@ class CallOutputs {
 
   [[gnu::cold, gnu::noinline]] void throw_timeout() {
     SmallVector<LateShard> late;
-    Plan in_time;  // of their rows, put together
+    Plan in_time;  // their rows, without gaps
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].lateness.is_late()) {
         late.push_back(late_shard(i));
@@ -174,7 +174,7 @@ class CallOutputs {
             return gather_and_wait(pieces, {in_time, devices_, state_.settings.target, state_.settings.axis});
           });
         }
-      } catch (...) {  // there are none then: that the call took too long is what its caller has to know
+      } catch (...) {  // no results then: the caller must learn of the Timeout
       }
     }
     throw timeout;
@@ -182,7 +182,7 @@ class CallOutputs {
 
   void throw_failures() const {
     std::vector<Failure> failures;
-    bool all_released = true;  // none has failed by itself
+    bool all_released = true;  // no shard failed by itself
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       all_released = all_released && (slots_[i].failure == nullptr || slots_[i].released);
     }
@@ -201,7 +201,7 @@ class CallOutputs {
   CallState state_;
   const DeviceId* devices_;
   bool is_plain_ = false;         // see begin()
-  Atomic<bool> eventful_{false};  // a shard failed, or its device goes on
+  Atomic<bool> eventful_{false};  // a shard failed, or has pending device work
   Atomic<bool> holds_{false};     // a slot holds something besides its value
   ShardSlots<R> slots_;
 };

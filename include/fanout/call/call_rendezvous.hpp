@@ -26,7 +26,7 @@ inline bool shards_may_meet() noexcept { return some_shards_meet.load(MemoryOrde
 /// shards have ended, since no shard may wait for them.
 class CallRendezvous {
  public:
-  /// The base of what place() makes.
+  /// The base class of what place() makes. `leave` tells it that a shard has ended.
   struct Place {
     void (*leave)(Place&, std::size_t shard, const std::exception_ptr& why) noexcept;
     void (*destroy)(Place*) noexcept;
@@ -38,7 +38,7 @@ class CallRendezvous {
     void* from = nullptr;
   };
 
-  /// The collectives of the shards' devices, or null for those through host memory; and the devices of the set.
+  /// The devices of the set, their collectives, and the plan. Null `operations`: collectives go through host memory.
   struct Way {
     const backend::CollectiveOperations* operations = nullptr;
     const DeviceId* devices = nullptr;
@@ -59,6 +59,7 @@ class CallRendezvous {
   void way_is(const Way& way) noexcept { way_ = way; }
   const Way& way() const noexcept { return way_; }
 
+  /// Must be called before any shard runs.
   void tasks_are(const Tasks& tasks) noexcept { tasks_ = tasks; }
   ShardTask* take_back() const noexcept {
     return tasks_.take_back == nullptr ? nullptr : tasks_.take_back(tasks_.from);
@@ -70,15 +71,15 @@ class CallRendezvous {
   /// Notes that a shard has ended, with this exception if it is not null.
   void end(std::size_t shard, const std::exception_ptr& why) noexcept {
     if (!notes_ends_) return;
-    // This writes the note and then reads the place. place() writes the place and then reads the notes. So one of the two
-    // notices.
+    // This writes the note and then reads the place. place() writes the place and then reads the notes. So one of the
+    // two notices.
     Atomic<std::uint64_t>& ended = word(shard);
     if ((ended.load(MemoryOrder::relaxed) & bit(shard)) == 0) ended.fetch_add(bit(shard), MemoryOrder::seq_cst);
     if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(*place, shard, why);
   }
 
-  /// Returns the place of type P. The first call makes it: `P(*this, shards)`. Throws what that throws, and Error if the
-  /// ends of shards are not noted.
+  /// Returns the place of type P. The first call makes it: `P(*this, shards)`. Throws what that throws, and Error if
+  /// the ends of shards are not noted.
   template <class P>
   P& place() {
     if (!notes_ends_) {

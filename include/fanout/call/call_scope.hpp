@@ -17,9 +17,9 @@ struct CallScope {
   const void* original = nullptr;  ///< the model that is being called or updated
   bool busy = false;               ///< it holds a replica exclusively
   bool updating = false;
-  Clock::Time stop_at = Clock::never;  ///< its own deadline; those of outer scopes count, too
-  bool copied = false;      ///< copied for an asynchronous call, which may outlive the scope that it was made in
-  bool refreshing = false;  ///< it refreshes a replica from the original
+  Clock::Time stop_at = Clock::never;  ///< its own deadline; those of outer scopes count too
+  bool copied = false;                 ///< a copy for an asynchronous call, which may outlive the scope around it
+  bool refreshing = false;             ///< it refreshes a replica from the original
 };
 
 /// The innermost scope of this thread, or null outside of all calls.
@@ -28,7 +28,7 @@ FANOUT_EXPORT inline const CallScope*& current_call() noexcept {
   return scope;
 }
 
-/// Makes a scope the innermost one of this thread as long as it lives.
+/// Makes a scope the innermost one of this thread while this lives.
 class EnteredScope {
  public:
   explicit EnteredScope(const CallScope& scope) noexcept : before_(detail::exchange(current_call(), &scope)) {}
@@ -40,7 +40,7 @@ class EnteredScope {
   const CallScope* before_;
 };
 
-/// True if a model is called or updated in this scope or outside of it. Some scopes have only a deadline.
+/// True if a model is called or updated in this scope or in one around it. Some scopes have only a deadline.
 inline bool is_inside_call(const CallScope* scope) noexcept {
   while (scope != nullptr && scope->original == nullptr) scope = scope->caller;
   return scope != nullptr;
@@ -52,14 +52,14 @@ inline const CallScope* find_original(const CallScope* scope, const void* origin
   return scope;
 }
 
-/// The deadline of what runs in this scope.
+/// The deadline of code that runs in this scope: that of the innermost scope that has one.
 inline Clock::Time stop_time(const CallScope* scope) noexcept {
   while (scope != nullptr && scope->stop_at == Clock::never) scope = scope->caller;
   return scope == nullptr ? Clock::never : scope->stop_at;
 }
 
-/// True if this scope or one around it holds a replica of that model. Any replica counts: if two shards of one call each
-/// waited for the other's replica, neither would end.
+/// True if this scope or one around it holds a replica of that model. Any replica counts: if two shards of one call
+/// each waited for the other's replica, neither would end.
 inline bool holds_replica(const CallScope* scope, const void* original) noexcept {
   while (scope != nullptr && !(scope->busy && scope->original == original)) scope = scope->caller;
   return scope != nullptr;

@@ -20,10 +20,10 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Settings that are the same for all calls of a model.
+/// The settings that all calls of a model share.
 struct CallSettings {
-  backend::Memory target = {};  ///< where the results are gathered
-  int axis = 0;                 ///< of concatenation, for arrays without an axis of their own
+  backend::Memory target = {};  ///< the memory in which results are gathered
+  int axis = 0;                 ///< on which results are concatenated, unless they name their own
   std::uint64_t seed = 0;       ///< of the random numbers
   bool rethrow_single = false;  ///< if one replica fails, its exception is thrown unchanged
 
@@ -37,7 +37,7 @@ struct CallSettings {
 
 /// Settings of one call.
 struct CallStart {
-  std::uint32_t number = 0;                             ///< of the call, for the random numbers
+  std::uint32_t number = 0;                             ///< of this call, as a key of the random numbers
   detail::Clock::Time deadline = detail::Clock::never;  ///< after which a shard is late
   const detail::OutputTarget* targets =
       nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
@@ -73,7 +73,7 @@ struct CallState {
   CallState(const Plan& by, const CallSettings&& with, const CallStart& start = {}) = delete;
   CallState(const Plan&& by, const CallSettings& with, const CallStart& start = {}) = delete;
 
-  /// True from the deadline on: that of this call, or of a call that it is made in. Reads the clock if there is one.
+  /// True from the deadline on: that of this call, or of a call around it. Reads the clock only if there is a deadline.
   bool stop_requested() const noexcept {
     if (stop_at == detail::Clock::never) return false;
     if (stopped_.load(detail::MemoryOrder::relaxed)) return true;

@@ -10,13 +10,13 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A model whose shards take something along from the thread that calls it, such as the modes that a library keeps for
-/// each thread:
+/// A model whose shards take state along from the calling thread, such as the modes that a library keeps per thread:
 ///
-/// 1. `static auto caller_state()` is called on that thread, once a call, and what it returns lives until all shards
-///    have ended;
-/// 2. `enter() const` of that is called on each shard's thread, before its arguments are split for it, and what that
-///    returns lives until `forward` has ended. It puts back what it found, since the caller's thread runs shards too.
+/// 1. `static auto caller_state()` is called on the calling thread, once per call. Its result lives until all shards
+///    have ended.
+/// 2. `enter() const` of that result is called on each shard's thread, before the arguments of the shard are split. Its
+///    result lives until `forward` has ended. Its destructor must restore what enter() found, since the calling thread
+///    runs shards too.
 template <class M>
 concept TakesCallerState = requires {
   M::caller_state().enter();
@@ -26,14 +26,14 @@ namespace detail {
 
 struct NothingEntered {};
 
-/// Of several models, what has been entered of them, whether or not it can be moved.
+/// What enter() returned for several models. Works for types that cannot be moved.
 template <class First, class Others>
 struct EnteredStates {
   First first;
   Others others;
 };
 
-/// What shards of these models take along, found where this is made.
+/// The caller states of these models, captured on the thread that constructs this.
 template <class... M>
 class CallerStates {
  public:
@@ -54,7 +54,7 @@ class CallerStates<M, Others...> : CallerStates<Others...> {
   }
 };
 
-/// Of a tuple, an array or a vector of models.
+/// The CallerStates of a tuple, an array or a vector of models.
 template <class Models>
 struct caller_states_of {
   using type = CallerStates<std::remove_cvref_t<decltype(std::declval<const Models&>()[0])>>;

@@ -10,7 +10,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A shard that has not ended at the deadline of its call.
+/// A shard that had not ended at the deadline of its call: its position in the plan, its device, and its rows in the
+/// whole batch.
 struct LateShard {
   std::size_t shard = 0;
   DeviceId device{.kind = "host", .index = 0};
@@ -19,8 +20,8 @@ struct LateShard {
   friend bool operator==(const LateShard&, const LateShard&) = default;
 };
 
-/// Whether a shard is late. Both the shard at its end and the thread that waits at the deadline may decide it. The first one
-/// decides for good.
+/// Records if a shard is late. Both the shard at its end and the thread that waits at the deadline may decide it. The
+/// first decision is final.
 class Lateness {
  public:
   void end(bool in_time) noexcept { settle(in_time ? in_time_ : late_); }

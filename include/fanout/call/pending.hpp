@@ -12,7 +12,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// The functions of an asynchronous call whose result is an R.
+/// An asynchronous call whose result is an R, with its functions as a table.
 template <class R>
 struct PendingCall : AsyncCall {
   using AsyncCall::AsyncCall;
@@ -24,9 +24,9 @@ struct PendingCall : AsyncCall {
 
 }  // namespace detail
 
-/// The future result of `model.async(...)`. Can be moved, but not copied. May be passed to another thread; only one thread at
-/// a time may use it. It may outlive the model. Its destructor waits until the call has ended, since the call may use
-/// borrowed arguments.
+/// The future result of `model.async(...)`. Can be moved, but not copied. May be passed to another thread; only one
+/// thread at a time may use it. It may outlive the model. Its destructor waits until the call has ended, since the call
+/// may use borrowed arguments.
 template <class R>
 class [[nodiscard]] Pending {
  public:
@@ -48,9 +48,9 @@ class [[nodiscard]] Pending {
   /// True if get() would not wait for a `forward`. Does not wait.
   bool ready() const { return call().is_over(); }
 
-  /// Waits until all shards have ended. Shards that no device has started run on this thread. If `forward` is not const, so
-  /// do the open shards of earlier calls. Throws Error in the child of a fork if the call was made in the parent. Throws
-  /// Error inside a non-const `forward` of the same model, since it would wait for itself.
+  /// Waits until all shards have ended. Shards that no device has started run on this thread. If `forward` is not
+  /// const, so do the open shards of earlier calls. Throws Error in the child of a fork if the call was made in the
+  /// parent. Throws Error inside a non-const `forward` of the same model, since it would wait for itself.
   void wait() const {
     detail::PendingCall<R>& call = this->call();
     if (call.calls() == nullptr) return;

@@ -9,12 +9,12 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A model's side of its asynchronous calls, an AsyncCalls: nothing until there is one. Waits for all when it is destroyed, which is
-/// before anything goes that they use.
+/// A model's asynchronous calls: an AsyncCalls that is made at first use. The destructor waits for all calls, so a
+/// model must destroy this before anything that the calls use.
 template <class Calls>
 class PendingCalls {
  public:
-  /// Of a model with that original and so many replicas.
+  /// For a model with this original and this number of replicas.
   PendingCalls(const void* original, std::size_t replicas) noexcept : original_(original), replicas_(replicas) {}
   PendingCalls(const PendingCalls&) = delete;
   PendingCalls& operator=(const PendingCalls&) = delete;
@@ -25,7 +25,7 @@ class PendingCalls {
     }
   }
 
-  /// The list of calls. Throws std::bad_alloc when it is asked for first.
+  /// The list of calls. Throws std::bad_alloc if the first use cannot allocate it.
   Calls& calls() {
     Calls* known = list();
     if (known != nullptr) return *known;
@@ -35,14 +35,15 @@ class PendingCalls {
     return *known;
   }
 
-  /// Whether a call that this thread makes has its turn on each replica. One from inside the model's own forward has
-  /// not: it may have to end before that.
+  /// True if a call made by this thread must wait for its turn on each replica. A call from inside the model's own
+  /// `forward` must not: that `forward` may wait for it.
   bool is_in_order(CallOrder order) {
     if (order == CallOrder::any || find_original(current_call(), original_) != nullptr) return false;
     return order == CallOrder::changes || calls().has_ordered();
   }
 
-  /// Lets the calls that this thread made go before one that is not asynchronous.
+  /// Before a synchronous call: waits for the ordered asynchronous calls made so far, unless this runs inside the
+  /// model's own `forward`.
   void wait_for_earlier(CallOrder order) {
     if (order == CallOrder::any) return;
     Calls* const calls = list();
@@ -50,7 +51,7 @@ class PendingCalls {
     if (find_original(current_call(), original_) == nullptr) calls->wait_for_ordered();
   }
 
-  /// Runs on this thread what no device has started.
+  /// Runs the shards that no device has started on this thread. Does not wait for the others.
   void help() noexcept {
     if (Calls* calls = list()) calls->help();
   }

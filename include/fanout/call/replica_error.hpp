@@ -20,7 +20,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The exception of one replica.
+/// The exception of one replica: its shard in the plan, its device, its rows in the whole batch, and what it threw.
 struct Failure {
   std::size_t shard = 0;
   DeviceId device{.kind = "host", .index = 0};
@@ -28,14 +28,15 @@ struct Failure {
   std::exception_ptr exception;
 };
 
-/// Thrown if `forward` failed on one or more replicas, after all of them have ended. Holds all exceptions, of any type.
+/// Thrown if `forward` threw on one or more replicas, after all shards have ended. Holds all exceptions, of any type.
+/// The text lists them, one per line.
 class FANOUT_EXPORT ReplicaError : public Error {
  public:
   /// `failures` must not be empty, and must be in row order.
   explicit ReplicaError(std::vector<Failure> failures, std::size_t shards)
       : ReplicaError("forward", std::move(failures), shards, true) {}
 
-  /// The failures, lowest rows first.
+  /// The failures, lowest rows first. Live as long as this error.
   const std::vector<Failure>& failures() const noexcept { return failures_; }
 
   /// The first failure that is an E, or null. Lives as long as this error.
@@ -46,7 +47,7 @@ class FANOUT_EXPORT ReplicaError : public Error {
         std::rethrow_exception(failure.exception);
       } catch (const E& wanted) {
         return &wanted;
-      } catch (...) {  // another type: look on
+      } catch (...) {  // another type
       }
     }
     return nullptr;
@@ -56,7 +57,7 @@ class FANOUT_EXPORT ReplicaError : public Error {
   [[noreturn]] void rethrow() const { std::rethrow_exception(failures_.front().exception); }
 
  protected:
-  /// The same for another `step` than forward, with or without rows.
+  /// For errors of another `step` than forward, with or without rows.
   ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows)
       : Error(text(step, failures, replicas, has_rows)), failures_(std::move(failures)) {}
 

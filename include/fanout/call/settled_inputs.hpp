@@ -15,12 +15,13 @@
 
 namespace fanout { inline namespace v0 {
 
-// Arguments and models that a device may still be computing: the device of the `forward` that makes the call, or one
-// that the thread has entered. No other device is in order with that work, so the thread waits for it.
+// A device may still be computing the arguments or the model of a call: the device of the `forward` that makes the
+// call, or one that the thread has entered. Other devices are not in order with that work, so the calling thread waits
+// for it.
 
 namespace detail {
 
-/// Waits for the memory of each array that is not the host's; of wrapped trees too.
+/// Waits for the memory of each array outside of host memory; also inside of wrapped trees.
 struct SettleArrays {
   template <class X>
   void operator()(const X& array, const LeafPath& path) const {
@@ -40,8 +41,8 @@ struct SettleArrays {
   }
 };
 
-/// Waits for the arguments of a call. Called by the thread that makes the call. Costs one look if no memory but the
-/// host's is known.
+/// Waits for the arguments of a call. The calling thread must call this. Costs one load if the process has no memory
+/// but the host's.
 template <class... Args>
 void settle_inputs(const std::tuple<Args...>& arguments) {
   if (!knows_device_memory()) return;

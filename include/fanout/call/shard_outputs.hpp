@@ -19,7 +19,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Outputs that outlive their call, with copies of what they are read by.
+/// The outputs of a call that outlive it, with copies of all that they borrow.
 template <class R>
 struct KeptOutputs : Pooled {
   KeptOutputs(const Plan& by, const CallSettings& with, const std::vector<DeviceId>& of_set)
@@ -35,13 +35,13 @@ struct KeptOutputs : Pooled {
 
 }  // namespace detail
 
-/// What the shards of one call returned, in row order, with the memory that it stands in. Made by apply(), put together
-/// by gather(). Can be moved; one that was moved from can only be assigned to. Borrows nothing but what the results
-/// themselves point to: a view of an input that `forward` returned lives as long as that input.
+/// The results of the shards of one call, in row order, with the memory that they use. Made by apply(), gathered by
+/// gather(). Movable; a moved-from object may only be assigned to or destroyed. Results may borrow: a view of an input
+/// that `forward` returned is valid as long as that input.
 template <class R>
 class ShardOutputs {
  public:
-  /// Empty. The call puts what its shards return into kept().
+  /// Without results yet: the call puts what its shards return into kept().
   ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
       : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices)) {}
   ShardOutputs(ShardOutputs&& other) noexcept : kept_(detail::exchange(other.kept_, nullptr)) {}
@@ -53,6 +53,7 @@ class ShardOutputs {
   ShardOutputs& operator=(const ShardOutputs&) = delete;
   ~ShardOutputs() { delete kept_; }
 
+  /// The plan of the call, its number of shards, and the result of shard i. They live as long as this.
   const Plan& plan() const noexcept { return kept_->plan; }
   std::size_t size() const noexcept { return plan().size(); }
   std::add_lvalue_reference_t<const R> operator[](std::size_t i) const noexcept {
@@ -61,15 +62,15 @@ class ShardOutputs {
 
   detail::CallOutputs<R>& kept() noexcept { return kept_->outputs; }
 
-  /// The results put together; moves from the shards' values, so once only.
+  /// Gathers the results. Moves from the shards' values, so it may be called once.
   gathered_t<R> gather() && { return kept_->outputs.gather(); }
 
  private:
   detail::KeptOutputs<R>* kept_;
 };
 
-/// Puts together what apply() returned. Throws ShapeMismatch and StructureMismatch for results that do not fit
-/// together.
+/// Gathers what apply() returned, as a call of the model does. Throws ShapeMismatch or StructureMismatch if the results
+/// do not fit together.
 template <class R>
 gathered_t<R> gather(ShardOutputs<R>&& outputs) {
   return std::move(outputs).gather();

@@ -10,20 +10,20 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// What one shard leaves besides a value: what it threw, and the memory that it asked for.
+/// What one shard leaves besides its value: its exception, the memory that it claimed, and pending device work.
 struct ShardRemains {
   ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
   Scratch scratch;
-  backend::Completion completion;  // after the memory that the work uses, so that it goes before it
+  backend::Completion completion;  // declared after scratch, so destroyed (waited for) before it
   std::exception_ptr failure;
   bool failed_in_forward = false;
-  bool released = false;  // what failed is that it waited for a shard that had left
+  bool released = false;  // it failed only because it waited for a shard that had left
   bool told_late = false;
   Lateness lateness;
 };
 
-/// What one shard returned, which may be nothing.
+/// What one shard returned. Stores nothing for void.
 template <class R>
 class ShardValue : public Slot<R> {};
 
@@ -37,14 +37,14 @@ class ShardValue<void> {
   void clear() noexcept {}
 };
 
-/// Where one shard leaves what it returned or threw, and the memory that it asked for.
+/// Where one shard leaves what it returned or threw, and the memory that it claimed.
 template <class R>
 class ShardSlot : public ShardValue<R>, public ShardRemains {
  public:
   ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
   ShardSlot(const ShardSlot&) = delete;
   ShardSlot& operator=(const ShardSlot&) = delete;
-  ~ShardSlot() { this->clear(); }  // before the memory that the value may stand in
+  ~ShardSlot() { this->clear(); }  // before the memory that the value may refer to
 };
 
 }}}  // namespace fanout::v0::detail

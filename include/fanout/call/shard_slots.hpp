@@ -11,19 +11,19 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The slot of one shard, which is made later, and whether the shard has ended, which stands there from the beginning.
-/// Both in lines of the cache that no other shard's share: who waits for the end has a small result with the news.
+/// The slot of one shard and its done flag. The flag exists from the start, the slot is made later. No other shard uses
+/// these cache lines. A small result arrives in the same cache line as the flag.
 template <class R>
 class alignas(alignof(ShardSlot<R>) > cores_apart ? alignof(ShardSlot<R>) : cores_apart) ShardCell {
  public:
   ShardCell() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
   void make() noexcept { ::new (static_cast<void*>(bytes_)) ShardSlot<R>(); }
-  /// The slot, which must be made.
+  /// The slot. It must have been made.
   ShardSlot<R>& slot() noexcept { return *std::launder(reinterpret_cast<ShardSlot<R>*>(bytes_)); }
   const ShardSlot<R>& slot() const noexcept { return *std::launder(reinterpret_cast<const ShardSlot<R>*>(bytes_)); }
 
-  /// Set when the shard has ended, if another thread than the caller's ran it.
+  /// The done flag: set when the shard has ended, if another thread than the caller's ran it.
   Atomic<bool>& ended() noexcept { return ended_; }
 
  private:
@@ -31,8 +31,8 @@ class alignas(alignof(ShardSlot<R>) > cores_apart ? alignof(ShardSlot<R>) : core
   alignas(ShardSlot<R>) std::byte bytes_[sizeof(ShardSlot<R>)];
 };
 
-/// The slots of the shards of one call; up to eight need no allocation. They are made one by one, best each by the
-/// thread that runs its shard.
+/// The slots of the shards of one call. Up to eight need no allocation. Each is best made by the thread that runs its
+/// shard.
 template <class R>
 class ShardSlots {
  public:
@@ -52,13 +52,13 @@ class ShardSlots {
     if (size_ > few) ::operator delete (data_, std::align_val_t{alignof(Cell)});
   }
 
-  /// Makes them all, at once.
+  /// Makes all slots.
   void make_all() noexcept {
     for (std::size_t i = 0; i < size_; ++i) cells()[i].make();
     are_made_ = true;
   }
 
-  /// Says that each has been made, and whether they are to be destroyed: not where they hold nothing.
+  /// Notes that every slot has been made. If `hold_something` is false, the destructor need not destroy them.
   void all_are_made(bool hold_something) noexcept { are_made_ = hold_something; }
   bool are_made() const noexcept { return are_made_; }
 

@@ -20,13 +20,14 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Thrown by a call that took longer than its deadline, after all its shards have ended. Holds the results of the shards
-/// that were in time.
+/// Thrown by a call that took longer than its deadline, after all its shards have ended. Holds the results of the
+/// shards that were in time.
 class FANOUT_EXPORT Timeout : public Error {
  public:
-  // Templates where that spares those who include this and have no deadline what the lists and texts cost to compile.
+  // Some members are templates, so that code without a deadline does not compile the lists and texts.
 
-  /// `late`, a SmallVector<LateShard>, must not be empty, and must be in row order. `shards` is the number of all shards.
+  /// `late`, a SmallVector<LateShard>, must not be empty, and must be in row order. `shards` is the number of all
+  /// shards.
   template <class Late>
   Timeout(Late late, std::size_t shards, Duration deadline)
       : Error(text(late, shards, deadline)), kept_(new KeptBy<Late>(std::move(late))) {}
@@ -42,11 +43,11 @@ class FANOUT_EXPORT Timeout : public Error {
     if (kept_->holders.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) kept_->destroy(kept_);
   }
 
-  /// The late shards, lowest rows first.
+  /// The late shards, lowest rows first. Live as long as this error and its copies.
   const detail::SmallVector<LateShard>& late() const noexcept { return kept_->late; }
 
   /// The result of the call for the rows of the other shards. Null if no shard was in time, if their results do not fit
-  /// together, or if the call returns another type than R. Lives as long as this error.
+  /// together, or if the call returns another type than R. Lives as long as this error and its copies.
   template <class R>
   const R* results() const noexcept {
     return kept_->results == nullptr || !holds<R>(*kept_) ? nullptr : static_cast<const R*>(kept_->results);
@@ -87,7 +88,7 @@ class FANOUT_EXPORT Timeout : public Error {
   template <class R>
   static constexpr char tag = 0;
   template <class R>
-  struct Tag {};  // the typeid of R itself is not in every runtime library: of _Float16, say
+  struct Tag {};  // not every runtime library has the typeid of R itself, for example of _Float16
   template <class R>
   static const void* type_of() noexcept {
 #if defined(__GXX_RTTI)
@@ -99,7 +100,7 @@ class FANOUT_EXPORT Timeout : public Error {
   template <class R>
   static bool holds(const Kept& kept) noexcept {
 #if defined(__GXX_RTTI)
-    return *static_cast<const std::type_info*>(kept.type) == typeid(Tag<R>);  // also one of another shared library
+    return *static_cast<const std::type_info*>(kept.type) == typeid(Tag<R>);  // works across shared libraries
 #else
     return kept.type == type_of<R>();
 #endif

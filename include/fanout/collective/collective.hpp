@@ -16,12 +16,12 @@ namespace fanout { inline namespace v0 {
 
 namespace backend {
 
-/// How the numbers of all ranks become one, element by element and in the order of the ranks, so that the result is
-/// bitwise the same in every run. A mean counts every rank once, however many rows it has. Sums and products of whole
-/// numbers wrap. In the host's memory those of floating numbers are rounded as psum() says.
+/// The reduction rule: combines the numbers of all ranks element by element, in the order of the ranks, so the result
+/// is bitwise the same in every run. A mean weighs every rank equally, however many rows it has. Sums and products of
+/// integers wrap. In host memory, floating-point results are rounded as psum() documents.
 enum class Reduction : unsigned char { sum, prod, min, max, mean };
 
-/// Where the elements of each rank begin that become one.
+/// The first element of each rank, for a reduction: `elements[rank]`.
 struct RankElements {
   const void* (*from)(const void* of, std::size_t rank);
   const void* of;
@@ -30,16 +30,16 @@ struct RankElements {
   const void* operator[](std::size_t rank) const { return from(of, rank); }
 };
 
-/// The elements of the arrays of a collective: any trivially copyable type; for reductions, numbers.
+/// The element type of a collective's arrays: any trivially copyable type; for reductions, numbers.
 struct ElementType {
   enum class Kind : unsigned char { other, signed_integer, unsigned_integer, floating };
 
   std::string (*name)();
   std::size_t size;
   Kind kind;
-  /// Whether this reduction can be made of such elements.
+  /// True if such elements have this reduction.
   bool (*reduces)(Reduction by) noexcept;
-  /// Writes to `to` what becomes of `count` elements of each rank, in the order of the ranks.
+  /// Writes to `to` the reduction of `count` elements of each rank, in the order of the ranks.
   void (*reduce)(Reduction by, void* to, const RankElements& from, std::size_t count);
 };
 
@@ -58,13 +58,13 @@ concept Multiplied = Summed<T> && requires(const T& x) {
 template <class T>
 concept Compared = Summed<T> && Ordered<T>;
 
-/// A mean of whole numbers is none.
+/// Integers have no mean.
 template <class T>
 concept Averaged = Summed<T> && !std::is_integral_v<T> && requires(const T& x) {
   static_cast<T>(x / static_cast<typename real_of<T>::type>(2.0F));
 };
 
-/// What can be done with the elements of type T.
+/// The functions of an ElementType for elements of type T.
 template <class T>
 struct ElementsOf {
   static bool reduces([[maybe_unused]] backend::Reduction by) noexcept {
@@ -92,7 +92,7 @@ struct ElementsOf {
             result, from, count, [](auto& so_far, const auto& x) { so_far = product(so_far, x); }, keep());
       }
     } else if constexpr (Compared<T>) {
-      // A loop for each, since in one for both the compiler would ask which in every turn.
+      // One loop each: one loop for both would test the reduction for every element.
       if (by == backend::Reduction::min) {
         fold(result, from, 0, count, [](T& so_far, const T& x) { so_far = x < so_far || is_nan(x) ? x : so_far; });
       } else {
@@ -127,8 +127,8 @@ struct ElementsOf {
     accumulate(to, from, count, next, keep());
   }
 
-  /// Puts all ranks together by `next(so_far, x)`, and then calls `finish(so_far)`: as numbers of the wide type, but for
-  /// floats of few ranks.
+  /// Combines all ranks by `next(so_far, x)`, then calls `finish(so_far)`. Computes in the wide type, except for floats
+  /// of few ranks.
   template <class Next, class Finish>
   static void accumulate(T* to, const backend::RankElements& from, std::size_t count, const Next& next,
                          const Finish& finish) {
@@ -152,7 +152,7 @@ struct ElementsOf {
     for (std::size_t i = 0; i < count; ++i) finish(to[i]);
   }
 
-  /// Puts the elements from `begin` on of all ranks together.
+  /// Combines `count` elements of all ranks, from element `begin` on.
   template <class A, class Next>
   static void fold(A* so_far, const backend::RankElements& from, std::size_t begin, std::size_t count,
                    const Next& next) {
@@ -182,8 +182,8 @@ inline constexpr backend::ElementType element_type = {
 
 namespace backend {
 
-/// One collective, or one send or recv, as one rank has called it. Borrows the arrays. What communicators of all kinds
-/// are asked for.
+/// One collective, send or recv, as one rank has called it. Borrows the arrays. Communicators of all kinds run lists of
+/// these.
 struct Collective {
   enum class Kind : unsigned char { broadcast, reduce, all_reduce, all_gather, reduce_scatter, send, recv, barrier };
   enum class Progress : unsigned char { open, moving, done };
@@ -191,17 +191,17 @@ struct Collective {
   Kind kind = Kind::barrier;
   Reduction reduction = Reduction::sum;
   const ElementType* type = nullptr;
-  const void* from = nullptr;  ///< where its elements are read, if they are
-  void* to = nullptr;          ///< where elements are written, if they are; may be where it reads
+  const void* from = nullptr;  ///< source of the rank's elements, if it has one
+  void* to = nullptr;          ///< destination, if it has one; may equal `from`
   MemorySpace from_space = host_memory;
   MemorySpace to_space = host_memory;
-  std::size_t count = 0;  ///< elements: of the smaller of the two arrays, if there are two
-  std::size_t root = 0;   ///< the rank that has or gets the result, or that this one sends to or gets from
-  detail::SmallVector<std::size_t, 4> extents = {};  ///< of the array with `count` elements
-  std::string leaf = {};               ///< where the array stands in the tree that was given, if it is not all of it
-  std::size_t leaves = 1;              ///< how many arrays that tree has
-  Progress progress = Progress::open;  ///< for who runs it
-  bool direct = false;                 ///< run by CollectiveOperations, and not by way of the host's memory
+  std::size_t count = 0;                             ///< number of elements; of two arrays, that of the smaller one
+  std::size_t root = 0;                              ///< the root, or the other rank of a send or recv
+  detail::SmallVector<std::size_t, 4> extents = {};  ///< of the array with `count` elements, rows first
+  std::string leaf = {};                             ///< path of the array in its tree; empty if it is the whole tree
+  std::size_t leaves = 1;                            ///< number of arrays of that tree
+  Progress progress = Progress::open;                ///< written by the rendezvous
+  bool direct = false;                               ///< run by CollectiveOperations, not through host memory
 
   bool is_between_two() const noexcept { return kind == Kind::send || kind == Kind::recv; }
   bool is_reduction() const noexcept {

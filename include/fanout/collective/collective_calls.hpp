@@ -16,7 +16,7 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// What a communicator's group() returns; see Communicator. It borrows the communicator.
+/// The guard of a communicator's group(); see Communicator. Borrows the communicator.
 template <class Communicator>
 class CollectiveGroup {
  public:
@@ -27,7 +27,7 @@ class CollectiveGroup {
   CollectiveGroup(const CollectiveGroup&) = delete;
   CollectiveGroup& operator=(const CollectiveGroup&) = delete;
 
-  /// Ends the group now: runs its calls, and throws what they throw.
+  /// Ends the group now: runs its calls, and throws what they throw. A second end() does nothing.
   void end() {
     if (!std::exchange(outermost_, false)) return;
     communicator_.open_ = nullptr;
@@ -35,7 +35,7 @@ class CollectiveGroup {
     if (!calls.empty()) communicator_.submit(calls);
   }
 
-  /// The same, unless an exception ends the group: its calls are dropped then.
+  /// Ends the group like end(). If an exception ends it, drops its calls.
   ~CollectiveGroup() noexcept(false) {
     if (std::uncaught_exceptions() == exceptions_) {
       end();
@@ -51,70 +51,74 @@ class CollectiveGroup {
   bool outermost_;
 };
 
-/// The calls of a communicator of type C, made of one function of it: `void run(Collective* calls, std::size_t count)`,
-/// which runs calls that start together; `rank()` and `size()` are C's own, too.
+/// The functions of a communicator of type C, built on one function of C:
+/// `void run(Collective* calls, std::size_t count)` runs calls that start together. C also has `rank()` and `size()`.
 ///
-/// `x` is an array, a number, or a tree of them: gradients as a struct, a tuple or a dict of tensors. All arrays of a
-/// tree go at once, as in a group, and the trees of all ranks have the same arrays at the same places. Throws
-/// InvalidArgument for a rank that is not there, and for a reduction that the elements do not have.
+/// `x` is an array, a number, or a tree of them, for example gradients as a struct, a tuple or a dict of tensors.
+/// Shapes do not change: on all ranks, the trees must have the same arrays with the same extents at the same places.
+/// All arrays of a tree go at once, as in a group. In a group, a call only records the arrays and returns. Throws
+/// InvalidArgument for an invalid rank, or if the elements do not have the reduction; and what run() throws.
 template <class C>
 class CollectiveCalls {
  public:
   CollectiveCalls() noexcept = default;
-  CollectiveCalls(const CollectiveCalls&) noexcept {}  // a group belongs to the one that it was opened with
+  CollectiveCalls(const CollectiveCalls&) noexcept {}  // a group belongs to the communicator that opened it
   CollectiveCalls& operator=(const CollectiveCalls&) noexcept { return *this; }
 
-  /// The root's elements become everyone's.
+  /// All ranks get the root's elements: x [extents...] on each rank.
   template <class X>
   void broadcast(X&& x, std::size_t root = 0) {
     call<true>({.kind = Kind::broadcast, .root = root}, x);
   }
 
-  /// The root's elements become what the reduction makes of those of all ranks; the others keep theirs.
+  /// The root gets the reduction of all ranks' elements, in place: x [extents...] on each rank. The other ranks keep
+  /// theirs.
   template <class X>
   void reduce(X&& x, std::size_t root = 0, Reduction by = Reduction::sum) {
     call<true>({.kind = Kind::reduce, .reduction = by, .root = root}, x);
   }
 
-  /// The elements of all ranks become what the reduction makes of them.
+  /// All ranks get the reduction of all ranks' elements, in place: x [extents...] on each rank.
   template <class X>
   void all_reduce(X&& x, Reduction by = Reduction::sum) {
     call<true>({.kind = Kind::all_reduce, .reduction = by}, x);
   }
 
-  /// `to`, an array, becomes the elements of all ranks' `from`, in their order. Throws ShapeMismatch unless it has
-  /// size() times as many.
+  /// `to` gets the elements of all ranks' `from`, in the order of the ranks: from [n, ...] on each rank, to [size() *
+  /// n, ...]. Both are arrays of one element type. Throws ShapeMismatch unless `to` has size() times the elements of
+  /// `from`.
   template <class From, class To>
   void all_gather(const From& from, To&& to) {
     call_both({.kind = Kind::all_gather}, from, to);
   }
 
-  /// `to`, an array, becomes what the reduction makes of this rank's part of all ranks' `from`. Throws ShapeMismatch
-  /// unless that has size() times as many elements.
+  /// `to` gets the reduction of all ranks' parts for this rank: from [size() * n, ...], to [n, ...]. Part r of `from`
+  /// is for rank r. Both are arrays of one element type. Throws ShapeMismatch unless `from` has size() times the
+  /// elements of `to`.
   template <class From, class To>
   void reduce_scatter(const From& from, To&& to, Reduction by = Reduction::sum) {
     call_both({.kind = Kind::reduce_scatter, .reduction = by}, from, to);
   }
 
-  /// Sends to another rank, which calls recv().
+  /// Sends x to rank `to`, which must call recv() with the same extents. The two wait for each other: see Communicator.
   template <class X>
   void send(const X& x, std::size_t to) {
     call<false>({.kind = Kind::send, .root = to}, x);
   }
 
-  /// Gets what another rank sends.
+  /// Receives into x what rank `from` sends. The two wait for each other: see Communicator.
   template <class X>
   void recv(X&& x, std::size_t from) {
     call<true>({.kind = Kind::recv, .root = from}, x);
   }
 
-  /// Waits for all ranks.
+  /// Waits until all ranks have called this.
   void barrier() {
     std::vector<Collective> calls(1);
     add(calls);
   }
 
-  /// See Communicator; the guard borrows this.
+  /// Opens a group: see Communicator. The guard borrows this communicator.
   [[nodiscard]] CollectiveGroup<C> group() & { return CollectiveGroup<C>(self()); }
 
  private:
@@ -148,7 +152,7 @@ class CollectiveCalls {
         });
     for (Collective& call : calls) {
       call.leaves = calls.size();
-      if (call.leaf == "tree") call.leaf.clear();  // it is all of the tree
+      if (call.leaf == "tree") call.leaf.clear();  // it is the whole tree
     }
     if (!calls.empty()) add(calls);
   }
@@ -210,7 +214,7 @@ class CollectiveCalls {
     }
   }
 
-  std::vector<Collective>* open_ = nullptr;  // of the group that is open
+  std::vector<Collective>* open_ = nullptr;  // the calls of the open group, or null
 };
 
 }}}  // namespace fanout::v0::backend

@@ -8,25 +8,25 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// A call, and the rank that made it.
+/// A call and the rank that made it.
 struct RankedCall {
   std::size_t rank = 0;
   const Collective* call = nullptr;
 };
 
-/// A way in which devices pass arrays to each other without the host's memory, as a table of functions: what
-/// Options::collectives chooses for the shards of a call. What all ranks have called is known to fit together, and to
-/// be called by all, before it is run.
+/// Collectives between devices without host memory, as a table of functions. Options::collectives selects them for the
+/// shards of a call. `run` gets only calls that fit together and that all their ranks have made.
 ///
-/// 1. `open(devices, ranks)` makes what the ranks of one call share, rank i of which is on `devices[i]`; null if these
-///    devices cannot: then all goes by way of the host. Once a call, when it is first needed. Two calls at once share
-///    nothing. May throw.
-/// 2. `takes(shared, rank, call)` says whether it can run such a call for a rank: by kind, element type and memory.
-///    What some ranks' arrays could be passed by and others' not is an error on all.
-/// 3. `run(shared, calls, count)` runs calls of which it takes each, of all ranks that make them, in the order of each
-///    rank's and in order with the work of its device. On a thread that has entered one of the devices. Does not wait
-///    for these. May throw; `abort` is called then.
-/// 4. `abort(shared)` releases ranks whose devices wait for one that failed. From any thread, more than once.
+/// 1. `open(devices, ranks)` makes the shared state of the ranks of one call; rank i is on `devices[i]`. Returns null
+///    if these devices cannot do it: then all arrays go through host memory. Called once per call, at first need. Two
+///    concurrent calls share no state. May throw.
+/// 2. `takes(shared, rank, call)` returns true if it can run such a call for a rank, judged by kind, element type and
+///    memory. If it takes a collective on some ranks but not on others, all ranks throw.
+/// 3. `run(shared, calls, count)` enqueues calls that it takes, of all ranks that make them. Each rank's calls stay in
+///    order, and in order with the work of its device. Called on a thread that has entered one of the devices. Does not
+///    wait for the devices. May throw; then `abort` is called.
+/// 4. `abort(shared)` releases ranks whose devices wait for one that failed. Called from any thread, possibly more than
+///    once.
 /// 5. `close(shared)` is called when all shards of the call have ended. Their devices may still work.
 struct CollectiveOperations {
   void* (*open)(const DeviceId* devices, std::size_t ranks);

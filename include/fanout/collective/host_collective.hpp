@@ -9,14 +9,14 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// How two ranks' calls of one collective, or a send and its recv, fit together.
+/// The result of comparing two ranks' calls of one collective, or a send and its recv.
 enum class Fit : unsigned char { fits, other_structure, other_shape };
 
 inline Fit fit(const backend::Collective& a, const backend::Collective& b) {
   const bool matched = a.is_between_two() ? b.is_between_two() : a.kind == b.kind && a.root == b.root;
   if (!matched || a.direct != b.direct || a.reduction != b.reduction || a.leaf != b.leaf || a.leaves != b.leaves)
     return Fit::other_structure;
-  if (a.type != b.type) {  // of one type there may be two in two shared libraries
+  if (a.type != b.type) {  // two shared libraries may have an object each for one type
     if (a.type == nullptr || b.type == nullptr) return Fit::other_structure;
     if (a.type->size != b.type->size || a.type->name() != b.type->name()) return Fit::other_structure;
   }
@@ -27,13 +27,14 @@ inline void copy_elements(void* to, const void* from, std::size_t bytes) noexcep
   if (to != from && bytes != 0) std::memcpy(to, from, bytes);
 }
 
-/// The part of a collective in host memory that one rank does. `calls[i]` is the call of rank i; all ranks do theirs at
-/// the same time, and each writes what no other one writes or reads.
+/// One collective in host memory, of which each rank does a part. `calls[i]` is the call of rank i. All ranks do their
+/// parts at the same time; no rank writes what another one reads or writes.
 class HostCollective {
  public:
   HostCollective(const backend::Collective* const* calls, std::size_t ranks) noexcept : calls_(calls), ranks_(ranks) {}
 
-  /// `turn` counts them, so that the ranks take turns in doing small ones alone.
+  /// Does this rank's part. `turn` is the number of the collective: one rank does a small one alone, and the ranks take
+  /// turns.
   void run_part_of(std::size_t rank, std::size_t turn) const noexcept {
     const backend::Collective& own = *calls_[rank];
     if (own.direct) return;
@@ -66,7 +67,7 @@ class HostCollective {
  private:
   static constexpr std::size_t block_bytes = 4096;
 
-  /// Reduces this rank's share of the elements and writes it to all who get the result.
+  /// Reduces this rank's share of the elements and writes it to all ranks that get the result.
   void reduce_share(std::size_t rank, std::size_t turn) const noexcept {
     const backend::Collective& own = *calls_[rank];
     const bool small = own.bytes() <= block_bytes;
@@ -83,7 +84,7 @@ class HostCollective {
     });
   }
 
-  /// Calls `f(block, begin, count)` for one block of elements after the other, with memory for it.
+  /// Calls `f(block, begin, count)` for one block of elements after another. `block` is memory for `count` elements.
   template <class F>
   static void for_blocks(const backend::Collective& call, std::size_t begin, std::size_t end, const F& f) noexcept {
     alignas(cache_line) std::byte block[block_bytes];
@@ -95,7 +96,7 @@ class HostCollective {
     }
   }
 
-  /// Writes to `block` what becomes of all ranks' elements from `begin` on.
+  /// Writes to `block` the reduction of all ranks' elements [begin, begin + count).
   void reduce(void* block, std::size_t begin, std::size_t count) const noexcept {
     struct From {
       const HostCollective& collective;

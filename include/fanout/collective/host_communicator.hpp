@@ -22,11 +22,12 @@ namespace fanout { inline namespace v0 { namespace backend {
 ///     fanout::backend::HostCommunicator ranks(rendezvous, rank);
 ///     ranks.all_reduce(x);
 ///
-/// A call returns when it has run. One that cannot is an error: see HostRendezvous. The rank leaves the rendezvous when this
-/// is destroyed, and then others that wait for it are released.
+/// A call returns when it has run. A call that can never run throws: see HostRendezvous. The destructor leaves the
+/// rendezvous, which releases the ranks that wait for this one.
 class HostCommunicator : public CollectiveCalls<HostCommunicator> {
  public:
-  /// Borrows the rendezvous. Throws InvalidArgument for a rank that it does not have. One for each rank.
+  /// Borrows the rendezvous. Each rank must have one communicator. Throws InvalidArgument for a rank that the
+  /// rendezvous does not have.
   HostCommunicator(HostRendezvous& rendezvous, std::size_t rank) : rendezvous_(&rendezvous), rank_(rank) {
     if (rank < rendezvous.size()) return;
     throw InvalidArgument(explain({.what = "no such rank",
@@ -50,7 +51,8 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return rendezvous_->size(); }
 
-  /// Makes calls, which start together. Throws DeviceMismatch for arrays in another memory, and what HostRendezvous says.
+  /// Makes the calls together, and returns when they have run. Throws DeviceMismatch for arrays in another memory, and
+  /// the errors of HostRendezvous.
   void run(Collective* calls, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       if (calls[i].from_space == host_memory && calls[i].to_space == host_memory) continue;

@@ -20,11 +20,11 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// The rendezvous of the threads that are the ranks of one row. Each thread brings its collectives and waits until they
-/// have run. Each rank runs a part of a collective that all have called. The receiver copies what was sent.
+/// The rendezvous of threads, one per rank. Each thread brings its collectives and waits until they have run. Once all
+/// ranks have called a collective, each of them runs a part of it. The receiver copies what was sent.
 ///
-/// Calls that can never run throw instead of waiting forever: StructureMismatch or ShapeMismatch on all ranks whose calls
-/// do not fit together, and CommunicatorAbandoned if a call needs a rank that has left.
+/// Calls that can never run throw instead of waiting forever: StructureMismatch or ShapeMismatch on all ranks whose
+/// calls do not fit together, and CommunicatorAbandoned if a call needs a rank that has left.
 class HostRendezvous : public detail::RendezvousRanks {
  public:
   explicit HostRendezvous(std::size_t ranks) : RendezvousRanks(ranks) {}
@@ -36,13 +36,13 @@ class HostRendezvous : public detail::RendezvousRanks {
   };
   void run_direct_by(const Direct& direct) noexcept { direct_ = direct; }
 
-  /// Makes the calls of a rank, which start together. Returns when they have run. The arrays are in host memory. Throws the
-  /// errors of the class, and Error in the child of a fork.
+  /// Makes the calls of a rank together, and returns when they have run. The arrays must be in host memory. Throws the
+  /// errors of the class, Error in the child of a fork, and Error if two threads call as one rank at once.
   void meet(std::size_t rank, Collective* calls, std::size_t count) {
     meet(rank, calls, count, detail::Clock::never, []() noexcept {});
   }
 
-  /// The same. Calls `help()` once, without a lock, if it has waited for `patience` nanoseconds.
+  /// The same, but calls `help()` once, without a lock, if it has waited for `patience` nanoseconds.
   template <class Help>
   void meet(std::size_t rank, Collective* calls, std::size_t count, detail::Clock::Time patience, const Help& help) {
     if (count == 0) return;
@@ -83,7 +83,7 @@ class HostRendezvous : public detail::RendezvousRanks {
   }
 
  private:
-  /// Starts a round if all ranks have called: of as many of their calls as fit together.
+  /// Starts a round if all ranks have called. The round has the first calls that fit together.
   void begin_round() noexcept {
     if (round_ != 0 || inside_ != size() || broken_ != nullptr) return;
     for (std::size_t i = 0; i < size(); ++i) {
@@ -114,12 +114,12 @@ class HostRendezvous : public detail::RendezvousRanks {
     }
     return true;
   }
-  /// From one call of each rank to the next that all make.
+  /// Steps from one call of each rank to its next call that all ranks make.
   void step(const Collective** calls) const noexcept {
     for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all(calls[i]);
   }
 
-  /// `calls` is room for one of each rank.
+  /// `calls` has room for one call per rank.
   void work(std::size_t rank, detail::InlineArray<const Collective*>& calls, Held& held) noexcept {
     ranks_[rank].worked = true;
     held.unlock();
@@ -148,7 +148,8 @@ class HostRendezvous : public detail::RendezvousRanks {
     begin_round();
   }
 
-  /// Lets the devices run the calls of this round that they take, for all ranks at once. Returns their exception, if any.
+  /// Lets the devices run the calls of this round that they take, for all ranks at once. Returns their exception, if
+  /// any.
   Verdict run_direct_round() noexcept {
     return Verdict::made_by([this]() -> Verdict {
       std::vector<RankedCall> direct;

@@ -16,7 +16,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 struct RendezvousRank;
 
-/// Why a rank's calls in a HostRendezvous do not run.
+/// The reason why a rank's calls in a HostRendezvous cannot run.
 struct RendezvousVerdict {
   enum What : unsigned char { none, structure, shape, abandoned, broken, no_memory };
 
@@ -24,8 +24,7 @@ struct RendezvousVerdict {
   std::size_t culprit = 0;
   std::string text = {};
 
-  /// What `make()` returns, or that there is no memory for it: a rank that others wait for must not leave by an
-  /// exception.
+  /// Returns `make()`, or `no_memory` if that throws: a rank that others wait for must not leave by an exception.
   template <class Make>
   static RendezvousVerdict made_by(const Make& make) noexcept {
     try {
@@ -35,7 +34,7 @@ struct RendezvousVerdict {
     }
   }
 
-  /// `who` says what each rank called.
+  /// `who` is text that says what each rank called.
   static RendezvousVerdict of(Fit fit, const std::string& who) {
     const bool shape = fit == Fit::other_shape;
     return {.what = shape ? RendezvousVerdict::shape : structure,
@@ -46,7 +45,7 @@ struct RendezvousVerdict {
   }
   static RendezvousVerdict of_rank_that_left(const std::string& who, std::size_t culprit, const RendezvousRank& rank);
 
-  /// Throws what it stands for, unless it is none.
+  /// Throws the exception for this reason; nothing if it is `none`.
   void raise() const {
     if (what == structure) throw StructureMismatch(text);
     if (what == shape) throw ShapeMismatch(text);
@@ -56,17 +55,17 @@ struct RendezvousVerdict {
   }
 };
 
-/// One rank of a HostRendezvous: the calls that it is inside with, and whether it has left.
+/// One rank of a HostRendezvous: the calls that it waits in, and if it has left.
 struct RendezvousRank {
   backend::Collective* calls = nullptr;
   std::size_t count = 0;
-  std::size_t left = 0;    // calls that have not run
-  std::size_t moving = 0;  // calls whose arrays somebody is copying
+  std::size_t left = 0;    // number of calls that have not run
+  std::size_t moving = 0;  // number of calls whose arrays a thread is copying
   bool inside = false;
-  bool worked = false;  // its part of what all ranks run
+  bool worked = false;  // has done its part of the round
   bool gone = false;
-  std::size_t culprit = 0;  // if it is gone: because of this rank, which is itself or one that it waited for
-  char why[200] = {};       // it threw, if it did
+  std::size_t culprit = 0;  // if it is gone: the rank that caused it, itself or one that it waited for
+  char why[200] = {};       // text of the exception that it threw; empty if none
   RendezvousVerdict verdict;
 
   void enter(backend::Collective* from, std::size_t so_many) noexcept {
@@ -80,11 +79,11 @@ struct RendezvousRank {
     --left;
   }
 
-  /// Its first call that all ranks make, or the next one after that; null if there is none.
+  /// Its first open call that all ranks make, or the next one behind `after`; null if there is none.
   backend::Collective* next_of_all(const backend::Collective* after = nullptr) const noexcept {
     return find([](const backend::Collective& call) { return !call.is_between_two(); }, after);
   }
-  /// Its next send to that rank, or null.
+  /// Its next open send to that rank, or null.
   backend::Collective* next_sent_to(std::size_t rank) const noexcept {
     return find([rank](const backend::Collective& call) {
       return call.kind == backend::Collective::Kind::send && call.root == rank;
@@ -97,7 +96,7 @@ struct RendezvousRank {
     return find([](const backend::Collective&) { return true; });
   }
 
-  /// Notes because of what it left. No memory is asked for.
+  /// Notes the exception by which the rank left. Allocates nothing.
   void keep(const std::exception_ptr& exception) noexcept {
     const char* text = "an exception that is no std::exception";
     try {
@@ -123,7 +122,7 @@ struct RendezvousRank {
   template <class Wanted>
   backend::Collective* find(const Wanted& wanted, const backend::Collective* after = nullptr) const noexcept {
     for (std::size_t i = after == nullptr ? 0 : static_cast<std::size_t>(after - calls) + 1; i < count && inside; ++i) {
-      // In this order: others may write the progress of a call that is not wanted.
+      // In this order: other threads may write the progress of calls that are not wanted.
       if (wanted(calls[i]) && calls[i].progress == backend::Collective::Progress::open) return &calls[i];
     }
     return nullptr;

@@ -17,7 +17,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The ranks of a HostRendezvous: their calls, which of them have left, and whether any would wait forever.
+/// The ranks of a HostRendezvous: their calls, which of them have left, and if any would wait forever.
 class RendezvousRanks {
  public:
   explicit RendezvousRanks(std::size_t ranks) : ranks_(ranks), round_calls_(ranks) {}
@@ -26,8 +26,8 @@ class RendezvousRanks {
 
   std::size_t size() const noexcept { return ranks_.size(); }
 
-  /// Marks a rank as gone: its thread ends, with this exception if it is not null. Releases the ranks that need it. May be
-  /// called more than once.
+  /// Marks a rank as gone: its thread ends, with this exception if it is not null. Releases the ranks that need it. May
+  /// be called more than once.
   void leave(std::size_t rank, const std::exception_ptr& why) noexcept {
     const Held held(mutex_);
     Rank& self = ranks_[rank];
@@ -52,7 +52,7 @@ class RendezvousRanks {
   using Verdict = RendezvousVerdict;
   using Progress = backend::Collective::Progress;
 
-  /// The mutex, which may be unlocked and locked again in between.
+  /// Locks the mutex. It may be unlocked and locked again in between.
   class Held {
    public:
     explicit Held(ForkSafeMutex& mutex) noexcept : mutex_(mutex) { mutex_.lock(); }
@@ -75,7 +75,7 @@ class RendezvousRanks {
     bool held_ = true;
   };
 
-  /// A recv of this rank whose send has come, or null.
+  /// An open recv of this rank whose send has been called, or null.
   backend::Collective* next_to_receive(std::size_t rank) noexcept {
     Rank& self = ranks_[rank];
     if (broken_ != nullptr || self.verdict.what != Verdict::none) return nullptr;
@@ -98,7 +98,7 @@ class RendezvousRanks {
     return round_ == 0 && self.moving == 0 && (self.left == 0 || self.verdict.what != Verdict::none);
   }
 
-  /// Finds out whether this rank would wait for ever. True if somebody need not wait any more.
+  /// Decides if this rank would wait forever. Returns true if a rank need not wait any more.
   bool judge(std::size_t rank) noexcept {
     Rank& self = ranks_[rank];
     if (round_ != 0 || self.moving != 0) return false;
@@ -118,7 +118,7 @@ class RendezvousRanks {
     return true;
   }
 
-  /// The call of a rank that waits for one that has left, or null.
+  /// The first open call of a rank that needs a rank that has left, or null.
   const backend::Collective* abandoned(const Rank& rank) const noexcept {
     for (std::size_t i = 0; i < rank.count && gone_ != 0; ++i) {
       const backend::Collective& call = rank.calls[i];
@@ -126,12 +126,12 @@ class RendezvousRanks {
     }
     return nullptr;
   }
-  /// A rank without which a call cannot run; when some have left, one of these if it needs one.
+  /// A rank that the call needs. If ranks have left and the call needs one of them, returns that one.
   std::size_t needed_by(const backend::Collective& call) const noexcept {
     return call.is_between_two() ? call.root : first_gone();
   }
 
-  /// Whether nobody that is inside has anything to do.
+  /// True if no waiting rank has anything to do.
   bool all_wait() noexcept {
     for (std::size_t i = 0; i < size(); ++i) {
       const Rank& rank = ranks_[i];
@@ -141,7 +141,7 @@ class RendezvousRanks {
     return true;
   }
 
-  /// All that are inside learn that their calls do not fit together; `calls[i]` is null for a rank that has left.
+  /// Tells all waiting ranks that their calls do not fit together. `calls[i]` is null for a rank that has left.
   void judge_all(Fit fit, const backend::Collective* const* calls) noexcept {
     const Verdict verdict = Verdict::made_by([&] {
       std::string text;
@@ -157,7 +157,7 @@ class RendezvousRanks {
     signal();
   }
 
-  /// The one that left because of itself, if there is one.
+  /// A rank that left by its own exception, or any that left; size() if none has.
   std::size_t first_gone() const noexcept {
     std::size_t found = size();
     for (std::size_t i = size(); i > 0; --i) {
@@ -183,13 +183,13 @@ class RendezvousRanks {
     if (sleepers_ != 0) unpark_all(turn_);
   }
 
-  Atomic<std::uint32_t> turn_{0};  // moves on when somebody may have something to do
-  ForkSafeMutex mutex_;            // guards what follows
+  Atomic<std::uint32_t> turn_{0};  // incremented when a waiting rank may have something to do
+  ForkSafeMutex mutex_;            // guards the members below
   std::size_t sleepers_ = 0;
   std::size_t inside_ = 0;
   std::size_t gone_ = 0;
   const char* broken_ = nullptr;
-  std::size_t round_ = 0;  // so many collectives are run by all ranks
+  std::size_t round_ = 0;  // number of collectives that all ranks run now; 0: no round
   InlineArray<Rank> ranks_;
   InlineArray<const backend::Collective*> round_calls_;
 };

@@ -17,9 +17,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Calls whose arrays lie in any memory, with host memory in their place. What they read is copied there by the
-/// constructor, and what they write is copied back by finish(). Arrays in host memory stay where they are, and direct
-/// calls as they are.
+/// Stages calls through host memory. The constructor copies what the calls read to the host, and finish() copies back
+/// what they wrote. Arrays in host memory and direct calls are left alone.
 class StagedCalls {
  public:
   StagedCalls(backend::Collective* calls, std::size_t count, std::size_t rank, std::size_t ranks) : rank_(rank) {
@@ -28,7 +27,7 @@ class StagedCalls {
     }
   }
 
-  /// Copies results to where they belong. When the calls have run.
+  /// Copies the results back. Call it when the calls have run.
   void finish() {
     for (const Array& array : staged_) {
       if (array.written)
@@ -50,7 +49,7 @@ class StagedCalls {
     const bool reads = call.reads(rank_) && !(call.from_space == host_memory);
     const bool writes = call.writes(rank_) && !(call.to_space == host_memory);
     if (reads || (in_place && writes)) {
-      void* const original = const_cast<void*>(call.from);  // written only if it is also what the call writes
+      void* const original = const_cast<void*>(call.from);  // written only if the call also writes it
       Array& array = add(original, call.from_space, call.from_bytes(ranks), in_place && writes);
       if (reads) backend::transfer(backend::Memory{}, array.here.data(), array.space, original, array.bytes);
       call.from = array.here.data();
@@ -73,18 +72,19 @@ class StagedCalls {
 
 namespace backend {
 
-/// A rank that is a thread of this process, with arrays in any memories: those that are not in host memory are copied
-/// there, passed on as a HostCommunicator does, and copied back, by MemoryOperations::transfer, in order with the work
-/// of the devices that own them. For mixes of devices, and for kinds that have nothing better.
+/// A rank that is a thread of this process, with arrays in any memory. Arrays outside of host memory are copied to the
+/// host, passed on by a HostCommunicator, and copied back. MemoryOperations::transfer copies in order with the work of
+/// the devices that own the arrays. For mixed devices, and for kinds without device collectives.
 class StagedCommunicator : public CollectiveCalls<StagedCommunicator> {
  public:
-  /// As HostCommunicator. All ranks of one rendezvous may be of either kind.
+  /// As for HostCommunicator. The ranks of one rendezvous may be of either kind.
   StagedCommunicator(HostRendezvous& rendezvous, std::size_t rank) : ranks_(rendezvous, rank) {}
 
   std::size_t rank() const noexcept { return ranks_.rank(); }
   std::size_t size() const noexcept { return ranks_.size(); }
 
-  /// Makes calls, which start together. Throws what the memories' operations throw, and what HostRendezvous says.
+  /// Makes the calls together, and returns when they have run. Throws the errors of HostRendezvous, and those of the
+  /// memories' operations.
   void run(Collective* calls, std::size_t count) {
     detail::StagedCalls staged(calls, count, rank(), size());
     ranks_.run(calls, count);

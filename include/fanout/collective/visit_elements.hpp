@@ -21,13 +21,13 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The elements of one array, or one number, of a tree: T is const where they may only be read.
+/// The elements of one array, or one number, of a tree. T is const if they may only be read.
 template <class T>
 struct Elements {
   T* data = nullptr;
   std::size_t count = 0;
   MemorySpace space = host_memory;
-  SmallVector<std::size_t, 4> extents = {};  // none of a number
+  SmallVector<std::size_t, 4> extents = {};  // empty for a number
 };
 
 template <class X>
@@ -46,7 +46,7 @@ concept ElementRange = ArrayLeaf<std::remove_const_t<X>> && !ShapedArray<X> && r
 }
 &&!requires(X & x) { x.strides(); };
 
-/// A tree of one array or one number.
+/// A tree that is one array or one number.
 template <class X>
 concept OneArray = ShapedArray<X> || ElementRange<X> || Scalar<std::remove_const_t<X>>;
 
@@ -65,8 +65,8 @@ struct element_of<const X> {
 template <class X>
 using element_of_t = typename element_of<X>::type;
 
-/// Calls `f(elements, path)` for every array and every number of the tree, in its order. What else stands in a tree is
-/// refused: it would not be the same on all ranks, unseen.
+/// Calls `f(elements, path)` for every array and every number of the tree, in its order. Other values in the tree do
+/// not compile: they could differ between ranks unseen.
 template <class X, class F>
 void visit_elements_of(X& tree, const LeafPath& path, const F& f) {
   using Node = std::remove_const_t<X>;

@@ -27,8 +27,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// The rendezvous of the shards of one call. A shard waits only for shards that run: those that no device has started
-/// after a while are given threads of their own.
+/// The rendezvous of the shards of one call. A shard waits only for shards that run: after a while, shards that no
+/// device has started get threads of their own.
 class ShardRendezvous : public CallRendezvous::Place {
  public:
   ShardRendezvous(CallRendezvous& call, std::size_t shards)
@@ -43,7 +43,7 @@ class ShardRendezvous : public CallRendezvous::Place {
     if (shared_ != nullptr) call_.way().operations->close(shared_);
   }
 
-  /// Marks the calls that the devices can run themselves; throws what opening the way throws.
+  /// Marks the calls that the devices can run without host memory. Throws what `open` of the device collectives throws.
   void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
     const backend::CollectiveOperations* const operations = call_.way().operations;
     if (operations == nullptr || rendezvous_.size() == 1) return;
@@ -69,7 +69,8 @@ class ShardRendezvous : public CallRendezvous::Place {
   }
 
  private:
-  /// In which devices may start their shards, in nanoseconds. Longer than a wake takes, and not much longer.
+  /// How long devices may take to start their shards, in nanoseconds: longer than a wake-up latency, but not much
+  /// longer.
   static constexpr Clock::Time patience = 1'000'000;
 
   static ShardRendezvous& of(Place& self) noexcept { return static_cast<ShardRendezvous&>(self); }
@@ -83,7 +84,7 @@ class ShardRendezvous : public CallRendezvous::Place {
       };
       if (start_thread(task->worker->cores(), run, task, "fanout shard")) continue;
       rendezvous_.break_off("no thread could be started for a shard that others wait for in a collective");
-      task->run();  // it waits for nobody any more, so this thread can run it now
+      task->run();  // waits for no rank any more, so this thread can run it
     }
     all_run_.store(true, MemoryOrder::relaxed);
   }
@@ -93,12 +94,12 @@ class ShardRendezvous : public CallRendezvous::Place {
   backend::HostRendezvous rendezvous_;
   ForkSafeMutex opening_;
   bool opened_ = false;
-  void* shared_ = nullptr;  // by those who pass arrays without the host
+  void* shared_ = nullptr;  // state of the device collectives; null: through host memory
 };
 
 }  // namespace detail
 
-/// What `ctx.communicator()` returns: passes arrays between the shards of a call while they run. The ranks are the
+/// The communicator of `ctx.communicator()`: collectives between the shards of a call while they run. The ranks are the
 /// shards: rank() is ctx.rank() and size() is ctx.size().
 ///
 ///     auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) {
@@ -106,12 +107,13 @@ class ShardRendezvous : public CallRendezvous::Place {
 ///       ctx.communicator().all_reduce(gradients);  // of the whole batch now, on every shard
 ///       ...
 ///
-/// Arrays may lie in any memory, and go from one to another by way of the host's (see StagedCommunicator) or as
-/// Options::collectives says; what goes that way is in order with the device's work, and else has run when a call
-/// returns. All shards of a call that uses this run at once: one whose device is busy gets a thread of its own. A shard
-/// that ends, by returning or by an exception, releases those that wait for it: they throw CommunicatorAbandoned, and
-/// if nothing else is wrong with them the call's ReplicaError does not list them. A deadline breaks no collective.
-/// Borrows the call: use it in `forward` only.
+/// Arrays may be in any memory. They go through host memory (see StagedCommunicator), or as Options::collectives says.
+/// A call through host memory has run when it returns. A direct call is in order with the device's work.
+///
+/// All shards of such a call run at once: a shard whose device is busy gets a thread of its own. A shard that returns
+/// or throws releases the shards that wait for it: they throw CommunicatorAbandoned. The call's ReplicaError does not
+/// list them unless all failures are of this kind. A deadline does not interrupt a collective. Borrows the call: use it
+/// in `forward` only.
 class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
  public:
   ShardCommunicator(detail::CallRendezvous& call, std::size_t rank, std::size_t size)
@@ -120,8 +122,8 @@ class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return size_; }
 
-  /// Makes calls, which start together; returns when they have run. Throws what HostRendezvous says, and what the
-  /// memories' operations throw.
+  /// Makes the calls together, and returns when they have run or, if direct, are in order with the device's work.
+  /// Throws the errors of HostRendezvous, and those of the memories' operations.
   void run(backend::Collective* calls, std::size_t count) {
     rendezvous_->find_direct(rank_, calls, count);
     detail::StagedCalls staged(calls, count, rank_, size_);

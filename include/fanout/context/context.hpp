@@ -21,21 +21,22 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The first parameter of a `forward` that wants one: `forward(fanout::Context auto& ctx, ...)`. A context belongs to one run
-/// of one shard. Only the thread that runs the shard may use it, and only until `forward` returns.
+/// The first parameter of a `forward` that wants one: `forward(fanout::Context auto& ctx, ...)`. A context belongs to
+/// one run of one shard. Only the thread that runs the shard may use it, and only until `forward` returns.
 ///
 /// 1. `device()` is the device that runs the shard.
 /// 2. `rank()` is the shard's position in the plan and `size()` the number of shards: 0 <= rank < size.
-/// 3. `rows()` are the shard's rows in the whole batch; empty if nothing was split.
-/// 4. `random(i)` is the random stream of the shard's i-th row. It depends on the model's seed, the number of the call and
-///    the row in the whole batch, not on the devices. `i` counts from the shard's first row. For a row of the whole batch,
-///    as a RowRange has them, use `rows().local(row)`. Throws InvalidArgument if the shard does not have this row; row 0 is
-///    always there, since kernels count from it.
-/// 5. `stop_requested()` is true from the deadline of the call on, or of a call that it is made in. The call still waits for
-///    `forward`. Without a deadline it is false, at the cost of one comparison.
-/// 6. `claim_output(row_bytes)` returns a buffer in the device's memory, the shard's rows in it, and their address; see
-///    output().
-/// 7. `claim_scratch(bytes)` returns device memory that lives until the results are gathered; see empty().
+/// 3. `rows()` are the shard's rows [first, last) in the whole batch; empty if nothing was split.
+/// 4. `random(i)` is the random stream of the shard's i-th row. It depends on the model's seed, the number of the call
+///    and the row in the whole batch, not on the devices. `i` counts from the shard's first row. For a row of the whole
+///    batch, pass `rows().local(row)`. Throws InvalidArgument if the shard does not have row i. Row 0 is always
+///    allowed, since kernels count from it.
+/// 5. `stop_requested()` is true from the deadline of the call on, or from that of a call around it. The call still
+///    waits for `forward`. Without a deadline it is false, at the cost of one comparison.
+/// 6. `claim_output(row_bytes)` returns a buffer in the device's memory, the shard's rows in it, and the address of the
+///    first one; see output(). Throws OutOfMemory.
+/// 7. `claim_scratch(bytes)` returns device memory that lives until the results are gathered; see empty(). Throws
+///    OutOfMemory.
 template <class C>
 concept Context = requires(C& ctx, std::size_t n) {
   requires Device<std::remove_cvref_t<decltype(ctx.device())>>;
@@ -61,7 +62,7 @@ void fill_unset(T* data, std::size_t size) noexcept {
   if (size != 0) std::memset(static_cast<void*>(data), has_nan ? 0xFF : 0xCD, size * sizeof(T));
 }
 
-/// As a condition that names its arguments: compilers print it where they are refused.
+/// A condition with its arguments in its name: compilers print it in the error.
 template <class... Given>
 inline constexpr bool are_context_and_extents = false;
 
@@ -76,20 +77,20 @@ template <class Result, class... Given>
 
 }  // namespace detail
 
-/// This shard's rows of a result that all shards fill together: [rows, trailing...]. `trailing` are the extents behind the
-/// rows: output<T>(ctx) has one element per row, output<T>(ctx, 3) has three. If all shards ask for their outputs in the same
-/// order and return them at the same places, gathering copies nothing. Lives until the results are gathered. Throws
-/// ShapeMismatch for invalid extents, and OutOfMemory.
+/// This shard's rows of a result that all shards fill together: [rows, trailing...]. `trailing` are the extents behind
+/// the rows: output<T>(ctx) has one element per row, output<T>(ctx, 3) has three. If all shards ask for their outputs
+/// in the same order and return them at the same places, gathering copies nothing. Lives until the results are
+/// gathered. Throws ShapeMismatch for invalid extents, and OutOfMemory.
 ///
-/// The elements are unset. Write each one before you read it: `y[i] += x[i]` adds to garbage. With FANOUT_CHECKS they are NaN,
-/// or 0xCD bytes, in host memory that is not a destination of the caller's.
+/// The elements are unset. Write each one before you read it: `y[i] += x[i]` adds to garbage. With FANOUT_CHECKS, host
+/// memory is filled with NaN, or 0xCD bytes, unless it is memory of the caller's own.
 template <class T, Context C, std::integral... I>
 Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   const auto extents = checked_extents(sizeof(T), ctx.rows().size(), trailing...);
   const auto claim = ctx.claim_output(extents.row_size() * sizeof(T));
   const Output<T, 1 + sizeof...(I)> output(claim.buffer, claim.first, ctx.device().memory().space, claim.rows, extents);
   if constexpr (FANOUT_CHECKS != 0) {
-    // What the caller has may be the rows of an inout(), which forward reads.
+    // The caller's memory may be the rows of an inout(), which forward reads.
     const backend::Memory& memory = claim.buffer.memory();
     if (memory.space == host_memory && memory.operations != &detail::borrowed_host_operations) {
       detail::fill_unset(output.data(), output.size());
@@ -98,8 +99,8 @@ Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   return output;
 }
 
-/// Scratch memory on the shard's device: [extents...]. Unlike in output(), all extents are given. Lives until the results are
-/// gathered. The elements are unset; see output(). Throws ShapeMismatch and OutOfMemory.
+/// Scratch memory on the shard's device: [extents...]. Unlike in output(), all extents are given. Lives until the
+/// results are gathered. The elements are unset; see output(). Throws ShapeMismatch and OutOfMemory.
 template <class T, Context C, std::integral... I>
 View<T, sizeof...(I)> empty(C& ctx, I... extents) {
   const auto shape = checked_extents(sizeof(T), extents...);
@@ -111,7 +112,7 @@ View<T, sizeof...(I)> empty(C& ctx, I... extents) {
   return {data, shape, memory.space};
 }
 
-/// Refuse what is no context and no extents.
+/// Refuse arguments that are not a context and extents, with a message.
 template <class T, class... Given>
 Output<T, 1 + sizeof...(Given)> output(const Given&...) {
   return detail::refuse_array<Output<T, 1 + sizeof...(Given)>, Given...>();

@@ -14,8 +14,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-// nvcc puts types of its own in the place of lambdas that are marked for the GPU; they cannot be asked what they hold,
-// nor, those for the GPU alone, how they are called.
+// nvcc replaces lambdas that are marked for the GPU by types of its own. Traits cannot say if these are trivially
+// copyable nor, if they are for the GPU alone, if they can be called.
 #if defined(__CUDACC__) && defined(__CUDACC_EXTENDED_LAMBDA__)
 template <class F>
 inline constexpr bool is_extended_lambda = __nv_is_extended_device_lambda_closure_type(F) ||
@@ -27,14 +27,14 @@ inline constexpr bool is_extended_lambda = false;
 
 }  // namespace detail
 
-/// Calls `f(i)` for each i in [0, n) on the context's device, in any order and possibly at the same time. On host devices it
-/// returns after the last call. On a GPU it returns at once: the calls run in order with the other work of the stream, and
-/// the model's call waits for them.
+/// Calls `f(i)` for each i in [0, n) on the context's device, in any order and possibly at the same time. On host
+/// devices it returns after the last call. On a GPU it returns at once: the calls run in order with the other work of
+/// the stream, and the model's call waits for them.
 ///
-/// The device gets a copy of `f`, so `f` holds views and numbers. The memory of these views must live until the call has
-/// ended, as inputs, output() and empty() do. References to variables work on host devices only. In a .cu, the call
-/// operator of `f` needs FANOUT_HOST_DEVICE. `f` may be a lambda with it (nvcc --extended-lambda), but not inside a function
-/// that returns `auto`. Throws what `f` throws on host devices, and what the device reports.
+/// The device gets a copy of `f`, so `f` holds views and numbers. The memory of these views must live until the call
+/// has ended, as inputs, output() and empty() do. References to variables work on host devices only. In a .cu, the call
+/// operator of `f` needs FANOUT_HOST_DEVICE. `f` may be a lambda with it (nvcc --extended-lambda), but not inside a
+/// function that returns `auto`. Throws what `f` throws on host devices, and what the device reports.
 template <Context C, class F>
 void launch(C& ctx, std::size_t n, const F& f) {
   constexpr bool copied_as_bytes = std::is_trivially_copyable_v<F> || detail::is_extended_lambda<F>;

@@ -9,8 +9,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-// nvcc has <cmath> included already, and in it what runs on a GPU. Elsewhere the compilers' own names for the same
-// functions spare an include that costs as much as <map> and <tuple> together.
+// nvcc has included <cmath>, with functions that run on a GPU. Elsewhere the compiler's builtins of the same functions
+// save an include that costs as much as <map> and <tuple> together.
 #if defined(__CUDACC__)
 FANOUT_HOST_DEVICE inline double square_root(double x) noexcept { return std::sqrt(x); }
 FANOUT_HOST_DEVICE inline double logarithm(double x) noexcept { return std::log(x); }
@@ -23,8 +23,8 @@ inline double cosine(double x) noexcept { return __builtin_cos(x); }
 
 }  // namespace detail
 
-/// Four random words for a counter and a key: Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy
-/// as 1, 2, 3" (SC11). Changes the counter into the words.
+/// Replaces the counter by four random words: Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy
+/// as 1, 2, 3" (SC11).
 FANOUT_HOST_DEVICE constexpr void philox(std::uint32_t (&counter)[4], std::uint32_t key0, std::uint32_t key1) noexcept {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t product0 = std::uint64_t{0xD2511F53U} * counter[0];
@@ -38,8 +38,8 @@ FANOUT_HOST_DEVICE constexpr void philox(std::uint32_t (&counter)[4], std::uint3
   }
 }
 
-/// Random numbers of one row of one call: the same whatever device computes the row. Meets the requirements of a
-/// UniformRandomBitGenerator; gives 2^34 words before it repeats.
+/// The random numbers of one row of one call: the same on whatever device the row runs. A UniformRandomBitGenerator of
+/// 32-bit words. Repeats after 2^34 words. Works in kernels.
 class RandomStream {
  public:
   using result_type = std::uint32_t;
@@ -48,9 +48,9 @@ class RandomStream {
   FANOUT_HOST_DEVICE constexpr RandomStream(std::uint64_t seed, std::uint32_t call, std::uint64_t row) noexcept
       : seed_(seed), row_(row), call_(call) {}
 
-  /// The stream of the row that is so many rows further on, from its beginning. In a kernel, where there is no context:
-  /// with `first = ctx.random(0)`, the numbers of the shard's row i are those of `first.after(i)`. As launch() does, `i`
-  /// counts from the shard's first row. Nothing checks that the shard has such a row.
+  /// The stream of another row, from its beginning: `rows` rows after this one. For kernels, which have no context:
+  /// with `first = ctx.random(0)`, the numbers of the shard's row i are those of `first.after(i)`. `i` counts from the
+  /// shard's first row, as in launch(). Nothing checks that the shard has such a row.
   FANOUT_HOST_DEVICE constexpr RandomStream after(std::uint64_t rows) const noexcept {
     return {seed_, call_, row_ + rows};
   }
@@ -58,6 +58,7 @@ class RandomStream {
   static constexpr result_type min() noexcept { return 0; }
   static constexpr result_type max() noexcept { return static_cast<result_type>(-1); }
 
+  /// The next random word.
   FANOUT_HOST_DEVICE constexpr result_type operator()() noexcept {
     if (used_ == 4) {
       words_[0] = block_++;
@@ -70,14 +71,14 @@ class RandomStream {
     return words_[used_++];
   }
 
-  /// Uniform in [0, 1), with 53 random bits.
+  /// Uniform in [0, 1), with 53 random bits. Uses two words.
   FANOUT_HOST_DEVICE constexpr double uniform() noexcept {
     const std::uint64_t high = (*this)() >> 5U;
     const std::uint64_t low = (*this)() >> 6U;
     return static_cast<double>((high << 26U) | low) * 0x1p-53;
   }
 
-  /// Normal with mean 0 and variance 1, by the method of Box and Muller (1958).
+  /// Normal with mean 0 and variance 1, by the method of Box and Muller (1958). Uses four words.
   FANOUT_HOST_DEVICE double normal() noexcept {
     const double radius = detail::square_root(-2.0 * detail::logarithm(1.0 - uniform()));
     return radius * detail::cosine(6.283185307179586476925 * uniform());

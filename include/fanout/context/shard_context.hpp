@@ -17,7 +17,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The context of one shard of a call, which runs on a device of kind D.
+/// The Context of one shard of a call, which runs on a device of kind D. Borrows the device, the call and the scratch
+/// memory.
 template <Device D>
 class ShardContext {
  public:
@@ -35,21 +36,23 @@ class ShardContext {
   std::size_t size() const noexcept { return call_.plan.size(); }
   RowRange rows() const noexcept { return rows_; }
 
-  /// What the device gives its work to, if it has such.
+  /// The stream of the device's work, if the device has one.
   auto stream() const requires requires(const D& device) { device.stream(); }
   { return device_.stream(); }
 
-  /// Throws InvalidArgument if the shard does not have this row. Row 0 is always there: RandomStream::after() counts from
-  /// it.
+  /// The random stream of the shard's row `row`, counted from its first row. Throws InvalidArgument if the shard does
+  /// not have this row. Row 0 is always allowed: RandomStream::after() counts from it.
   RandomStream random(std::size_t row) const {
     if (row >= rows_.size() && row != 0) refuse_random(row);
     return {call_.settings.seed, call_.number, rows().first + row};
   }
 
+  /// True from the deadline of the call on, or from that of a call around it.
   bool stop_requested() const noexcept { return call_.stop_requested(); }
 
-  /// Passes arrays between the shards of the call while they run: see ShardCommunicator. Include
-  /// <fanout/context/collectives.hpp> to call it.
+  /// The communicator of the shards of this call, for collectives while they run: see ShardCommunicator. Needs
+  /// <fanout/context/collectives.hpp>. Valid until `forward` returns. Throws Error if the code was loaded after the
+  /// call had begun.
   template <class C = ShardCommunicator>
   auto communicator() const {
     constexpr bool known = requires { sizeof(C); };
@@ -92,8 +95,8 @@ class ShardContext {
     return call_.outputs.get(n, call_.plan.rows(), row_bytes);
   }
 
-  /// For another memory, or if the shards ask in different orders: the shard gets a buffer of its own rows, and gather()
-  /// copies them.
+  /// For another memory, or if the shards' n-th outputs differ in row size: the shard gets a buffer of its own rows,
+  /// and gather() copies them.
   [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
     detail::OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows().size(), row_bytes);
     return {own, {0, rows().size()}, own.row(0)};

@@ -20,43 +20,46 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A GPU, or one of several devices on it that share its memory (`cuda:1` and `cuda:1#1`), each with a stream of its
-/// own, in which its work and what is done with its memory happen in order. Making one calls nothing of CUDA but what
-/// counts the GPUs; the GPU is used, and a context is made on it, when it is entered first.
+/// A GPU, or one of several devices on it that share its memory (`cuda:1` and `cuda:1#1`). Each device has a stream of
+/// its own: its work, and operations on its memory, happen in order there. A small value; copies are the same device.
+/// The constructor only counts the GPUs. The GPU's context is made when the device is first entered.
 class CudaDevice {
  public:
   static constexpr bool has_own_memory = true;
 
-  /// The GPU with this index among the visible ones, and which of the devices on it. Throws InvalidDeviceId.
+  /// The GPU with this index among the visible ones, and the instance among the devices on it, both from 0. Throws
+  /// InvalidDeviceId.
   explicit CudaDevice(int index, int instance = 0) : lane_(&cuda::detail::lane_of(valid(index, instance), instance)) {
     backend::declare_memory("cuda", cuda::cuda_memory_operations);
   }
 
   const DeviceId& id() const noexcept { return lane_->id(); }
-  /// Which GPU, as CUDA numbers those that the process sees.
+  /// The GPU's index among the visible ones, as CUDA numbers them.
   int index() const noexcept { return lane_->id().index; }
+  /// The GPU's memory, with the operations on it. Devices on one GPU return the same.
   backend::Memory memory() const noexcept { return {lane_->card().space(), &cuda::cuda_memory_operations}; }
   backend::Worker& worker() const noexcept { return lane_->worker(); }
 
-  /// From now until the result is destroyed, the GPU is the thread's current device, and what the thread does with the
-  /// GPU's memory is in order with this device's work. Throws DeviceLost, and CudaError, also in the child of a process
+  /// Until the result is destroyed, the GPU is the thread's current device, and what the thread does with the GPU's
+  /// memory is in order with this device's work. Throws DeviceLost. Throws CudaError, also in the child of a process
   /// that used CUDA before it forked.
   cuda::detail::EnteredLane enter() const { return cuda::detail::EnteredLane(*lane_); }
 
-  /// Waits until all work in the device's streams is done. Throws CudaError, or DeviceLost, if any of it failed.
+  /// Waits until all work in the device's streams is done, that of other threads included. Throws CudaError, or
+  /// DeviceLost, if any of it failed.
   void synchronize() const { lane_->synchronize(); }
 
-  /// All of the device's work so far, for one to wait for without the device's thread. Throws CudaError.
+  /// A Completion of all the device's work so far: any thread can wait for it. Throws CudaError.
   backend::Completion completion() const { return lane_->completion(); }
 
-  /// The stream in which the device's work happens in order: kernels go here. It lives until the process ends. A thread
-  /// that has not entered the device waits for what it puts there before others use it.
+  /// The stream of the device's work: kernels go here. It lives until the process ends. A thread that has not entered
+  /// the device must wait for its work there before others use the results.
   cuda::StreamRef stream() const { return lane_->compute(); }
 
-  /// Bytes that are free on the GPU. Makes a context there. Throws CudaError.
+  /// Free bytes of the whole GPU. Makes its context at first use. Throws CudaError.
   std::size_t free_memory() const { return cuda::detail::memory_info_of(lane_->card()).free; }
 
-  /// One device for each visible GPU, in CUDA's order; none where CUDA cannot be used.
+  /// One device for each visible GPU, in CUDA's order. Empty if CUDA cannot be used.
   static std::vector<CudaDevice> visible() {
     std::vector<CudaDevice> devices;
     const int count = cuda::detail::count_cards().count;

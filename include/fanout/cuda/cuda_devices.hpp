@@ -20,18 +20,18 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Which CUDA devices to select.
+/// Selects CUDA devices for cuda_devices().
 struct CudaDeviceOptions {
-  /// GPUs by their indices among the visible ones, in this order: the first is the main device. Empty: all of them.
+  /// Indices among the visible GPUs, in this order; the first is the main device. Empty: all visible GPUs.
   std::vector<int> indices = {};
-  /// How many devices. 0: one for each of the indices. If it is less, the first of them are taken; if it is more, which
-  /// needs `oversubscribe`, they are gone through again and again.
+  /// Number of devices. 0: one for each index. If it is less, the first ones are used. If it is more, the indices are
+  /// repeated, which needs `oversubscribe`.
   int count = 0;
-  /// Whether a GPU may stand several times: as `cuda:0`, `cuda:0#1` and so on, devices with a stream each that share
-  /// the GPU's memory. For tests, and for models that leave most of a GPU idle.
+  /// True allows several devices on one GPU: `cuda:0`, `cuda:0#1` and so on, each with its own stream, sharing the
+  /// GPU's memory. For tests, and for models that leave most of a GPU idle.
   bool oversubscribe = false;
-  /// Called once with a warning if one of the GPUs has less than 75% of the memory of another, or else of its
-  /// multiprocessors. Without it nothing is said.
+  /// Called once with a warning if a GPU has less than 75% of the memory of another one or, failing that, of its
+  /// multiprocessors. If it is empty, nothing is checked.
   detail::AnyFunction<void(std::string_view)> on_imbalance = {};
 };
 
@@ -49,7 +49,8 @@ inline void warn_of_imbalance(const std::vector<CudaDevice>& devices,
   if (!warning.empty()) on_imbalance(warning);
 }
 
-/// The GPUs that the options name, before `count` is looked at; each one is there.
+/// The indices that the options name, before `count` applies. Throws InvalidDeviceId if one is not visible, or if there
+/// are none.
 inline std::vector<int> named_cards(const CudaDeviceOptions& options) {
   std::vector<int> named = options.indices;
   const int visible = cuda::device_count();
@@ -100,32 +101,32 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
 
 }  // namespace detail
 
-/// CUDA devices as the options say: `cuda_devices({.count = 4, .oversubscribe = true})` are four, on as many GPUs as
-/// there are. Makes no context: a GPU is touched when it is used first. Throws InvalidDeviceId for an index that is not
-/// visible, for a GPU that stands twice without being asked for, and if there is none.
+/// A set of CUDA devices: `cuda_devices({.count = 4, .oversubscribe = true})` makes four, on as many GPUs as there are.
+/// Makes no context. Throws InvalidDeviceId if an index is not visible, if a GPU repeats without `oversubscribe`, or if
+/// there is no GPU.
 inline DeviceSet<CudaDevice> cuda_devices(const CudaDeviceOptions& options) {
   return detail::make_cuda_devices(options);
 }
 
-/// All visible GPUs, in CUDA's order.
+/// All visible GPUs, in CUDA's order. Throws InvalidDeviceId if there are none.
 inline DeviceSet<CudaDevice> cuda_devices() { return detail::make_cuda_devices({}); }
 
-/// The first `count` of the visible GPUs. Throws InvalidDeviceId for a count below 1, and if there are fewer.
+/// The first `count` visible GPUs. Throws InvalidDeviceId if `count` is below 1, or if there are fewer.
 inline DeviceSet<CudaDevice> cuda_devices(int count) {
   return detail::make_cuda_devices({.count = count == 0 ? -1 : count});
 }
 
-/// GPUs by their indices among the visible ones, in the order given: `cuda_devices({0, 2, 3})`; also for a vector or an
-/// array of them. The first is the main device. Throws InvalidDeviceId as above, and if no index is given.
+/// GPUs by their indices among the visible ones, in the given order: `cuda_devices({0, 2, 3})`, or from a vector or an
+/// array. The first is the main device. Throws InvalidDeviceId as above, and if there is no index.
 template <IndexRange R = std::initializer_list<int>>
 DeviceSet<CudaDevice> cuda_devices(const R& indices) {
   CudaDeviceOptions options;
   for (const auto index : indices) {
-    // What is negative becomes large.
+    // A negative index becomes a large number.
     const auto number = static_cast<std::size_t>(index);
     options.indices.push_back(number < std::size_t{1} << 30 ? static_cast<int>(number) : -1);
   }
-  if (options.indices.empty()) return devices_at<CudaDevice>(options.indices);  // which refuses it
+  if (options.indices.empty()) return devices_at<CudaDevice>(options.indices);  // throws
   return detail::make_cuda_devices(options);
 }
 

@@ -21,17 +21,16 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
-/// The lane in order with whose work the thread uses this memory.
+/// The lane that orders this thread's use of the memory.
 inline Lane& lane_for(const MemorySpace& space) { return current_lane(card_at(space.owner.index)); }
 
-/// What a thread does that has entered no device of the card has happened when it returns, since nothing else is in
-/// order with it.
+/// Waits if the thread has entered no device of the GPU: nothing else would be in order with its work.
 inline void settle(Lane& lane) {
   if (lane.is_outside()) lane.compute().synchronize();
 }
 
-/// Other devices on the card may use the memory, too, as they do a result that they fill together: their work waits for
-/// the memory to be there.
+/// Other devices on the GPU may use the memory too, as for a result that they fill together. Their work waits for the
+/// allocation.
 inline void* allocate_on_card(const MemorySpace& space, std::size_t bytes) {
   Lane& lane = lane_for(space);
   void* const data = allocate_in(lane.compute(), bytes);
@@ -51,9 +50,9 @@ inline void* allocate_on_card(const MemorySpace& space, std::size_t bytes) {
   return data;
 }
 
-/// Gives memory back in order with the work of the lane that the thread has entered. If that is another one than the
-/// lane that used the memory, as where a caller drops a result, there is nothing to be in order with: a call returns,
-/// and a shard ends, when its lane has done its work, so that who got hold of the memory elsewhere got it complete.
+/// Releases memory in order with the work of the lane that the thread has entered. That may be another lane than the
+/// one that used the memory, for example if a caller drops a result. No order is needed then: a call returns, and a
+/// shard ends, only when its lane's work is done.
 inline void release_on_card(const MemorySpace& space, void* data, std::size_t, void*) noexcept {
   Card* card = cards[space.owner.index].card.load(fanout::detail::MemoryOrder::acquire);
   if (data == nullptr || card == nullptr || !card->usable()) return;
@@ -61,8 +60,8 @@ inline void release_on_card(const MemorySpace& space, void* data, std::size_t, v
     try {
       return release_in(current_lane(*card).compute(), data);
     } catch (...) {
-      // The first use of a lane, and it failed: nothing can be given back in an order that does not exist. Nobody comes
-      // to do it later, so it is tried again.
+      // The first use of this lane failed, so there is no stream to release in. Tried again, since nobody releases the
+      // memory later.
     }
   }
 }
@@ -120,13 +119,13 @@ inline void* bring_to_card(const MemorySpace& to, const void* from_data, std::si
   return data;
 }
 
-/// Waits for what the thread has done; other threads wait for theirs. A thread that has entered no device has waited
-/// for each thing that it did.
+/// Waits for what this thread has done with the GPU's memory; other threads wait for theirs. A thread that has entered
+/// no device has already waited for each operation.
 inline void wait_for_card(const MemorySpace& space) {
   if (innermost_lane != nullptr) lane_for(space).synchronize();
 }
 
-/// The table of a card's memory, and that of parts of an OutputBuffer there; each names the other.
+/// The table for a GPU's memory, and the table for parts of an OutputBuffer there. Each names the other.
 struct CudaTables {
   static const backend::MemoryOperations memory;
   static const backend::MemoryOperations windows;
@@ -138,9 +137,9 @@ inline constexpr backend::MemoryOperations CudaTables::windows = fanout::detail:
 
 }  // namespace detail
 
-/// What can be done with the memory of a card, which comes from a pool of fanout's own. All of it happens in order with
-/// the work of the CudaDevice that the thread has entered. Of a thread that has entered none on the card, and where it
-/// copies to the host, it has happened when it returns.
+/// The operations on a GPU's memory, which comes from fanout's own pool. They are in order with the work of the
+/// CudaDevice that the thread has entered. They wait until done if the thread has entered none on that GPU, or if they
+/// copy to the host.
 inline constexpr const backend::MemoryOperations& cuda_memory_operations = detail::CudaTables::memory;
 
 }}}  // namespace fanout::v0::cuda

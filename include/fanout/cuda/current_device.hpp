@@ -11,20 +11,21 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// The index of the calling thread's current device: 0 until another one is set. Starts CUDA, but makes no context.
-/// Throws InvalidDeviceId, `No CUDA GPUs are available`, if there is none.
+/// The index of the calling thread's current device; 0 until the thread sets another one. Starts CUDA, but makes no
+/// context. Throws InvalidDeviceId, `No CUDA GPUs are available`, if there is none.
 inline int current_device() { return detail::current_index(); }
 
-/// Makes a card the calling thread's current device until another one is set. Makes the card's context. A DeviceGuard,
-/// which puts back what was there, is better nearly always. Throws InvalidDeviceId; a negative index is one, too.
+/// Makes a GPU the calling thread's current device until another one is set. Makes the GPU's context at first use.
+/// Prefer a DeviceGuard, which restores the previous device. Throws InvalidDeviceId, also for a negative index, and
+/// CudaError.
 inline void set_device(CardIndex device) {
   detail::Card& card = device.card();
   card.require();
   check(::cudaSetDevice(card.index()), "cudaSetDevice", card.index());
 }
 
-/// Waits until all that was given to a card by this process is done, in all streams of all threads; throws what failed
-/// of it. A card that the process has not used is not touched.
+/// Waits until all work of this process on a GPU is done, in all streams of all threads. Does nothing if the process
+/// has not used the GPU. Throws CudaError or DeviceLost if any of the work failed, and InvalidDeviceId.
 inline void synchronize(CardIndex device = {}) {
   detail::Card& card = device.card();
   card.require();

@@ -14,29 +14,29 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 // None of these makes a context. All throw InvalidDeviceId, `Invalid device id`, for a device that is not visible.
 
-/// What a card can do: 9 and 0 are called sm_90.
+/// The compute capability of a GPU: 9 and 0 are sm_90.
 struct Capability {
   int major = 0;
   int minor = 0;
 
-  friend bool operator==(const Capability&, const Capability&) = default;  // nvcc makes none from <=>
+  friend bool operator==(const Capability&, const Capability&) = default;  // nvcc derives none from <=>
   friend auto operator<=>(const Capability&, const Capability&) = default;
 };
 
-/// What the runtime knows of a card; asked once, then kept until the process ends.
+/// The runtime's properties of a GPU. Asked once, then cached until the process ends; the reference stays valid.
 inline const cudaDeviceProp& device_properties(CardIndex device = {}) { return device.card().properties(); }
 
-/// `NVIDIA H100 80GB HBM3`.
+/// The name of the GPU: `NVIDIA H100 80GB HBM3`.
 inline std::string device_name(CardIndex device = {}) { return device_properties(device).name; }
 
+/// The compute capability of the GPU.
 inline Capability device_capability(CardIndex device = {}) {
   const cudaDeviceProp& properties = device_properties(device);
   return {.major = properties.major, .minor = properties.minor};
 }
 
-/// Whether the hardware lets a card read another one's memory; a card is no peer of itself. Whether copies between them
-/// arrive as they were is another question: see peer_trusted(). Throws InvalidDeviceId, `Invalid peer device id` for
-/// the second.
+/// True if the hardware lets a GPU read a peer's memory. A GPU is no peer of itself. It does not say if copies arrive
+/// intact: see peer_trusted(). Throws InvalidDeviceId, with `Invalid peer device id` for the second.
 inline bool can_access_peer(CardIndex device, CardIndex peer) {
   detail::Card& card = device.card();
   card.require();

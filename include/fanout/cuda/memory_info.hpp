@@ -9,38 +9,38 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-// Numbers are bytes. All throw InvalidDeviceId, `Invalid device id`, for a device that is not visible, and CudaError.
+// All numbers are bytes. All functions throw CudaError, and InvalidDeviceId, `Invalid device id`, for a device that is
+// not visible.
 
-/// A card's memory: what is free of it, and all that it has.
+/// `free` and `total` bytes of a GPU.
 using MemoryInfo = detail::MemoryInfo;
 
-/// Of the whole card, with what other processes use of it. Makes the card's context if it is the process's first use of
-/// the card: CUDA does not tell otherwise.
+/// Memory of the whole GPU, other processes included. Makes the GPU's context at first use, since CUDA does not tell
+/// otherwise.
 inline MemoryInfo memory_info(CardIndex device = {}) { return detail::memory_info_of(device.card()); }
 
-// These tell of fanout's own pool of the card's memory in this process. They make no context: on a card that was not
-// used all are 0, and nothing is done. What was released counts as allocated until the work that stood before it is
-// done.
+// These report fanout's own pool of the GPU's memory in this process. They make no context: on a GPU that was not used,
+// they return 0 and do nothing. Released memory counts as allocated until the work before its release is done.
 
-/// What tensors, buffers and the like hold now.
+/// Bytes that tensors, buffers and scratch memory hold now.
 inline std::size_t memory_allocated(CardIndex device = {}) { return detail::pool_use(device.card()).allocated; }
 
-/// The most that they ever held, or since reset_peak_memory().
+/// The largest memory_allocated() since the process began, or since reset_peak_memory().
 inline std::size_t max_memory_allocated(CardIndex device = {}) {
   return detail::pool_use(device.card()).most_allocated;
 }
 
-/// What the pool holds of the card's memory: what is allocated, and what it keeps for later.
+/// Bytes that the pool holds of the GPU's memory: allocated ones, and free ones that it keeps for later.
 inline std::size_t memory_reserved(CardIndex device = {}) { return detail::pool_use(device.card()).reserved; }
 
-/// From now on max_memory_allocated() is the most that is held from now on.
+/// Restarts max_memory_allocated() at what is allocated now.
 inline void reset_peak_memory(CardIndex device = {}) { detail::reset_peaks(device.card()); }
 
-/// Gives what the pool keeps for later back to the card, so that others can have it. Allocated memory stays, and fanout
-/// gains none. Waits for all work of the card. Throws DeviceLost and CudaError.
+/// Returns the pool's free memory to the GPU, so that others can allocate it. Allocated memory stays. It does not give
+/// fanout more memory. Waits for all work of the GPU. Throws DeviceLost and CudaError.
 inline void empty_cache(CardIndex device) { detail::trim_pool(device.card()); }
 
-/// The same on all cards that the process has used.
+/// The same on all GPUs that the process has used.
 inline void empty_cache() {
   for (int i = 0; i < detail::count_cards().count; ++i) detail::trim_pool(detail::card_at(i));
 }

@@ -27,17 +27,18 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 
-// The only header that includes NCCL's. Who includes it links with libnccl.
+// The only header that includes NCCL's. Programs that include it must link libnccl.
 
 namespace fanout { inline namespace v0 {
 
 namespace cuda {
 
-/// A call of NCCL that failed, or work of its on a card that did.
+/// A call of NCCL failed, or its work on a GPU did.
 class FANOUT_EXPORT NcclError : public Error {
  public:
   NcclError(const std::string& text, ncclResult_t code) : Error(text), code_(code) {}
 
+  /// What NCCL returned.
   ncclResult_t code() const noexcept { return code_; }
 
  private:
@@ -57,7 +58,7 @@ inline void check_nccl(ncclResult_t result, const char* call, ncclComm_t communi
                   result);
 }
 
-/// How many elements of which of NCCL's types stand for some of ours; none if it does not know the type.
+/// The NCCL type and count that stand for a call's elements. `known` is false if NCCL has no such type.
 struct NcclElements {
   bool known = false;
   ncclDataType_t type = ncclInt8;
@@ -67,7 +68,7 @@ struct NcclElements {
 inline NcclElements nccl_elements(const backend::Collective& call) {
   using Kind = backend::ElementType::Kind;
   if (call.type == nullptr) return {};
-  if (!call.is_reduction()) return {true, ncclInt8, call.bytes()};  // bytes are only moved
+  if (!call.is_reduction()) return {true, ncclInt8, call.bytes()};  // no reduction: moved as bytes
   const auto found = [&call](ncclDataType_t type) { return NcclElements{true, type, call.count}; };
   const std::size_t size = call.type->size;
   if (call.type->kind == Kind::floating && size == 8) return found(ncclFloat64);
@@ -123,22 +124,22 @@ inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t commu
   return ncclInvalidArgument;
 }
 
-/// Held while calls are put in streams: if two calls on the same cards came to one card's stream in another order than
-/// to another's, the cards would wait for each other for ever.
+/// Held while calls are enqueued. If two calls on the same GPUs entered their streams in different orders, the GPUs
+/// would wait for each other forever.
 FANOUT_EXPORT inline fanout::detail::ForkSafeMutex nccl_starting;
 
-/// Calls `start(i)` for i in [0, count), as one group. Throws what it returns that is no success.
+/// Calls `start(i)` for i in [0, count) as one NCCL group. Throws NcclError for the first failure.
 template <class Start>
 void start_group(std::size_t count, const Start& start) {
   check_nccl(::ncclGroupStart(), "ncclGroupStart");
   ncclResult_t failed = ncclSuccess;
   for (std::size_t i = 0; i < count && failed == ncclSuccess; ++i) failed = start(i);
-  const ncclResult_t ended = ::ncclGroupEnd();  // in any case, or the thread's next calls would be part of the group
+  const ncclResult_t ended = ::ncclGroupEnd();  // also after a failure, or the thread's next calls would join the group
   check_nccl(failed, "a collective");
   check_nccl(ended, "ncclGroupEnd");
 }
 
-/// One NCCL communicator for each of some cards, for the calls of a model one after another.
+/// One NCCL communicator per GPU of a set. Used by one call of a model at a time.
 class NcclClique {
  public:
   NcclClique(const DeviceId* devices, std::size_t count)
@@ -158,7 +159,7 @@ class NcclClique {
     return true;
   }
 
-  /// For a call on these devices: where their work is.
+  /// Notes the streams of these devices, before a call on them.
   void use(const DeviceId* devices) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       streams_[i] = lane_of(card_at(devices[i].index), devices[i].instance).compute().get();
@@ -174,13 +175,13 @@ class NcclClique {
     return communicators_[rank];
   }
 
-  /// Releases all ranks' devices. Nobody can use it then.
+  /// Releases the devices of all ranks. The communicators cannot be used afterwards.
   void abort() noexcept {
     if (broken_.exchange(true, fanout::detail::MemoryOrder::acq_rel)) return;
     for (std::size_t i = 0; i < communicators_.size(); ++i) static_cast<void>(::ncclCommAbort(communicators_[i]));
   }
 
-  /// False if it, or work of its, has failed.
+  /// False if it was aborted, or if work of it failed.
   bool is_well() const noexcept {
     if (broken_.load(fanout::detail::MemoryOrder::acquire)) return false;
     for (std::size_t i = 0; i < communicators_.size(); ++i) {
@@ -200,7 +201,7 @@ class NcclClique {
   fanout::detail::Atomic<bool> broken_{false};
 };
 
-/// Those that no call uses. Never destroyed, since making them takes long and a library may be unloaded at the end.
+/// The communicators that no call uses. Never destroyed: making them is slow, and libnccl may be unloaded at exit.
 struct IdleCliques {
   fanout::detail::ForkSafeMutex mutex;
   NcclClique* first = nullptr;
@@ -219,7 +220,7 @@ inline void* open_nccl(const DeviceId* devices, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (!(devices[i].kind == DeviceKind("cuda"))) return nullptr;
     for (std::size_t k = 0; k < i; ++k) {
-      if (devices[k].index == devices[i].index) return nullptr;  // NCCL takes a card once
+      if (devices[k].index == devices[i].index) return nullptr;  // NCCL takes each GPU once
     }
   }
   NcclClique* clique = find_idle(devices, count);
@@ -262,16 +263,18 @@ inline constexpr backend::CollectiveOperations nccl_operations{&open_nccl, &nccl
 }  // namespace detail
 }  // namespace cuda
 
-/// For `Options{.collectives = fanout::nccl_collectives()}`: where each shard of a call is on a card of its own, NCCL
-/// passes arrays in the cards' memory from one to another, in the devices' streams. Its communicators are kept for
-/// later calls on the same cards; two calls at once have different ones. Other calls go by way of the host.
+/// Collectives by NCCL, for `Options{.collectives = fanout::nccl_collectives()}`. If each shard of a call is on its own
+/// GPU, NCCL passes arrays in GPU memory between them, in the devices' streams. Otherwise they go through host memory.
+/// Communicators are cached for later calls on the same GPUs. Concurrent calls use different ones. The result lives
+/// until the process ends.
 inline const backend::CollectiveOperations* nccl_collectives() noexcept { return &cuda::detail::nccl_operations; }
 
-/// One rank of an NCCL communicator that the user made, with arrays in its card's memory. Calls return when they stand
-/// in the stream; where they do not fit together, NCCL may wait for ever. Borrows the communicator.
+/// One rank of an NCCL communicator of your own, with arrays in its GPU's memory. Calls return when they are enqueued
+/// in the stream. If the ranks' calls do not fit together, NCCL may wait forever. Borrows the communicator and the
+/// stream.
 class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
  public:
-  /// Calls go to that stream, which is of the communicator's card. Throws NcclError.
+  /// `stream` must be on the communicator's GPU. Throws NcclError.
   NcclCommunicator(ncclComm_t communicator, cuda::StreamRef stream) : communicator_(communicator), stream_(stream) {
     cuda::detail::check_nccl(::ncclCommUserRank(communicator, &rank_), "ncclCommUserRank", communicator);
     cuda::detail::check_nccl(::ncclCommCount(communicator, &size_), "ncclCommCount", communicator);
@@ -282,8 +285,8 @@ class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
   ncclComm_t get() const noexcept { return communicator_; }
   cuda::StreamRef stream() const noexcept { return stream_; }
 
-  /// Puts calls in the stream, which start together; a barrier waits. Throws DeviceMismatch for arrays in another
-  /// memory, InvalidArgument for elements that NCCL cannot reduce, and NcclError.
+  /// Enqueues calls that start together. Does not wait, except for a barrier. Throws DeviceMismatch for arrays in
+  /// another memory, InvalidArgument for elements that NCCL cannot reduce, and NcclError.
   void run(backend::Collective* calls, std::size_t count) {
     const MemorySpace own{.owner = {.kind = "cuda", .index = stream_.device()}};
     bool waits = false;
@@ -311,8 +314,8 @@ class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
     if (waits) wait_for_all();
   }
 
-  /// Waits until all that stands in the stream is done, and throws NcclError when the communicator fails meanwhile:
-  /// where another rank or the way to it is gone.
+  /// Waits until all work in the stream is done. Throws NcclError if the communicator fails meanwhile, for example if
+  /// another rank or the connection to it is lost.
   void wait() const {
     while (!stream_.is_idle()) {
       ncclResult_t state = ncclSuccess;
@@ -323,7 +326,7 @@ class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
   }
 
  private:
-  /// One element of each rank comes to every other.
+  /// Reduces one element of each rank: none gets it before all have called.
   void wait_for_all() const {
     detail::Storage one({{.owner = {.kind = "cuda", .index = stream_.device()}}, &cuda::cuda_memory_operations},
                         sizeof(int));

@@ -11,9 +11,9 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// The links between all visible cards, row by row: from cuda:0 to each, from cuda:1 to each, and so on; also from each
-/// to itself. Checks those that were not asked for yet, and so makes the contexts of all cards if there are two or
-/// more. Empty without a card.
+/// The links between all pairs of visible GPUs: element `from * device_count() + to` is the link of that pair, a GPU
+/// and itself included. Checks pairs that were not checked yet: that makes the contexts of all GPUs if there are two or
+/// more, and takes some milliseconds per pair. Empty without a GPU. Throws DeviceLost and CudaError.
 inline std::vector<PeerLink> peer_links() {
   std::vector<PeerLink> links;
   const int count = device_count();
@@ -23,8 +23,8 @@ inline std::vector<PeerLink> peer_links() {
   return links;
 }
 
-/// peer_links() for a person to read: a matrix of how bytes get from a row's card to a column's, `direct` or `staged`,
-/// and below it why they do not go directly.
+/// peer_links() as text: a matrix, one row per source GPU and one column per destination, of `direct` or `staged`
+/// copies. Below it, the reason for each staged pair. Waits and throws as peer_links().
 inline std::string peer_report() {
   const std::vector<PeerLink> links = peer_links();
   const int count = device_count();

@@ -11,18 +11,17 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-// These ask the runtime, which starts CUDA in the process, but make no context on any card.
+// These ask the CUDA runtime. That starts CUDA in the process, but makes no context.
 
-/// Whether there is a CUDA device that the process may use. Never throws. False without a driver, without a card, and
-/// in the child of a process that had used CUDA before it forked.
+/// True if the process may use a CUDA device. False without a driver, without a GPU, and in the child of a process that
+/// used CUDA before it forked. Never throws.
 inline bool is_available() noexcept { return detail::count_cards().count > 0; }
 
-/// How many CUDA devices the process may use: those that CUDA_VISIBLE_DEVICES leaves, which are numbered from 0. 0
-/// where is_available() is false. Never throws. Once it is above 0 it does not change; before that it is asked anew
-/// each time.
+/// The number of CUDA devices that the process may use: those that CUDA_VISIBLE_DEVICES leaves, numbered from 0. 0 if
+/// is_available() is false. Asked anew until it is above 0, then constant. Never throws.
 inline int device_count() noexcept { return detail::count_cards().count; }
 
-/// Why is_available() is false, in words; empty if it is true.
+/// The reason why is_available() is false, as text; empty if it is true.
 inline std::string unavailable_reason() {
   if (detail::forked_after_use()) return "Cannot re-initialize CUDA in forked subprocess: the parent had used it";
   const detail::CardCount cards = detail::count_cards();

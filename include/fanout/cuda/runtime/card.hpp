@@ -22,7 +22,7 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 class Lane;
 
-/// How many cards the process may use, and what the runtime said where there is none.
+/// The number of GPUs that the process may use, and the runtime's status if there are none.
 struct CardCount {
   int count = 0;
   cudaError_t status = cudaSuccess;
@@ -31,8 +31,8 @@ struct CardCount {
 FANOUT_EXPORT inline fanout::detail::Atomic<int> known_count{0};              // 0: not known yet
 FANOUT_EXPORT inline fanout::detail::Atomic<std::uint32_t> first_used_in{0};  // a fork epoch plus one; 0: not used yet
 
-/// Whether this is a child of a process that had used CUDA before it forked. CUDA does not work there, and says so with
-/// a status that could mean anything, or hangs.
+/// True in the child of a process that used CUDA before it forked. CUDA does not work there: it hangs, or returns a
+/// status with many meanings.
 inline bool forked_after_use() noexcept {
   const std::uint32_t used = first_used_in.load(fanout::detail::MemoryOrder::acquire);
   return used != 0 && used != fanout::detail::fork_epoch() + 1;
@@ -46,8 +46,8 @@ inline void refuse_fork() {
                   cudaErrorInitializationError);
 }
 
-/// Asks the runtime, which starts CUDA but makes no context; the answer is kept once it is above zero, since before
-/// that a driver may still come. Never throws: 0 cards, with the status that says why.
+/// Asks the runtime, which starts CUDA but makes no context. Returns 0 and the status if there are none. Caches only a
+/// count above 0, since a driver may be loaded later. Never throws.
 inline CardCount count_cards() noexcept {
   if (forked_after_use()) return {0, cudaErrorInitializationError};
   if (const int known = known_count.load(fanout::detail::MemoryOrder::acquire); known > 0) return {known, cudaSuccess};
@@ -65,8 +65,8 @@ inline CardCount count_cards() noexcept {
   return {count, cudaSuccess};
 }
 
-/// What the process knows about one GPU. Made when the card is first named, which makes no context, and never
-/// destroyed, since tensors may outlive main(). What costs something is made at its first use.
+/// The state of one GPU in this process. Made when the GPU is first named, which makes no context. Never destroyed,
+/// since tensors may outlive main(). Expensive members are made at their first use.
 class Card {
  public:
   explicit Card(int index) noexcept : index_(index) {}
@@ -76,17 +76,18 @@ class Card {
   int index() const noexcept { return index_; }
   MemorySpace space() const noexcept { return {.owner = {.kind = "cuda", .index = index_}}; }
 
-  /// Throws if no call may be made for the card any more: DeviceLost, or CudaError in a forked child.
+  /// Throws if CUDA must not be called for the GPU any more: DeviceLost, or CudaError in a forked child.
   void require() const {
     refuse_fork();
     refuse_lost(index_);
   }
-  /// The same as an answer, for destructors.
+  /// True if require() would not throw. For destructors.
   bool usable() const noexcept {
     return !forked_after_use() && losses[index_].code.load(fanout::detail::MemoryOrder::acquire) == cudaSuccess;
   }
 
-  /// The card's primary context, which the runtime uses, too: made at the first call, and held from then on.
+  /// The GPU's primary context, which the runtime uses too. Made at the first call and retained from then on. Throws
+  /// DeviceLost and CudaError.
   CUcontext context() {
     require();
     if (CUcontext known = known_context()) [[likely]]
@@ -100,10 +101,10 @@ class Card {
     context_.store(made, fanout::detail::MemoryOrder::release);
     return made;
   }
-  /// Null before the first use.
+  /// The context; null before the first use.
   CUcontext known_context() const noexcept { return context_.load(fanout::detail::MemoryOrder::acquire); }
 
-  /// What the runtime says of the card. Makes no context.
+  /// The runtime's properties of the GPU, cached. Makes no context. Throws DeviceLost and CudaError.
   const cudaDeviceProp& properties() {
     if (const cudaDeviceProp* known = properties_.load(fanout::detail::MemoryOrder::acquire)) return *known;
     require();
@@ -116,9 +117,9 @@ class Card {
     return *made;
   }
 
-  /// Held by who makes something of the card's.
+  /// Lock it to make a member of the GPU's state.
   fanout::detail::ForkSafeMutex& making() noexcept { return making_; }
-  /// The pool of the card's memory, made by pool_of(), and the first of its lanes, made by lane_of().
+  /// The pool of the GPU's memory, made by pool_of(), and the list of its lanes, made by lane_of().
   fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
   fanout::detail::Atomic<Lane*>& lanes() noexcept { return lanes_; }
 
@@ -136,12 +137,13 @@ struct CardSlot {
 };
 FANOUT_EXPORT inline CardSlot cards[most_cards]{};
 
-/// Why there is no card, as the runtime says it; its text for a missing driver speaks of versions alone.
+/// The reason why there is no GPU, as text. The runtime's text for a missing driver mentions only versions.
 inline std::string text_of_absence(cudaError_t status) {
   return text_of(status) + (status == cudaErrorInsufficientDriver ? "; the driver is too old, or there is none" : "");
 }
 
-/// `Invalid device id`, and those that there are; also the variable that may hide it.
+/// Throws InvalidDeviceId: `Invalid device id`, the indices that exist, and CUDA_VISIBLE_DEVICES if that may hide the
+/// device.
 [[noreturn]] inline void refuse_index(int index, const char* what = "Invalid device id") {
   const CardCount known = count_cards();
   std::string visible = "the index of a visible device, of which there is none: " + text_of_absence(known.status);
@@ -157,7 +159,8 @@ inline std::string text_of_absence(cudaError_t status) {
   throw InvalidDeviceId(explain({.what = what, .expected = visible, .found = std::to_string(index), .advice = hidden}));
 }
 
-/// The card of that index among the visible ones. Throws InvalidDeviceId, and CudaError in a forked child.
+/// The GPU of that index among the visible ones. Makes no context. Throws InvalidDeviceId, and CudaError in a forked
+/// child.
 inline Card& card_at(int index) {
   if (index < 0 || index >= most_cards) refuse_index(index);
   Card* card = cards[index].card.load(fanout::detail::MemoryOrder::acquire);

@@ -14,7 +14,7 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
-/// The index of the thread's current device. Makes no context.
+/// The index of the thread's current device. Makes no context. Throws InvalidDeviceId if there is no GPU.
 inline int current_index() {
   refuse_fork();
   const CardCount known = count_cards();
@@ -28,8 +28,8 @@ inline int current_index() {
 
 }  // namespace detail
 
-/// Which card something is asked about: an index among the visible ones, a device, or by default the thread's current
-/// device. It is looked at where it is used, not here.
+/// Selects a GPU as an argument: an index among the visible ones, a device, or by default the thread's current device.
+/// Checked when it is used, not when it is made.
 class CardIndex {
  public:
   CardIndex() noexcept = default;
@@ -41,10 +41,10 @@ class CardIndex {
     }
   CardIndex(const D& device) noexcept : given_(true), id_(device.id()) {}  // NOLINT(google-explicit-constructor)
 
-  /// Throws InvalidDeviceId, `Invalid device id`, if there is no such card.
+  /// The index, or the state, of the GPU. Throws InvalidDeviceId, `Invalid device id`, if there is no such GPU.
   int get() const { return card().index(); }
   detail::Card& card() const { return detail::card_at(index("Invalid device id")); }
-  /// The same, with the words `Invalid peer device id`.
+  /// The index; throws with the text `Invalid peer device id`.
   int get_peer() const {
     const int peer = index("Invalid peer device id");
     if (peer < 0 || peer >= detail::count_cards().count) detail::refuse_index(peer, "Invalid peer device id");

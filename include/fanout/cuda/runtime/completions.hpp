@@ -10,15 +10,15 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// Completions of what stands in a card's stream, made of events that are used again, since making one costs more than
-/// recording it. Any number of threads may ask at once.
+/// Makes Completions of the work in a GPU's stream. Reuses their events, since making one costs more than recording it.
+/// Thread-safe.
 class Completions {
  public:
   Completions() = default;
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  /// Of all work that is in the stream now. Throws CudaError.
+  /// A Completion of all work that is in the stream now. Throws CudaError.
   backend::Completion of(StreamRef stream) {
     Mark* mark = take();
     try {

@@ -9,13 +9,12 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// A card is the calling thread's current device for as long as this lives. Afterwards the thread is as it was, also if
-/// it had no device yet: the card's context is pushed on the thread's stack of contexts and popped again, where
-/// cudaSetDevice would leave a context behind on the card that it returns to.
+/// Makes a GPU the calling thread's current device while this lives. Then the thread is as before, even if it had no
+/// device yet: the GPU's context is pushed on the thread's context stack and popped again. cudaSetDevice would leave a
+/// context on the GPU that it returns to.
 class DeviceGuard {
  public:
-  /// Makes the card's context if it is the process's first use of the card. Throws InvalidDeviceId, DeviceLost and
-  /// CudaError.
+  /// Makes the GPU's context at the process's first use of the GPU. Throws InvalidDeviceId, DeviceLost and CudaError.
   explicit DeviceGuard(int index) : DeviceGuard(detail::card_at(index)) {}
   explicit DeviceGuard(detail::Card& card) : card_(card) {
     check(detail::status_of(detail::driver().push_context(card.context())), "cuCtxPushCurrent", card.index());
@@ -23,7 +22,7 @@ class DeviceGuard {
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard() {
-    if (detail::forked_after_use()) return;  // the child of a fork within the guard
+    if (detail::forked_after_use()) return;  // forked while the guard lived
     CUcontext popped = nullptr;
     detail::note(detail::status_of(detail::driver().pop_context(&popped)), card_.index());
   }
@@ -34,14 +33,14 @@ class DeviceGuard {
 
 namespace detail {
 
-/// The same where nothing may be thrown: in destructors, also while the process ends. Does nothing on a card that was
-/// never used, that is lost, or that belongs to the parent of a fork.
+/// The same for code that must not throw: destructors, also at exit. Does nothing if the GPU was never used, is lost,
+/// or belongs to the parent of a fork.
 class QuietGuard {
  public:
   explicit QuietGuard(Card& card) noexcept : card_(card) {
     CUcontext context = card.known_context();
     if (context == nullptr || !card.usable()) return;
-    // What is not entered is not given back, and nobody comes to do it later: so it is tried again.
+    // If the context is not entered, the caller's memory is not released, now or later. So it is tried again.
     for (int attempt = 0; attempt < 2 && !entered_ && card.usable(); ++attempt) {
       const CUresult result = only_driver.load(fanout::detail::MemoryOrder::acquire)->push_context(context);
       note(status_of(result), card.index());
@@ -56,7 +55,7 @@ class QuietGuard {
       note(status_of(only_driver.load(fanout::detail::MemoryOrder::acquire)->pop_context(&popped)), card_.index());
   }
 
-  /// Whether calls may be made.
+  /// True if CUDA may be called.
   bool entered() const noexcept { return entered_; }
 
  private:

@@ -13,9 +13,9 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// The functions of the driver that the runtime has no other name for: those that make a card's context and put it on
-/// the thread's stack of contexts. They are asked from the runtime, so that nothing is linked with the driver, which a
-/// machine without a GPU does not have.
+/// The driver functions that the runtime API does not offer: they make a GPU's context and put it on the thread's
+/// context stack. Their addresses come from the runtime, so that nothing links libcuda, which machines without a GPU
+/// lack.
 struct Driver {
   CUresult(CUDAAPI* get_device)(CUdevice*, int);
   CUresult(CUDAAPI* retain_primary_context)(CUcontext*, CUdevice);
@@ -25,7 +25,7 @@ struct Driver {
   CUresult(CUDAAPI* current_context)(CUcontext*);
 };
 
-/// The driver's statuses have the numbers of the runtime's.
+/// Driver and runtime statuses have the same numbers.
 inline cudaError_t status_of(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
 
 template <class Function>
@@ -33,7 +33,7 @@ void find_in_driver(const char* name, Function& function) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-  // All of them are older than this version, and newer ones may take other parameters.
+  // All these functions are older than this version. Newer versions may have other parameters.
   check(::cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found), name);
 #else
   check(::cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &found), name);
@@ -51,8 +51,8 @@ void find_in_driver(const char* name, Function& function) {
 
 FANOUT_EXPORT inline fanout::detail::Atomic<const Driver*> only_driver{nullptr};
 
-/// Looked up at first use, and never destroyed: a static of the function's own would be waited for in vain by the child
-/// of a process that forks meanwhile. Throws CudaError.
+/// The driver functions, looked up at first use and never destroyed. Not a function-local static: if a process forks
+/// while one is initialised, the child would wait for it forever. Throws CudaError.
 inline const Driver& driver() {
   const Driver* driver = only_driver.load(fanout::detail::MemoryOrder::acquire);
   if (driver == nullptr) [[unlikely]] {

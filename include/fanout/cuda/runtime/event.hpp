@@ -12,20 +12,20 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// Whether an event notes the time, which costs a little.
+/// Selects if an event records the time, which costs a little.
 enum class Timing : bool { off, on };
 
-/// A place in the work of a stream, which others can wait for. Owns the native event, which is made when it is first
-/// recorded, on the card of that stream; from then on it is recorded on that card only, and waited for from any. One
-/// thread at a time may record it.
+/// A point in the work of a stream that others can wait for. Owns the native event. It is made at the first record, on
+/// the GPU of that stream, and can then be recorded on that GPU only. Streams of any GPU can wait for it. One thread at
+/// a time may record it.
 class Event {
  public:
   Event() noexcept = default;
   explicit Event(Timing timing) noexcept : timing_(timing) {}
 
-  /// Takes over an event that others made on this card; it is destroyed here. Throws InvalidDeviceId.
+  /// Takes ownership of a native event of this GPU. Throws InvalidDeviceId.
   static Event adopt(cudaEvent_t handle, int index) {
-    Event event(Timing::on);  // if it is not, CUDA says so
+    Event event(Timing::on);  // unknown; CUDA reports an event without timing
     event.card_ = &detail::card_at(index);
     event.handle_ = handle;
     return event;
@@ -47,18 +47,18 @@ class Event {
     if (entered.entered()) detail::note(::cudaEventDestroy(handle_), card_->index());
   }
 
-  /// The native event; null before it is recorded first.
+  /// The native event, still owned by this; null before the first record.
   cudaEvent_t get() const noexcept { return handle_; }
-  /// The index of its card; -1 before it is recorded first.
+  /// The index of its GPU; -1 before the first record.
   int device() const noexcept { return card_ == nullptr ? -1 : card_->index(); }
-  /// Gives the native event away; it is as if it had never been recorded.
+  /// Releases ownership of the native event. This is then as if never recorded.
   cudaEvent_t release() noexcept {
     card_ = nullptr;
     return std::exchange(handle_, nullptr);
   }
 
-  /// Whether all work before its last record is done; true if it was never recorded. Does not wait. Throws CudaError
-  /// for work that failed.
+  /// True if all work before the last record is done, or if it was never recorded. Does not wait. Throws CudaError if
+  /// the work failed.
   bool is_done() const {
     if (handle_ == nullptr) return true;
     const DeviceGuard entered(*card_);
@@ -71,21 +71,22 @@ class Event {
     return true;
   }
 
-  /// Waits for all work before its last record. Throws CudaError for work that failed.
+  /// Waits for all work before the last record. Returns at once if it was never recorded. Throws CudaError if the work
+  /// failed.
   void synchronize() const {
     if (handle_ == nullptr) return;
     try {
       const DeviceGuard entered(*card_);
       check(::cudaEventSynchronize(handle_), "cudaEventSynchronize", card_->index());
-    } catch (...) {  // as where a stream is waited for
+    } catch (...) {  // as in StreamRef::synchronize()
       const detail::QuietGuard entered(*card_);
       if (entered.entered()) detail::note(::cudaEventSynchronize(handle_), card_->index());
       throw;
     }
   }
 
-  /// Milliseconds from `start` to this, both recorded with Timing::on on one card; waits for both. Throws
-  /// InvalidArgument for others, and CudaError.
+  /// Milliseconds from `start` to this. Both must be recorded with Timing::on on one GPU, else throws InvalidArgument.
+  /// Waits for both. Throws CudaError.
   double elapsed_since(const Event& start) const {
     if (handle_ == nullptr || start.handle_ == nullptr || card_ != start.card_ || timing_ == Timing::off ||
         start.timing_ == Timing::off) {
@@ -110,7 +111,7 @@ class Event {
            detail::name_of_card(event.card_->index());
   }
 
-  /// The card is the thread's current device.
+  /// Records it in `stream`. `card` must be the thread's current device.
   void record_in(cudaStream_t stream, detail::Card& card) {
     if (handle_ == nullptr) {
       const unsigned flags = timing_ == Timing::on ? cudaEventDefault : cudaEventDisableTiming;

@@ -18,9 +18,9 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// What is one CudaDevice's own: two streams on its card, staging memory, and the thread that drives it. Several lanes
-/// on a card are several devices that share its memory; one more is for threads that have entered none of them. Made
-/// when first named, which calls nothing of CUDA, and never destroyed.
+/// The streams of one CudaDevice: two streams on its GPU, staging memory, and the worker that drives it. Several lanes
+/// on one GPU are several devices that share its memory. One more lane is for threads that have entered none of them.
+/// Made when first named, which does not call CUDA. Never destroyed.
 class Lane {
  public:
   Lane(Card& card, int instance, Lane* next)
@@ -32,7 +32,7 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  /// In place of a device's number: the lane of those who have entered no device on the card.
+  /// The instance number of the lane for threads that have entered no device of the GPU.
   static constexpr int outside = -1;
   bool is_outside() const noexcept { return id_.instance == outside; }
 
@@ -42,18 +42,18 @@ class Lane {
   Staging& staging() noexcept { return staging_; }
   Lane* next() const noexcept { return next_; }
 
-  /// Where all work of the device happens in order, its memory's too.
+  /// The stream of the device's work and memory operations, in order.
   StreamRef compute() { return made(compute_); }
-  /// In which memory is filled from the host while the device computes.
+  /// The stream of copies from the host, which overlap with the device's work.
   StreamRef copies() { return made(copies_); }
 
-  /// Of all the device's work so far.
+  /// A Completion of all the device's work so far.
   backend::Completion completion() { return completions_.of(compute()); }
 
-  /// Waits for all that is in the streams. Throws what failed of it.
+  /// Waits for all work in both streams. Throws if any of it failed.
   void synchronize() {
     card_.require();
-    // What the copies do, the work waits for; so this order waits for both at most once.
+    // Compute work waits for the copies, so in this order no stream is waited for twice.
     for (fanout::detail::Atomic<cudaStream_t>* stream : {&copies_, &compute_}) {
       if (cudaStream_t handle = stream->load(fanout::detail::MemoryOrder::acquire))
         StreamRef(handle, card_.index()).synchronize();
@@ -85,7 +85,7 @@ class Lane {
   Lane* const next_;
 };
 
-/// The lane of that number on a card.
+/// The lane with this instance number on a GPU; made at first use.
 inline Lane& lane_of(Card& card, int instance) {
   const auto find = [&]() -> Lane* {
     Lane* lane = card.lanes().load(fanout::detail::MemoryOrder::acquire);
@@ -105,8 +105,8 @@ class EnteredLane;
 /// The lane that the thread entered last and has not left.
 FANOUT_EXPORT inline thread_local constinit const EnteredLane* innermost_lane = nullptr;
 
-/// The thread's work goes to a lane for as long as this lives: the lane's card is the current device, and what is done
-/// with the card's memory is done in order with the lane's work. These end in the reverse order of their beginnings.
+/// Enters a lane while this lives: the lane's GPU is the thread's current device, and operations on the GPU's memory
+/// are in order with the lane's work. These must end in the reverse order of their beginnings.
 class EnteredLane {
  public:
   explicit EnteredLane(Lane& lane) : guard_(lane.card()), lane_(lane), outer_(innermost_lane) { innermost_lane = this; }
@@ -123,9 +123,9 @@ class EnteredLane {
   const EnteredLane* outer_;
 };
 
-/// In order with whose work the thread uses a card's memory: that of the lane of the card that it has entered. A thread
-/// that has entered none, as one that takes results, has a lane of its own with all others like it, so that it does not
-/// wait for what the devices were given in the meantime.
+/// The lane that orders this thread's operations on the GPU's memory: the innermost entered lane of that GPU. Threads
+/// that have entered none, for example to take results, share the outside lane. So they do not wait for later work of
+/// the devices.
 inline Lane& current_lane(Card& card) {
   for (const EnteredLane* entered = innermost_lane; entered != nullptr; entered = entered->outer()) {
     if (&entered->lane().card() == &card) return entered->lane();

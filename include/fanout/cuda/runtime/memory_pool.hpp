@@ -16,9 +16,9 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// The pool from which all of fanout's memory on a card comes, made at first use. It is not the card's default pool, so
-/// that what is said of it is fanout's own, and it keeps what is released, since the driver takes milliseconds to get
-/// memory that it has given back.
+/// The pool of all of fanout's memory on a GPU, made at first use. It is not the GPU's default pool, so its statistics
+/// are fanout's own. It keeps released memory: getting memory back from the driver takes milliseconds. Throws
+/// DeviceLost and CudaError.
 inline cudaMemPool_t pool_of(Card& card) {
   if (cudaMemPool_t known = card.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   const DeviceGuard entered(card);
@@ -39,26 +39,26 @@ inline cudaMemPool_t pool_of(Card& card) {
   return made;
 }
 
-/// Gives memory that is not in use back to the card, after waiting for the card's work. Makes nothing on a card that was
-/// not used. Throws CudaError.
+/// Returns free memory to the GPU, after waiting for all of its work. Does nothing on a GPU that was not used. Throws
+/// DeviceLost and CudaError.
 inline void trim_pool(Card& card) {
   cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
   const DeviceGuard entered(card);
-  // The pool keeps released memory until the host has waited for the stream that it was released in.
+  // The pool keeps released memory until the host has synchronized with the stream of the release.
   check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", card.index());
   check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", card.index());
 }
 
-/// The pool's books, in bytes.
+/// The pool's statistics, in bytes.
 struct PoolUse {
   std::uint64_t allocated = 0;
   std::uint64_t most_allocated = 0;  // since the process began, or reset_peaks()
-  std::uint64_t reserved = 0;        // from the card: what is allocated, and what is kept for later
+  std::uint64_t reserved = 0;        // held of the GPU's memory: allocated and free
   std::uint64_t most_reserved = 0;
 };
 
-/// Makes nothing on a card that was not used, of which all is 0.
+/// All zero for a GPU that was not used, where it makes nothing.
 inline PoolUse pool_use(Card& card) {
   PoolUse use;
   cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
@@ -71,7 +71,7 @@ inline PoolUse pool_use(Card& card) {
   read(cudaMemPoolAttrUsedMemHigh, use.most_allocated);
   read(cudaMemPoolAttrReservedMemCurrent, use.reserved);
   read(cudaMemPoolAttrReservedMemHigh, use.most_reserved);
-  // A peak that was reset starts at nothing, though what is allocated is its least.
+  // A peak that was reset starts at 0, but it is at least what is allocated.
   if (use.most_allocated < use.allocated) use.most_allocated = use.allocated;
   if (use.most_reserved < use.reserved) use.most_reserved = use.reserved;
   return use;
@@ -87,7 +87,7 @@ inline void reset_peaks(Card& card) {
   }
 }
 
-/// Free bytes of a card, and all that it has.
+/// Free and total bytes of a GPU.
 struct MemoryInfo {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -100,8 +100,8 @@ inline MemoryInfo memory_info_of(Card& card) {
   return info;
 }
 
-/// Memory that work in this stream may use; other streams wait for this one first. Its address is a multiple of 256.
-/// Throws OutOfMemory, once what was kept for later did not suffice, and CudaError.
+/// Allocates memory for work in this stream; other streams must wait for this one first. Aligned to 256 bytes. Throws
+/// OutOfMemory if trimming the pool does not help, and CudaError.
 inline void* allocate_in(StreamRef stream, std::size_t bytes) {
   Card& card = card_at(stream.device());
   cudaMemPool_t pool = pool_of(card);
@@ -127,8 +127,8 @@ inline void* allocate_in(StreamRef stream, std::size_t bytes) {
   return data;
 }
 
-/// Gives it back, once all work that stands in the stream now has happened. From any thread, also while the process
-/// ends; a card that is lost or that the parent of a fork used keeps its memory.
+/// Releases memory once all work that is now in the stream is done. Any thread may call it, also at exit. Does nothing
+/// on a GPU that is lost or that the parent of a fork used.
 inline void release_in(StreamRef stream, void* data) noexcept {
   const QuietGuard entered(*cards[stream.device()].card.load(fanout::detail::MemoryOrder::acquire));
   if (entered.entered()) note(::cudaFreeAsync(data, stream.get()), stream.device());

@@ -15,8 +15,8 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// The card in whose context something is done that belongs to no card: one that is used already, so that none is only
-/// for this; the card 0 of a process that has used none.
+/// A GPU whose context can be used for host memory: one in use, so that no other context is made; GPU 0 if none is in
+/// use.
 inline Card& any_card() {
   for (int i = 0; i < known_count.load(fanout::detail::MemoryOrder::acquire); ++i) {
     Card* card = cards[i].card.load(fanout::detail::MemoryOrder::acquire);
@@ -25,8 +25,7 @@ inline Card& any_card() {
   return card_at(0);
 }
 
-/// Host memory that the system does not move, so that cards read and write it on their own, all of them. Throws
-/// OutOfMemory and CudaError.
+/// Allocates page-locked host memory, which all GPUs read and write by DMA. Throws OutOfMemory and CudaError.
 inline void* allocate_page_locked(std::size_t bytes, Card& card) {
   const DeviceGuard entered(card);
   void* data = nullptr;
@@ -41,7 +40,7 @@ inline void* allocate_page_locked(std::size_t bytes, Card& card) {
   return data;
 }
 
-/// Waits for nothing: who frees it knows that no card uses it any more.
+/// Frees it without waiting: no GPU may use it any more.
 inline void release_page_locked(void* data, Card& card) noexcept {
   const QuietGuard entered(card);
   if (entered.entered()) note(::cudaFreeHost(data), card.index());

@@ -14,19 +14,19 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// How bytes get from one card to another.
+/// How bytes are copied from one GPU to another. `from` and `to` are indices among the visible GPUs.
 struct PeerLink {
   int from = 0;
   int to = 0;
-  /// Whether the cards copy between themselves, or through page-locked memory of the host.
+  /// True if the GPUs copy directly; false if through page-locked host memory.
   bool direct = false;
-  /// Why not directly; empty if they do.
+  /// The reason why not directly; empty if direct.
   std::string why = {};
 };
 
 namespace detail {
 
-/// What was found of each pair of cards. Made at first use, and never destroyed.
+/// The link of each pair of GPUs. Made at first use, and never destroyed.
 struct PeerTable {
   struct Entry {
     fanout::detail::Atomic<const PeerLink*> link{nullptr};
@@ -54,7 +54,7 @@ inline const PeerLink& peer_link_of(Card& from, Card& to) {
   const fanout::detail::ForkSafeLock checking(table.checking);
   if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
   std::string why = &from == &to ? std::string() : connect_peers(from, to);
-  // What one way cannot be trusted with, the other way is not: both go through the same bridges.
+  // Both ways go through the same bridges, so neither is trusted if one fails.
   const bool direct = why.empty();
   if (&from != &to) {
     table.entries[to.index()][from.index()].link.store(new PeerLink{to.index(), from.index(), direct, why},
@@ -67,22 +67,22 @@ inline const PeerLink& peer_link_of(Card& from, Card& to) {
 
 }  // namespace detail
 
-/// How bytes get from one card to another. Found out when first asked for a pair, then kept until the process ends:
+/// The link from one GPU to another. Checked at first use of a pair, then cached until the process ends:
 ///
-/// 1. If the hardware lets both cards read each other's memory, that is enabled; where somebody else had enabled it
-///    already, that is fine.
-/// 2. Patterns of several sizes are copied both ways, and compared on the host, since there are machines where direct
-///    copies write something else and report success. If one arrives wrong, the access is disabled again.
+/// 1. If the hardware allows both GPUs to read each other's memory, access is enabled. It may have been enabled by
+///    others before.
+/// 2. Patterns of several sizes are copied both ways and compared on the host: on some machines direct copies write
+///    other data and report success. If one arrives wrong, access is disabled again.
 ///
-/// Makes the contexts of both cards and takes some milliseconds; the first to ask does it, others wait meanwhile. A
-/// card and itself are linked directly. Throws InvalidDeviceId (`Invalid peer device id` for the second), DeviceLost
-/// and CudaError.
+/// The first check of a pair makes the contexts of both GPUs and takes some milliseconds; other threads wait for it. A
+/// GPU is linked directly to itself. The result lives until the process ends. Throws InvalidDeviceId
+/// (`Invalid peer device id` for the second), DeviceLost and CudaError.
 inline const PeerLink& peer_link(CardIndex from, CardIndex to) {
   detail::Card& card = from.card();
   return detail::peer_link_of(card, detail::card_at(to.get_peer()));
 }
 
-/// Whether bytes may be copied directly from one card to another: peer_link(from, to).direct.
+/// True if bytes may be copied directly: peer_link(from, to).direct. Checks and throws as peer_link().
 inline bool peer_trusted(CardIndex from, CardIndex to) { return peer_link(from, to).direct; }
 
 }}}  // namespace fanout::v0::cuda

@@ -18,12 +18,12 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// Lets a card use a peer's memory, and the memory of fanout's pool there. Stays so, unless close() is called.
+/// Access of a GPU to a peer's memory and to fanout's pool there. Stays open until close() is called.
 class PeerAccess {
  public:
   PeerAccess(Card& card, Card& peer) noexcept : card_(card), peer_(peer) {}
 
-  /// Empty if it may now, or why not. Throws DeviceLost and CudaError.
+  /// Enables access. Returns an empty string, or the reason why not. Throws DeviceLost and CudaError.
   std::string open() {
     const std::string names = name_of_card(card_.index()) + " to " + name_of_card(peer_.index());
     const DeviceGuard entered(card_);
@@ -37,7 +37,7 @@ class PeerAccess {
       refuse_lost(card_.index());
       return "no access from " + names + ": " + text_of(status);
     }
-    note(status, card_.index());  // that somebody else had enabled it is no error
+    note(status, card_.index());  // access that others had enabled is no error
     const cudaError_t set = set_pool_access(cudaMemAccessFlagsProtReadWrite);
     if (set == cudaSuccess) return {};
     note(set, card_.index());
@@ -45,7 +45,7 @@ class PeerAccess {
     return "no access from " + names + " to its pool: " + text_of(set);
   }
 
-  /// What open() did is undone.
+  /// Undoes what open() did.
   void close() noexcept {
     const QuietGuard entered(card_);
     if (!entered.entered()) return;
@@ -68,7 +68,7 @@ class PeerAccess {
   bool opened_ = false;
 };
 
-/// Memory of a card while a pair is checked.
+/// GPU memory for the check of a pair.
 class CheckedMemory {
  public:
   CheckedMemory(StreamRef stream, std::size_t bytes) : stream_(stream), data_(allocate_in(stream, bytes)) {}
@@ -82,7 +82,7 @@ class CheckedMemory {
   void* data_;
 };
 
-/// Page-locked memory of the host while a pair is checked.
+/// Page-locked host memory for the check of a pair.
 class CheckedHostMemory {
  public:
   CheckedHostMemory(Card& card, std::size_t bytes)
@@ -97,7 +97,8 @@ class CheckedHostMemory {
   unsigned char* data_;
 };
 
-/// Waits for a stream at its end, so that nothing that work in it uses is given back before, also where a call failed.
+/// The destructor waits for a stream, also after a failure, so that memory is released only after the work that uses
+/// it.
 class AwaitedStream {
  public:
   AwaitedStream(StreamRef stream, Card& card) noexcept : stream_(stream), card_(card) {}
@@ -113,12 +114,12 @@ class AwaitedStream {
   Card& card_;
 };
 
-/// What is copied to find out whether copies arrive: some bytes, a page, and two sizes of which no part is a whole
-/// page, one of them beyond the size from which cards copy by other means.
+/// The sizes of the test copies: a few bytes, a page, and two sizes that are no multiple of a page. The largest is
+/// above the size at which GPUs change the way they copy.
 inline constexpr std::size_t checked_sizes[] = {5, 4096, 100'003, (std::size_t{2} << 20) + 1};
 
-/// Differs from position to position, from size to size and from pair to pair, so that nothing of an earlier copy is
-/// taken for this one.
+/// The test byte of a position. It differs between positions, sizes and pairs, so that data of an earlier copy is not
+/// mistaken for this one.
 inline unsigned char checked_byte(std::size_t position, std::size_t size, int from, int to) noexcept {
   std::uint64_t mixed = position * 0x9e3779b97f4a7c15U + size * 0xbf58476d1ce4e5b9U +
                         static_cast<std::uint64_t>(from * most_cards + to + 1) * 0x94d049bb133111ebU;
@@ -127,8 +128,8 @@ inline unsigned char checked_byte(std::size_t position, std::size_t size, int fr
   return static_cast<unsigned char>(mixed >> 56U);
 }
 
-/// Copies from a card to another, and looks at what arrived. Empty, or what was wrong. Throws OutOfMemory and
-/// CudaError.
+/// Copies from one GPU to another and compares. Returns an empty string, or what was wrong. Throws OutOfMemory,
+/// DeviceLost and CudaError.
 inline std::string check_copies(Card& from, Card& to) {
   constexpr std::size_t most = checked_sizes[sizeof checked_sizes / sizeof checked_sizes[0] - 1];
   const Stream from_stream(from.index());
@@ -166,8 +167,8 @@ inline std::string check_copies(Card& from, Card& to) {
   return {};
 }
 
-/// Makes two cards able to copy between themselves, if they can be trusted with it both ways. Empty if so; else why
-/// not, and then it is as it was. Throws DeviceLost.
+/// Enables direct copies between two GPUs if copies arrive intact both ways. Returns an empty string, or the reason why
+/// not; then nothing has changed. Throws DeviceLost.
 inline std::string connect_peers(Card& one, Card& other) {
   PeerAccess there(one, other);
   PeerAccess back(other, one);

@@ -27,17 +27,17 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
-/// The pinned memory of one tensor, what frees it, and the streams in which cards were told to use it.
+/// The pinned memory of one tensor, the function that frees it, and the streams in which GPUs use it.
 struct PinnedBlock {
   std::byte* data;
   std::size_t bytes;
   Card& card;
   void (*free)(PinnedBlock&) noexcept;
-  void* deleter = nullptr;  // of memory that others made
+  void* deleter = nullptr;  // of adopted memory
   std::vector<StreamRef> used_in = {};
 };
 
-/// All pinned memory of the process, in the order of its addresses, so that a copy from or to a part of it is known.
+/// All pinned memory of the process, ordered by address, so that copies can tell if their host memory is pinned.
 class PinnedBlocks {
  public:
   void add(PinnedBlock& block) {
@@ -49,19 +49,18 @@ class PinnedBlocks {
   void remove(const PinnedBlock& block) noexcept {
     const fanout::detail::ForkSafeLock changing(mutex_);
     std::size_t position = behind(block.data);
-    while (blocks_[position - 1] != &block) --position;  // one that was taken over may be empty, and begin there, too
+    while (blocks_[position - 1] != &block) --position;  // an empty adopted block may begin there too
     blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(position) - 1);
     count_.store(blocks_.size(), fanout::detail::MemoryOrder::release);
   }
 
-  /// Whether these bytes are pinned memory. If so, it is not freed before what is put in the stream until now or later
-  /// has happened.
+  /// True if these bytes are pinned memory. Then they are freed only after all work that is in the stream by then.
   bool use(const void* data, std::size_t bytes, StreamRef stream) {
     if (count_.load(fanout::detail::MemoryOrder::acquire) == 0) return false;
     const auto* begin = static_cast<const std::byte*>(data);
     const fanout::detail::ForkSafeLock looking(mutex_);
     std::size_t position = behind(begin);
-    // Empty ones that were taken over may begin where another one does, or inside of it.
+    // Empty adopted blocks may begin at, or inside of, another block.
     while (position != 0 && blocks_[position - 1]->bytes == 0) --position;
     if (position == 0) return false;
     PinnedBlock& block = *blocks_[position - 1];
@@ -75,7 +74,7 @@ class PinnedBlocks {
   }
 
  private:
-  /// How many blocks begin at the address or before it.
+  /// The number of blocks that begin at or before the address.
   std::size_t behind(const std::byte* address) const noexcept {
     std::size_t low = 0;
     std::size_t high = blocks_.size();
@@ -97,7 +96,7 @@ class PinnedBlocks {
 
 FANOUT_EXPORT inline fanout::detail::Atomic<PinnedBlocks*> only_pinned_blocks{nullptr};
 
-/// Made at first use and never destroyed, since tensors may outlive main().
+/// The blocks: made at first use, and never destroyed, since tensors may outlive main().
 inline PinnedBlocks& pinned_blocks() {
   PinnedBlocks* blocks = only_pinned_blocks.load(fanout::detail::MemoryOrder::acquire);
   if (blocks == nullptr) [[unlikely]] {
@@ -119,12 +118,13 @@ inline void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) 
   delete block;
 }
 
-/// Copies are ordinary host memory: only what is asked for is pinned, since the system can move none of it.
+/// Copies of pinned tensors are ordinary host memory. Only what the user asks for is pinned, since the system cannot
+/// swap it out.
 inline constexpr backend::MemoryOperations pinned_operations{
     backend::host_memory_operations.allocate, &release_pinned, backend::host_memory_operations.copy,
     backend::host_memory_operations.clear, &backend::host_memory_operations};
 
-/// Owns what the block is of from now on. If it throws, the memory has not been freed.
+/// Takes ownership of the block's memory. If this throws, the memory has not been freed.
 inline fanout::detail::Storage storage_of(const PinnedBlock& made) {
   auto* block = new PinnedBlock(made);
   try {
@@ -149,13 +149,13 @@ inline fanout::detail::Storage pinned_storage(std::size_t bytes) {
   }
 }
 
-/// Throws InvalidArgument unless cards can read and write what the pointer shows without help.
+/// Throws InvalidArgument unless the memory is page-locked.
 inline void refuse_pageable(const void* data, Card& card) {
   const DeviceGuard entered(card);
   cudaPointerAttributes attributes{};
   const cudaError_t status = ::cudaPointerGetAttributes(&attributes, data);
   if (status == cudaErrorInvalidValue) {
-    note(status, card.index());  // as older runtimes say that they do not know the pointer
+    note(status, card.index());  // older runtimes return this for unknown pointers
   } else {
     check(status, "cudaPointerGetAttributes", card.index());
     if (attributes.type == cudaMemoryTypeHost) return;
@@ -168,11 +168,11 @@ inline void refuse_pageable(const void* data, Card& card) {
 
 }  // namespace detail
 
-/// A tensor in page-locked host memory, all elements zero: `pinned<float>(rows, columns)`. Cards copy it to and from
-/// their memory on their own, without a stop in between. A copy to a card may go on when the call that asked for it has
-/// returned, so the tensor is changed only after the card was waited for; it may be destroyed at any time. Copies of
-/// the tensor are ordinary tensors. Without a CUDA device it is one itself; if no card is in use yet, a context is made
-/// on the first. Throws ShapeMismatch, OutOfMemory and CudaError.
+/// A tensor in page-locked host memory, all elements zero: `pinned<float>(rows, columns)`. GPUs copy it without
+/// staging. A copy to a GPU may go on after the call that asked for it: wait for the GPU before you change the tensor.
+/// The tensor may be destroyed at any time. Copies of the tensor are ordinary tensors. Without a CUDA device it is an
+/// ordinary tensor. If no GPU is in use yet, a context is made on GPU 0. Throws ShapeMismatch, OutOfMemory and
+/// CudaError.
 template <class T, std::integral... I>
   requires(sizeof...(I) > 0)
 Tensor<T, sizeof...(I)> pinned(I... extents) {
@@ -182,8 +182,8 @@ Tensor<T, sizeof...(I)> pinned(I... extents) {
   return tensor;
 }
 
-/// A copy of what the view shows, which is host memory, in page-locked memory: see pinned(). Throws DeviceMismatch for
-/// other memory.
+/// Copies an array in host memory into page-locked memory: see pinned(). Throws DeviceMismatch for other memory, and
+/// what pinned() throws.
 template <class T, std::size_t R>
 Tensor<std::remove_const_t<T>, R> pin(View<T, R> view) {
   if (!(view.space() == host_memory)) {
@@ -202,9 +202,9 @@ Tensor<T, R> pin(const Tensor<T, R>& tensor) {
   return pin(tensor.view());
 }
 
-/// Takes over page-locked host memory that others made, by cudaHostAlloc or cudaHostRegister: cards copy it as that of
-/// pinned(). `deleter(pointer)` is called once, when the tensor has let go of it and no copy uses it any more; if this
-/// throws, it has been called. Throws InvalidArgument for other memory, ShapeMismatch and CudaError.
+/// Takes ownership of page-locked host memory of cudaHostAlloc or cudaHostRegister; GPUs copy it as that of pinned().
+/// Calls `deleter(pointer)` once: when the tensor has released the memory and no copy uses it any more, or before this
+/// throws. Throws InvalidArgument for other memory, ShapeMismatch and CudaError.
 template <class T, class Deleter, std::integral... I>
   requires(sizeof...(I) > 0 && std::invocable<Deleter&, T*>)
 Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) {

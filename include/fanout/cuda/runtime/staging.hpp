@@ -15,25 +15,25 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// Page-locked memory through which ordinary host memory goes to and from a card, in a few chunks that are used again
-/// and again. Each is made when all before it are in use, and never freed. Any number of threads may use it at once; a
-/// chunk is one thread's at a time.
+/// Page-locked memory that stages copies between pageable host memory and a GPU, in a few chunks that are reused. A
+/// chunk is allocated when all others are in use, and never freed. Thread-safe; a chunk belongs to one thread at a
+/// time.
 class Staging {
  public:
-  /// Takes a card some 200 us over PCIe, of which the calls for it are less than a tenth; and the second-level cache of
-  /// most cores still holds most of it when the card comes to read.
+  /// A copy takes some 200 us over PCIe, and the calls for it less than a tenth of that. Most of the chunk is still in
+  /// the L2 cache of most cores when the GPU reads it.
   static constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
-  /// One that the host fills, one that the card reads, and two for other threads or a host that is late.
+  /// One chunk that the host fills, one that the GPU reads, and two for other threads or a late host.
   static constexpr std::uint32_t most_chunks = 4;
 
  private:
   struct Chunk {
-    fanout::detail::ForkSafeMutex mutex;  // to all below
+    fanout::detail::ForkSafeMutex mutex;  // guards all below
     std::byte* data = nullptr;
-    std::size_t used = 0;  // of its bytes, by work in `stream` that may not have happened yet
+    std::size_t used = 0;  // bytes that work in `stream` may still use
     StreamRef stream{nullptr, -1};
-    Event last_use;              // stands for that work
-    bool last_use_known = true;  // unless who used it failed before it could say
+    Event last_use;              // recorded after that work
+    bool last_use_known = true;  // false if a user failed before done()
   };
 
  public:
@@ -41,8 +41,8 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  /// A part of a chunk for one copy, or nothing. Between take() and done(), work that uses it is put in the stream that
-  /// it was taken for.
+  /// A part of a chunk for one copy; may be empty. Between take() and done(), the caller enqueues work that uses it, in
+  /// the stream that it was taken for.
   class Room {
    public:
     Room() noexcept = default;
@@ -64,12 +64,12 @@ class Staging {
     explicit operator bool() const noexcept { return chunk_ != nullptr; }
     std::byte* data() const noexcept { return data_; }
 
-    /// All work that uses it is in the stream now.
+    /// Call this when all work that uses it is in the stream. Throws CudaError.
     void done() {
       chunk_->stream.record(chunk_->last_use);
       used_ = false;
     }
-    /// Waits until that work has happened.
+    /// Waits until that work is done.
     void wait() const { chunk_->last_use.synchronize(); }
 
    private:
@@ -82,9 +82,9 @@ class Staging {
     std::uint32_t epoch_ = fanout::detail::fork_epoch();
   };
 
-  /// Room for `bytes` bytes, at most chunk_bytes, that work in a stream of this card or of another will use. Waits
-  /// while all chunks are in use; a thread that has a room takes more by try_take(), since two threads that wait for
-  /// each other's would wait for ever. Throws OutOfMemory and CudaError.
+  /// A part of `bytes` bytes, at most chunk_bytes, for work in a stream of this GPU or of another. Waits while all
+  /// chunks are in use. A thread that holds a part must use try_take(): two threads that wait for each other's parts
+  /// would wait forever. Throws OutOfMemory and CudaError.
   Room take(StreamRef stream, std::size_t bytes) {
     if (Room room = try_take(stream, bytes)) return room;
     Chunk& chunk = chunks_[next_.fetch_add(1, fanout::detail::MemoryOrder::relaxed) % most_chunks];
@@ -95,7 +95,7 @@ class Staging {
     return room;
   }
 
-  /// The same without waiting; nothing if all chunks are in use.
+  /// The same without waiting; returns an empty Room if all chunks are in use.
   Room try_take(StreamRef stream, std::size_t bytes) {
     for (Chunk& chunk : chunks_) {
       if (!chunk.mutex.try_lock()) continue;
@@ -108,18 +108,18 @@ class Staging {
   }
 
  private:
-  /// Whether there is room in the chunk now, behind what is used, or in all of it if none is used any more.
+  /// True if the chunk has room now: behind the used bytes, or in all of it if they are not used any more.
   bool ready(Chunk& chunk, StreamRef stream, std::size_t bytes) {
     if (chunk.data == nullptr) chunk.data = static_cast<std::byte*>(allocate_page_locked(chunk_bytes, card_));
     if (!chunk.last_use_known) return false;
-    // Behind work of another stream there is no room: one event stands for all that uses the chunk.
+    // One event stands for all work that uses the chunk, so work of another stream cannot be added.
     if (chunk.used == 0 || (chunk.stream == stream && chunk.used + bytes <= chunk_bytes)) return true;
     if (!chunk.last_use.is_done()) return false;
     chunk.used = 0;
     return true;
   }
 
-  /// Waits until nothing of the chunk is used any more.
+  /// Waits until no work uses the chunk any more.
   static void empty(Chunk& chunk) {
     if (chunk.last_use_known) {
       chunk.last_use.synchronize();
@@ -134,12 +134,12 @@ class Staging {
     Chunk& chunk = *room.chunk_;
     if (!(chunk.stream == stream)) {
       chunk.stream = stream;
-      // An event stays with the card on which it was first recorded, and the streams of two cards may come here.
+      // An event belongs to the GPU of its first record, but streams of two GPUs may use the chunk.
       if (chunk.last_use.device() != stream.device()) chunk.last_use = Event();
     }
     room.data_ = chunk.data + chunk.used;
     room.used_ = true;
-    chunk.used += (bytes + 255) / 256 * 256;  // so that the next one is aligned, too
+    chunk.used += (bytes + 255) / 256 * 256;  // keeps the next part aligned
   }
 
   Card& card_;

@@ -12,12 +12,12 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// A call of the CUDA runtime or driver that failed, or work on a card that did.
+/// A call of the CUDA runtime or driver failed, or work on a GPU did.
 class FANOUT_EXPORT CudaError : public Error {
  public:
   CudaError(const std::string& text, cudaError_t code) : Error(text), code_(code) {}
 
-  /// What CUDA returned, and how it calls it: `cudaErrorInvalidValue`.
+  /// What CUDA returned, and CUDA's name for it: `cudaErrorInvalidValue`.
   cudaError_t code() const noexcept { return code_; }
   const char* name() const noexcept { return ::cudaGetErrorName(code_); }
 
@@ -25,13 +25,13 @@ class FANOUT_EXPORT CudaError : public Error {
   cudaError_t code_;
 };
 
-/// A card on which work failed in a way that no call of this process can mend, as a kernel that wrote where it may not.
-/// All later uses of the card throw this, too, without calling CUDA.
+/// Work on a GPU failed in a way that this process cannot mend, for example a kernel that wrote to an invalid address.
+/// All later uses of the GPU throw this too, without calling CUDA.
 class FANOUT_EXPORT DeviceLost : public CudaError {
  public:
   DeviceLost(const std::string& text, cudaError_t code, int index) : CudaError(text, code), index_(index) {}
 
-  /// Which card: `index()` 1 is cuda:1.
+  /// The index of the GPU: 1 is cuda:1.
   int index() const noexcept { return index_; }
 
  private:
@@ -40,20 +40,20 @@ class FANOUT_EXPORT DeviceLost : public CudaError {
 
 namespace detail {
 
-/// Cards are numbered below this. No machine has as many, and tables of one entry for each need no lock.
+/// GPU indices are below this. No machine has as many, and tables with an entry per GPU need no lock.
 inline constexpr int most_cards = 128;
 
-/// In place of a card's index: the current device of the thread.
+/// Stands for the thread's current device in place of an index.
 inline constexpr int current_card = -1;
 
-/// Why a card is lost, as a cudaError_t; cudaSuccess if it is not.
+/// Why a GPU is lost, as a cudaError_t; cudaSuccess if it is not lost.
 struct LossOfCard {
   fanout::detail::Atomic<int> code{cudaSuccess};
 };
 FANOUT_EXPORT inline LossOfCard losses[most_cards]{};
 
-/// Whether all later calls on the card return the same: those of which CUDA's documentation says that the process must
-/// be ended, memory that failed, and a context that others destroyed under us.
+/// True if all later calls on the GPU return the same. These are the errors after which CUDA's documentation requires
+/// the process to end, memory that failed, and a context that others destroyed.
 inline bool is_sticky(cudaError_t status) noexcept {
   switch (status) {
     case cudaErrorECCUncorrectable:
@@ -78,7 +78,7 @@ inline bool is_sticky(cudaError_t status) noexcept {
   }
 }
 
-/// `cuda:1`, or what is said where nobody knows which.
+/// `cuda:1`, or `a CUDA device` if the index is unknown.
 inline std::string name_of_card(int index) {
   return index < 0 ? "a CUDA device" : to_string(DeviceId{.kind = "cuda", .index = index});
 }
@@ -88,7 +88,7 @@ inline std::string text_of(cudaError_t status) {
   return std::string(::cudaGetErrorString(status)) + " (" + ::cudaGetErrorName(status) + ')';
 }
 
-/// The card's index, or that of the thread's current device, or -1 if it is not known. Makes no context.
+/// The index itself; for current_card, the thread's current device, or -1 if it is unknown. Makes no context.
 inline int resolve_card(int card) noexcept {
   if (card != current_card) return card;
   int index = -1;
@@ -96,8 +96,8 @@ inline int resolve_card(int card) noexcept {
   return index;
 }
 
-/// Takes a failure off the thread's list, so that no later call returns it again, and notes a card that it has lost.
-/// For destructors, which cannot throw: the next use of the card does.
+/// Clears the thread's last CUDA error, so that no later call returns it again. Marks the GPU as lost if the error is
+/// sticky. For destructors, which cannot throw: the next use of the GPU throws.
 inline void note(cudaError_t status, int card) noexcept {
   if (status == cudaSuccess || status == cudaErrorCudartUnloading) return;
   static_cast<void>(::cudaGetLastError());
@@ -114,7 +114,7 @@ inline void note(cudaError_t status, int card) noexcept {
                    status, card);
 }
 
-/// Throws what a failed call is as an exception.
+/// Throws the exception for a failed call.
 [[noreturn]] inline void refuse(cudaError_t status, const char* call, int card) {
   card = resolve_card(card);
   note(status, card);
@@ -128,7 +128,7 @@ inline void note(cudaError_t status, int card) noexcept {
                   status);
 }
 
-/// Throws DeviceLost if the card was lost before; one load.
+/// Throws DeviceLost if the GPU was lost before. Costs one load.
 inline void refuse_lost(int card) {
   if (card < 0 || card >= most_cards) return;
   const auto code = static_cast<cudaError_t>(losses[card].code.load(fanout::detail::MemoryOrder::acquire));
@@ -138,9 +138,9 @@ inline void refuse_lost(int card) {
 
 }  // namespace detail
 
-/// Throws what a call of CUDA returned, unless it is cudaSuccess: OutOfMemory for cudaErrorMemoryAllocation, DeviceLost
-/// for what no later call can mend, else CudaError. `call` names the call in the message. The error is cleared, so that
-/// no later call returns it again. `card`: on which card; by default the thread's current device.
+/// Throws if a call of CUDA did not return cudaSuccess: OutOfMemory for cudaErrorMemoryAllocation, DeviceLost for
+/// sticky errors, else CudaError. `call` names the call in the message. `card` is the index of the GPU; by default the
+/// thread's current device. Clears the thread's last CUDA error.
 inline void check(cudaError_t status, const char* call, int card = detail::current_card) {
   if (status != cudaSuccess) [[unlikely]]
     detail::refuse(status, call, card);

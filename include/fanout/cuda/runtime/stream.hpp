@@ -13,32 +13,32 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// A stream of a card, borrowed: work that is put in it happens in order. Copies are the same stream. None of its
-/// functions changes the thread's current device.
+/// Borrows a stream of a GPU: its work runs in order. Copies are the same stream. No function changes the thread's
+/// current device.
 class StreamRef {
  public:
-  /// A native stream, and the index of the card that it was made on; null is the card's default stream.
+  /// A native stream, and the index of the GPU that it was made on. Null is the GPU's default stream.
   constexpr StreamRef(cudaStream_t handle, int index) noexcept : handle_(handle), index_(index) {}
 
   /// The native stream.
   constexpr cudaStream_t get() const noexcept { return handle_; }
-  /// The index of its card.
+  /// The index of its GPU.
   constexpr int device() const noexcept { return index_; }
 
-  /// Waits until all work in it is done. Throws CudaError for work that failed.
+  /// Waits until all work in the stream is done. Throws CudaError, or DeviceLost, if any of it failed.
   void synchronize() const {
     try {
       const DeviceGuard entered(index_);
       check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize", index_);
     } catch (...) {
-      // The work may go on, and its memory is given back next: so it is waited for all the same, if that can be.
+      // The work may go on while its memory is released next. So wait for it again, if possible.
       const detail::QuietGuard entered(detail::card_at(index_));
       if (entered.entered()) detail::note(::cudaStreamSynchronize(handle_), index_);
       throw;
     }
   }
 
-  /// Whether all work in it is done. Does not wait. Throws CudaError for work that failed.
+  /// True if all work in the stream is done. Does not wait. Throws CudaError if any of it failed.
   bool is_idle() const {
     const DeviceGuard entered(index_);
     const cudaError_t status = ::cudaStreamQuery(handle_);
@@ -50,23 +50,23 @@ class StreamRef {
     return true;
   }
 
-  /// The event stands for all work that is in the stream now. Throws DeviceMismatch if it was recorded on another card
-  /// before, and CudaError.
+  /// Records the event behind all work that is in the stream now. Does not wait. Throws DeviceMismatch if the event was
+  /// recorded on another GPU before, and CudaError.
   void record(Event& event) const {
     detail::Card& card = detail::card_at(index_);
     const DeviceGuard entered(card);
     event.record_in(handle_, card);
   }
 
-  /// What is put in the stream from now on waits for the event, which may be of any card; the thread does not. Does
-  /// nothing for an event that was never recorded. Throws CudaError.
+  /// Later work of this stream waits for the event, which may be of any GPU. The thread does not wait. Does nothing for
+  /// an event that was never recorded. Throws CudaError.
   void wait(const Event& event) const {
     if (event.get() == nullptr) return;
     const DeviceGuard entered(index_);
     check(::cudaStreamWaitEvent(handle_, event.get(), 0), "cudaStreamWaitEvent", index_);
   }
 
-  /// The same for all that is in the other stream now.
+  /// The same for all work that is in the other stream now.
   void wait(StreamRef other) const {
     if (*this == other) return;
     Event event;
@@ -81,26 +81,25 @@ class StreamRef {
   int index_;
 };
 
-/// Owns a stream of a card. Its work waits for work that stands in the card's default stream before it, and the default
-/// stream's work for it, so that what was made there is ready here.
+/// Owns a stream of a GPU. It is in order with the GPU's default stream, both ways, so data made there is ready here.
 class Stream {
  public:
-  /// A new stream of the card with this index. Of two priorities the smaller number runs first; cards know -1 and 0 at
-  /// least, and take the nearest that they know. Throws InvalidDeviceId, DeviceLost and CudaError.
+  /// A new stream on the GPU with this index. A smaller priority number runs first. GPUs know at least -1 and 0; other
+  /// numbers are rounded to the nearest known one. Throws InvalidDeviceId, DeviceLost and CudaError.
   explicit Stream(int index, int priority = 0) : stream_(nullptr, index) {
     const DeviceGuard entered(index);
     cudaStream_t handle = nullptr;
     check(::cudaStreamCreateWithPriority(&handle, cudaStreamDefault, priority), "cudaStreamCreateWithPriority", index);
     stream_ = StreamRef(handle, index);
   }
-  /// The same for a device that is on a card.
+  /// The same on the GPU of a device.
   template <class D>
     requires requires(const D& device) {
       { device.index() } -> std::same_as<int>;
     }
   explicit Stream(const D& device, int priority = 0) : Stream(device.index(), priority) {}
 
-  /// Takes over a native stream that others made on this card; it is destroyed here.
+  /// Takes ownership of a native stream of this GPU.
   static Stream adopt(cudaStream_t handle, int index) noexcept { return Stream(StreamRef(handle, index)); }
 
   Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, StreamRef(nullptr, other.device()))) {}
@@ -108,7 +107,7 @@ class Stream {
     std::swap(stream_, other.stream_);
     return *this;
   }
-  /// Does not wait: work that is in the stream is still done.
+  /// Destroys the stream without waiting. Work in it is still done.
   ~Stream() {
     if (get() == nullptr) return;
     const detail::QuietGuard entered(detail::card_at(device()));
@@ -117,11 +116,11 @@ class Stream {
 
   cudaStream_t get() const noexcept { return stream_.get(); }
   int device() const noexcept { return stream_.device(); }
-  operator StreamRef() const noexcept { return stream_; }  // NOLINT(google-explicit-constructor): lends itself
-  /// Gives the native stream away.
+  operator StreamRef() const noexcept { return stream_; }  // NOLINT(google-explicit-constructor): borrows
+  /// Releases ownership of the native stream.
   cudaStream_t release() noexcept { return std::exchange(stream_, StreamRef(nullptr, device())).get(); }
 
-  /// As those of StreamRef.
+  /// As in StreamRef.
   void synchronize() const { stream_.synchronize(); }
   bool is_idle() const { return stream_.is_idle(); }
   void record(Event& event) const { stream_.record(event); }

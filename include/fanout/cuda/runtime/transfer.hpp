@@ -20,19 +20,19 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// Part of a copy: from where on, and how long.
+/// A part of a copy: offset and length in bytes.
 struct Run {
   std::size_t begin;
   std::size_t bytes;
 };
 
-/// The next run that one chunk holds, of `bytes` bytes of which `done` are done.
+/// The next run of at most a chunk, of `bytes` bytes in all, after `done` bytes.
 inline Run next_run(std::size_t done, std::size_t bytes) noexcept {
   return {done, bytes - done < Staging::chunk_bytes ? bytes - done : Staging::chunk_bytes};
 }
 
-/// If a copy fails half way, what was put in the stream of it may go on, while its memory is given back in the order of
-/// another stream. So it is waited for.
+/// If a copy fails half way, its enqueued part may go on while its memory is released in another stream. So the
+/// destructor waits for the stream, unless finished() was called.
 class Unfinished {
  public:
   explicit Unfinished(StreamRef stream) noexcept : stream_(stream) {}
@@ -50,8 +50,8 @@ class Unfinished {
   bool finished_ = false;
 };
 
-/// Copies host memory to memory of the lane's card, in order with the copies. The source has been read when this
-/// returns, unless it is pinned.
+/// Copies host memory to the lane's GPU, in order with the copies stream. When this returns, the source has been read,
+/// unless it is pinned.
 inline void send(Lane& lane, void* to, const void* from, std::size_t bytes) {
   const StreamRef copies = lane.copies();
   const int card = copies.device();
@@ -71,8 +71,8 @@ inline void send(Lane& lane, void* to, const void* from, std::size_t bytes) {
   }
 }
 
-/// Copies host memory to memory of the lane's card, in order with the lane's work, which does not wait where it need
-/// not: the copy starts when the work that stands before it is done, since that may use the memory still.
+/// Copies host memory to the lane's GPU, in order with the lane's work. The copy waits for earlier work, which may
+/// still use the memory. Later work waits for the copy. The thread waits only while all chunks are in use.
 inline void upload(Lane& lane, void* to, const void* from, std::size_t bytes) {
   const StreamRef copies = lane.copies();
   copies.wait(lane.compute());
@@ -82,8 +82,8 @@ inline void upload(Lane& lane, void* to, const void* from, std::size_t bytes) {
   copy.finished();
 }
 
-/// New memory of the lane's card with a copy of host memory. Nothing before it knows this memory, so that the copy
-/// overlaps with the work that the lane still does: the memory is allocated in the stream of the copies.
+/// Allocates memory on the lane's GPU and copies host memory to it. Earlier work does not use this memory. So it is
+/// allocated in the copies stream, and the copy overlaps with that work. Throws OutOfMemory and CudaError.
 inline void* upload_new(Lane& lane, const void* from, std::size_t bytes) {
   const StreamRef copies = lane.copies();
   void* const to = allocate_in(copies, bytes);
@@ -99,8 +99,8 @@ inline void* upload_new(Lane& lane, const void* from, std::size_t bytes) {
   return to;
 }
 
-/// Copies memory of the lane's card to the host, in order with the lane's work. All of it is there when this returns:
-/// while the host takes one chunk, the card fills the next ones.
+/// Copies memory of the lane's GPU to the host, in order with the lane's work. Waits until all of it is there. While
+/// the host copies out one chunk, the GPU fills the next ones.
 inline void download(Lane& lane, void* to, const void* from, std::size_t bytes) {
   const StreamRef compute = lane.compute();
   const int card = compute.device();
@@ -113,14 +113,14 @@ inline void download(Lane& lane, void* to, const void* from, std::size_t bytes) 
     Staging::Room room;
     Run run{0, 0};
   };
-  Flight flights[Staging::most_chunks];  // in a ring, the first at `taken`
+  Flight flights[Staging::most_chunks];  // a ring, from `taken` to `started`
   std::uint32_t started = 0;
   std::uint32_t taken = 0;
   Unfinished copy(compute);
   for (std::size_t begin = 0; begin < bytes || taken != started;) {
     while (begin < bytes && started - taken < Staging::most_chunks) {
       const Run run = next_run(begin, bytes);
-      // Only who has no room waits for one.
+      // Waits for a chunk only if this thread holds none: see Staging::take().
       Staging::Room room =
           started == taken ? lane.staging().take(compute, run.bytes) : lane.staging().try_take(compute, run.bytes);
       if (!room) break;
@@ -141,12 +141,12 @@ inline void download(Lane& lane, void* to, const void* from, std::size_t bytes) 
   copy.finished();
 }
 
-/// Copies from the memory of one card to that of another through the host, where the cards do not reach each other. In
-/// order as exchange() says; waits only while all chunks are in use.
+/// Copies between two GPUs through the host, if they cannot copy directly. In order as exchange(). Waits only while all
+/// chunks are in use.
 inline void exchange_by_host(Lane& to, void* to_data, Lane& from, const void* from_data, std::size_t bytes) {
   const StreamRef target = to.compute();
   const StreamRef source = from.compute();
-  Staging::Room room;  // given back when all that uses it has been waited for
+  Staging::Room room;  // declared first, so released after both waits
   Unfinished reading(source);
   Unfinished writing(target);
   for (Run run{0, 0}; run.begin < bytes; run.begin += run.bytes) {
@@ -170,8 +170,8 @@ inline void exchange_by_host(Lane& to, void* to_data, Lane& from, const void* fr
   writing.finished();
 }
 
-/// Copies from the memory of one card to that of another, in order with the work of both lanes: after what stands in
-/// them, and before what comes. Waits for nothing if the cards reach each other.
+/// Copies between two GPUs, in order with the work of both lanes: after earlier work, before later work. Does not wait
+/// if they copy directly.
 inline void exchange(Lane& to, void* to_data, Lane& from, const void* from_data, std::size_t bytes) {
   const StreamRef target = to.compute();
   const StreamRef source = from.compute();
@@ -181,7 +181,7 @@ inline void exchange(Lane& to, void* to_data, Lane& from, const void* from_data,
   const DeviceGuard entered(to.card());
   check(::cudaMemcpyPeerAsync(to_data, target.device(), from_data, source.device(), bytes, target.get()),
         "cudaMemcpyPeerAsync", target.device());
-  // The source's memory is written or given back only when it has been read.
+  // Later work of the source may overwrite or release its memory, so it waits for the copy.
   source.wait(target);
   writing.finished();
 }

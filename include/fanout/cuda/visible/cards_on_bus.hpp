@@ -16,7 +16,7 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// What stands behind `name:` in a text of such lines; empty if there is no such line.
+/// The value of the line `name: value` of a text; empty if there is no such line.
 inline std::string value_in(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -38,8 +38,9 @@ inline std::string text_of_file(const std::string& path) {
   return text;
 }
 
-/// The cards that this process could open, in the order of their PCI bus ids, as Linux's driver lists them in a folder
-/// for each; or nothing where it does not, as in many containers. CUDA itself tells of the visible ones alone.
+/// The GPUs that this process could open, in the order of their PCI bus ids. Read from the folders of the Linux driver,
+/// one per GPU, since CUDA reports only visible ones. Returns nullopt if there are no such folders, as in many
+/// containers, or if a uuid is not known yet.
 inline std::optional<std::vector<PhysicalCard>> cards_on_bus(const std::string& folder = "/proc/driver/nvidia/gpus",
                                                              const std::string& nodes = "/dev/nvidia") {
   std::vector<std::string> bus_ids;
@@ -59,7 +60,7 @@ inline std::optional<std::vector<PhysicalCard>> cards_on_bus(const std::string& 
     path.append(1, '/').append(bus_id).append("/information");
     const std::string text = text_of_file(path);
     const std::string uuid = value_in(text, "GPU UUID");
-    if (!uuid.starts_with("GPU-") || uuid.find('?') != std::string::npos) return {};  // not known before its first use
+    if (!uuid.starts_with("GPU-") || uuid.find('?') != std::string::npos) return {};  // unknown before the first use
     const bool excluded = value_in(text, "GPU Excluded") == "Yes";
     const std::string node = nodes + value_in(text, "Device Minor");
     if (excluded || ::access(node.c_str(), R_OK | W_OK) != 0) continue;

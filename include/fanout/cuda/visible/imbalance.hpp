@@ -9,9 +9,9 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// What is compared of the cards that work side by side.
+/// The figures that are compared between GPUs: bytes of memory, and multiprocessors.
 struct CardSize {
-  /// Its index among the visible ones.
+  /// The index among the visible GPUs.
   int index = 0;
   std::size_t memory = 0;
   int multiprocessors = 0;
@@ -19,7 +19,7 @@ struct CardSize {
 
 namespace detail {
 
-/// Empty, or the warning, if one has less than 75% of another. `value(size)` is what is compared.
+/// The warning if one GPU has less than 75% of another's `value(size)`; else empty.
 template <class Value>
 std::string imbalance_of(const std::vector<CardSize>& sizes, const Value& value) {
   const CardSize* least = &sizes[0];
@@ -37,8 +37,8 @@ std::string imbalance_of(const std::vector<CardSize>& sizes, const Value& value)
 
 }  // namespace detail
 
-/// The warning, if the smallest of these cards has less than 75% of the memory of the largest, or else of its
-/// multiprocessors; it names both. Empty if not.
+/// Returns a warning that names two GPUs if the smaller has less than 75% of the larger's memory or, failing that, of
+/// its multiprocessors. Empty if they are balanced.
 inline std::string imbalance_warning(const std::vector<CardSize>& sizes) {
   if (sizes.empty()) return {};
   std::string warning =

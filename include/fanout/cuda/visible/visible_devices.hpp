@@ -14,31 +14,31 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// A card of the machine, visible or not, as it is described to parse_visible_devices().
+/// A GPU of the machine, visible or not, as input of parse_visible_devices().
 struct PhysicalCard {
   /// `GPU-` and hexadecimal digits, as nvidia-smi prints it.
   std::string uuid;
   std::string name = {};
-  /// Any measure of speed, the same for all cards: more is faster.
+  /// Any measure of speed in one unit for all GPUs: more is faster.
   double speed = 0;
 };
 
-/// What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER make of the machine's cards.
+/// What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER select of the machine's GPUs.
 struct VisibleDevices {
-  /// The two variables; nothing where one is unset.
+  /// The two variables; nullopt if unset.
   std::optional<std::string> variable;
   std::optional<std::string> order;
-  /// Whether cards are counted by their PCI bus ids, as nvidia-smi does, and not from the fastest on.
+  /// True if GPUs are counted by PCI bus id, as nvidia-smi does; false if from the fastest on.
   bool by_bus_id = false;
-  /// The entries in their order. None if the variable is unset or empty.
+  /// The entries of the list, in order. Empty if the variable is unset or empty.
   std::vector<VisibleToken> tokens;
-  /// The card of each device, as in VisibleToken::card. Its length is the number of devices.
+  /// For each device, its GPU, as in VisibleToken::card. The size is the number of devices.
   std::vector<int> cards;
 };
 
 namespace detail {
 
-/// The positions of the cards, in the order in which numbers count them.
+/// The positions of the GPUs, in the order in which the numbers of a list count them.
 inline std::vector<int> counted_cards(const std::vector<PhysicalCard>& machine, bool by_bus_id) {
   std::vector<int> counted;
   for (std::size_t i = 0; i < machine.size(); ++i) {
@@ -58,8 +58,8 @@ inline std::string_view without_spaces_around(std::string_view text) {
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(spaces) - first + 1);
 }
 
-/// The number at the beginning of a token, as strtoul reads it: what follows the digits does not count, and what is too
-/// large is the largest one. Sets `fate` if there is none.
+/// The number at the start of a token, as strtoul reads it: text behind the digits is ignored, and overflow gives the
+/// largest number. Sets `fate` if there is no number, or if it is negative.
 inline std::uint64_t leading_number(std::string_view text, VisibleToken::Fate& fate) {
   text = without_spaces_around(text);
   const bool minus = text.starts_with('-');
@@ -75,7 +75,8 @@ inline std::uint64_t leading_number(std::string_view text, VisibleToken::Fate& f
   return number;
 }
 
-/// The position of the one card whose uuid begins like this, or -1 and why.
+/// The position of the only GPU whose uuid starts with `prefix`. Returns -1 and sets `fate` if there is none, or more
+/// than one.
 inline int card_with_uuid(std::string_view prefix, const std::vector<PhysicalCard>& machine, VisibleToken::Fate& fate) {
   int found = -1;
   for (std::size_t i = 0; i < machine.size(); ++i) {
@@ -90,7 +91,7 @@ inline int card_with_uuid(std::string_view prefix, const std::vector<PhysicalCar
   return found;
 }
 
-/// Looks at one token after the other, until one ends the list or two mean the same, which makes it empty.
+/// Calls `look` for each token until one ends the list. If two tokens are the same, the whole list becomes empty.
 template <class Look, class Same>
 void walk_tokens(std::vector<VisibleToken>& tokens, const Look& look, const Same& same) {
   using Fate = VisibleToken::Fate;
@@ -109,8 +110,8 @@ void walk_tokens(std::vector<VisibleToken>& tokens, const Look& look, const Same
   }
 }
 
-/// Of a list of numbers: first what is written is looked at, then the cards. So what is written twice makes the list
-/// empty also where the second one stands behind a card that is not there.
+/// Reads a list of numbers: first the numbers, then the GPUs. So a repeated number empties the list even if it follows
+/// a number without a GPU.
 inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool by_bus_id) {
   std::vector<std::uint64_t> numbers(tokens.size());
   walk_tokens(
@@ -127,7 +128,7 @@ inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<Ph
       [](std::size_t, std::size_t) { return false; });
 }
 
-/// Of a list of uuids, all of GPUs or all of MIG instances; the same two steps. No spaces are taken away here.
+/// Reads a list of uuids, all of GPUs or all of MIG instances, in the same two steps. Spaces are not stripped here.
 inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool mig) {
   walk_tokens(
       tokens,
@@ -142,7 +143,7 @@ inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<Phys
       [&](std::size_t i, std::size_t k) { return tokens[i].card == tokens[k].card; });
 }
 
-/// The card of a MIG instance that is named MIG-GPU-<uuid>/<gpu instance>/<compute instance>; -1 for MIG-<uuid>, which
+/// The GPU of a MIG instance named MIG-GPU-<uuid>/<gpu instance>/<compute instance>. Returns -1 for MIG-<uuid>, which
 /// has a uuid of its own.
 inline int card_of_mig(std::string_view text, const std::vector<PhysicalCard>& machine) {
   VisibleToken::Fate fate{};
@@ -157,7 +158,7 @@ inline std::vector<VisibleToken> split_tokens(std::string_view text) {
     tokens.push_back({.text = std::string(text.substr(0, comma))});
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
-    if (text.empty()) tokens.push_back({.text = {}});  // behind a comma stands a token, be it empty
+    if (text.empty()) tokens.push_back({.text = {}});  // a trailing comma is followed by an empty token
   }
   return tokens;
 }
@@ -196,28 +197,28 @@ inline VisibleDevices read_visible_devices(const char* variable, const char* ord
 
 }  // namespace detail
 
-/// What the two variables (null: unset) make of these cards, which are given in the order of their PCI bus ids. Reads
-/// neither the environment nor the runtime, so that it can be asked about any machine.
+/// Returns what the two variables (null: unset) select of the machine's GPUs, which are given in the order of their PCI
+/// bus ids. Reads neither the environment nor the CUDA runtime, so it works for any machine.
 ///
-/// 1. Unset, all cards are visible; empty, none. Else the text is a list, and the i-th device is what its i-th token
-///    names. The first token that names no card ends the list. A card that is named twice makes it empty.
-/// 2. A token is a number as strtoul reads it, also with spaces around it. Or, if the text begins with `GPU-`, the
-///    beginning of one card's uuid. Or, if it begins with `MIG-`, a MIG instance, of which CUDA shows the first alone.
-/// 3. Numbers count the cards from the fastest on, equal ones in the order of the bus; with PCI_BUS_ID as the order, as
-///    they stand on the bus. CUDA does not say how it tells which is faster: this goes by PhysicalCard::speed.
+/// 1. If the variable is unset, all GPUs are visible; if it is empty, none. Otherwise it is a list, and device i is
+///    what token i names. The first token that names no GPU ends the list. A GPU that is named twice empties the list.
+/// 2. A token is a number as strtoul reads it, spaces around it allowed. If the list starts with `GPU-`, a token is the
+///    start of one GPU's uuid. If it starts with `MIG-`, a token is a MIG instance, and CUDA shows only the first.
+/// 3. Numbers count the GPUs from the fastest on, and equal ones in bus order. If the order is PCI_BUS_ID, they count
+///    in bus order. CUDA does not document how it measures speed: this uses PhysicalCard::speed.
 inline VisibleDevices parse_visible_devices(const char* variable, const char* order,
                                             const std::vector<PhysicalCard>& machine) {
   return detail::read_visible_devices(variable, order, &machine);
 }
 
-/// The same where the cards are not known: what is written is all that counts, each token that may be a device is one,
-/// and VisibleToken::card is -1. If the variable is unset there are no devices to tell of.
+/// The same if the GPUs are unknown. Only the text counts: each token that may be a device is one, and
+/// VisibleToken::card is -1. If the variable is unset, the result has no devices.
 inline VisibleDevices parse_visible_devices(const char* variable, const char* order) {
   return detail::read_visible_devices(variable, order, nullptr);
 }
 
-/// The card of a device, by its position on the bus; -1 if it is not known. Throws InvalidDeviceId, with the variable's
-/// text, if there is no such device.
+/// The GPU of a device, as its position on the bus; -1 if unknown. Throws InvalidDeviceId, with the variable's text, if
+/// there is no such device.
 inline int card_of(const VisibleDevices& devices, int device) {
   if (device >= 0 && static_cast<std::size_t>(device) < devices.cards.size()) {
     return devices.cards[static_cast<std::size_t>(device)];

@@ -20,7 +20,7 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
-/// A device that CUDA shows.
+/// A device that CUDA shows, as the runtime describes it.
 struct SeenDevice {
   std::string uuid;
   std::string name;
@@ -45,20 +45,20 @@ inline SeenDevice seen_device(const cudaDeviceProp& properties) {
   return {.uuid = uuid, .name = properties.name, .bus_id = bus_id};
 }
 
-/// What visible_devices_report() goes by, so that it can be asked about any machine.
+/// The inputs of visible_devices_report(), so that tests can describe any machine.
 struct VisibleDevicesReport {
   const char* variable;
   const char* order;
-  /// Nothing if they are not known.
+  /// The GPUs on the bus; nullopt if unknown.
   std::optional<std::vector<PhysicalCard>> machine;
-  /// Nothing if CUDA could not be asked.
+  /// The devices that CUDA shows; nullopt if CUDA could not be asked.
   std::optional<std::vector<SeenDevice>> seen;
-  /// Why CUDA shows none.
+  /// The reason if CUDA shows none.
   std::string reason;
 
   std::string text() const {
-    // How fast the cards are is not known here. It says which of them a number counts, and not how many devices there
-    // are, or where the list ends; and which card a device is, CUDA says.
+    // The speed of the GPUs is unknown here. It decides which GPU a number names, but not how many devices there are or
+    // where the list ends. CUDA says which GPU a device is.
     const VisibleDevices read = read_visible_devices(variable, order, machine ? &*machine : nullptr);
     return variable_line() + device_lines(read) + order_line() + count_line() + hidden_lines(read) + change_lines(read);
   }
@@ -124,7 +124,7 @@ struct VisibleDevicesReport {
     return lines;
   }
 
-  /// Whether CUDA shows something else than the variables say now.
+  /// True if CUDA shows other devices than the variables select now.
   bool differs(const VisibleDevices& read) const {
     if (!seen || lists_mig(read) || (variable == nullptr && !machine)) return false;
     if (seen_count() > read.cards.size() || (machine && seen_count() < read.cards.size())) return true;
@@ -147,10 +147,10 @@ struct VisibleDevicesReport {
 
 }  // namespace detail
 
-/// What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER did, in lines for a person to read: which token became which device,
-/// where the list ended and why, how cards are counted, and which of them are not visible as far as that can be known.
-/// Asks CUDA, which reads the variables then if it has not yet; makes no context. Throws CudaError if a device that
-/// CUDA counts cannot be asked for its name.
+/// What CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER did, as text: the device of each token, where the list ended and
+/// why, how GPUs are counted, and which GPUs are not visible, as far as that is known. Asks CUDA, which then reads the
+/// variables if it has not yet. Makes no context. Throws CudaError if CUDA does not return the properties of a device
+/// that it counts.
 inline std::string visible_devices_report() {
   detail::VisibleDevicesReport report{.variable = std::getenv("CUDA_VISIBLE_DEVICES"),
                                       .order = std::getenv("CUDA_DEVICE_ORDER"),

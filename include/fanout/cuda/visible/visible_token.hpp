@@ -7,28 +7,28 @@
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
-/// One entry of CUDA_VISIBLE_DEVICES, and what became of it.
+/// One entry of CUDA_VISIBLE_DEVICES, and what CUDA makes of it.
 struct VisibleToken {
   enum class Fate {
-    device,        // it became one
+    device,        // it is a device
     no_number,     // this and the next six end the list
     negative,      //
-    out_of_range,  // a number, of which there is no card
-    no_uuid,       // in a list that began with a uuid
-    no_mig,        // in a list that began with a MIG instance
-    unknown,       // the uuid of no card
-    ambiguous,     // the beginning of more than one card's uuid
-    behind_end,    // something before it ended the list
-    repeated,      // it names what another one names, which makes the list empty
-    emptied,       // two others did
-    second_mig,    // CUDA shows one MIG instance alone
+    out_of_range,  // no GPU has this number
+    no_uuid,       // is no GPU uuid, but the list began with one
+    no_mig,        // is no MIG instance, but the list began with one
+    unknown,       // no GPU has this uuid
+    ambiguous,     // the uuids of several GPUs start like this
+    behind_end,    // an earlier token ended the list
+    repeated,      // names the same as another token, which empties the list
+    emptied,       // the list is empty, since two other tokens are the same
+    second_mig,    // CUDA shows only the first MIG instance
   };
-  /// As it was written.
+  /// The text of the token.
   std::string text;
   Fate fate = Fate::device;
-  /// The index of the device that the program sees; -1 if it is none.
+  /// The index of the device in this process; -1 if it is none.
   int device = -1;
-  /// The card that it names, by its position in the order of PCI bus ids; -1 if that is not known, or it is no device.
+  /// The GPU that it names, as its position in the order of PCI bus ids. -1 if that is unknown, or if it is no device.
   int card = -1;
 
   bool ends_list() const noexcept { return fate >= Fate::no_number && fate <= Fate::ambiguous; }
