@@ -28,7 +28,7 @@ using fanout::RowRange;
 using fanout::scatter;
 using fanout::Tensor;
 using fanout::View;
-using fanout::detail::ScatterTarget;
+using fanout::ScatterTarget;
 using fanout_test::message_of;
 using fanout_test::says;
 

@@ -19,8 +19,8 @@
 #include <fanout/gather/combine.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/first.hpp>
-#include <fanout/gather/gathering.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/gather/gather_traits.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf.hpp>
 
 // Matrices and arrays of Eigen (https://eigen.tuxfamily.org), row-major or column-major. If the number of rows is
@@ -141,24 +141,22 @@ struct leaf_traits<X> {
   }
 };
 
-namespace detail {
-
 /// Reduction rules combine coefficient by coefficient; extents must agree.
-template <class Rule, EigenInMemory X>
-  requires Combines<Rule, typename X::Scalar>
-struct Gathering<Rule, X> {
+template <class Rule, detail::EigenInMemory X>
+  requires detail::Combines<Rule, typename X::Scalar>
+struct gather_traits<Rule, X> {
   using type = typename X::PlainObject;
   using T = typename X::Scalar;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].rows() != pieces[0].rows() || pieces[i].cols() != pieces[0].cols()) {
-        refuse_extents(place, path, i, extents_of(pieces[0]), extents_of(pieces[i]),
-                       std::string(Rule::name) + " needs matrices of the same extents from every replica");
+        detail::refuse_extents(place, path, i, extents_of(pieces[0]), extents_of(pieces[i]),
+                               std::string(Rule::name) + " needs matrices of the same extents from every replica");
       }
     }
     Wide result;
-    fold_shards<Rule>(
+    detail::fold_shards<Rule>(
         place,
         [&](std::size_t i, double share) {
           result = pieces[i].template cast<Accumulated>().unaryExpr(
@@ -173,7 +171,7 @@ struct Gathering<Rule, X> {
     if constexpr (std::is_same_v<Wide, type>) {
       return result;
     } else {
-      return result.unaryExpr([](const Accumulated& x) { return narrowed<T>(x); });
+      return result.unaryExpr([](const Accumulated& x) { return detail::narrowed<T>(x); });
     }
   }
 
@@ -186,9 +184,9 @@ struct Gathering<Rule, X> {
   }
 };
 
-template <TakesFirst Rule, EigenInMemory X>
-  requires(!EigenBatch<X>)
-struct Gathering<Rule, X> {
+template <detail::TakesFirst Rule, detail::EigenInMemory X>
+  requires(!detail::EigenBatch<X>)
+struct gather_traits<Rule, X> {
   using type = typename X::PlainObject;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
@@ -199,8 +197,8 @@ struct Gathering<Rule, X> {
 // Expressions are refused. A returned one would be computed when the matrices that it refers to are gone. An argument
 // would be computed whole by every shard.
 
-template <class Rule, EigenExpression X>
-struct Gathering<Rule, X> {
+template <class Rule, detail::EigenExpression X>
+struct gather_traits<Rule, X> {
   using type = typename X::PlainObject;
 
   static type gather(ShardResults<X>&, const GatherTarget&, const LeafPath&) {
@@ -211,10 +209,10 @@ struct Gathering<Rule, X> {
   }
 };
 
-template <EigenExpression X>
+template <detail::EigenExpression X>
   requires(int(X::RowsAtCompileTime) == Eigen::Dynamic)
-struct Splitting<X> {
-  using piece_type = EigenRows<eigen_any_rows_t<X>>;
+struct scatter_traits<X> {
+  using piece_type = EigenRows<detail::eigen_any_rows_t<X>>;
 
   template <class... Where>
   static piece_type piece(const X&, const Where&...) {
@@ -224,6 +222,8 @@ struct Splitting<X> {
     __builtin_unreachable();
   }
 };
+
+namespace detail {
 
 /// The scalar of X; const if X cannot be written to.
 template <class X>

@@ -22,7 +22,7 @@
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/concatenate_on.hpp>
 #include <fanout/gather/first.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/stack.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -139,7 +139,7 @@ auto gather_copies(const ShardResults<X>& pieces, const GatherTarget& place, con
     copy_elements(pieces[i], to);
     copied.set(i, copies[i]);
   }
-  return Gathering<Rule, Copy>::gather(copied, place, path);
+  return gather_traits<Rule, Copy>::gather(copied, place, path);
 }
 
 }  // namespace detail
@@ -204,18 +204,19 @@ struct leaf_traits<X> {
   }
 };
 
-namespace detail {
-
 /// All rules but first and concatenation by rows: on tensor copies.
 template <class Rule, Mdspan X>
-  requires(!std::is_same_v<Rule, Concatenate> && !TakesFirst<Rule> && Gatherable<Rule, mdspan_tensor_t<X>>)
-struct Gathering<Rule, X> {
-  using type = gathered_under_t<Rule, mdspan_tensor_t<X>>;
+  requires(!std::is_same_v<Rule, Concatenate> && !detail::TakesFirst<Rule> &&
+           detail::Gatherable<Rule, detail::mdspan_tensor_t<X>>)
+struct gather_traits<Rule, X> {
+  using type = detail::gathered_under_t<Rule, detail::mdspan_tensor_t<X>>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
-    return gather_copies<Rule>(pieces, place, path);
+    return detail::gather_copies<Rule>(pieces, place, path);
   }
 };
+
+namespace detail {
 
 template <Mdspan X>
 inline constexpr bool has_plain_elements = std::is_same_v<typename X::data_handle_type, typename X::element_type*>;

@@ -18,7 +18,7 @@
 
 #include <fanout/adapt/torch_tensor.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/sharded.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -94,11 +94,11 @@ auto at_torch_entry(const LeafPath& path, const Key& key, const auto& f) {
 
 /// Gathers entry by entry. Only by rules that keep the type of the values, since these containers hold few types.
 template <class Rule, class X>
-struct GatheringTorch {};
+struct GatherTorch {};
 template <class Rule, class X>
   requires(
       Gatherable<Rule, torch_value_t<X>>&& std::is_same_v<gathered_under_t<Rule, torch_value_t<X>>, torch_value_t<X>>)
-struct GatheringTorch<Rule, X> {
+struct GatherTorch<Rule, X> {
   using Entries = TorchEntries<X>;
   using V = torch_value_t<X>;
   using type = X;
@@ -122,7 +122,7 @@ struct GatheringTorch<Rule, X> {
         }
         ShardResults<V> inside(pieces.size(), false);
         for (std::size_t i = 0; i < pieces.size(); ++i) inside.set(i, values[i]);
-        Entries::add(result, key, Gathering<Rule, V>::gather(inside, place, at));
+        Entries::add(result, key, gather_traits<Rule, V>::gather(inside, place, at));
       });
     });
     return result;
@@ -132,14 +132,14 @@ struct GatheringTorch<Rule, X> {
 template <class Rule>
 concept OverShards = !std::is_same_v<Rule, LeaveSharded>;
 
-template <OverShards Rule, class K, class V>
-struct Gathering<Rule, c10::Dict<K, V>> : GatheringTorch<Rule, c10::Dict<K, V>> {};
-template <OverShards Rule, class K, class V>
-struct Gathering<Rule, torch::OrderedDict<K, V>> : GatheringTorch<Rule, torch::OrderedDict<K, V>> {};
-template <OverShards Rule, class V>
-struct Gathering<Rule, c10::List<V>> : GatheringTorch<Rule, c10::List<V>> {};
-
 }  // namespace detail
+
+template <detail::OverShards Rule, class K, class V>
+struct gather_traits<Rule, c10::Dict<K, V>> : detail::GatherTorch<Rule, c10::Dict<K, V>> {};
+template <detail::OverShards Rule, class K, class V>
+struct gather_traits<Rule, torch::OrderedDict<K, V>> : detail::GatherTorch<Rule, torch::OrderedDict<K, V>> {};
+template <detail::OverShards Rule, class V>
+struct gather_traits<Rule, c10::List<V>> : detail::GatherTorch<Rule, c10::List<V>> {};
 
 /// c10::Dict, c10::List and torch::OrderedDict of tensors, or of such containers. Split entry by entry: all entries
 /// must have the same number of rows, else ShapeMismatch is thrown. They are array leaves rather than maps or vectors,

@@ -21,7 +21,7 @@
 #include <fanout/gather/combine.hpp>
 #include <fanout/gather/concatenate_on.hpp>
 #include <fanout/gather/first.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/reduction.hpp>
 #include <fanout/gather/sharded.hpp>
 #include <fanout/gather/stack.hpp>
@@ -163,41 +163,43 @@ struct leaf_traits<at::Tensor> {
   }
 };
 
-namespace detail {
-
 template <int Axis>
-struct Gathering<ConcatenateOn<Axis>, at::Tensor> {
+struct gather_traits<ConcatenateOn<Axis>, at::Tensor> {
   using type = at::Tensor;
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
-    return concatenate_torch(pieces, place.on_axis(Axis), path);
+    return detail::concatenate_torch(pieces, place.on_axis(Axis), path);
   }
 };
 
 /// A tensor without axes stays one.
 template <>
-struct Gathering<LeaveSharded, at::Tensor> {
+struct gather_traits<LeaveSharded, at::Tensor> {
   using type = at::Tensor;
-  static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return own_torch(pieces, 0); }
+  static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) {
+    return detail::own_torch(pieces, 0);
+  }
 };
 
 template <>
-struct Gathering<Stack, at::Tensor> {
+struct gather_traits<Stack, at::Tensor> {
   using type = at::Tensor;
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
-    if (!check_same_torch(pieces, place, path, "stack")) return {};
+    if (!detail::check_same_torch(pieces, place, path, "stack")) return {};
     std::vector<at::Tensor> tensors;
     for (std::size_t i = 0; i < pieces.size(); ++i) tensors.push_back(pieces[i]);
     return torch::stack(tensors);
   }
 };
 
-template <TakesFirst Rule>
-struct Gathering<Rule, at::Tensor> {
+template <detail::TakesFirst Rule>
+struct gather_traits<Rule, at::Tensor> {
   using type = at::Tensor;
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath&) {
-    return own_torch(pieces, place.first());
+    return detail::own_torch(pieces, place.first());
   }
 };
+
+namespace detail {
 
 template <class F>
 concept CombinesTensors = requires(const at::Tensor& x) {
@@ -223,16 +225,18 @@ at::Tensor combine_torch(const at::Tensor& so_far, const at::Tensor& x) {
   }
 }
 
+}  // namespace detail
+
 /// Combines element by element. The element type is known only at run time, so a type that the rule does not take
 /// throws InvalidArgument.
 template <class Rule>
-  requires combines_torch<Rule>
-struct Gathering<Rule, at::Tensor> {
+  requires detail::combines_torch<Rule>
+struct gather_traits<Rule, at::Tensor> {
   using type = at::Tensor;
 
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
     constexpr bool mean = std::is_same_v<Rule, MeanOverShards>;
-    if (!check_same_torch(pieces, place, path, Rule::name)) return {};
+    if (!detail::check_same_torch(pieces, place, path, Rule::name)) return {};
     const at::ScalarType found = pieces[0].scalar_type();
     if (mean ? !at::isFloatingType(found) && !at::isComplexType(found)
              : std::is_same_v<Rule, SumOverShards> && found == at::kBool) {
@@ -252,15 +256,18 @@ struct Gathering<Rule, at::Tensor> {
       return mean ? x * share : x;
     };
     at::Tensor result;
-    fold_shards<Rule>(
+    detail::fold_shards<Rule>(
         place, [&](std::size_t i, double share) { result = weighed(i, share); },
-        [&](std::size_t i, double share) { result = combine_torch<Rule>(result, weighed(i, share)); });
+        [&](std::size_t i, double share) { result = detail::combine_torch<Rule>(result, weighed(i, share)); });
     if (widens) result = result.to(common);
-    return is_torch_alone(result) ? result : result.clone();
+    return detail::is_torch_alone(result) ? result : result.clone();
   }
 };
+
+namespace detail {
+
 template <CombinesTensors F>
-struct GatheringChosen<FoldOverShards<F>, at::Tensor> : Gathering<FoldOverShards<F>, at::Tensor> {};
+struct gather_chosen<FoldOverShards<F>, at::Tensor> : gather_traits<FoldOverShards<F>, at::Tensor> {};
 
 }  // namespace detail
 

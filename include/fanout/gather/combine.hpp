@@ -13,7 +13,7 @@
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/gather/first.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/reduction.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
@@ -81,7 +81,7 @@ void combine_into(T* result, std::size_t size, const GatherTarget& place, const 
 
 template <class Rule, class X>
   requires(Scalar<X>&& Combines<Rule, X>)
-struct Gathering<Rule, X> {
+struct gather_defaults<Rule, X> {
   using type = X;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
@@ -135,13 +135,13 @@ struct CombineArrays {
 };
 
 template <class T, std::size_t R, Combines<T> Rule>
-struct Gathering<Rule, Tensor<T, R>> : CombineArrays<Rule, Tensor<T, R>, T, R> {};
+struct gather_defaults<Rule, Tensor<T, R>> : CombineArrays<Rule, Tensor<T, R>, T, R> {};
 template <class T, std::size_t R, class Rule>
   requires Combines<Rule, std::remove_cv_t<T>>
-struct Gathering<Rule, View<T, R>> : CombineArrays<Rule, View<T, R>, std::remove_cv_t<T>, R> {
+struct gather_defaults<Rule, View<T, R>> : CombineArrays<Rule, View<T, R>, std::remove_cv_t<T>, R> {
 };
 template <class T, std::size_t R, Combines<T> Rule>
-struct Gathering<Rule, Output<T, R>> : CombineArrays<Rule, Output<T, R>, T, R> {};
+struct gather_defaults<Rule, Output<T, R>> : CombineArrays<Rule, Output<T, R>, T, R> {};
 
 /// Vectors and spans of numbers, element by element, into a vector.
 template <class Rule, class X, class T>
@@ -162,10 +162,10 @@ struct CombineElements {
 };
 
 template <ArrayElement T, class Allocator, Combines<T> Rule>
-struct Gathering<Rule, std::vector<T, Allocator>> : CombineElements<Rule, std::vector<T, Allocator>, T> {};
+struct gather_defaults<Rule, std::vector<T, Allocator>> : CombineElements<Rule, std::vector<T, Allocator>, T> {};
 template <class T, std::size_t N, class Rule>
   requires Combines<Rule, std::remove_cv_t<T>>
-struct Gathering<Rule, std::span<T, N>> : CombineElements<Rule, std::span<T, N>, std::remove_cv_t<T>> {
+struct gather_defaults<Rule, std::span<T, N>> : CombineElements<Rule, std::span<T, N>, std::remove_cv_t<T>> {
 };
 
 /// F is a function of two whole values of type X, which may be a struct or a tuple, and not of any numbers: one with a
@@ -178,7 +178,7 @@ concept CombinesWhole = !Scalar<X> && Outlasts<X> && requires(const X& x) {
 
 template <class F, class X>
   requires CombinesWhole<F, X>
-struct GatheringChosen<FoldOverShards<F>, X> {
+struct gather_chosen<FoldOverShards<F>, X> {
   using type = X;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {

@@ -14,7 +14,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/join_arrays.hpp>
 #include <fanout/gather/join_pieces.hpp>
 #include <fanout/scatter/axis.hpp>
@@ -117,11 +117,11 @@ struct ConcatenateArrays {
 };
 
 template <class T, std::size_t R>
-struct Gathering<Concatenate, Tensor<T, R>> : ConcatenateArrays<Tensor<T, R>, T, R> {};
+struct gather_defaults<Concatenate, Tensor<T, R>> : ConcatenateArrays<Tensor<T, R>, T, R> {};
 template <class T, std::size_t R>
-struct Gathering<Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+struct gather_defaults<Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, std::remove_cv_t<T>, R> {};
 template <class T, std::size_t R>
-struct Gathering<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
+struct gather_defaults<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
 
 /// What has rows and no other axis cannot be put together on one.
 inline void check_by_rows(const GatherTarget& place, const LeafPath& path) {
@@ -130,7 +130,7 @@ inline void check_by_rows(const GatherTarget& place, const LeafPath& path) {
 
 /// Strided views are packed: by rows right at their place, if that is in their memory.
 template <class T, std::size_t R>
-struct Gathering<Concatenate, StridedView<T, R>> {
+struct gather_defaults<Concatenate, StridedView<T, R>> {
   using X = StridedView<T, R>;
   using type = Tensor<std::remove_cv_t<T>, R>;
 
@@ -153,7 +153,7 @@ struct Gathering<Concatenate, StridedView<T, R>> {
       pack(*memory.operations, tensors[i].data(), pieces[i]);
       packed.set(i, tensors[i]);
     }
-    return Gathering<Concatenate, type>::gather(packed, place, path);
+    return gather_traits<Concatenate, type>::gather(packed, place, path);
   }
 };
 
@@ -192,13 +192,13 @@ template <class T>
 concept Row = ArrayElement<T> && std::is_copy_constructible_v<T>;
 
 template <Row T, class Allocator>
-struct Gathering<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
+struct gather_defaults<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
 template <class Allocator>  // no array, since nothing can point to its elements, but no vector of trees either
-struct Gathering<Concatenate, std::vector<bool, Allocator>> : ConcatenateElements<std::vector<bool, Allocator>, bool> {
-};
+struct gather_defaults<Concatenate, std::vector<bool, Allocator>>
+    : ConcatenateElements<std::vector<bool, Allocator>, bool> {};
 template <class T, std::size_t N>
   requires(Row<std::remove_cv_t<T>> || std::is_same_v<std::remove_cv_t<T>, bool>)
-struct Gathering<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {};
+struct gather_defaults<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {};
 
 /// Leaves that say themselves how they are put together.
 template <class X>
@@ -212,7 +212,7 @@ concept ConcatenatesAtPlace = ArrayLeaf<X> &&
 };
 
 template <ConcatenatesItself X>
-struct Gathering<Concatenate, X> {
+struct gather_defaults<Concatenate, X> {
   using type =
       decltype(leaf_traits<X>::concatenate(std::declval<const ShardResults<X>&>(), std::declval<const LeafPath&>()));
 
@@ -223,7 +223,7 @@ struct Gathering<Concatenate, X> {
 };
 
 template <ConcatenatesAtPlace X>
-struct Gathering<Concatenate, X> {
+struct gather_defaults<Concatenate, X> {
   using type = decltype(leaf_traits<X>::concatenate(
       std::declval<ShardResults<X>&>(), std::declval<const GatherTarget&>(), std::declval<const LeafPath&>()));
 
@@ -234,7 +234,7 @@ struct Gathering<Concatenate, X> {
 
 /// One number per shard, also with one device.
 template <Scalar X>
-struct Gathering<Concatenate, X> {
+struct gather_defaults<Concatenate, X> {
   using type = Tensor<X, 1>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
@@ -246,7 +246,7 @@ struct Gathering<Concatenate, X> {
 
 /// One text per shard.
 template <StringNode X>
-struct Gathering<Concatenate, X> {
+struct gather_defaults<Concatenate, X> {
   using type = std::vector<std::conditional_t<StringNode<X>, std::string, X>>;  // compiled only where it is used
 
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {

@@ -11,7 +11,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/gather_target.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -38,7 +38,7 @@ struct ConcatenateArraysOn {
   using type = gathered_under_t<Concatenate, X>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
-    return Gathering<Concatenate, X>::gather(pieces, place.on_axis(Axis), path);
+    return gather_traits<Concatenate, X>::gather(pieces, place.on_axis(Axis), path);
   }
 };
 
@@ -47,21 +47,21 @@ concept HasAxis = -static_cast<int>(R) <= Axis&& Axis < static_cast<int>(R);
 
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct Gathering<ConcatenateOn<Axis>, Tensor<T, R>> : ConcatenateArraysOn<Axis, Tensor<T, R>> {};
+struct gather_defaults<ConcatenateOn<Axis>, Tensor<T, R>> : ConcatenateArraysOn<Axis, Tensor<T, R>> {};
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct Gathering<ConcatenateOn<Axis>, View<T, R>> : ConcatenateArraysOn<Axis, View<T, R>> {};
+struct gather_defaults<ConcatenateOn<Axis>, View<T, R>> : ConcatenateArraysOn<Axis, View<T, R>> {};
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct Gathering<ConcatenateOn<Axis>, StridedView<T, R>> : ConcatenateArraysOn<Axis, StridedView<T, R>> {};
+struct gather_defaults<ConcatenateOn<Axis>, StridedView<T, R>> : ConcatenateArraysOn<Axis, StridedView<T, R>> {};
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct Gathering<ConcatenateOn<Axis>, Output<T, R>> : ConcatenateArraysOn<Axis, Output<T, R>> {};
+struct gather_defaults<ConcatenateOn<Axis>, Output<T, R>> : ConcatenateArraysOn<Axis, Output<T, R>> {};
 
 /// By rows, under any Options::axis.
 template <class X>
   requires Gatherable<Concatenate, X>
-struct GatheringChosen<ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {
+struct gather_chosen<ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {
 };
 
 }  // namespace detail

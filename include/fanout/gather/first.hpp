@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <fanout/gather/concatenate.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
@@ -43,7 +43,7 @@ template <class Rule>
 concept TakesFirst = std::is_same_v<Rule, TakeFirst> || std::is_same_v<Rule, TakeFirstAlone>;
 
 template <TakesFirst Rule, Scalar X>
-struct Gathering<Rule, X> {
+struct gather_defaults<Rule, X> {
   using type = X;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
@@ -52,7 +52,7 @@ struct Gathering<Rule, X> {
 };
 
 template <TakesFirst Rule, StringNode X>
-struct Gathering<Rule, X> {
+struct gather_defaults<Rule, X> {
   using type = std::string;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
@@ -70,27 +70,27 @@ struct FirstArray {
     if constexpr (requires { pieces[first].space(); }) check_space(pieces[first].space(), place, path, first);
     ShardResults<X> only(1, pieces.owned());
     only.set(0, pieces[first]);
-    return Gathering<Concatenate, X>::gather(only, place, path);
+    return gather_traits<Concatenate, X>::gather(only, place, path);
   }
 };
 
 template <TakesFirst Rule, ArrayLeaf X>
   requires Gatherable<Concatenate, X>
-struct Gathering<Rule, X> : FirstArray<X> {
+struct gather_defaults<Rule, X> : FirstArray<X> {
 };
 template <TakesFirst Rule, class Allocator>
-struct Gathering<Rule, std::vector<bool, Allocator>> : FirstArray<std::vector<bool, Allocator>> {};
+struct gather_defaults<Rule, std::vector<bool, Allocator>> : FirstArray<std::vector<bool, Allocator>> {};
 
 /// Ignores the other shards: the value of the first one stands for each.
 template <class X>
   requires Gatherable<TakeFirstAlone, X>
-struct GatheringChosen<TakeFirst, X> {
+struct gather_chosen<TakeFirst, X> {
   using type = gathered_under_t<TakeFirst, X>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     const X& first = pieces[place.first()];
     for (std::size_t i = 0; i < pieces.size(); ++i) pieces.set(i, first);
-    return Gathering<TakeFirstAlone, X>::gather(pieces, place, path);
+    return gather_traits<TakeFirstAlone, X>::gather(pieces, place, path);
   }
 };
 

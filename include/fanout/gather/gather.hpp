@@ -8,8 +8,8 @@
 #include <fanout/gather/concatenate_on.hpp>
 #include <fanout/gather/first.hpp>
 #include <fanout/gather/gather_rows.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/gather_tree.hpp>
-#include <fanout/gather/gathering.hpp>
 #include <fanout/gather/per_shard.hpp>
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/sharded.hpp>
@@ -28,7 +28,7 @@ struct gathered {
 template <class X>
   requires detail::Gatherable<Concatenate, X>
 struct gathered<X> {
-  using type = typename detail::Gathering<Concatenate, X>::type;
+  using type = typename gather_traits<Concatenate, X>::type;
 };
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
@@ -59,7 +59,7 @@ gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
                 "or return psum(x) of "
                 "the struct, a tuple or a dict");
   if constexpr (std::is_void_v<finding>) {
-    return detail::Gathering<Concatenate, X>::gather(pieces, place, detail::output_root);
+    return gather_traits<Concatenate, X>::gather(pieces, place, detail::output_root);
   } else {
     return pieces.take_only();
   }

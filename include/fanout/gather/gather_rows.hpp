@@ -8,8 +8,8 @@
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/first.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/gather_tree.hpp>
-#include <fanout/gather/gathering.hpp>
 #include <fanout/scatter/each.hpp>
 #include <fanout/scatter/rows.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -41,7 +41,7 @@ struct GatheringTrees<X> {
       for (const T& element : pieces[i]) {
         ShardResults<T> alone(place.plan.size(), owned);  // as if every shard had returned it
         for (std::size_t shard = 0; shard < alone.size(); ++shard) alone.set(shard, element);
-        result.push_back(Gathering<TakeFirstAlone, T>::gather(alone, place, LeafPath(path, result.size())));
+        result.push_back(gather_traits<TakeFirstAlone, T>::gather(alone, place, LeafPath(path, result.size())));
       }
     }
     return result;
@@ -54,7 +54,7 @@ using GatheringRows =
 
 template <class X>
   requires requires { typename GatheringRows<std::remove_cvref_t<X>>::type; }
-struct Gathering<Concatenate, Rows<X>> {
+struct gather_defaults<Concatenate, Rows<X>> {
   using Vector = std::remove_cvref_t<X>;
   using type = typename GatheringRows<Vector>::type;
 
@@ -71,7 +71,7 @@ struct Gathering<Concatenate, Rows<X>> {
 /// `return each(std::move(numbers))`: a list, in which each element is gathered with those in its place.
 template <class Rule, class X>
   requires(RefersToElements<std::remove_cvref_t<X>>&& Gatherable<Rule, element_in_t<X>>)
-struct Gathering<Rule, Each<X>> {
+struct gather_defaults<Rule, Each<X>> {
   using List = std::remove_cvref_t<X>;
   using T = element_in_t<X>;
   using type = std::vector<gathered_under_t<Rule, T>>;

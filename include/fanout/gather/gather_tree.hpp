@@ -8,7 +8,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/type_name.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/tree/alternatives.hpp>
 #include <fanout/tree/child_types.hpp>
 #include <fanout/tree/children.hpp>
@@ -92,7 +92,7 @@ gathered_under_t<Rule, Child> gather_inside(const ShardResults<X>& pieces, const
   using Plain = std::remove_cvref_t<Child>;
   ShardResults<Plain> values(pieces, pieces.owned() && std::is_same_v<Plain, Child>,
                              [&get](const X& x) -> const Plain& { return get(x); });
-  return Gathering<Rule, Plain>::gather(values, place, path);
+  return gather_traits<Rule, Plain>::gather(values, place, path);
 }
 
 /// Nodes of type Result, with what is gathered of their children.
@@ -122,7 +122,7 @@ concept GatheredInside = Rebuildable<X> && !StructNode<X> &&
 
 template <class Rule, class X>
   requires GatheredInside<Rule, X>
-struct Gathering<Rule, X> {
+struct gather_defaults<Rule, X> {
   using type = rebuilt_t<X, AsGathered<Rule>>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
@@ -143,7 +143,7 @@ struct FieldsHoldGathered {
 
 template <class Rule, StructNode X>
   requires(Makeable<X>&& all_children<FieldsHoldGathered<Rule>, X>)
-struct Gathering<Rule, X> {
+struct gather_defaults<Rule, X> {
   using type = X;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {

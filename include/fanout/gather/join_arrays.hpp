@@ -7,7 +7,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/gather/gather_target.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/join_pieces.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/extents.hpp>

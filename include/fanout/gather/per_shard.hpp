@@ -9,7 +9,7 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/gather/first.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -74,7 +74,7 @@ namespace detail {
 
 template <class Rule, class T>
   requires lets_choose<Rule>
-struct Gathering<Rule, PerShard<T>> {
+struct gather_defaults<Rule, PerShard<T>> {
   using type = PerShard<T>;
 
   static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return type(pieces); }

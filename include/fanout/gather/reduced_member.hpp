@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <fanout/gather/first.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/reduction.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -55,12 +55,12 @@ namespace detail {
 
 template <class Outer, class Rule, class T>
   requires(lets_choose<Outer>&& Gatherable<Rule, T>&& std::same_as<gathered_under_t<Rule, T>, T>)
-struct Gathering<Outer, ReducedMember<Rule, T>> {
+struct gather_defaults<Outer, ReducedMember<Rule, T>> {
   using type = ReducedMember<Rule, T>;
 
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
     ShardResults<T> values(pieces, pieces.owned(), [](const type& x) -> const T& { return x.value; });
-    return GatheringChosen<Rule, T>::gather(values, place, path);
+    return gather_chosen<Rule, T>::gather(values, place, path);
   }
 };
 

@@ -13,12 +13,12 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/gather_target.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/scatter_target.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -80,13 +80,13 @@ template <>
 inline constexpr bool lets_choose<LeaveSharded> = false;
 
 template <Scalar X>
-struct Gathering<LeaveSharded, X> {
+struct gather_defaults<LeaveSharded, X> {
   using type = X;
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces[0]; }
 };
 
 template <StringNode X>
-struct Gathering<LeaveSharded, X> {
+struct gather_defaults<LeaveSharded, X> {
   using type = std::string;
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
     return type(std::string_view(pieces[0]));
@@ -98,18 +98,18 @@ inline constexpr bool takes_rows<LeaveSharded> = true;
 
 template <ArrayLeaf X>
   requires Gatherable<Concatenate, X>
-struct Gathering<LeaveSharded, X> {
+struct gather_defaults<LeaveSharded, X> {
   using type = gathered_under_t<Concatenate, X>;
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     GatherTarget own = place.on_axis(0);
     own.outputs = nullptr;  // what stays on its device is not written to a destination
     if constexpr (requires { pieces[0].space(); }) own.target = memory_in(pieces[0].space(), place.target);
-    return Gathering<Concatenate, X>::gather(pieces, own, path);
+    return gather_traits<Concatenate, X>::gather(pieces, own, path);
   }
 };
 
 template <class Allocator>
-struct Gathering<LeaveSharded, std::vector<bool, Allocator>> {
+struct gather_defaults<LeaveSharded, std::vector<bool, Allocator>> {
   using X = std::vector<bool, Allocator>;
   using type = X;
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
@@ -117,19 +117,19 @@ struct Gathering<LeaveSharded, std::vector<bool, Allocator>> {
 
 /// Retains the buffer that it is a window of.
 template <class T, std::size_t R>
-struct Gathering<LeaveSharded, Output<T, R>> {
+struct gather_defaults<LeaveSharded, Output<T, R>> {
   using type = Tensor<T, R>;
   static type gather(ShardResults<Output<T, R>>& pieces, const GatherTarget&, const LeafPath&) { return pieces[0]; }
 };
 template <class T, std::size_t R>
-struct Gathering<LeaveSharded, Tensor<T, R>> {
+struct gather_defaults<LeaveSharded, Tensor<T, R>> {
   using type = Tensor<T, R>;
   static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
 };
 
 template <class X>
   requires Gatherable<LeaveSharded, X>
-struct GatheringChosen<LeaveSharded, X> {
+struct gather_chosen<LeaveSharded, X> {
   using value_type = gathered_under_t<LeaveSharded, X>;
   using type = Sharded<value_type>;
 
@@ -141,7 +141,7 @@ struct GatheringChosen<LeaveSharded, X> {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       ShardResults<X> only(1, pieces.owned());
       only.set(0, pieces[i]);
-      values.push_back(Gathering<LeaveSharded, X>::gather(only, place, path));
+      values.push_back(gather_traits<LeaveSharded, X>::gather(only, place, path));
       devices.push_back(place.device(i));
     }
     return {place.plan, std::move(devices), std::move(values), place.target};
@@ -154,7 +154,7 @@ template <class X>
 struct sharded_piece {
   using type = piece_t<X>;
   static type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {
-    return Splitting<X>::piece(x, place, path);
+    return scatter_traits<X>::piece(x, place, path);
   }
 };
 template <StructLike X>
@@ -164,7 +164,7 @@ struct sharded_piece<X> {
 };
 
 template <class X>
-struct Splitting<Sharded<X>> {
+struct scatter_defaults<Sharded<X>> {
   using piece_type = typename sharded_piece<X>::type;
 
   static piece_type piece(const Sharded<X>& x, const ScatterTarget& place, const LeafPath& path) {

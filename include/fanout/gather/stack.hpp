@@ -11,7 +11,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/gather/concatenate.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/join_pieces.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -34,7 +34,7 @@ namespace detail {
 
 template <class X>
   requires(Scalar<X> || StringNode<X>)
-struct Gathering<Stack, X> : Gathering<Concatenate, X> {};
+struct gather_defaults<Stack, X> : gather_traits<Concatenate, X> {};
 
 template <class X, class T, std::size_t R>
 struct StackArrays {
@@ -59,20 +59,20 @@ struct StackArrays {
 };
 
 template <class T, std::size_t R>
-struct Gathering<Stack, Tensor<T, R>> : StackArrays<Tensor<T, R>, T, R> {};
+struct gather_defaults<Stack, Tensor<T, R>> : StackArrays<Tensor<T, R>, T, R> {};
 template <class T, std::size_t R>
-struct Gathering<Stack, View<T, R>> : StackArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+struct gather_defaults<Stack, View<T, R>> : StackArrays<View<T, R>, std::remove_cv_t<T>, R> {};
 template <class T, std::size_t R>
-struct Gathering<Stack, Output<T, R>> : StackArrays<Output<T, R>, T, R> {};
+struct gather_defaults<Stack, Output<T, R>> : StackArrays<Output<T, R>, T, R> {};
 template <ArrayElement T, class Allocator>
   requires std::is_trivially_copyable_v<T>
-struct Gathering<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
+struct gather_defaults<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
 };
 template <StringNode T, class Allocator>
-struct Gathering<Stack, std::vector<T, Allocator>> {};  // texts make no tensor of two axes
+struct gather_defaults<Stack, std::vector<T, Allocator>> {};  // texts make no tensor of two axes
 template <class T, std::size_t N>
   requires(ArrayElement<std::remove_cv_t<T>>&& std::is_trivially_copyable_v<T>)
-struct Gathering<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {};
+struct gather_defaults<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {};
 
 }  // namespace detail
 }}  // namespace fanout::v0

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/gather_tree.hpp>
-#include <fanout/gather/gathering.hpp>
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/child_types.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -20,12 +20,12 @@ namespace detail {
 
 template <class Outer, class Rule, class X>
   requires(lets_choose<Outer>&& GatherableChosen<Rule, X>)
-struct Gathering<Outer, WithRule<Rule, X>> {
-  using type = typename GatheringChosen<Rule, X>::type;
+struct gather_defaults<Outer, WithRule<Rule, X>> {
+  using type = typename gather_chosen<Rule, X>::type;
 
   static type gather(ShardResults<WithRule<Rule, X>>& pieces, const GatherTarget& place, const LeafPath& path) {
     ShardResults<X> values(pieces, pieces.owned(), [](const auto& x) -> const X& { return x.value; });
-    return GatheringChosen<Rule, X>::gather(values, place, path);
+    return gather_chosen<Rule, X>::gather(values, place, path);
   }
 };
 

@@ -14,7 +14,7 @@
 #include <fanout/call/call_scope.hpp>
 #include <fanout/gather/combine.hpp>
 #include <fanout/gather/gather_tree.hpp>
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/copy_into.hpp>
@@ -40,7 +40,7 @@ namespace detail {
 /// A rule combines the values of several replicas to one of the same type, which holds no combined fields of its own.
 template <class Rule, class T>
 concept CombinesFields =
-    GatherableChosen<Rule, T> && !has_combined_fields<T> && std::same_as<typename GatheringChosen<Rule, T>::type, T>;
+    GatherableChosen<Rule, T> && !has_combined_fields<T> && std::same_as<typename gather_chosen<Rule, T>::type, T>;
 
 template <class X>
 inline constexpr bool cannot_be_combined = false;
@@ -89,7 +89,7 @@ T change_of(const T& now, const T& before, const GatherTarget& place, std::size_
   both.set(1, before);
   const Plan plan{place.plan[replica], place.plan[replica]};
   try {
-    return GatheringChosen<FoldOverShards<Subtract>, T>::gather(
+    return gather_chosen<FoldOverShards<Subtract>, T>::gather(
         both, {plan, place.devices, place.target, place.axis, place.buffers_held}, path);
   } catch (const ShapeMismatch&) {
     throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
@@ -119,7 +119,7 @@ void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const bac
     ShardResults<T> values(size, false);
     for (std::size_t i = 0; i < size; ++i) values.set(i, value(i));
     // Copied, so that arrays stay where they are.
-    const T result = GatheringChosen<Rule, T>::gather(values, place, path);
+    const T result = gather_chosen<Rule, T>::gather(values, place, path);
     store_field(fields[0].value, result, memory);
   };
   if constexpr (std::is_same_v<Rule, SumOverShards>) {

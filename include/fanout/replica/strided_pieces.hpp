@@ -12,7 +12,7 @@
 #include <fanout/model/forward.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -26,7 +26,7 @@ template <class X, bool Strided>
 struct PieceAs {
   using type = piece_t<X>;
   static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
-    return Splitting<X>::piece(x, place, path);
+    return scatter_traits<X>::piece(x, place, path);
   }
 };
 template <Contiguous X>
@@ -39,16 +39,16 @@ struct PieceAs<X, true> {
 template <class X>
   requires(!Contiguous<X>)
 struct PieceAs<X, true> {
-  using type = decltype(Splitting<X>::strided_piece(std::declval<const X&>(), std::declval<const ScatterTarget&>(),
+  using type = decltype(scatter_traits<X>::strided_piece(std::declval<const X&>(), std::declval<const ScatterTarget&>(),
                                                     std::declval<const LeafPath&>()));
   static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
-    return Splitting<X>::strided_piece(x, place, path);
+    return scatter_traits<X>::strided_piece(x, place, path);
   }
 };
 
 template <class X>
 concept MayBeStrided = Contiguous<X> || requires(const X& x, const ScatterTarget& place, const LeafPath& path) {
-  Splitting<X>::strided_piece(x, place, path);
+  scatter_traits<X>::strided_piece(x, place, path);
 };
 
 inline constexpr std::size_t most_arguments = 64;

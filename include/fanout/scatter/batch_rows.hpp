@@ -13,7 +13,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/overlap.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>

@@ -9,7 +9,7 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/scatter/scatter_target.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -82,7 +82,7 @@ const X& whole_in_place(const X& x, const ScatterTarget& place, const LeafPath& 
 }
 
 template <class X>
-struct Splitting<Broadcast<X>> {
+struct scatter_defaults<Broadcast<X>> {
   using piece_type = const std::remove_reference_t<X>&;
 
   static piece_type piece(const Broadcast<X>& x, const ScatterTarget& place, const LeafPath& path) {

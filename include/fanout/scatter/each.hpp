@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <fanout/scatter/scatter_target.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/split_tree.hpp>
-#include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -42,7 +42,7 @@ Each<detail::kept_t<X>> each(X&& value) {
 namespace detail {
 
 template <class X>
-struct Splitting<Each<X>> {
+struct scatter_defaults<Each<X>> {
   using Value = std::remove_cvref_t<X>;
   using Element = std::remove_cv_t<typename Value::value_type>;
   static constexpr bool is_split = HasArrayLeaf<Element>;

@@ -8,7 +8,7 @@
 
 #include <fanout/array/view.hpp>
 #include <fanout/plan/row_range.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 

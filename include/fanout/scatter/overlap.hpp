@@ -11,7 +11,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/memory/memory_space.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
 

@@ -13,10 +13,10 @@
 #include <fanout/scatter/range.hpp>
 #include <fanout/scatter/rows.hpp>
 #include <fanout/scatter/scatter_target.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/split_on.hpp>
 #include <fanout/scatter/split_struct.hpp>
 #include <fanout/scatter/split_tree.hpp>
-#include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -26,7 +26,7 @@ namespace detail {
 template <class... P, std::size_t... I, class... Args>
 std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unused]] const ScatterTarget& place,
                               std::index_sequence<I...>, const Args&... args) {
-  return {Splitting<Args>::piece(args, place, input_path<I>)...};
+  return {scatter_traits<Args>::piece(args, place, input_path<I>)...};
 }
 
 }  // namespace detail
@@ -37,7 +37,7 @@ std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unu
 /// DeviceMismatch if an array is in a memory that cannot be copied from, or is an inout() of another memory. Throws
 /// ShapeMismatch if an array does not have the axis of `place`. Throws OutOfMemory.
 template <class... Args>
-std::tuple<detail::piece_t<Args>...> scatter(const detail::ScatterTarget& place, const Args&... args) {
+std::tuple<detail::piece_t<Args>...> scatter(const ScatterTarget& place, const Args&... args) {
   using ShardResults = std::tuple<detail::piece_t<Args>...>;
   return detail::scatter_into(static_cast<ShardResults*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
 }

@@ -15,7 +15,7 @@
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -37,8 +37,7 @@ struct ShardInputs {
   /// without a scratch this throws InvalidArgument. Throws DeviceMismatch if an array is in a memory that cannot be copied
   /// from.
   pieces_type pieces(std::size_t i, const backend::Memory& memory, detail::Scratch* scratch = nullptr) const {
-    const detail::ScatterTarget place{
-        .shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
+    const ScatterTarget place{.shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
     return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);
   }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <fanout/scatter/scatter_target.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
@@ -41,12 +41,12 @@ template <int Axis, class X>
 inline constexpr bool splits_by_rows<SplitOn<Axis, X>> = Axis == 0;
 
 template <int Axis, class X>
-struct Splitting<SplitOn<Axis, X>> {
+struct scatter_defaults<SplitOn<Axis, X>> {
   using Value = std::remove_cvref_t<X>;
   using piece_type = piece_t<Value>;
 
   static piece_type piece(const SplitOn<Axis, X>& x, const ScatterTarget& place, const LeafPath& path) {
-    return Splitting<Value>::piece(x.value, place.on_axis(Axis), path);
+    return scatter_traits<Value>::piece(x.value, place.on_axis(Axis), path);
   }
   template <class F>
   static void visit_rows(const SplitOn<Axis, X>& x, int, const LeafPath& path, F& f) {

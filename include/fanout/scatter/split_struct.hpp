@@ -9,8 +9,8 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
 #include <fanout/scatter/scatter_target.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/split_tree.hpp>
-#include <fanout/scatter/splitting.hpp>
 #include <fanout/tree/children.hpp>
 #include <fanout/tree/contents.hpp>
 #include <fanout/tree/fields.hpp>
@@ -67,7 +67,7 @@ constexpr bool holds_pieces(std::index_sequence<I...>) {
 /// A struct keeps its type, so it is rebuilt around the rows of its arrays if these are of the arrays' own types; or it
 /// is a template of the kind of its arrays, and rebuilt as one of views.
 template <SplitStruct X>
-struct Splitting<X> {
+struct scatter_defaults<X> {
   using piece_type = typename struct_piece<X>::type;
 
   static piece_type piece(const X& x, [[maybe_unused]] const ScatterTarget& place,
@@ -90,7 +90,7 @@ struct Splitting<X> {
               if constexpr (std::is_reference_v<typename At::type>) {
                 return (field);
               } else {
-                return Splitting<std::remove_const_t<T>>::piece(field, place, at);
+                return scatter_traits<std::remove_const_t<T>>::piece(field, place, at);
               }
             });
       }

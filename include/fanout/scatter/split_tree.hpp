@@ -5,7 +5,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/scatter/scatter_target.hpp>
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/child_types.hpp>
 #include <fanout/tree/children.hpp>
 #include <fanout/tree/contents.hpp>
@@ -44,13 +44,13 @@ struct AsPieces {
 template <class Result, class X>
 Result split_children(const X& x, const ScatterTarget& place, const LeafPath& path) {
   return rebuild<Result>(x, path, [&place]<class T>(const T& child, const LeafPath& at, auto) -> decltype(auto) {
-    return Splitting<T>::piece(child, place, at);
+    return scatter_traits<T>::piece(child, place, at);
   });
 }
 
 /// Of a variant the alternatives without arrays are copied, since a variant holds no reference.
 template <SplitNode X>
-struct Splitting<X> {
+struct scatter_defaults<X> {
   using piece_type = rebuilt_t<X, AsPieces>;
 
   static piece_type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {

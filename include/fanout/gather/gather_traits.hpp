@@ -30,26 +30,39 @@ inline constexpr bool takes_rows = false;
 template <>
 inline constexpr bool takes_rows<Concatenate> = true;
 
-/// How values of type X are gathered under a rule: `type`, and `gather(pieces, place, path)`. Without a `type` they are
-/// not.
+/// How fanout gathers values of its own types and of the standard library's. Without a `type` they are not gathered.
 template <class Rule, class X>
-struct Gathering {};
+struct gather_defaults {};
+
+}  // namespace detail
+
+/// How values of type X are gathered under a rule. Specialise it for a type of your own, for all rules or for some:
+///
+///   using type = ...;  // what the values of all shards are gathered to
+///   static type gather(ShardResults<X>& results, const GatherTarget& target, const LeafPath& path);
+///
+/// `results` are the values of the shards, in row order. `path` names the place in the tree, for errors. `gather` runs on
+/// the thread that takes the result. The default is what fanout does with types that it knows.
+template <class Rule, class X>
+struct gather_traits : detail::gather_defaults<Rule, X> {};
+
+namespace detail {
 
 template <class Rule, class X>
 concept Gatherable = requires {
-  typename Gathering<Rule, std::remove_cvref_t<X>>::type;
+  typename gather_traits<Rule, std::remove_cvref_t<X>>::type;
 };
 
 template <class Rule, class X>
-using gathered_under_t = typename Gathering<Rule, std::remove_cvref_t<X>>::type;
+using gathered_under_t = typename gather_traits<Rule, std::remove_cvref_t<X>>::type;
 
-/// How a tree for which this rule was chosen is gathered, if not just as one that stands under it anyway.
+/// How a tree for which this rule was chosen is gathered, if not as one that stands under it anyway.
 template <class Rule, class X>
-struct GatheringChosen : Gathering<Rule, X> {};
+struct gather_chosen : gather_traits<Rule, X> {};
 
 template <class Rule, class X>
 concept GatherableChosen = requires {
-  typename GatheringChosen<Rule, X>::type;
+  typename gather_chosen<Rule, X>::type;
 };
 
 [[noreturn]] inline void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <fanout/gather/gathering.hpp>
+#include <fanout/gather/gather_traits.hpp>
 
 #include "support/message_of.hpp"
 

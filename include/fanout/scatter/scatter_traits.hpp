@@ -21,18 +21,18 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
-namespace fanout { inline namespace v0 { namespace detail {
+namespace fanout { inline namespace v0 {
+namespace detail {
 
 template <class X>
 inline constexpr bool is_vector_of_bool = false;
 template <class Allocator>
 inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
 
-/// How an argument of type X is split: `piece(x, place, path)` is what one shard is handed, a `piece_type`. What
-/// chooses that itself, as broadcast() does, also has `visit_rows(x, axis, path, f)`, which calls `f(rows, path)` for
-/// each array in it that is split. This one is for whatever holds no array: the value itself, to everyone.
+/// How fanout splits arguments of its own types and of the standard library's. This one is for whatever holds no array:
+/// every shard is handed the value itself.
 template <class X>
-struct Splitting {
+struct scatter_defaults {
   using piece_type = const X&;
   static const X& piece(const X& x, const ScatterTarget&, const LeafPath&) {
     static_assert(!is_vector_of_bool<X>,
@@ -42,8 +42,26 @@ struct Splitting {
   }
 };
 
+}  // namespace detail
+
+/// How an argument of type X is split. Specialise it for a type of your own that chooses by itself what a shard is
+/// handed, as broadcast() does:
+///
+///   using piece_type = ...;
+///   static piece_type piece(const X& x, const ScatterTarget& target, const LeafPath& path);
+///   static void visit_rows(const X& x, int axis, const LeafPath& path, const auto& f);  // only if it has rows
+///
+/// `piece` makes what the shard `target` is handed, on the thread that runs the shard. It borrows x, which outlives the
+/// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split; all must have the same number of rows.
+/// `path` names the place in the arguments, for errors. The default is what fanout does with types that it knows. An
+/// array that is split by rows needs `leaf_traits` only.
 template <class X>
-using piece_t = typename Splitting<std::remove_cvref_t<X>>::piece_type;
+struct scatter_traits : detail::scatter_defaults<X> {};
+
+namespace detail {
+
+template <class X>
+using piece_t = typename scatter_traits<std::remove_cvref_t<X>>::piece_type;
 
 /// How an argument given as `X&&` is kept: a const reference to what the caller has, or what was moved in.
 template <class X>
@@ -209,7 +227,7 @@ inline constexpr bool is_sharded = false;
 inline constexpr RowRange all_rows{0, ~std::size_t{0}};
 
 template <ArrayLeaf X>
-struct Splitting<X> {
+struct scatter_defaults<X> {
   using piece_type = typename leaf_traits<X>::piece_type;
 
   static piece_type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {
@@ -250,7 +268,7 @@ struct RowsOnAxis {
     if constexpr (ArrayLeaf<X>) {
       f(rows_on(x, axis, path), path);
     } else {
-      Splitting<X>::visit_rows(x, axis, path, f);
+      scatter_traits<X>::visit_rows(x, axis, path, f);
     }
   }
 };
@@ -260,4 +278,5 @@ void visit_rows(const X& tree, int axis, const LeafPath& path, F& f) {
   visit_arrays(tree, path, RowsOnAxis<F>{axis, f});
 }
 
-}}}  // namespace fanout::v0::detail
+}  // namespace detail
+}}  // namespace fanout::v0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/scatter/splitting.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
 
 #include <doctest/doctest.h>
 
