@@ -5,7 +5,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// All devices of one kind, D, which is a Device, that the process may use, in their own order.
+/// Selects all devices of kind D that the process may use, in the order of D::visible(). D is a Device.
 template <class D>
 struct AllVisible {
   /// Throws InvalidDeviceId if there is none.

@@ -7,14 +7,14 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// Work that a device was given and that may still go on, for one to wait for: an event of a stream, say. Empty for
-/// devices whose work is done when it is given. Move-only; what is not waited for is when this goes.
+/// Work in flight on a device that a thread can wait for, for example an event of a stream. Empty for a device that
+/// works synchronously. Move-only. The destructor waits for the work if nobody has, and ignores its errors.
 class Completion {
  public:
   /// Nothing to wait for.
   Completion() noexcept = default;
 
-  /// `finish(what)` waits, throws what failed of the work, and lets go of `what`; it is called once.
+  /// `finish(what)` waits for the work, throws its error if it failed, and releases `what`. It is called once.
   Completion(void (*finish)(void* what), void* what) noexcept : finish_(finish), what_(what) {}
 
   Completion(Completion&& other) noexcept : finish_(detail::exchange(other.finish_, nullptr)), what_(other.what_) {}
@@ -26,13 +26,14 @@ class Completion {
   ~Completion() {
     try {
       wait();
-    } catch (...) {  // nobody wanted to know
+    } catch (...) {  // a destructor must not throw
     }
   }
 
+  /// True if there is work to wait for.
   explicit operator bool() const noexcept { return finish_ != nullptr; }
 
-  /// Returns when the work is done; throws what failed of it. Afterwards this is empty.
+  /// Waits until the work is done. Throws its error if it failed. Afterwards this is empty.
   void wait() {
     if (finish_ != nullptr) detail::exchange(finish_, nullptr)(what_);
   }

@@ -10,25 +10,23 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Something that runs work in order and owns or shares memory. A device is a small value: copies are the same device.
+/// A device runs work in order, and owns or shares a memory. It is a small value: copies are the same device.
 ///
-/// 1. `id()` tells devices apart and never changes; equal devices have equal ids.
-/// 2. `memory()` is the memory that work on the device uses; devices that share a memory return equal spaces.
-/// 3. `worker()` is the same object for equal devices and lives until the process ends; best from the registry(). A
-///    device whose worker has no thread runs its work in the threads of those who call models on it.
-/// 4. `enter()` returns a value; from then until that value is destroyed, on the calling thread, work goes to this
-///    device. Afterwards the thread is as it was. May be called on any thread, also nested.
-/// 5. `synchronize()` waits until the work is done that the calling thread gave the device since enter(), and throws if
-///    it failed.
-/// 6. `D::visible()` lists the devices of this kind that the process may use, best kept in a fixed order; it may be
-///    empty.
-/// 7. A device whose memory is not the host's says `static constexpr bool has_own_memory = true`, and its memory has
-///    `transfer`: then arguments and models on the host are copied there, and results come from there.
-/// 8. A device that gives its work to a stream may have `stream()`; it is what `ctx.stream()` is. And `completion()`: a
-///    Completion of what the calling thread gave the device since enter(). Then the thread that runs a shard goes on to
-///    the next, and whoever takes the result waits.
+/// 1. `id()` identifies the device and never changes. Equal devices have equal ids.
+/// 2. `memory()` is the memory that work on the device uses. Devices that share a memory return equal spaces.
+/// 3. `worker()` returns the same object for equal devices. The worker lives until the process ends; registry() makes
+///    such workers. If it has no thread, the threads that call models on the device run its work.
+/// 4. `enter()` returns a value. Until that value is destroyed, work of the calling thread goes to this device.
+///    Afterwards the thread is as it was. May be called on any thread, also nested.
+/// 5. `synchronize()` waits for the work that the calling thread gave the device since enter(). Throws if it failed.
+/// 6. `D::visible()` lists the devices of this kind that the process may use, best in a fixed order. It may be empty.
+/// 7. A device whose memory is not the host's has `static constexpr bool has_own_memory = true`, and its memory has a
+///    `transfer`. Arguments and models in host memory are then copied to the device, and results are copied back.
+/// 8. A device that gives its work to a stream may have two more members. `stream()` is what `ctx.stream()` returns.
+///    `completion()` is a Completion of the work that the calling thread gave the device since enter(). The thread that
+///    runs a shard then goes on to the next one, and the thread that takes the result waits.
 ///
-/// Costs: 1 to 4 take no lock and allocate nothing.
+/// Cost: 1 to 4 take no lock and allocate nothing.
 template <class D>
 concept Device = std::copyable<D> && std::equality_comparable<D> && requires(const D& device) {
   { device.id() } -> std::convertible_to<DeviceId>;
@@ -39,7 +37,7 @@ concept Device = std::copyable<D> && std::equality_comparable<D> && requires(con
   { D::visible() } -> std::convertible_to<std::vector<D>>;
 };
 
-/// A device that has a memory of its own.
+/// A device with a memory of its own.
 template <class D>
 concept HasOwnMemory = Device<D> && requires {
   requires D::has_own_memory;

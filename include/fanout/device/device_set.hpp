@@ -18,8 +18,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Refuses what is no device, once, however many sets are made of it. Not a constraint of DeviceSet: compilers say of
-/// one that it is not met, and not what to do; and nobody asks whether a set of such a type could be made.
+/// Refuses a type that is no device. A `static_assert` instead of a constraint of DeviceSet, so that the error says
+/// what to do. A function for each type, so that it is refused once, however many sets are made of it.
 template <class D>
 void refuse_no_device() {
   static_assert(Device<D>,
@@ -27,7 +27,7 @@ void refuse_no_device() {
                 "visible(), == and copies, as the concept Device says, or take host_devices(n)");
 }
 
-/// D::visible(), or the refusal.
+/// Returns D::visible(). Refuses a D that is no Device.
 template <class D>
 std::vector<D> visible_devices() {
   if constexpr (Device<D>) {
@@ -40,14 +40,14 @@ std::vector<D> visible_devices() {
 
 }  // namespace detail
 
-/// An ordered set of devices that is not empty: their kinds are in its type, how many there are is known at run time.
-/// The first is the main device. Sets are joined by `|`. Each of the Ds is a Device.
+/// An ordered set of at least one device. Its type names the kinds of the devices; their number is known at run time.
+/// The first device is the main device. `a | b` joins two sets. Each of Ds is a Device.
 template <class... Ds>
 class DeviceSet {
   static_assert(sizeof...(Ds) >= 1, "fanout: a device set names at least one kind of device");
 
  public:
-  /// The devices of each kind, in order. Throws InvalidDeviceId if there is none in all, or one stands twice.
+  /// Takes the devices of each kind, in order. Throws InvalidDeviceId if there is no device, or if one occurs twice.
   explicit DeviceSet(std::vector<Ds>... devices)
       : ids_((devices.size() + ...), DeviceId{.kind = "host"}), devices_(std::move(devices)...) {
     set_ids(std::index_sequence_for<Ds...>{});
@@ -83,7 +83,7 @@ class DeviceSet {
     return std::get<K>(devices_);
   }
 
-  /// Calls `f(device)` for the device at position i < size(), as its own type. f returns nothing.
+  /// Calls `f(device)` with the device at position i < size(), as its own type. `f` returns nothing.
   template <class F>
   void visit(std::size_t i, F&& f) const {
     visit_from<0>(i, f);
@@ -93,10 +93,10 @@ class DeviceSet {
   auto begin() const noexcept requires(sizeof...(Ds) == 1) { return std::get<0>(devices_).begin(); }
   auto end() const noexcept requires(sizeof...(Ds) == 1) { return std::get<0>(devices_).end(); }
 
-  /// A device set is the device source that gives itself.
+  /// Returns this set, so that a device set is a DeviceSource.
   const DeviceSet& select() const noexcept { return *this; }
 
-  /// The devices of both sets, the left ones first.
+  /// The devices of both sets, the left ones first. Throws InvalidDeviceId if they have a device in common.
   template <class... Others>
   friend auto operator|(const DeviceSet& left, const DeviceSet<Others...>& right) {
     if constexpr (sizeof...(Ds) == 1 && std::is_same_v<DeviceSet, DeviceSet<Others...>>) {

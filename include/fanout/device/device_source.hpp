@@ -22,7 +22,7 @@ inline constexpr bool is_set_of_devices<DeviceSet<Ds...>> = true;
 
 }  // namespace detail
 
-/// What a model can be given its devices by: a device set, or a policy that selects one when the model is made.
+/// Where a model gets its devices from: a device set, or a policy that selects one when the model is made.
 ///
 /// 1. `select()` returns a DeviceSet, or throws InvalidDeviceId.
 template <class S>

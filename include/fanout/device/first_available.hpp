@@ -7,8 +7,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// All visible devices of the first of these kinds, each a Device, that has any: the same program runs on the GPUs of
-/// one machine and on the cores of another. Kinds behind it are not asked.
+/// Selects all visible devices of the first of these kinds that has any. So one program runs on the GPUs of one machine
+/// and on the cores of another. Later kinds are not asked. Each of Ds is a Device.
 template <class... Ds>
 struct FirstAvailable {
   static_assert(sizeof...(Ds) > 0, "fanout: FirstAvailable names at least one kind of device");
@@ -16,11 +16,11 @@ struct FirstAvailable {
   /// Throws InvalidDeviceId, which names the kinds, if none of them has a device.
   DeviceSet<Ds...> select() const {
     bool found = false;
-    return DeviceSet<Ds...>{visible_unless<Ds>(found)...};  // braces: one kind after the other
+    return DeviceSet<Ds...>{visible_unless<Ds>(found)...};  // braces evaluate from left to right
   }
 
  private:
-  /// Nothing once `found`; else what is visible, which is then found.
+  /// Returns nothing if `found` is true. Otherwise returns the visible devices, and sets `found` if there are any.
   template <class D>
   static std::vector<D> visible_unless(bool& found) {
     if (found) return {};

@@ -31,21 +31,24 @@ class HostDevice {
   backend::Memory memory() const noexcept { return {}; }
   backend::Worker& worker() const noexcept { return *worker_; }
 
-  /// The cores that the device's thread may run on, by the numbers of the kernel: its own cores if `bound()`, otherwise all
-  /// of the process. Threads that `forward` starts inherit them.
+  /// The cores that the device's thread may run on, as the kernel numbers them: its own cores if bound(), otherwise all
+  /// cores of the process. Threads that `forward` starts inherit them.
   const std::vector<int>& cores() const noexcept { return worker_->cores(); }
+  /// True if the device's thread is bound to cores of its own.
   bool bound() const noexcept { return worker_->bound(); }
 
-  /// How its thread waits between calls that are made with this value of the device, and these for the device.
+  /// The wait rules of calls that use this value of the device. The device's thread waits by them for the next call,
+  /// and a call waits by them for the device.
   const WaitRules& wait_rules() const noexcept { return wait_.rules(); }
 
   struct Entered {
-    ~Entered() {}  // NOLINT(modernize-use-equals-default): not trivial, so that an unused one is no warning
+    ~Entered() {}  // NOLINT(modernize-use-equals-default): not trivial, so that an unused variable is no warning
   };
+  /// Work on the host runs on the thread that entered, and is done when it returns.
   Entered enter() const noexcept { return {}; }
   void synchronize() const noexcept {}
 
-  /// host_devices(), one by one.
+  /// The devices of host_devices(), as a vector.
   template <std::same_as<HostDevice> Self = HostDevice>
   static std::vector<Self> visible();
 
@@ -63,8 +66,8 @@ struct HostDeviceOptions {
   int count = 0;
   /// Cores per device. 0: an equal share of the process's cores, at least one.
   int cores_each = 0;
-  /// True if each device's thread is bound to its cores. Ignored if the devices need more cores than the process has, if a
-  /// CPU quota limits the process, and with FANOUT_PIN=off in the environment.
+  /// True if each device's thread is bound to its cores. Ignored if the devices need more cores than the process has,
+  /// if a CPU quota limits the process, and with FANOUT_PIN=off in the environment.
   bool pin = true;
   /// The wait policy: Adaptive, Spin, Park, or your own. Threads that are not bound to cores sleep at once.
   Waiting wait = Adaptive();
@@ -75,7 +78,7 @@ namespace detail {
 /// An upper limit for the number of host devices, to catch mistakes.
 inline constexpr int most_host_devices = 4096;
 
-/// A number from 1 to most_host_devices, or 0.
+/// Reads a number from 1 to most_host_devices. Returns 0 for any other text.
 inline int device_count_from(std::string_view text) {
   int count = 0;
   for (const char c : text) {
@@ -97,9 +100,9 @@ inline bool pinning_allowed() {
 
 }  // namespace detail
 
-/// How many host devices host_devices() makes: one per core that this process may use, by its affinity mask and its
-/// control group's CPU quota, or what FANOUT_HOST_DEVICES says. Throws InvalidArgument if that is not a whole number
-/// from 1 to 4096.
+/// The number of host devices that host_devices() makes: FANOUT_HOST_DEVICES if it is set, otherwise one per core that
+/// this process may use. The affinity mask and the CPU quota of the control group limit these. At most 4096. Throws
+/// InvalidArgument if FANOUT_HOST_DEVICES is not a whole number from 1 to 4096.
 template <std::integral Count = int>
 Count host_device_count() {
   if (const char* setting = std::getenv("FANOUT_HOST_DEVICES")) {
@@ -145,21 +148,24 @@ DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait
 
 }  // namespace detail
 
-/// The host devices `host:0`, `host:1`, ..., which share the process's cores. Throws InvalidDeviceId if the count is below 1
-/// or above 4096. Throws InvalidArgument for an invalid environment variable. Starts no thread.
+/// Makes the host devices `host:0`, `host:1`, ..., which share the process's cores. Starts no thread: a device's first
+/// task does. Throws InvalidDeviceId if the count is negative or above 4096, or if `cores_each` is negative. Throws
+/// InvalidArgument if FANOUT_HOST_DEVICES or FANOUT_PIN has an invalid value.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> host_devices(const HostDeviceOptions& options) {
   return detail::make_host_devices(options.count == 0 ? host_device_count() : options.count, options.cores_each,
                                    options.pin, options.wait);
 }
 
-/// One host device per core that this process may use; see host_device_count().
+/// Makes one host device per core that this process may use; see host_device_count(). Throws InvalidArgument for an
+/// invalid environment variable.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> host_devices() {
   return host_devices(HostDeviceOptions{});
 }
 
-/// `count` host devices. If there are more devices than cores, no thread is bound to a core.
+/// Makes `count` host devices. Each has an equal share of the process's cores, at least one. If there are more devices
+/// than cores, no thread is bound to a core. Throws InvalidDeviceId if `count` is below 1 or above 4096.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> host_devices(int count) {
   return detail::make_host_devices(count, 0, true, Adaptive());
@@ -170,10 +176,10 @@ std::vector<Self> HostDevice::visible() {
   return host_devices<Self>().template of_kind<0>();
 }
 
-/// Those of host_devices() that have these indices, in the order given: `host_devices({0, 2})` are host:0 and host:2,
-/// and `host_devices({2})` is host:2 alone; also for a vector or an array of them. The first is the main device. Throws
-/// InvalidDeviceId for an index that is not visible, and names those that are; also for one that is given twice, and if
-/// there is none.
+/// Selects the devices of host_devices() with these indices, in the order given: `host_devices({0, 2})` is host:0 and
+/// host:2, and `host_devices({2})` is host:2 alone. Takes a list in braces, a vector or an array. The first is the main
+/// device. Throws InvalidDeviceId if there is no index, if one is given twice, or if one is not visible. For the
+/// latter, the error lists the visible devices.
 template <IndexRange R = std::initializer_list<int>>
 DeviceSet<HostDevice> host_devices(const R& indices) {
   return devices_at<HostDevice>(indices);

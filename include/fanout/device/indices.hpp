@@ -17,21 +17,21 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Whole numbers in a row: a list in braces, a vector, an array.
+/// A range of whole numbers: a list in braces, a vector, an array.
 template <class R>
 concept IndexRange = requires(const R& indices) {
   requires std::integral<std::remove_cvref_t<decltype(*std::begin(indices))>>;
 };
 
-/// The devices at these positions of D::visible(), in the order given: the first is the main device. Throws
-/// InvalidDeviceId for an index that is not visible, and names those that are; also for one that is given twice, and if
-/// there is none.
+/// Selects the devices at these positions of D::visible(), in the order given. The first is the main device. Throws
+/// InvalidDeviceId if there is no index, if one is given twice, or if one is not visible. For the latter, the error
+/// lists the visible devices.
 template <Device D, IndexRange R = std::initializer_list<int>>
 DeviceSet<D> devices_at(const R& indices) {
   const std::vector<D> visible = D::visible();
   std::vector<D> devices;
   for (const auto index : indices) {
-    if (static_cast<std::size_t>(index) >= visible.size()) {  // what is negative becomes large
+    if (static_cast<std::size_t>(index) >= visible.size()) {  // a negative index becomes a large one
       std::string known;
       for (const D& device : visible) known += (known.empty() ? "" : ", ") + to_string(DeviceId(device.id()));
       throw InvalidDeviceId(explain({.what = "Invalid device id",
@@ -58,8 +58,8 @@ consteval bool all_different(const std::array<int, N>& numbers) {
 
 }  // namespace detail
 
-/// Some of the visible devices of one kind, D, which is a Device, by their positions, in the order given:
-/// `Indices<HostDevice, 0, 2>`. What devices_at() selects at run time, as a type.
+/// Selects visible devices of kind D by their positions, in the order given: `Indices<HostDevice, 0, 2>`. It selects as
+/// devices_at() does, as a type. D is a Device.
 template <class D, int... I>
 struct Indices {
   static_assert(sizeof...(I) > 0, "fanout: Indices names at least one device");

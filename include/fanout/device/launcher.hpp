@@ -8,15 +8,15 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// How a kind of device makes `n` calls `f(0)` ... `f(n - 1)`; what launch() uses. A kind of device whose work is done
-/// in other threads than the host's specialises it, as fanout/cuda/launch.cuh does for CudaDevice; one whose work is
-/// done by the thread that entered it takes over LoopLauncher:
+/// How launch() makes the calls `f(0)` ... `f(n - 1)` on a kind of device. A kind whose work runs on other threads than
+/// the host's specialises it, as fanout/cuda/launch.cuh does for CudaDevice. A kind whose work runs on the thread that
+/// entered the device inherits LoopLauncher:
 ///
 ///     template <>
-///     struct fanout::Launcher<MyDevice> : fanout::LoopLauncher {};
+///     struct fanout::backend::Launcher<MyDevice> : fanout::backend::LoopLauncher {};
 ///
-/// `launch(device, n, f)` is called by a thread that has entered the device. It may return before the calls are made,
-/// with a copy of `f`; then they are made in order with what the device was given before and is given afterwards.
+/// A thread that has entered the device calls `launch(device, n, f)`. It may return before the calls are made, and
+/// keeps a copy of `f` then. The calls are made in order with earlier and later work of the device.
 template <Device D>
 struct Launcher {
   template <class F>
@@ -27,7 +27,7 @@ struct Launcher {
   }
 };
 
-/// Makes the calls at once, one after the other, in the calling thread.
+/// Makes the calls on the calling thread, one at a time. All are made on return.
 struct LoopLauncher {
   template <Device D, class F>
   static void launch(const D&, std::size_t n, const F& f) {

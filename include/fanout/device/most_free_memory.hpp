@@ -20,12 +20,12 @@ concept TellsFreeMemory = requires(const D& device) {
 
 }  // namespace detail
 
-/// All devices of one kind, D, that the process may use, the one with the most free memory first, which is then the
-/// main device; of equal ones the first stays first. D is a Device with a member `free_memory()`, which returns bytes.
-/// It is asked once for each device whenever devices are selected; on a GPU that makes a context.
+/// Selects all devices of kind D that the process may use, those with more free memory first. So the main device has
+/// the most. Equal ones keep their order. D is a Device with a member `free_memory()`, which returns bytes. Each
+/// selection calls it once per device. On a GPU that creates a context.
 template <class D>
 struct MostFreeMemory {
-  /// Throws InvalidDeviceId if there is none, and what free_memory() throws.
+  /// Throws InvalidDeviceId if there is no device, and what free_memory() throws.
   DeviceSet<D> select() const {
     std::vector<D> devices = detail::visible_devices<D>();
     if constexpr (Device<D>) {

@@ -9,8 +9,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Shares large copies among the threads of a model's devices, for copies that gathering cannot avoid. Borrows the set of
-/// devices. Its type does not depend on their kinds.
+/// Shares large copies among the threads of a model's devices, for copies that gathering cannot avoid. Borrows the set
+/// of devices. Its type does not depend on their kinds.
 class CopyTeam {
  public:
   template <Device... Ds>
@@ -19,9 +19,9 @@ class CopyTeam {
 
   std::size_t size() const noexcept { return size_; }
 
-  /// Calls `body(i)` for each i < parts, at the same time, each for one device. `parts` is at most size(), and `body` must
-  /// not throw. Returns when all have ended. May be called from any thread, also inside a call: the caller runs what no
-  /// device has started.
+  /// Calls `body(i)` for each i < parts, at the same time, each for one device. `parts` is at most size(), and `body`
+  /// must not throw. Returns when all have ended. May be called from any thread, also inside a call: the caller runs
+  /// what no device has started.
   template <class Body>
   void share(std::size_t parts, const Body& body) const {
     run_(devices_, parts, {[](const void* of, std::size_t i) noexcept { (*static_cast<const Body*>(of))(i); }, &body});

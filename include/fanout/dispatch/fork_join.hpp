@@ -19,20 +19,20 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// Runs `body(i)` for every shard of a plan, at the same time, each for its device: first dispatch(), then run_own(),
 /// then join(), on one thread. Borrows all that it is made of. `body` does not throw.
 ///
-/// The main device's first shard runs on the calling thread if the device is free. All others are handed to their devices.
-/// Then the caller takes back its shards that no device has started, runs them one at a time, and waits only for those
-/// that have been started. So it never waits for work that waits for it: nested calls end, also on overlapping sets of
-/// devices. Which thread runs a shard is unspecified.
+/// The main device's first shard runs on the calling thread if the device is free. All others are handed to their
+/// devices. Then the caller takes back its shards that no device has started, runs them one at a time, and waits only
+/// for those that have been started. So it never waits for work that waits for it: nested calls end, also on
+/// overlapping sets of devices. Which thread runs a shard is unspecified.
 ///
-/// If `times` is given, the call adds its shard times, and runs shards inline if dispatching them would take longer; see
-/// Adaptive. A call that runs all shards inline locks no device.
+/// If `times` is given, the call adds its shard times, and runs shards inline if dispatching them would take longer;
+/// see Adaptive. A call that runs all shards inline locks no device.
 ///
-/// What else `body` may have:
+/// `body` may also have:
 /// - `body.ended(i)`: a flag for each shard, which the device's thread sets before it unlocks the device.
-/// - `body.tasks_are(tasks)`: called before any shard runs. Shards can be taken back from `tasks`, so that those that wait
-///   for each other need not wait for the caller.
-/// - `body.tell_late()`: called if shards have not ended at the deadline: at the deadline if the caller waits, otherwise
-///   after each shard that the caller runs from then on. Must not throw.
+/// - `body.tasks_are(tasks)`: called before any shard runs. Shards can be taken back from `tasks`, so that those that
+///   wait for each other need not wait for the caller.
+/// - `body.tell_late()`: called if shards have not ended at the deadline: at the deadline if the caller waits,
+///   otherwise after each shard that the caller runs from then on. Must not throw.
 template <class Body, Device... Ds>
 class ForkJoin {
  public:
@@ -40,8 +40,8 @@ class ForkJoin {
            CallStatistics* times = nullptr)
       : plan_(plan), devices_(devices), body_(body), deadline_(deadline), times_(times) {}
 
-  /// Dispatches the shards that run on other threads. Throws std::bad_alloc before it dispatches any. The main device is
-  /// locked last: its cost overlaps with the requests in flight.
+  /// Dispatches the shards that run on other threads. Throws std::bad_alloc before it dispatches any. The main device
+  /// is locked last: its cost overlaps with the requests in flight.
   void dispatch() {
     if (plan_.size() == 1 && plan_[0].device == 0 && lock_main_device()) {
       own_ = 0;
@@ -73,8 +73,8 @@ class ForkJoin {
     tell_if_late();
   }
 
-  /// Runs the shards that no device has started, and waits for the rest. Throws Error in a process that was forked while
-  /// `body` ran, since the shards on other threads stayed in the parent.
+  /// Runs the shards that no device has started, and waits for the rest. Throws Error in a process that was forked
+  /// while `body` ran, since the shards on other threads stayed in the parent.
   void join() {
     if (!tasks_) return;
     for (std::size_t i = tasks_->size(); i > 0; --i) {

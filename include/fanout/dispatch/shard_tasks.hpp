@@ -33,7 +33,8 @@ class alignas(cache_line) ShardTask : public Task {
   std::size_t shard;
 
   /// Hands the shard to its device: to the thread if the device is free, otherwise to its queue. The device calls
-  /// `body(shard)`, which must not throw and is expected to take so many ticks. `body` must live until the task is done.
+  /// `body(shard)`, which must not throw. `takes` are its expected ticks, less than 1 if unknown. `body` must live
+  /// until the task is done.
   template <class Body>
   void post(const Body& body, const WaitRules& rules, std::int64_t takes = 0) noexcept {
     ticket_ = worker->post(&call<Body>, &body, shard, rules, takes);
@@ -78,8 +79,8 @@ class alignas(cache_line) ShardTask : public Task {
     }
   }
 
-  /// Waits until the shard has been run, as Task::wait does. If the body has a flag for each shard, reads that one first:
-  /// the thread sets it before it completes the request, and touches only its own handoff slot afterwards.
+  /// Waits until the shard has been run, as Task::wait does. If the body has a flag for each shard, reads that one
+  /// first: the thread sets it before it completes the request, and touches only its own handoff slot afterwards.
   template <class Body>
   bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
             Clock::Time until = Clock::never) noexcept {
@@ -131,7 +132,7 @@ class alignas(cache_line) ShardTask : public Task {
 };
 static_assert(sizeof(ShardTask) == cache_line);
 
-/// The shards of one call as tasks, which know in which epoch they were made.
+/// The shards of one call as tasks. Notes the fork epoch in which they were made.
 class ShardTasks {
  public:
   template <std::integral Size>
@@ -149,20 +150,21 @@ class ShardTasks {
     return task;
   }
 
-  /// How this call waits: by the rules of the last device placed that has some.
+  /// The wait rules of this call: those of the last placed device that has any.
   const WaitRules& rules() const noexcept { return *rules_; }
 
-  /// How many ticks each is expected to take, where that is known.
+  /// The expected ticks of each shard, less than 1 if unknown.
   void expect(std::int64_t takes) noexcept { takes_ = takes; }
   std::int64_t takes() const noexcept { return takes_; }
 
-  /// Says that all that are to be posted are, so that others than the poster may take some back.
+  /// Called when all shards are posted. From now on other threads than the poster may take shards back.
   void all_are_posted() noexcept { posted_.store(true, MemoryOrder::release); }
 
-  /// Takes back one that no device has started, for who asks to run it: for shards that wait for it. Null if all have
-  /// been started. From any thread, while some have not ended.
+  /// Takes back a shard that no device has started, for a thread that runs it: other shards may wait for it. Returns
+  /// null if all have been started. May be called from any thread while some have not ended. Waits until all are
+  /// posted.
   ShardTask* take_back() noexcept {
-    while (!posted_.load(MemoryOrder::acquire)) ::sched_yield();  // the poster does nothing else
+    while (!posted_.load(MemoryOrder::acquire)) ::sched_yield();  // short: the poster does nothing else
     for (ShardTask& task : tasks_) {
       if (task.take_back()) return &task;
     }
@@ -175,10 +177,10 @@ class ShardTasks {
   ShardTask* end() noexcept { return tasks_.end(); }
   std::uint32_t epoch() const noexcept { return epoch_; }
 
-  /// Waits for all that were given away, each of which has been started or taken back. False if that cannot happen any
-  /// more: the process was forked since the tasks were made, and they run in the parent only.
+  /// Waits for all shards that were handed to devices. Each has been started or taken back. Returns false if the
+  /// process was forked after the tasks were made: then they run in the parent only.
   ///
-  /// At the deadline, if some have not ended by then, calls `tell_late()`, which does not throw.
+  /// If some have not ended at the deadline, calls `tell_late()` at that time. It must not throw.
   template <class Body, class TellLate>
   bool wait(const Body& body, Clock::Time deadline, const TellLate& tell_late) noexcept {
     bool ended = true;
@@ -200,7 +202,7 @@ class ShardTasks {
   InlineArray<ShardTask> tasks_;
 };
 
-/// Throws what a call throws in the child of a fork if others of its shards stayed in the parent.
+/// Throws the Error of a call in the child of a fork, if shards of the call stayed in the parent.
 [[noreturn]] inline void refuse_after_fork() {
   throw Error(explain({.what = "the process was forked while a forward was running",
                        .where = "the child",

@@ -9,18 +9,18 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A copy of so many bytes or more is streamed: written past the caches. What does not fit there would be read from
-/// memory before it is overwritten, which costs up to half of the bandwidth; what fits is wanted there by who reads it
-/// next.
+/// A copy of this many bytes or more is streamed: its stores bypass the caches. A target that does not fit into the
+/// caches would be read from memory before it is overwritten, which costs up to half of the bandwidth. A target that
+/// fits should stay in the caches for its next reader.
 inline constexpr std::size_t streamed_from = std::size_t{1} << 21;
 
 #if defined(__SSE2__)
 
-/// The distance of the four places that a streamed copy goes on at in turn: so many pages are read ahead at once, and
-/// so many banks of memory are busy.
+/// The distance in bytes between the four places that a streamed copy writes in turn. So four pages are read ahead at
+/// once, and four banks of memory are busy.
 inline constexpr std::size_t stream_distance = 4096;
 
-// The compilers' own operations: <emmintrin.h> costs more to include than the whole of this folder.
+// The compilers' own operations: <emmintrin.h> costs more to include than all of this folder.
 using StreamWord [[gnu::vector_size(16), gnu::may_alias]] = long long;
 
 inline void stream_word(std::byte* to, const StreamWord& word) noexcept {
@@ -47,7 +47,7 @@ inline void stream_line(std::byte* to, const std::byte* from) noexcept {
   stream_word(to + 48, d);
 }
 
-/// memcpy() past the caches. Other threads see it after settle_streams().
+/// Copies bytes with stores that bypass the caches. Other threads see them after settle_streams().
 inline void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   const std::size_t head = (64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64;
   if (bytes < head + 64) {
@@ -75,7 +75,7 @@ inline void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
-/// Streamed bytes are written before what this thread writes afterwards.
+/// Orders streamed bytes before all later writes of this thread.
 inline void settle_streams() noexcept { __builtin_ia32_sfence(); }
 
 #else
@@ -87,7 +87,7 @@ inline void settle_streams() noexcept {}
 
 #endif
 
-/// memcpy(), streamed where there is much. Addresses may be null where there are no bytes.
+/// memcpy(), streamed from `streamed_from` bytes on. The addresses may be null if there are no bytes.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
   if (bytes >= streamed_from) {
     stream_bytes(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);

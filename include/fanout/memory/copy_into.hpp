@@ -14,15 +14,15 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// While this lives, copies of tensors that are made on this thread come to lie in one memory: so the copy constructor
-/// of any class makes a copy of it for a device, and its assignment makes that like the original again, whatever its
-/// fields are. Nothing of the copies is there before finish() has returned.
+/// While this lives, tensors that are copied on this thread are copied into one memory. So the copy constructor of any
+/// class makes its copy for a device, whatever its fields are. Its assignment makes that copy like the original again.
+/// The copies have their contents only when finish() has returned.
 ///
-/// Small arrays are sent together, in flat buffers of up to 10 MiB as PyTorch's broadcast does, since a transfer costs
-/// more than they do; copies of them are parts of one buffer where the memory has windows.
+/// Small arrays are sent together, since a transfer costs more than they do: in flat buffers of up to 10 MiB, as in
+/// PyTorch's broadcast. If the memory has windows, their copies are parts of one buffer.
 class CopyInto : private detail::CopyHook {
  public:
-  // Templates, so that nothing of it is compiled where nothing is copied so.
+  // Templates, so that a program without such copies does not compile it.
   template <std::same_as<Memory> To>
   explicit CopyInto(const To& to) noexcept
       : CopyHook{&CopyInto::copy_to<detail::Storage>},
@@ -36,7 +36,7 @@ class CopyInto : private detail::CopyHook {
     if (run_buffer_ != nullptr) run_buffer_->release();
   }
 
-  /// Sends what has not been sent. Throws as transfer().
+  /// Sends what has not been sent. Throws what transfer() throws.
   template <std::same_as<Memory> To = Memory>
   void finish() {
     if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), detail::exchange(run_bytes_, 0));
@@ -45,7 +45,7 @@ class CopyInto : private detail::CopyHook {
  private:
   static constexpr std::size_t small = std::size_t{1} << 18;
   static constexpr std::size_t largest_buffer = 10485760;
-  /// Bytes to which parts of a buffer are aligned: what kernels like best.
+  /// The alignment of the parts of a buffer, in bytes. Kernels access arrays fastest that are aligned so.
   static constexpr std::size_t alignment = 256;
 
   static std::size_t aligned(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
@@ -82,7 +82,7 @@ class CopyInto : private detail::CopyHook {
     return part;
   }
 
-  /// Goes with what was staged before if it comes to lie right behind that in the same buffer.
+  /// Stages an array. It is sent together with the bytes staged before if it lies right behind them in the same buffer.
   template <std::same_as<detail::Storage> From>
   void stage(const detail::Storage& part, const From& from) {
     auto* const to = static_cast<std::byte*>(part.data());
@@ -91,7 +91,7 @@ class CopyInto : private detail::CopyHook {
                          aligned(run_bytes_) + from.bytes() <= largest_buffer;
     if (!follows) {
       finish();
-      buffer->retain();  // also if the copy is gone before it is sent
+      buffer->retain();  // the copy may be gone before it is sent
       if (run_buffer_ != nullptr) run_buffer_->release();
       run_buffer_ = buffer;
       run_ = to;
@@ -111,10 +111,10 @@ class CopyInto : private detail::CopyHook {
 
   Memory to_;
   CopyHook* before_;
-  detail::OutputBuffer* buffer_ = nullptr;      // whose rest is for the next small arrays
-  std::size_t used_ = 0;                        // of it
-  detail::OutputBuffer* run_buffer_ = nullptr;  // to which the staged bytes go
-  std::byte* run_ = nullptr;                    // where in it
+  detail::OutputBuffer* buffer_ = nullptr;      // the next small arrays get the rest of it
+  std::size_t used_ = 0;                        // bytes of buffer_ in use
+  detail::OutputBuffer* run_buffer_ = nullptr;  // the buffer that the staged bytes go to
+  std::byte* run_ = nullptr;                    // their place in it
   std::size_t run_bytes_ = 0;
   detail::Storage staged_;
 };

@@ -8,15 +8,15 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A part of every row of an array that is put together, and where it comes from.
+/// The source of one part of each row of an array that is put together.
 struct RowPart {
-  const std::byte* from;  ///< that of the first row
-  std::size_t pitch;      ///< bytes from that of one row to that of the next
+  const std::byte* from;  ///< the part of the first row
+  std::size_t pitch;      ///< bytes from the part of one row to that of the next
   std::size_t bytes;
 };
 
-/// A copy that puts an array together row by row: of `parts`, one after the other, each row without a gap to the next.
-/// Arrays by rows are one row of as many parts; columns of an array are many rows of one part.
+/// A copy that puts an array together row by row. A row is its `parts`, one after the other. There is no gap between
+/// rows. Arrays concatenated by rows are one row of many parts. Columns of an array are many rows of one part.
 struct RowsCopy {
   std::byte* to;
   std::size_t rows;
@@ -33,7 +33,7 @@ void copy_runs_of(std::byte* to, std::size_t to_pitch, const std::byte* from, st
   for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * to_pitch, from + i * from_pitch, Bytes);
 }
 
-/// Copies `count` runs of so many bytes. A call of memcpy() for each would cost more than a short run does.
+/// Copies `count` runs of `bytes` bytes each. A call of memcpy() would cost more than a short run itself.
 inline void copy_runs(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
                       std::size_t bytes, std::size_t count) noexcept {
   switch (bytes) {
@@ -62,11 +62,11 @@ inline void copy_runs(std::byte* to, std::size_t to_pitch, const std::byte* from
   }
 }
 
-/// Bytes [begin, end) of one row.
+/// Copies bytes [begin, end) of one row.
 inline void copy_within_row(const RowsCopy& copy, std::size_t row, std::size_t begin, std::size_t end,
                             bool streamed) noexcept {
   std::byte* const to = copy.to + row * copy.row_bytes;
-  std::size_t first = 0;  // byte of the row that is the part's
+  std::size_t first = 0;  // offset of the part in the row
   for (const RowPart* part = copy.parts; part != copy.parts + copy.count && first < end; ++part) {
     const std::size_t last = first + part->bytes;
     const std::size_t from = begin > first ? begin : first;
@@ -81,7 +81,7 @@ inline void copy_within_row(const RowsCopy& copy, std::size_t row, std::size_t b
 }
 
 inline void copy_whole_rows(const RowsCopy& copy, std::size_t row, std::size_t count, bool streamed) noexcept {
-  // Short rows are put together in a place that stays in the nearest cache, so that whole lines are written at once.
+  // Short rows are put together in a block that stays in the nearest cache, so that whole lines are streamed.
   constexpr std::size_t block = std::size_t{1} << 15;
   if (copy.row_bytes > block / 4) {
     for (; count > 0; --count, ++row) copy_within_row(copy, row, 0, copy.row_bytes, streamed);
@@ -103,8 +103,8 @@ inline void copy_whole_rows(const RowsCopy& copy, std::size_t row, std::size_t c
   }
 }
 
-/// Copies bytes [begin, end) of what is put together, so that several threads can share a copy. `streamed` is for all
-/// of them.
+/// Copies bytes [begin, end) of the array that is put together. So several threads can share a copy. All of them pass
+/// the same `streamed`.
 inline void copy_part(const RowsCopy& copy, std::size_t begin, std::size_t end, bool streamed) noexcept {
   while (begin < end) {
     const std::size_t row = begin / copy.row_bytes;
@@ -122,7 +122,7 @@ inline void copy_part(const RowsCopy& copy, std::size_t begin, std::size_t end, 
   if (streamed) settle_streams();
 }
 
-/// All of it, on this thread.
+/// Makes the whole copy on this thread.
 inline void copy_rows(const RowsCopy& copy) noexcept {
   copy_part(copy, 0, copy.bytes(), copy.bytes() >= streamed_from);
 }

@@ -13,14 +13,14 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The shape of an array: R numbers of elements, the slowest axis first.
+/// The shape of an array: the number of elements along each of R axes, the slowest axis first. Axis 0 counts the rows.
 template <std::size_t R>
 struct Extents {
   static_assert(R >= 1, "fanout: an array has at least one axis; a single number is a scalar");
 
   std::size_t values[R]{};
 
-  /// `auto [rows, columns] = x.extents();`
+  /// For structured bindings: `auto [rows, columns] = x.extents();`
   template <std::size_t Axis>
   FANOUT_HOST_DEVICE constexpr std::size_t& get() & noexcept {
     return values[Axis];
@@ -37,10 +37,10 @@ struct Extents {
   FANOUT_HOST_DEVICE constexpr std::size_t operator[](std::size_t axis) const noexcept { return values[axis]; }
   FANOUT_HOST_DEVICE constexpr std::size_t& operator[](std::size_t axis) noexcept { return values[axis]; }
 
-  /// Elements in all.
+  /// The number of elements of the array.
   FANOUT_HOST_DEVICE constexpr std::size_t size() const noexcept { return values[0] * row_size(); }
 
-  /// Elements in one row, which is all axes but the first.
+  /// The number of elements of one row: of all axes but the first.
   FANOUT_HOST_DEVICE constexpr std::size_t row_size() const noexcept {
     std::size_t size = 1;
     for (std::size_t axis = 1; axis < R; ++axis) size *= values[axis];
@@ -62,7 +62,7 @@ struct Extents {
   }
 };
 
-/// `[15, 5]`.
+/// The extents as text: `[15, 5]`.
 template <std::size_t R>
 std::string to_string(const Extents<R>& extents) {
   std::string text = "[";
@@ -74,7 +74,7 @@ std::string to_string(const Extents<R>& extents) {
 
 namespace detail {
 
-// An integer of any type, so that no extent in braces is narrowed: `x({rows, 5})` takes signed and unsigned ones.
+// Takes any integer, so that no extent in braces is narrowed: `x({rows, 5})` with signed and unsigned ones.
 #if defined(__SIZEOF_INT128__)
 __extension__ using AnyInteger = __int128;
 #else
@@ -89,11 +89,11 @@ using AnyInteger = long long;
 
 }  // namespace detail
 
-/// The extents, if the bytes of an array of that shape, with elements of `element_size` bytes, can be counted. Throws
-/// ShapeMismatch if not.
+/// Returns the extents. Throws ShapeMismatch if an array of that shape, with elements of `element_size` bytes, has more
+/// than PTRDIFF_MAX bytes.
 template <std::size_t R>
 constexpr Extents<R> checked_extents(std::size_t element_size, const Extents<R>& extents) {
-  // Axes of zero elements do not excuse the others: the product is taken as if they held one.
+  // An extent of 0 counts as 1 here, so that the other extents are checked, too.
   std::size_t bytes = element_size;
   for (const std::size_t extent : extents.values) {
     if (extent > 1 && bytes > static_cast<std::size_t>(PTRDIFF_MAX) / extent) {
@@ -104,7 +104,7 @@ constexpr Extents<R> checked_extents(std::size_t element_size, const Extents<R>&
   return extents;
 }
 
-/// Extents from integers of any type, checked like these. Throws ShapeMismatch for a negative one, too.
+/// The same for extents of any integer types. Throws ShapeMismatch also for a negative one.
 template <std::integral... I>
 constexpr Extents<sizeof...(I)> checked_extents(std::size_t element_size, I... extents) {
   ((std::cmp_less(extents, 0) ? detail::refuse_uncountable(std::to_string(extents)) : void()), ...);

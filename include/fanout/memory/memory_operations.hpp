@@ -12,23 +12,23 @@ namespace fanout { inline namespace v0 {
 
 namespace backend {
 
-/// What can be done with the memory of one kind of device, as a table of functions, so that a Tensor of one type may
-/// live in any memory. They happen in order with the work of the device that owns the memory; in host memory, and
-/// where `wait` is null, they have happened when they return.
+/// The operations of the memory of one kind of device: a table of functions, so that one type of Tensor can be in any
+/// memory. They run in order with the work of the device that owns the memory. In host memory, and if `wait` is null,
+/// they have ended when they return.
 ///
 /// 1. `allocate` returns `bytes` bytes (at least one), aligned to `memory_alignment`, or throws OutOfMemory.
-/// 2. `release` gives back what `allocate` of the same table returned, from any thread; it never throws. `owner` is
-///    what the storage was made with, null for what was allocated.
+/// 2. `release` releases what `allocate` of the same table returned, from any thread. It never throws. `owner` is what
+///    the storage was made with, null for allocated memory.
 /// 3. `copy` and `clear` stay within one memory space.
-/// 4. `fresh` is the table for new memory of the same space: the table itself unless it stands for adopted memory.
-/// 5. `transfer` copies between two spaces: one is of this kind, the other of this kind or the host's memory. What goes
-///    to the host has got there when it returns, and what comes from there has been read. Null if it cannot.
-/// 6. `bring` is `allocate` and `transfer` of host memory in one, so that it need not be in order with earlier work of
-///    the device, which does not know this memory. Null where that is no better.
-/// 7. `wait` returns when all that the thread has done in the space has happened, and throws what failed of it. Each
+/// 4. `fresh` is the table for new memory of the same space: the table itself, unless it stands for adopted memory.
+/// 5. `transfer` copies between two spaces: one of this kind, the other of this kind or the host's. When it returns,
+///    data for the host has arrived, and data from the host has been read. Null if it cannot.
+/// 6. `bring` is `allocate` and `transfer` from host memory in one. It need not be in order with earlier work of the
+///    device, which does not know this memory. Null if that is no better.
+/// 7. `wait` waits until all that the thread has done in the space is done, and throws the error of what failed. Each
 ///    call of a model waits for the spaces of its arguments, so it should cost little if nothing is in flight.
-/// 8. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there are
-///    none; then parts are copied.
+/// 8. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there is
+///    none; parts are then copied.
 struct MemoryOperations {
   void* (*allocate)(const MemorySpace& space, std::size_t bytes);
   void (*release)(const MemorySpace& space, void* data, std::size_t bytes, void* owner) noexcept;
@@ -42,7 +42,7 @@ struct MemoryOperations {
   const MemoryOperations* windows = nullptr;
 };
 
-/// Bytes to which every array's first element is aligned: a cache line, and the widest vector registers.
+/// The alignment of every array's first element, in bytes: a cache line, and the widest vector registers.
 inline constexpr std::size_t memory_alignment = detail::smallest_block;
 
 }  // namespace backend
@@ -71,7 +71,7 @@ namespace backend {
 inline constexpr MemoryOperations host_memory_operations{
     &detail::allocate_host, &detail::release_host, &detail::copy_host, &detail::clear_host, &host_memory_operations};
 
-/// A memory and what can be done with it: where a tensor is to be made.
+/// A memory and its operations: tells where a tensor is made.
 struct Memory {
   MemorySpace space = host_memory;
   const MemoryOperations* operations = &host_memory_operations;

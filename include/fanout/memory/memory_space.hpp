@@ -8,8 +8,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A memory, named by the device that owns it. All host devices share one, which is named `host:0`. Data can be used
-/// where it lies or must be copied: that is decided by comparing memory spaces, never devices.
+/// A memory, named by the device that owns it. All host devices share one memory, named `host:0`. Data is used in place
+/// if its memory space equals the one that is needed, and copied otherwise. Devices are never compared for that.
 struct MemorySpace {
   DeviceId owner;
 
@@ -19,14 +19,14 @@ struct MemorySpace {
 /// The memory that the process's own threads read and write.
 inline constexpr MemorySpace host_memory{{.kind = "host", .index = 0}};
 
-/// `host memory`, `the memory of cuda:1`.
+/// The memory as text: `host memory`, `the memory of cuda:1`.
 inline std::string to_string(const MemorySpace& space) {
   return space.owner.kind == host_memory.owner.kind ? "host memory" : "the memory of " + to_string(space.owner);
 }
 
 namespace detail {
 
-/// The words that people search for. A template, so that it is compiled only where it is used.
+/// PyTorch's words, which people search for. A template, so that it is compiled only where it is used.
 template <std::same_as<MemorySpace> Space>
 std::string two_devices(const Space& one, const Space& other) {
   return "Expected all tensors to be on the same device, but found at least two devices, " + to_string(one.owner) +

@@ -20,39 +20,39 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 inline void leave_to_owner(const MemorySpace&, void*, std::size_t, void*) noexcept {}
 
-/// Tables of this form mark host memory of the caller's own, in which results are written; `fresh` makes copies of a
-/// tensor there ordinary tensors.
+/// The table of host memory that the caller owns and that results are written to. Its address marks such memory.
+/// Because of `fresh`, copies of a tensor there are ordinary tensors.
 inline constexpr backend::MemoryOperations borrowed_host_operations{
     backend::host_memory_operations.allocate, &leave_to_owner, backend::host_memory_operations.copy,
     backend::host_memory_operations.clear, &backend::host_memory_operations};
 
-/// Host memory of the caller's own, for one gathered array.
+/// Host memory of the caller for one gathered array.
 struct OutputTarget {
   void* data = nullptr;
   std::size_t rows = 0;
   std::size_t row_bytes = 0;
 };
 
-/// The memory of one gathered array, which the shards of a call fill together, each its own rows. Counts who holds it:
+/// The memory of one gathered array. The shards of a call fill it together, each its own rows. It counts its holders:
 /// the call, and every Tensor that shows a window of it.
 class OutputBuffer : public Pooled {
  public:
-  /// Throws OutOfMemory, and ShapeMismatch where the bytes cannot be counted. `before` is for a holder of several,
-  /// which can link them by it.
+  /// Allocates the memory. Throws OutOfMemory, and ShapeMismatch if the bytes cannot be counted. A holder of several
+  /// buffers can link them by `before`.
   OutputBuffer(const backend::Memory& memory, std::size_t rows, std::size_t row_bytes, OutputBuffer* before = nullptr)
       : storage_(memory, checked_extents(1, Extents<2>{rows, row_bytes}).size()),
         base_(static_cast<std::byte*>(storage_.data())),
         rows_(rows),
         row_bytes_(row_bytes),
         before_(before) {}
-  /// Of bytes that are there, one row.
+  /// Takes over existing bytes, as one row.
   explicit OutputBuffer(Storage storage, OutputBuffer* before = nullptr) noexcept
       : storage_(std::move(storage)),
         base_(static_cast<std::byte*>(storage_.data())),
         rows_(1),
         row_bytes_(storage_.bytes()),
         before_(before) {}
-  /// On top of the caller's memory, which stays the caller's.
+  /// Uses memory of the caller, who still owns it.
   explicit OutputBuffer(const OutputTarget& target) noexcept
       : storage_({host_memory, &borrowed_host_operations}, target.data, target.rows * target.row_bytes, nullptr),
         base_(static_cast<std::byte*>(target.data)),
@@ -64,7 +64,7 @@ class OutputBuffer : public Pooled {
 
   void retain() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
   void release() noexcept {
-    // Where there is only one holder, nobody else can make it two.
+    // Only a holder can add a holder, so a count of one stays one.
     if (holders() == 1 || holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
   }
   std::size_t holders() const noexcept { return holders_.load(MemoryOrder::acquire); }
@@ -75,7 +75,7 @@ class OutputBuffer : public Pooled {
   std::byte* row(std::size_t i) const noexcept { return base_ + i * row_bytes_; }
   const backend::Memory& memory() const noexcept { return storage_.memory(); }
 
-  /// True until the bytes, if there are any, were moved out. The windows go on showing them, wherever they are owned.
+  /// True until the bytes are moved out; false if there are none. The windows still show them, whoever owns them.
   bool owns_bytes() const noexcept { return storage_.data() != nullptr; }
   Storage take() noexcept { return std::move(storage_); }
 
@@ -94,32 +94,32 @@ inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) 
   static_cast<OutputBuffer*>(owner)->release();
 }
 
-/// The table for parts of an OutputBuffer in a memory that `base` is for: each lets go of the buffer, which is its
-/// owner, when it is released. Copies of it are ordinary storage.
+/// The table for parts of an OutputBuffer in the memory of `base`. The buffer is the owner of a part, which releases it
+/// at the end. Copies of a part are ordinary storage.
 constexpr backend::MemoryOperations window_operations(const backend::MemoryOperations& base) noexcept {
   return {base.allocate, &release_window, base.copy, base.clear, &base, base.transfer, base.bring, base.wait, nullptr};
 }
 
 inline constexpr backend::MemoryOperations host_window_operations = window_operations(backend::host_memory_operations);
 
-/// The table for parts of a buffer in this memory, or null.
+/// The table for parts of a buffer in this memory. Null if there is none.
 inline const backend::MemoryOperations* windows_in(const backend::Memory& memory) noexcept {
   return memory.space == host_memory ? &host_window_operations : memory.operations->fresh->windows;
 }
 
-/// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer, so shards that
+/// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer. So shards that
 /// ask in the same order fill the same buffers.
 class OutputBuffers : public Pooled {
  public:
-  /// What a shard needs of a buffer that another one has made, so that it need not look at the buffer itself, which
-  /// lies in lines of the cache that are the other's.
+  /// What a shard needs of a buffer that another shard has made. With this copy it need not read the buffer itself,
+  /// whose cache lines belong to the other core.
   struct Place {
     OutputBuffer* buffer;
-    std::byte* first;  ///< of its bytes
+    std::byte* first;  ///< its first byte
     std::size_t row_bytes;
   };
 
-  /// For buffers in this memory.
+  /// Makes its buffers in this memory.
   explicit OutputBuffers(const backend::Memory& memory) noexcept
       : space_(memory.space), operations_(memory.operations) {}
   OutputBuffers(const OutputBuffers&) = delete;
@@ -129,31 +129,31 @@ class OutputBuffers : public Pooled {
     if (next_.load(MemoryOrder::relaxed) != nullptr) drop_more();
   }
 
-  /// The space of that memory.
+  /// The memory space of the buffers.
   const MemorySpace& space() const noexcept { return space_; }
 
-  /// The n-th buffer is to stand on the n-th of these, if it fits there exactly. They outlive this. Before all else.
+  /// Makes the n-th buffer use the n-th target if it fits exactly. The targets must outlive this. Must be called first.
   void write_to(const OutputTarget* targets, std::size_t count) noexcept {
     targets_ = targets;
     target_count_ = count;
   }
 
-  /// The n-th buffer, made now if no shard asked for it before. Its rows may turn out to have other bytes than these if
-  /// the shards ask in different orders; the caller looks. Waits for another shard that is just making it. Throws as
-  /// the buffer's constructor.
+  /// Returns the n-th buffer, and makes it if no shard has asked for it before. If shards ask in different orders, its
+  /// rows may have other bytes than these: the caller checks. Waits for another shard that is making it. Throws what
+  /// its constructor throws.
   const Place& get(std::size_t n, std::size_t rows, std::size_t row_bytes) {
     if (n >= few) return get_more(n, rows, row_bytes);
     if (states_[n].load(MemoryOrder::acquire) != made) make(n, rows, row_bytes);
     return few_[n];
   }
 
-  /// The n-th buffer, or null if it is not made, or is not one of the first few.
+  /// Returns the n-th buffer. Null if it is not made, or is not one of the first few.
   const Place* find(std::size_t n) const noexcept {
     return n < few && states_[n].load(MemoryOrder::acquire) == made ? &few_[n] : nullptr;
   }
 
-  /// The caller's memory for the first array of these rows that no shard asked for; empty if there is none. When all
-  /// shards have ended.
+  /// Returns the caller's memory for the first array of these rows that no shard asked for. Empty if there is none. For
+  /// use when all shards have ended.
   Storage take_target(std::size_t rows, std::size_t row_bytes) {
     for (std::size_t n = 0; n < few && n < target_count_; ++n) {
       if (states_[n].load(MemoryOrder::relaxed) != made && fits(n, rows, row_bytes)) {
@@ -166,8 +166,8 @@ class OutputBuffers : public Pooled {
  private:
   static constexpr std::size_t few = 8;
 
-  // The states of a place: that it is being made is said with the fork epoch, since in the child of a fork nobody goes
-  // on with that.
+  // The states of a place. The state of one that is being made contains the fork epoch: in the child of a fork no
+  // thread goes on making it.
   static constexpr std::uint16_t none = 0;
   static constexpr std::uint16_t made = 1;
   static std::uint16_t being_made() noexcept { return static_cast<std::uint16_t>(fork_epoch() << 2U | 2U); }
@@ -186,7 +186,7 @@ class OutputBuffers : public Pooled {
     for (int turn = 0; !state.compare_exchange_strong(seen, being_made(), MemoryOrder::acquire); ++turn) {
       if (seen == made) return;
       if (seen != being_made()) continue;
-      // Who makes it waits for nothing but memory.
+      // The thread that makes it waits only for memory.
       turn < 64 ? pause() : static_cast<void>(::sched_yield());
       seen = none;
     }
@@ -239,15 +239,15 @@ class OutputBuffers : public Pooled {
     const Place& operator[](std::size_t n) const noexcept { return places[n]; }
   };
 
-  // What a shard looks at to find the first one stands in one line of the cache.
+  // What a shard reads to find the first buffer is in one cache line.
   const MemorySpace space_;
   State states_[few];
-  FewPlaces few_;  // those that are made
+  FewPlaces few_;  // set if `made`
   const backend::MemoryOperations* operations_;
-  Atomic<OutputBuffers*> next_{nullptr};  // has those from the `few`-th on
+  Atomic<OutputBuffers*> next_{nullptr};  // the buffers from the `few`-th on
   const OutputTarget* targets_ = nullptr;
   std::size_t target_count_ = 0;
-  Atomic<bool> others_{false};  // others than the first were asked for
+  Atomic<bool> others_{false};  // a buffer other than the first was asked for
 };
 
 }}}  // namespace fanout::v0::detail

@@ -19,39 +19,40 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// The blocks of host memory that are kept for later, for all threads of the process: what one drops, another takes.
-/// A place holds a block or none, and whoever exchanges it for null has it; so there is no lock, no list whose links
-/// could be stale, and nothing that a fork could leave half done. Has no destructor: tensors may be dropped after it.
+/// Caches released blocks of host memory for all threads of the process: what one thread releases, another one takes. A
+/// place holds a block or none. The thread that exchanges the block for null owns it. So there is no lock, no list with
+/// stale links, and nothing that a fork could leave half done. There is no destructor, since tensors may be released
+/// after it.
 class Pool {
  public:
-  /// A block of at least so many bytes, or null if the system has no memory even when nothing is kept any more.
+  /// Returns a block of at least so many bytes. Null if the system has no memory, even with an empty cache.
   void* take(std::size_t bytes) noexcept {
     const std::size_t index = size_class(bytes).index;
     if (keeps_blocks && index < classes) {
       for (Place& place : kept_[index]) {
         if (place.load(MemoryOrder::relaxed) == 0) continue;
-        // Acquires what the one who dropped it did with it.
+        // Acquires what the thread that released the block did with it.
         if (const std::uintptr_t block = place.exchange(0, MemoryOrder::acquire)) return block_at(block);
       }
     }
     return take_new(bytes);
   }
 
-  /// Gives back what take() returned for as many bytes.
+  /// Takes back a block that take() returned for as many bytes.
   void give(void* block, std::size_t bytes) noexcept {
     const std::size_t index = size_class(bytes).index;
     if (index >= first_counted) return give_counted(block, bytes);
     if (!keeps_blocks || !put(block, kept_[index])) release(block, bytes);
   }
 
-  /// Gives all that is kept back to the system.
+  /// Returns all cached blocks to the system.
   void empty() noexcept {
     for (std::size_t i = classes; i > 0; --i) {
       for (Place& place : kept_[i - 1]) drop(place, i - 1);
     }
   }
 
-  /// Bytes that are kept, in blocks of these classes and larger ones.
+  /// The bytes of cached blocks of this class and larger ones.
   std::size_t kept(std::size_t first = 0) const noexcept {
     std::size_t bytes = 0;
     for (std::size_t i = first; i < classes; ++i) {
@@ -61,7 +62,7 @@ class Pool {
   }
 
  private:
-  using Place = Atomic<std::uintptr_t>;  // of a block; odd if it was there already when the pool was last swept
+  using Place = Atomic<std::uintptr_t>;  // the address of a block; odd if it was there at the last sweep
 
   struct EmptyPlace : Place {
     constexpr EmptyPlace() : Place(0) {}
@@ -69,17 +70,17 @@ class Pool {
 
   static constexpr std::size_t places = 16;
   static constexpr std::size_t classes = size_class(std::size_t{1} << 38).index + 1;
-  /// From here on blocks count. All that can be kept of smaller ones is 6 MiB.
+  /// Blocks of this class and larger ones are counted. Smaller cached blocks add up to 6 MiB at most.
   static constexpr std::size_t first_counted = size_class(std::size_t{1} << 16).index;
   static constexpr std::uint32_t gifts_between_sweeps = 256;
   static constexpr std::size_t least_limit = std::size_t{1} << 26;
 
-  /// True if there was an empty place.
+  /// Returns false if there is no empty place.
   [[gnu::always_inline]] static bool put(void* block, EmptyPlace (&kept)[places]) noexcept {
     for (Place& place : kept) {
       std::uintptr_t none = place.load(MemoryOrder::relaxed);
       if (none != 0) continue;
-      // Releases what this thread did with it.
+      // Releases what this thread did with the block.
       if (place.compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(block), MemoryOrder::release))
         return true;
     }
@@ -106,9 +107,9 @@ class Pool {
     if (block == nullptr) return nullptr;
     if (wanted.index >= first_counted) {
       const std::size_t held = held_.fetch_add(wanted.bytes, MemoryOrder::relaxed) + wanted.bytes;
-      if (held > limit()) make_room();  // before anyone touches the new one's pages
+      if (held > limit()) make_room();  // before a thread touches the new block's pages
     }
-    // The rest of the block is not what was asked for.
+    // The bytes behind those asked for must not be touched.
     close_bytes(static_cast<std::byte*>(block) + bytes, wanted.bytes - bytes);
     return block;
   }
@@ -126,8 +127,9 @@ class Pool {
     if (block != 0) release(block_at(block), class_bytes(index));
   }
 
-  /// Drops what is kept, the largest first, until no more is held, in use and kept, than twice the most that was in use
-  /// at one time. That is looked at only here, where more is held than ever before.
+  /// Releases cached blocks, the largest first, until the bytes held are at most twice the most that were in use at one
+  /// time. Held bytes are in use or cached. The most in use is measured only here, when more bytes are held than the
+  /// limit.
   [[gnu::noinline]] void make_room() noexcept {
     const std::size_t held = held_.load(MemoryOrder::relaxed);
     const std::size_t unused = kept(first_counted);
@@ -146,7 +148,7 @@ class Pool {
     return limit > least_limit ? limit : least_limit;
   }
 
-  /// Drops the blocks that lay there when the pool was last swept, and nobody has wanted since.
+  /// Releases the blocks that were here at the last sweep, and that no thread has taken since.
   [[gnu::noinline]] void sweep() noexcept {
     for (std::size_t i = first_counted; i < classes; ++i) {
       for (Place& place : kept_[i]) {
@@ -160,9 +162,9 @@ class Pool {
   }
 
   alignas(cache_line) EmptyPlace kept_[classes][places]{};
-  Atomic<std::size_t> held_{0};     // of the blocks that count, in use and kept
-  Atomic<std::size_t> limit_{0};    // if it is above the least
-  Atomic<std::uint32_t> gifts_{0};  // of blocks that count
+  Atomic<std::size_t> held_{0};     // bytes of counted blocks, in use and cached
+  Atomic<std::size_t> limit_{0};    // valid if it is above the least
+  Atomic<std::uint32_t> gifts_{0};  // counted blocks that came back
 };
 
 FANOUT_EXPORT inline constinit Pool pool{};
@@ -173,8 +175,8 @@ template <std::integral Size>
       {.what = "out of host memory", .expected = std::to_string(bytes) + " bytes", .advice = "use smaller batches"}));
 }
 
-/// Objects of classes below this come from the pool, and go back to it. Those of a class that is aligned to more than
-/// `new` does, and whose constructor may throw, are made by make_pooled().
+/// Objects of derived classes come from the pool, and go back to it. A class needs make_pooled() if its alignment is
+/// above that of `new` and its constructor may throw.
 struct Pooled {
   static void* operator new(std::size_t bytes) {
     if (void* const block = pool.take(bytes)) return block;
@@ -189,8 +191,8 @@ struct Pooled {
   }
 };
 
-/// `new X(args...)` that gives the block back if the constructor throws. By itself C++ does not: it looks for an
-/// `operator delete` that is told the alignment and not the size, without which the pool cannot take a block.
+/// `new X(args...)` that releases the block if the constructor throws. C++ alone does not: it looks for an
+/// `operator delete` with the alignment but without the size, and the pool needs the size.
 template <class X, class... Args>
 X* make_pooled(Args&&... args) {
   void* const block = X::operator new (sizeof(X), std::align_val_t{alignof(X)});
@@ -204,14 +206,15 @@ X* make_pooled(Args&&... args) {
 
 }  // namespace detail
 
-/// Gives the host memory back to the system that fanout keeps for later: that of tensors, outputs and scratch which
-/// were dropped. Done by itself before OutOfMemory is thrown. From any thread, at any time.
+/// Returns to the system the host memory that fanout caches: that of tensors, outputs and scratch memory that are gone.
+/// fanout does so itself before it throws OutOfMemory. May be called from any thread, at any time.
 ///
-/// What is dropped is kept since fresh memory costs many times what copying to it does. No more is kept than makes
-/// twice what was in use at one time, or 64 MiB, and large blocks that nobody has wanted for long go back.
+/// Released memory is cached, since fresh memory costs many times what copying into it does. Memory in use and cached
+/// memory together are at most twice what was in use at one time, or 64 MiB. Large blocks that no thread has taken for
+/// long are released.
 inline void empty_host_cache() noexcept { detail::pool.empty(); }
 
-/// Bytes of host memory that fanout keeps for later.
+/// Bytes of host memory that fanout caches.
 inline std::size_t host_memory_cached() noexcept { return detail::pool.kept(); }
 
 }}  // namespace fanout::v0

@@ -15,10 +15,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// No type depends on what follows, and blocks are made alike with and without it, so that units of both kinds may share
-// a program.
+// No type depends on the code below, and blocks are made in the same way with and without a sanitizer. So translation
+// units of both kinds may be in one program.
 
-/// Whether dropped memory is kept for later: not where a sanitizer looks at each block from its making to its release.
+/// True if released memory is cached. False under a sanitizer that watches each block from its allocation to its
+/// release.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool keeps_blocks = false;
 #elif defined(__has_feature)
@@ -27,7 +28,7 @@ inline constexpr bool keeps_blocks = !__has_feature(address_sanitizer) && !__has
 inline constexpr bool keeps_blocks = true;
 #endif
 
-/// Tells AddressSanitizer that nobody may touch these bytes.
+/// Tells AddressSanitizer that these bytes must not be touched.
 inline void close_bytes([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(ASAN_POISON_MEMORY_REGION)
   ASAN_POISON_MEMORY_REGION(begin, bytes);

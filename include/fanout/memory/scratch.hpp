@@ -9,7 +9,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The memory that one shard asked for and nobody else sees. All of it goes when this goes.
+/// The memory that one shard asked for and that no other thread sees. The destructor releases all of it.
 class Scratch {
  public:
   Scratch() = default;
@@ -30,22 +30,22 @@ class Scratch {
 
   bool empty() const noexcept { return last_ == nullptr && kept_ == nullptr; }
 
-  /// `bytes` bytes, not set to anything. Throws OutOfMemory.
+  /// Allocates `bytes` uninitialised bytes. Throws OutOfMemory.
   void* allocate(const backend::Memory& memory, std::size_t bytes) { return make_buffer(memory, 1, bytes).row(0); }
 
-  /// Takes over memory that is there already.
+  /// Takes over existing memory.
   void* keep_bytes(Storage storage) {
     last_ = new OutputBuffer(std::move(storage), last_);
     return last_->row(0);
   }
 
-  /// An output buffer that no other shard shares. Throws as its constructor.
+  /// Makes an output buffer that no other shard shares. Throws what its constructor throws.
   OutputBuffer& make_buffer(const backend::Memory& memory, std::size_t rows, std::size_t row_bytes) {
     last_ = new OutputBuffer(memory, rows, row_bytes, last_);
     return *last_;
   }
 
-  /// Keeps a value, which may use memory from here, as long as this lives.
+  /// Keeps a value as long as this lives. The value may use memory of this.
   template <class X>
   X& keep(X value) {
     struct Holder : Kept {

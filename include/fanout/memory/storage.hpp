@@ -10,40 +10,40 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 class Storage;
 
-/// Where copies go that are made on a thread; see CopyInto.
+/// Says where the copies go that a thread makes; see CopyInto.
 struct CopyHook {
   void (*copy)(CopyHook& self, Storage& to, const Storage& from);
 };
 
-/// This thread's; null where copies stay in the memory of what is copied.
+/// The hook of this thread. Null if copies stay in the memory of the original.
 FANOUT_EXPORT inline CopyHook*& copy_hook() noexcept {
   static thread_local CopyHook* place = nullptr;
   return place;
 }
 
-/// Owns a run of bytes in one memory. Copying copies the bytes, within their memory but under a CopyInto; moving leaves
-/// nothing behind.
+/// Owns a range of bytes in one memory. Copying copies the bytes: into the same memory, or into that of a CopyInto. A
+/// moved-from Storage is empty.
 class Storage {
  public:
   Storage() noexcept = default;
 
-  /// New bytes, not set to anything. Throws OutOfMemory.
+  /// Allocates uninitialised bytes. Throws OutOfMemory.
   Storage(const backend::Memory& memory, std::size_t bytes)
       : memory_{memory.space, memory.operations->fresh},
         data_(bytes == 0 ? nullptr : memory_.operations->allocate(memory_.space, bytes)),
         bytes_(bytes) {}
 
-  /// Takes over bytes that others made. `memory.operations->release` is called with `owner` at the end.
+  /// Takes over existing bytes. Calls `memory.operations->release` with `owner` at the end.
   Storage(const backend::Memory& memory, void* data, std::size_t bytes, void* owner) noexcept
       : memory_(memory), data_(data), bytes_(bytes), owner_(owner) {}
 
-  Storage(const Storage& other) : Storage() { *this = other; }  // so that what fails half way is given back
+  Storage(const Storage& other) : Storage() { *this = other; }  // so that the memory is released if copying throws
   Storage(Storage&& other) noexcept
       : memory_(other.memory_), data_(other.data_), bytes_(other.bytes_), owner_(other.owner_) {
     other.let_go();
   }
 
-  /// Keeps its own memory where the sizes are the same, as they are when a replica is refreshed.
+  /// Keeps its own memory if the sizes are the same, as they are when a replica is refreshed.
   Storage& operator=(const Storage& other) {
     if (this == &other) return *this;
     if (CopyHook* const place = copy_hook()) {

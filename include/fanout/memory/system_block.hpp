@@ -11,15 +11,15 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Pages as large as the system has them. A fault fills one, where else it takes 512 faults.
+/// The size of a huge page in bytes. One page fault fills it, instead of 512 faults.
 inline constexpr std::size_t huge_page = std::size_t{1} << 21;
 
-/// Bytes from the system, as many as a block of some class has, aligned to `cores_apart`; null if there are none. Those
-/// of many bytes are pages of their own, in huge ones where the system has such, and go back to it when they are
-/// released.
+/// Allocates a block from the system, aligned to `cores_apart`. `bytes` is the size of a size class. Returns null if
+/// there is no memory. Large blocks have pages of their own, huge ones if the system has them. They go back to the
+/// system when they are released.
 inline void* get_system_block(std::size_t bytes) noexcept {
   if (bytes < huge_page) return ::operator new (bytes, std::align_val_t{cores_apart}, std::nothrow);
-  const std::size_t room = bytes + huge_page;  // in which there is an address that is aligned
+  const std::size_t room = bytes + huge_page;  // contains an aligned address
   if (room < bytes) return nullptr;
   void* const pages = ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
@@ -34,7 +34,7 @@ inline void* get_system_block(std::size_t bytes) noexcept {
   return block;
 }
 
-/// Gives back what get_system_block() returned for so many bytes.
+/// Releases a block that get_system_block() returned for so many bytes.
 inline void release_system_block(void* block, std::size_t bytes) noexcept {
   if (bytes < huge_page) {
     ::operator delete (block, std::align_val_t{cores_apart});

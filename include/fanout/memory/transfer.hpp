@@ -16,7 +16,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// A kind of memory that was made known.
+/// A kind of memory that was declared.
 struct KnownMemory {
   DeviceKind kind;
   const backend::MemoryOperations* operations;
@@ -31,15 +31,15 @@ inline const backend::MemoryOperations* find_memory(DeviceKind kind) noexcept {
   return known == nullptr ? nullptr : known->operations;
 }
 
-/// False if the host's is the only memory in the process. Whoever has an array elsewhere sees true.
+/// False if the process has no memory but the host's. A thread that has an array elsewhere sees true.
 inline bool knows_device_memory() noexcept { return known_memories.load(MemoryOrder::relaxed) != nullptr; }
 
 }  // namespace detail
 
 namespace backend {
 
-/// Makes known what can be done with the memories of a kind of device, so that arrays there are found by their space
-/// alone. The first to say so for a kind counts; a device does it before anything lies in its memory.
+/// Declares the operations for the memories of a kind of device, so that they are found by an array's memory space. The
+/// first declaration for a kind counts. A device declares them before anything is in its memory.
 template <std::same_as<MemoryOperations> Operations>
 void declare_memory(DeviceKind kind, const Operations& operations) {
   if (detail::find_memory(kind) != nullptr) return;
@@ -49,7 +49,7 @@ void declare_memory(DeviceKind kind, const Operations& operations) {
   }
 }
 
-/// A space with what can be done there; without operations where nothing is known about it.
+/// A memory space and its operations. These are null if the kind of memory was not declared.
 inline Memory memory_of(const MemorySpace& space) noexcept {
   if (space.owner.kind == host_memory.owner.kind) return {};
   return {space, detail::find_memory(space.owner.kind)};
@@ -67,7 +67,7 @@ inline bool reached_from_host(const backend::Memory& memory) noexcept {
 
 namespace backend {
 
-/// Whether transfer() knows the way.
+/// True if transfer() can copy from one memory to the other.
 inline bool can_transfer(const Memory& to, const MemorySpace& from) noexcept {
   return to.space == from || (detail::reached_from_host(to) && detail::reached_from_host(memory_of(from)));
 }
@@ -88,10 +88,10 @@ template <std::same_as<MemorySpace> Space>
 
 namespace backend {
 
-/// Copies bytes from any memory to any other. What goes to the host has got there when this returns; else it happens in
-/// order with the work of the device that owns the target. What lies on the host has been read by then; what lies
-/// elsewhere is read before anything that is done there afterwards. Throws DeviceMismatch where no way is known, and
-/// what the memories' operations throw.
+/// Copies bytes from any memory to any other. A copy to the host is complete on return. A copy to a device is in order
+/// with the work of the device that owns the target. Sources in host memory have been read on return. Other sources are
+/// read before anything that is done there afterwards. Throws DeviceMismatch if there is no way between the memories,
+/// and what their operations throw.
 template <std::same_as<Memory> To = Memory>
 void transfer(const To& to, void* to_data, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   if (bytes == 0) return;
@@ -111,8 +111,8 @@ void transfer(const To& to, void* to_data, const MemorySpace& from, const void* 
   to.operations->transfer(to.space, to_data, host_memory, stop.data, bytes);
 }
 
-/// New memory with a copy of bytes from any memory: allocate() and transfer(), in a way that overlaps with earlier work
-/// of the device where there is one.
+/// Allocates memory and copies bytes from any memory into it. A copy from the host overlaps with earlier work of the
+/// device if the memory has a `bring`.
 template <std::same_as<Memory> To = Memory>
 void* bring(const To& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   const MemoryOperations& operations = *to.operations->fresh;
@@ -127,7 +127,7 @@ void* bring(const To& to, const MemorySpace& from, const void* from_data, std::s
   return data;
 }
 
-/// Returns when what this thread has done in a memory has happened. Throws what failed of it.
+/// Waits until all that this thread has done in a memory is done. Throws the error of what failed.
 inline void wait_for(const Memory& memory) {
   if (memory.operations->wait != nullptr) memory.operations->wait(memory.space);
 }

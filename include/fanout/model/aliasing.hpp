@@ -10,7 +10,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// Fields by which the copies of a model would share what each of them may change.
+// Finds the fields through which the copies of a model would share an object that each of them may change.
 
 namespace detail {
 
@@ -19,14 +19,15 @@ inline constexpr bool points_to_change = false;
 template <class T>
 inline constexpr bool points_to_change<T*> = !std::is_const_v<T> && !std::is_function_v<T>;
 
-/// A pointer that counts its owners, as std::shared_ptr does, to what can be changed; also one that only may get at it.
+/// A pointer to a non-const object that counts its owners, as std::shared_ptr. Also one that is locked first, as
+/// std::weak_ptr.
 template <class X>
 concept SharesToChange = requires(const X& x) {
   x.use_count();
   requires points_to_change<decltype(x.get())> || points_to_change<decltype(x.lock().get())>;
 };
 
-/// A reference that can be copied, as std::reference_wrapper is, to what can be changed.
+/// A reference to a non-const object that can be copied, as std::reference_wrapper.
 template <class X>
 concept RefersToChange = requires(const X& x) {
   typename X::type;
@@ -35,7 +36,7 @@ concept RefersToChange = requires(const X& x) {
   requires points_to_change<typename X::type*>;
 };
 
-/// Elements of others that can be changed.
+/// A view of non-const elements.
 template <class X>
 concept ShowsToChange = ShowsOthers<X> && !std::is_const_v<typename X::element_type>;
 
@@ -45,7 +46,7 @@ inline constexpr bool leads_to_change =
 template <class T>
 inline constexpr bool leads_to_change<T&> = points_to_change<T*>;
 
-/// Fields of which copies are no copies of what can be changed through them.
+/// Fields whose copies lead to the same non-const object.
 struct AliasingFields {
   static constexpr bool in_const = true;
   static constexpr bool in_own = true;
@@ -53,8 +54,8 @@ struct AliasingFields {
   static constexpr bool is = leads_to_change<std::remove_cv_t<Declared>>;
 };
 
-/// A pointer or a reference, also a counting one, to whatever: the host's memory is not that of a device that has its
-/// own.
+/// A pointer or a reference to anything, also one that counts its owners: a device with its own memory cannot read the
+/// host's.
 template <class X>
 inline constexpr bool leads_to_host = requires(const X& x) {
   x.use_count();
@@ -77,7 +78,7 @@ struct HostPointerFields {
 template <class Finding>
 inline constexpr bool stays_on_the_host = !std::is_void_v<Finding>;
 
-/// Refuses a model whose copy on a device with a memory of its own would point to the host's.
+/// Refuses a model whose copy on a device with its own memory would point to host memory.
 template <class M>
 constexpr void refuse_host_pointers() {
   static_assert(
@@ -90,7 +91,8 @@ constexpr void refuse_host_pointers() {
 template <class Finding>
 inline constexpr bool copies_are_apart = std::is_void_v<Finding>;
 
-/// Refuses a model whose copies would share by accident. One function for each model, so that it is refused once.
+/// Refuses a model whose copies would share a non-const object. One function for each model, so that it is refused
+/// once.
 template <class M>
 constexpr void refuse_aliasing() {
   static_assert(

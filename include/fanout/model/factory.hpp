@@ -14,27 +14,28 @@ struct Factory {
   F make;
 };
 
-/// For models that can be neither copied nor moved, as inference sessions and library handles. When the replicas are
-/// made, `make` is called once for each device, as `make(device)` or else `make()`; what it returns is built in place:
+/// For models that can be neither copied nor moved, for example inference sessions and library handles. When the
+/// replicas are made, `make` is called once for each device, as `make(device)` or else as `make()`. The model that it
+/// returns is built in place:
 ///
 ///     fanout::ParallelModel model{fanout::factory([](const auto& device) { return Session(device.id()); }),
 ///                                 fanout::host_devices(2)};
 ///
-/// The calls are made at the same time, so `make` is called as const; each with its device entered, which is then
-/// waited for, on the thread of the device or, as shards are, on that of the caller. Should one throw, the constructor
-/// throws FactoryError, after all have ended and those that were made are destroyed. `make` is destroyed when all are
-/// made; the models are destroyed one after the other with the ParallelModel, on its thread, each with its device
-/// entered.
+/// The calls run at the same time, so `make` is called as const. Each call runs with its device entered, on the
+/// device's thread or, as shards do, on the caller's thread. The device is waited for afterwards. If a call throws, the
+/// constructor throws FactoryError. By then all calls have ended, and the models that were made are destroyed. `make`
+/// is destroyed when all models are made. The models are destroyed one at a time with the ParallelModel, on its thread,
+/// each with its device entered.
 ///
-/// There is no original, and so no update(). A const `forward` takes any number of calls at the same time; one that is
-/// not const takes one call at a time on each device, and what it changes stays. Different kinds of devices may have
-/// models of different types.
+/// There is no original, and so no update(). A const `forward` takes any number of calls at the same time. A `forward`
+/// that is not const takes one call at a time on each device, and what it changes stays. Different kinds of devices may
+/// have models of different types.
 template <class F>
 Factory<F> factory(F make) {
   return {std::move(make)};
 }
 
-/// Nothing but an address, by which the calls of such a model know each other.
+/// Only an address, by which a call tells that it runs inside another call of the same model.
 template <class F>
 struct detail::Original<Factory<F>> {
   Original() noexcept = default;
@@ -53,7 +54,7 @@ concept Makes = requires(const F& make) {
   requires std::is_object_v<decltype(make())>;
 };
 
-/// Stands for the model of a factory that was refused, so that no call of it is a second error.
+/// Stands for the model of a refused factory, so that calls of it are no second error.
 struct RefusedModel {
   template <class... A>
   float forward(const A&...) const {
@@ -61,7 +62,7 @@ struct RefusedModel {
   }
 };
 
-/// What the factory makes for a device.
+/// Makes the model for a device.
 template <class F, class D>
 decltype(auto) make_model(const F& make, [[maybe_unused]] const D& device) {
   if constexpr (MakesForDevice<F, D>) {

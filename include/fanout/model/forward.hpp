@@ -22,8 +22,8 @@ template <class M>
 concept WantsContext = requires {
   typename std::remove_cv_t<M>::wants_context;
 };
-// Concepts, since only in these && leaves its right side alone where the left is false: a call that nobody asked for may
-// be no mere refusal but an error inside a body whose return type is deduced.
+// Concepts, since only && of concepts skips its right side if the left side is false. Asking for a call may instantiate
+// a body whose return type is deduced, and an error in that body is a hard error.
 template <class M, class... A>
 concept WantsForwardWith = WantsContext<M> && HasForward<M, A...>;
 template <class M, class... A>
@@ -36,11 +36,12 @@ constexpr bool is_forward(ForwardForm form) {
   return form == ForwardForm::forward || form == ForwardForm::forward_with_context;
 }
 
-/// Which of the four forms a model M (const or not) has for these arguments: a `forward` goes before a call operator,
-/// and the arguments alone before the arguments behind a context, unless the model says that it wants the context.
+/// The form that a model M (const or not) has for these arguments. A `forward` takes precedence over a call operator.
+/// The arguments alone take precedence over the arguments behind a context, unless the model has a member type
+/// `wants_context`.
 template <class M, class Ctx, class... A>
 consteval ForwardForm forward_form() {
-  // Each form is asked for only where those before it are not there, since asking may instantiate a body.
+  // Asks for a form only if those before it do not exist, since asking may instantiate a body.
   if constexpr (WantsForwardWith<M, Ctx&, A...>) {
     return ForwardForm::forward_with_context;
   } else if constexpr (HasForward<M, A...>) {
@@ -65,8 +66,8 @@ consteval bool has_const_forward() {
   return is_any(form);
 }
 
-// Arguments are converted here to what forward takes: `model(x, 4)` where it takes a std::size_t. The warnings that the
-// compiler would have for the caller's call have no place in a header of ours.
+// Arguments are converted here to what `forward` takes: `model(x, 4)` if it takes a std::size_t. A warning about such a
+// conversion would point into this header, not at the caller.
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -92,9 +93,9 @@ decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
 
 }  // namespace detail
 
-/// A model whose `forward` is const for these arguments: safe to run on several threads at once, as const means in the
-/// standard library, so that host replicas share the original. A const call operator does not stand in for a `forward`
-/// that is not const.
+/// A model whose `forward` is const for these arguments. It may run on several threads at once, as const means in the
+/// standard library, so host replicas share the original. A const call operator does not replace a `forward` that is
+/// not const.
 template <class M, class Ctx, class... A>
 concept ConstForward = detail::has_const_forward<M, Ctx, A...>();
 

@@ -18,8 +18,8 @@
 
 namespace fanout { inline namespace v0 {
 
-// Which fields a model has, at any depth of its structs, tuples, arrays, vectors, optionals, maps and variants. What a
-// class does not show is not found: one that is no plain struct lists its fields.
+// Finds fields of a model, at any depth of its structs, tuples, arrays, vectors, optionals, maps and variants. Members
+// that a class does not show are not found: a class that is no plain struct lists its fields.
 
 namespace detail {
 
@@ -28,7 +28,7 @@ inline constexpr bool is_view = false;
 template <class T, std::size_t R>
 inline constexpr bool is_view<View<T, R>> = true;
 
-/// What shows the elements of others.
+/// A view of elements that it does not own.
 template <class X>
 concept ShowsOthers = is_view<X> || SpanNode<X> || requires(const X& x) {
   x.subspan(std::size_t{0});
@@ -39,22 +39,22 @@ inline constexpr bool is_per_replica = false;
 template <class T>
 inline constexpr bool is_per_replica<PerReplica<T>> = true;
 
-/// Not one of which only the name is known, that some constructor of a member takes.
+/// A class with a known definition. A member's constructor may also take a class that is only declared.
 template <class X>
 concept IsCompleteClass = std::is_class_v<X> && requires {
   sizeof(X);
 };
 
-/// A field that is declared as Type at this place of a model.
+/// A field that is declared as Type, at this place of a model.
 template <class Type, class Place>
 struct FieldAt {};
 
-/// The structs around a field: what stands in itself, by way of a vector or a map, is not asked again.
+/// The structs around a field. A struct inside itself, by way of a vector or a map, is not searched again.
 template <class... Structs>
 struct Within {};
 
-/// Looks for the first field that is wanted: `Wanted::is<Declared>` tells whether a field that is declared so is one,
-/// `Wanted::in_const` whether const ones may be, and `Wanted::in_own` whether those inside a PerReplica may be. Gives
+/// Finds the first wanted field. `Wanted::is<Declared>` is true if a field that is declared so is wanted.
+/// `Wanted::in_const` is true if const fields count, and `Wanted::in_own` if those inside a PerReplica count. Returns
 /// the identity of a FieldAt, or of void.
 template <class Wanted, class Declared, class... Around, class... Steps>
 consteval auto find_field(Within<Around...>, LeafAt<Steps...>);
@@ -64,8 +64,8 @@ consteval bool holds_field() {
   return !std::is_void_v<typename decltype(find_field<Wanted, Declared>(Within<Around...>(), LeafAt<>()))::type>;
 }
 
-/// Initialises a member that is wanted, or that holds such a one. It cannot be copied, so that what is made of a copy of
-/// anything, as std::any is, is not taken for one.
+/// Initialises a member that is wanted, or that holds a wanted one. It cannot be copied, so that a type that is made
+/// from a copy of anything, such as std::any, does not count.
 template <class Wanted, class... Around>
 struct AnyWanted {
   AnyWanted() = default;
@@ -77,8 +77,8 @@ struct AnyWanted {
   }
 };
 
-/// Whether an aggregate may hold such a field, asked without taking it apart, which some refuse. Only a reference that
-/// writes needs an lvalue.
+/// True if an aggregate may hold such a field. Does not take the aggregate apart, which is an error for some. Only a
+/// reference that writes needs an lvalue.
 template <class Wanted, class X, class... Around>
 consteval bool may_hold_field() {
   using Filler = typename Initialisers<X>::filler;
@@ -130,12 +130,12 @@ consteval auto find_field(Within<Around...> around, LeafAt<Steps...> place) {
     return Nothing();
   } else if constexpr (child_kind<X> != ChildKind::none) {
     return find_among_children<Wanted, Within<X, Around...>>(child_types_t<X>(), place);
-  } else {  // it holds one, and does not show where
+  } else {  // it holds one, but does not show where
     return std::type_identity<FieldAt<X, LeafAt<Steps...>>>();
   }
 }
 
-/// The first such field of a model of type M, as a FieldAt; void if there is none.
+/// The first wanted field of a model of type M, as a FieldAt. void if there is none.
 template <class Wanted, class M>
 using find_field_t = typename decltype(find_field<Wanted, M>(Within<>(), LeafAt<>()))::type;
 

@@ -16,11 +16,11 @@
 
 namespace fanout { inline namespace v0 {
 
-// Where the arrays of a model lie.
+// Checks in which memory the arrays of a model are.
 
 namespace detail {
 
-/// Throws DeviceMismatch for the first array that is not in this memory, with its place.
+/// Throws DeviceMismatch for the first array that is in another memory, and names its place.
 struct CheckModelMemory {
   const MemorySpace& space;
   const DeviceId& device;
@@ -40,7 +40,7 @@ struct CheckModelMemory {
   }
 };
 
-/// Whether it shows arrays, and all of them lie in this memory.
+/// Counts the arrays in this memory, and those elsewhere.
 struct CountArrays {
   const MemorySpace& space;
   std::size_t here = 0;
@@ -51,6 +51,7 @@ struct CountArrays {
     if constexpr (requires { array.space(); }) ++(array.space() == space ? here : elsewhere);
   }
 };
+/// True if the model shows arrays, and all of them are in this memory.
 template <class M>
 bool lies_in(const M& model, const MemorySpace& space) {
   CountArrays arrays{space};
@@ -58,7 +59,7 @@ bool lies_in(const M& model, const MemorySpace& space) {
   return arrays.here != 0 && arrays.elsewhere == 0;
 }
 
-/// Throws DeviceMismatch for a model that shows arrays which lie where no way is known from to this memory.
+/// Throws DeviceMismatch if an array that the model shows is in a memory that cannot be copied to this one.
 template <class M>
 void check_model_can_move(const M& model, const backend::Memory& memory, const DeviceId& device) {
   visit_arrays(model, LeafPath("model"), [&](const auto& array, const LeafPath& path) {
@@ -68,7 +69,7 @@ void check_model_can_move(const M& model, const backend::Memory& memory, const D
   });
 }
 
-/// Throws DeviceMismatch for a model that shows arrays which lie in another memory than this device works in.
+/// Throws DeviceMismatch if an array that the model shows is in another memory than the device's.
 template <class M>
 void check_model_memory(const M& model, const MemorySpace& space, const DeviceId& device) {
   if constexpr (HasArrayLeaf<M>) visit_arrays(model, LeafPath("model"), CheckModelMemory{space, device});

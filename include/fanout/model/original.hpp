@@ -7,7 +7,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The user's model, and how often it was changed.
+/// The user's model, and the number of times it was changed.
 template <class M>
 struct Original {
   using model_type = M;
@@ -17,7 +17,7 @@ struct Original {
   Atomic<std::uint64_t> version{0};
 };
 
-/// Not so for a factory, which makes a model for each device and none besides.
+/// False for a factory, which makes a model for each device: there is no original.
 template <class M>
 concept HasOriginal = requires {
   typename Original<M>::model_type;

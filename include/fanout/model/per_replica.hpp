@@ -12,18 +12,18 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A field of a model that every replica has for itself: a cache, a generator, scratch memory. A model with such a field
-/// is copied for each device also if its `forward` is const, and runs one call at a time on each, so `forward` may
-/// change what stands in it, const or not:
+/// A field of a model that every replica has for itself: a cache, a generator, scratch memory. A model with such a
+/// field is copied for each device, also if its `forward` is const. Each replica runs one call at a time. So `forward`
+/// may change the field, const or not:
 ///
 ///     struct Model {
 ///       fanout::PerReplica<std::map<int, float>> cache;
 ///       auto forward(std::span<const int> x) const { ... (*cache)[x[0]] ... }
 ///     };
 ///
-/// It is copied when a replica is made, and left as it is when the replica is refreshed after an update().
+/// The field is copied when a replica is made. A refresh of the replica after an update() leaves it unchanged.
 ///
-/// As a model: one that every device has a copy of; see per_replica().
+/// As a model: every device has a copy of it; see per_replica().
 template <class T>
 class PerReplica {
  public:
@@ -35,7 +35,7 @@ class PerReplica {
   PerReplica(const PerReplica&) = default;
   PerReplica(PerReplica&&) noexcept(std::is_nothrow_move_constructible_v<T>) = default;
 
-  /// As of a T, but in a replica that is being refreshed: that keeps its own.
+  /// Assigns the value. In a replica that is being refreshed the value stays.
   PerReplica& operator=(const PerReplica& other) requires std::is_copy_assignable_v<T> {
     if (!is_being_refreshed()) value_ = other.value_;
     return *this;
@@ -47,8 +47,8 @@ class PerReplica {
   }
   ~PerReplica() = default;
 
-  /// The value, which may be changed. Of a const object throws Error in a `forward` that runs on a model which others
-  /// run on at the same time: that is so if the model's class does not show this field.
+  /// The value, which may be changed. For a const object, throws Error inside a `forward` that runs on a shared model.
+  /// A model is shared if its class does not show this field.
   T& operator*() noexcept { return value_; }
   T& operator*() const {
     check_alone();
@@ -73,13 +73,13 @@ class PerReplica {
   mutable T value_;
 };
 
-/// Gives each device a copy of its own also of a model with a const `forward`, which host devices would share: for
-/// models with `mutable` caches, or with data that is better read from each core's own memory:
+/// Gives each device its own copy of a model with a const `forward`, which host devices would share. For models with
+/// `mutable` caches, or with data that is better read from each core's own memory:
 ///
 ///     fanout::ParallelModel model{fanout::per_replica(Model{...}), fanout::host_devices(2)};
 ///
-/// The model is treated as if its `forward` were not const: each replica copies it at its first call and again after an
-/// update(), and runs one call at a time, so what is `mutable` needs no lock. It must be copyable.
+/// The model is treated as if its `forward` were not const. Each replica copies it at its first call, and again after
+/// an update(). Each replica runs one call at a time, so `mutable` members need no lock. The model must be copyable.
 template <class M>
 PerReplica<M> per_replica(M model) {
   return {std::move(model)};

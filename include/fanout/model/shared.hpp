@@ -11,8 +11,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// True for a type whose members may be called from several threads at once, also those that are not const: what stands
-/// in a Shared<T> can then be changed. Specialise it to add one. True for what looks like std::atomic.
+/// True for a type whose members may be called from several threads at once, also those that are not const. The object
+/// in a Shared<T> can then be changed. True for types with the interface of std::atomic. Specialise it to add one.
 template <class T>
 inline constexpr bool is_thread_safe = requires(T& x, const T& read) {
   { read.is_lock_free() } -> std::same_as<bool>;
@@ -21,7 +21,7 @@ inline constexpr bool is_thread_safe = requires(T& x, const T& read) {
 
 namespace detail {
 
-/// A pointer that owns together with others, as std::shared_ptr does.
+/// A pointer that shares ownership, as std::shared_ptr.
 template <class P>
 concept OwnsTogether = requires(const P& pointer) {
   pointer.use_count();
@@ -30,8 +30,8 @@ concept OwnsTogether = requires(const P& pointer) {
 
 }  // namespace detail
 
-/// A field of a model that the original and all replicas have together: copies refer to one T, which is destroyed with
-/// the last of them. It is only read, so that no replica changes what the others see, unless is_thread_safe<T>:
+/// A field that the original and all replicas of a model share. Copies refer to one T, which is destroyed with the last
+/// of them. The T is const, so that no replica changes what the others read, unless is_thread_safe<T>:
 ///
 ///     struct Model {
 ///       fanout::Shared<Vocabulary> words;          // made from a Vocabulary
@@ -39,28 +39,29 @@ concept OwnsTogether = requires(const P& pointer) {
 ///       auto forward(std::span<const std::string> x) { ... words->find(x[0]) ... ++*misses ... }
 ///     };
 ///
-/// Another T for all of them is set in update().
+/// To replace the T for all of them, assign a new Shared in update().
 template <class T>
 class Shared {
  public:
-  /// What can be done with it.
+  /// T if is_thread_safe<T>, otherwise const T.
   using element_type = std::conditional_t<is_thread_safe<T>, T, const T>;
 
-  /// No object.
+  /// Holds no object.
   constexpr Shared() noexcept = default;
 
-  /// Takes `value` over.
+  /// Takes over `value`.
   Shared(T value) requires std::move_constructible<T>  // NOLINT(google-explicit-constructor): is a T
       : Shared(make(std::move(value))) {}
 
-  /// Shares with a std::shared_ptr<T> or what looks like one, also of a type derived from T. Null makes no object.
+  /// Shares the object of a std::shared_ptr<T> or a similar pointer, also to a type derived from T. Null gives no
+  /// object.
   template <detail::OwnsTogether P>
     requires std::convertible_to<decltype(std::declval<const P&>().get()), element_type*> Shared(
         P pointer) {  // NOLINT(google-explicit-constructor): refers to the same
       if (pointer.get() != nullptr) block_ = new Holding<P>(std::move(pointer));
     }
 
-  /// Makes the T in place, also one that cannot be moved.
+  /// Makes the T in place. T need not be movable.
   template <class... A>
     requires std::constructible_from<T, A...>
   static Shared make(A&&... args) {
@@ -81,10 +82,10 @@ class Shared {
     if (block_ != nullptr && block_->owners.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) block_->destroy(block_);
   }
 
-  /// The object, which must be there.
+  /// The object. There must be one.
   element_type& operator*() const noexcept { return *block_->object; }
   element_type* operator->() const noexcept { return block_->object; }
-  /// The object or null.
+  /// The object, or null.
   element_type* get() const noexcept { return block_ == nullptr ? nullptr : block_->object; }
   explicit operator bool() const noexcept { return block_ != nullptr; }
 

@@ -10,7 +10,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// Why a model cannot run on what it is handed, as far as the compiler can tell, in one sentence each.
+// Refuses a model that cannot run on its arguments. One sentence says why, as far as the compiler can tell.
 
 namespace detail {
 
@@ -23,15 +23,15 @@ struct NamesCall {
 template <class M, class Names>
 struct BothNames : M, Names {};
 
-/// True if M has no member `forward` and no call operator at all. A name that M has too, whatever it means there and
-/// whoever may use it, is ambiguous in a class that inherits both.
+/// True if M has no member `forward` and no call operator. If M has the name, whatever it means and whoever may use it,
+/// the name is ambiguous in a class that inherits both.
 template <class M>
 concept NamesNothing = std::is_class_v<M> && !std::is_final_v<M> && requires {
   &BothNames<M, NamesForward>::forward;
   &BothNames<M, NamesCall>::operator();
 };
 
-/// A model that would copy the context, which is asked by handing it one that it need not copy.
+/// A model that takes its context by value. The test passes a temporary, which need not be copied.
 template <class M, class Ctx, class... A>
 concept ForwardCopiesContext = requires(M& model, Ctx (&make_context)(), A&&... args) {
   model.forward(make_context(), static_cast<A&&>(args)...);
@@ -41,7 +41,7 @@ concept CallCopiesContext = requires(M& model, Ctx (&make_context)(), A&&... arg
   model(make_context(), static_cast<A&&>(args)...);
 };
 
-/// What an argument would have to be for one who wants to write to it.
+/// The type that an argument must have for a `forward` that writes to it.
 template <class A>
 struct writable {
   using type = A;
@@ -57,7 +57,7 @@ struct writable<std::span<const T, N>> {
 template <class A>
 using writable_t = typename writable<std::remove_cvref_t<A>>::type;
 
-/// Stands for an object where only the type of what is done with it counts: no program that calls it compiles.
+/// Stands for an object if only the type of an expression counts. No program that calls it compiles.
 template <class X>
 [[noreturn]] X instance() {
   throw 0;
@@ -72,12 +72,12 @@ auto refuse_writing() {
   return call_forward(instance<M&>(), instance<Ctx&>(), instance<W&>()...);
 }
 
-/// As a condition that names what a model is handed: compilers print it where that is refused.
+/// A condition that names what a model receives: compilers print it in the error.
 template <class M, class... Handed>
 inline constexpr bool forward_takes = false;
 
-/// Refuses a model that is not Forwardable with the sentence that fits it best. Returns what its forward returns where
-/// that can be told, else a number, so that what the caller does with the result is no second error.
+/// Refuses a model that is not Forwardable, with the sentence that fits best. Returns what its forward returns if that
+/// is known, otherwise a number. So the caller's use of the result is no second error.
 template <class M, class Ctx, class... A>
 auto refuse_unforwardable() {
   if constexpr (is_any(forward_form<M, Ctx, std::remove_cvref_t<A>&...>())) {

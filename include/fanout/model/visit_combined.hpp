@@ -21,7 +21,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// The fields of a model that are combined after a call, found in several models at the same time.
+// Visits the combined fields of several models at the same time.
 
 namespace detail {
 
@@ -74,8 +74,8 @@ void check_same_places(const ShardResults<X>& models, const LeafPath& path) {
   }
 }
 
-/// Calls `f(fields, path)` for each such field of these models of one type, with what stands at its place in each model.
-/// Throws StructureMismatch, and names the place, where it does not stand in all of them.
+/// Calls `f(fields, path)` for each combined field of these models of one type. `fields` has the field of each model.
+/// Throws StructureMismatch, which names the place, if a model does not have the field there.
 template <class X, class F>
 void visit_combined(const ShardResults<X>& models, const LeafPath& path, const F& f) {
   if constexpr (is_reduced<X>) {

@@ -27,7 +27,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Calls `f(model)` for the i-th of several models, as its own type.
+/// Calls `f(model)` with the i-th of several models, as its own type.
 template <class Models, class F>
 void visit_model(const Models& models, std::size_t i, const F& f) {
   if constexpr (TupleNode<Models>) {
@@ -49,7 +49,7 @@ std::size_t count_models(const Models& models) {
   }
 }
 
-/// The i-th model for the i-th shard.
+/// Runs the i-th shard on the i-th model.
 template <class Models, Device... Ds>
 struct ModelForEach {
   const Models& models;
@@ -70,13 +70,13 @@ struct CallOfModels {
   using R = typename ForwardResults<Models, typename Taken::type, Ds...>::type;
   using States = typename caller_states_of<Models>::type;
   using Runners = ModelForEach<Models, Ds...>;
-  struct Fields {  // which models that are only read do not change
+  struct Fields {  // none: a const `forward` changes no combined fields
     Fields(const Runners&, const Plan&) noexcept {}
     void combine() const noexcept {}
   };
 };
 
-/// What the shards return when all have run.
+/// Runs all shards, waits for them, and returns their results.
 template <class Call, Device... Ds, class Inputs>
 ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners, const DeviceSet<Ds...>& devices,
                                           const Inputs& inputs, const CallSettings& settings) {
@@ -100,7 +100,7 @@ inline constexpr bool is_shard_inputs = false;
 template <class... Args>
 inline constexpr bool is_shard_inputs<ShardInputs<Args...>> = true;
 
-/// The settings by which results are gathered in the main device's memory.
+/// The settings of a call that gathers its results in the main device's memory.
 template <Device... Ds>
 CallSettings default_settings(const DeviceSet<Ds...>& devices) {
   CallSettings settings;
@@ -110,10 +110,13 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 
 }  // namespace detail
 
-/// Runs each shard of the inputs on the replica that the plan names, at the same time, and waits for all of them. Returns
-/// the results in the order of the shards; gather() gathers them. Throws InvalidArgument if the plan names a device that
-/// is not there. After all shards have ended, throws DeviceMismatch if inputs cannot be copied to a device's memory,
-/// ReplicaError if `forward` threw or its work failed, and Timeout if `settings` have a deadline and a shard ended after it.
+/// Runs each shard of the inputs on the replica that the plan names, all at the same time, and waits for all of them.
+/// Returns a ShardOutputs with one result per shard, in row order; gather() puts them together. Borrows the arguments
+/// until it returns. A view in a result is valid as long as the memory that it shows.
+///
+/// Throws InvalidArgument if the plan is not valid for these devices. After all shards have ended, throws
+/// DeviceMismatch if inputs cannot be copied to a device's memory, ReplicaError if `forward` threw or its work failed,
+/// and Timeout if `settings` have a deadline and a shard ended after it.
 template <class M, Device... Ds, class... Args>
 auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
   check_plan(inputs.plan, inputs.plan.rows(), replicas.devices().size());
@@ -122,17 +125,17 @@ auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& input
 }
 
 /// The same, for results in the main device's memory. It takes any arguments, so that an unqualified
-/// `apply(replicas, inputs)` prefers it to std::apply, which argument-dependent lookup finds, too.
+/// `apply(replicas, inputs)` prefers it to std::apply, which argument-dependent lookup also finds.
 template <class R, class I>
   requires(detail::is_replicas<std::remove_cvref_t<R>>&& detail::is_shard_inputs<std::remove_cvref_t<I>>)
 auto apply(R&& replicas, I&& inputs) {
   return fanout::apply(replicas, inputs, detail::default_settings(replicas.devices()));
 }
 
-/// Runs different models at the same time: the i-th model on the i-th shard. Waits for all of them, and throws as above.
-/// `models` is a tuple, an array, or a vector of models of one type. Their `forward` must be const, and all must return
-/// the same type. One model may be there twice: `apply(std::tie(a, a), devices, inputs)`. Throws InvalidArgument if there
-/// are not as many models as shards.
+/// Runs different models at the same time: the i-th model on the i-th shard, on the device that the plan names. Copies
+/// no model. Waits for all of them, and throws as above. `models` is a tuple, an array, or a vector of models of one
+/// type. Their `forward` must be const, and all must return the same type. A model may occur twice:
+/// `apply(std::tie(a, a), devices, inputs)`. Throws InvalidArgument if there are not as many models as shards.
 template <class Models, Device... Ds, class... Args>
 auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs) {
   if (const std::size_t count = detail::count_models(models); count != inputs.size()) {

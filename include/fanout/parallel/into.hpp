@@ -21,14 +21,17 @@ class Into {
  public:
   Into(const Model& model, D to) : model_(model), to_(std::forward<D>(to)) {}
 
-  /// Calls the model and returns nothing. Waits and throws as the model's call does. After an exception the contents of the
-  /// destination are unspecified. Throws ShapeMismatch or StructureMismatch if the result does not fit into the destination.
-  /// Throws InvalidArgument, before anything runs, if arrays of the destination overlap, or if an argument shows memory of
-  /// a Tensor or View of it. Only the same rows of an inout() may.
+  /// Calls the model, writes its result into the destination, and returns nothing. Waits and throws as the model's call
+  /// does. After an exception the contents of the destination are unspecified. Throws ShapeMismatch or
+  /// StructureMismatch if the result does not fit into the destination. Throws DeviceMismatch if the result cannot be
+  /// copied to the destination's memory. Throws InvalidArgument, before anything runs, if arrays of the destination
+  /// overlap. Throws it also if an argument shows memory of a Tensor or View of the destination, except an inout() of
+  /// the same rows.
   template <class... Args>
   void operator()(Args&&... args) {
     write(false, args...);
   }
+  /// The same, but runs on every device if no argument is split.
   template <class... Args>
   void operator()(OnAll, Args&&... args) {
     write(true, args...);

@@ -29,8 +29,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The chain of calls, of CallLinks, that an asynchronous call is made from inside of, for as long as that call takes.
-/// The calls of the original scopes may have ended by then.
+/// Copies the chain of call scopes in which an asynchronous call is made, for as long as that call takes. The calls of
+/// the original scopes may have ended by then.
 template <class Scope>
 class CopiedChain {
  public:
@@ -55,6 +55,7 @@ class CopiedChain {
   InlineArray<Scope, 1> scopes_;
 };
 
+/// True for an rvalue reference, also inside of a tuple or another template.
 template <class X>
 inline constexpr bool refers_to_temporary = std::is_rvalue_reference_v<X>;
 template <template <class...> class C, class... T>
@@ -72,7 +73,7 @@ class EnteredChain {
   const CallScope* before_;
 };
 
-/// One asynchronous call of a model: its arguments, what its shards have returned, and what it was made from inside of.
+/// One asynchronous call of a model: its arguments, the results of its shards, and the scopes in which it was made.
 template <class AnyReplicas, class Inputs>
 class ModelCall;
 
@@ -87,7 +88,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
   using Base = PendingCall<Result>;
 
  public:
-  /// Of no shards if it has failed.
+  /// `failure` is the error of a call that could not be started. Such a call has no shards.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallStart& start,
             std::exception_ptr failure)
       : Base(Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), operations, start.deadline),
@@ -109,7 +110,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
     this->destroy = [](Base* self) noexcept { delete static_cast<ModelCall*>(self); };
   }
 
-  /// Queues its tasks, unless it has failed. True if it did.
+  /// Queues the tasks. Returns false if the call could not be started.
   template <class PendingCallsOf>
   bool post(PendingCallsOf& pending, SharedMutex& mutex) {
     if (failure_ != nullptr) return false;
@@ -121,7 +122,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
  private:
   using LateSink = AnyFunction<void(const LateShard&)>;
 
-  /// The sink is a copy, and there is no copy team, since the model may be gone when the result is taken.
+  /// Copies the late sink and leaves out the copy team, since the model may be gone when the result is taken.
   CallSettings with_own(CallSettings settings) const noexcept {
     if (late_sink_) settings.late_sink = &late_sink_;
     settings.team = nullptr;
@@ -171,14 +172,14 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
 
   static constexpr AsyncCall::Operations operations{.run_shard = &run, .tell_late = &tell_late};
 
-  std::exception_ptr failure_;  // of all but the shards
+  std::exception_ptr failure_;  // thrown when the call was started, or by run_all()
   LateSink late_sink_;
   Inputs inputs_;
   const InlineArray<DeviceId> devices_;
   const Plan one_task_{{.rows = {}, .device = 0}};
   const Plan& tasks_ = Call::is_one_task ? one_task_ : inputs_.plan;
   CopiedChain<CallScope> chain_;
-  const AnyReplicas& replicas_;  // not once all shards have ended
+  const AnyReplicas& replicas_;  // must not be used once all shards have ended
   const CallSettings settings_;
   CallOutputs<typename Call::R> outputs_;
   const ShardsScope scope_{chain_.innermost(), outputs_.state().stop_at};

@@ -32,7 +32,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// The inside of a ParallelModel: what it is made of, and what keeps calls and updates of it apart.
+// The state of a ParallelModel, and what keeps its calls and updates apart.
 
 namespace detail {
 
@@ -43,7 +43,7 @@ struct ReplicasOn<M, DeviceSet<Ds...>> {
   using type = Replicas<M, Ds...>;
 };
 
-/// What a ParallelModel is made of.
+/// The state of a ParallelModel.
 template <class M, class Devices>
 struct ModelState {
   using AllReplicas = typename ReplicasOn<M, Devices>::type;
@@ -58,13 +58,15 @@ struct ModelState {
     return plan;
   }
 
+  /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
+  /// for the main device, or one for each device if `on_all`.
   Plan plan(const CountRows& count, bool on_all) const {
     if (count.plan != nullptr) {
       check_sharded(*count.plan);
       return *count.plan;
     }
     if (count.rows) return plan(*count.rows);
-    // A split of the user's own may leave devices out where there are no rows.
+    // A split policy may leave out devices if there are no rows.
     return on_all ? EvenSplit{}(0, replicas.size()) : Plan{{.rows = {}, .device = 0}};
   }
 
@@ -86,7 +88,8 @@ struct ModelState {
     return start;
   }
 
-  /// Before there are replicas, since a factory may take long to make them. Returns what calls have in common.
+  /// Checks the options. Called before the replicas are made, since a factory may take long. Returns the settings of
+  /// all calls.
   CallSettings check_options(const Devices& devices) const {
     static_cast<void>(plan(0, devices.size()));
     if (options.deadline.nanoseconds() < 0) {
@@ -104,7 +107,7 @@ struct ModelState {
             .team = &team};
   }
 
-  /// Where results are gathered.
+  /// The memory in which results are gathered.
   backend::Memory find_target(const Devices& devices) const {
     const DeviceId wanted = options.output.value_or(devices.main_device());
     if (wanted.kind == host_memory.owner.kind) return backend::Memory{};
@@ -134,14 +137,14 @@ struct ModelState {
   AllReplicas replicas;
   Original<M>& original = replicas.original();
   const CopyTeam team{replicas.devices()};
-  // What callers write, apart from what the shards read.
+  // What callers write is not in the cache lines that shards read.
   alignas(cores_apart) mutable SharedMutex mutex;
   mutable CallStatistics times;
   alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original,
                                                                 replicas.size()};  // last, so that it goes first
 };
 
-/// Keeps update() out for as long as a call runs, and numbers the calls.
+/// Keeps update() out as long as a call runs, and numbers the calls.
 template <class State>
 class EnteredModel {
  public:
@@ -149,7 +152,7 @@ class EnteredModel {
       : state_(state), number_(current_call() == nullptr ? state.mutex.lock_shared() : enter_from_inside(state)) {}
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
-// g++ 12 does not see that a std::optional of this destroys it only where it is.
+// g++ 12 does not see that a std::optional destroys this only if it has a value.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -161,13 +164,14 @@ class EnteredModel {
 #pragma GCC diagnostic pop
 #endif
 
-  /// Of the call: how many were made before, as a counter that wraps around.
+  /// The number of calls that were made before this one. It wraps around.
   std::uint32_t number() const noexcept { return number_; }
 
+  /// Leaves the shared lock to an asynchronous call, which unlocks it when its shards have ended.
   void leave_to_others() noexcept { left_to_others_ = true; }
 
  private:
-  /// A call from inside the model's own forward does not wait: the outer one is inside.
+  /// A call from inside the model's own forward does not wait for update(): the outer call holds the lock.
   [[gnu::noinline]] static std::uint32_t enter_from_inside(const State& state) {
     const CallScope* const outer = find_original(current_call(), &state.original);
     if (outer != nullptr && outer->updating) {
@@ -182,7 +186,7 @@ class EnteredModel {
   bool left_to_others_ = false;
 };
 
-/// Keeps calls out while the original is changed, and moves its version on.
+/// Keeps calls out while the original is changed. Then increases its version.
 template <class State>
 class ModelUpdate {
  public:
@@ -191,7 +195,7 @@ class ModelUpdate {
         scope_{.caller = current_call(), .original = &state.original, .updating = true},
         entered_(scope_),
         closed_(state.mutex, [&state]() noexcept { state.pending.help(); }) {
-    // Calls have ended, but what they gave their devices may go on: it still reads what `f` changes.
+    // Calls have ended, but their work may still run on the devices, and read what `f` changes.
     for (std::size_t i = 0; i < state.replicas.size(); ++i) {
       state.replicas.devices().visit(i, [](const auto& device) { device.synchronize(); });
     }
@@ -201,7 +205,7 @@ class ModelUpdate {
   ~ModelUpdate() {
     try {
       settle_model(state_.original.model, state_.replicas.devices());
-    } catch (...) {  // a device that fails says so again when it is used next
+    } catch (...) {  // a device that failed reports that at its next use
     }
     state_.original.version.fetch_add(1, MemoryOrder::release);
   }
@@ -210,7 +214,7 @@ class ModelUpdate {
   State& state_;
   CallScope scope_;
   EnteredScope entered_;
-  ExclusiveLock closed_;  // last, so that it opens first, when the version has moved on
+  ExclusiveLock closed_;  // last, so that it unlocks first, after the version has changed
 };
 
 }  // namespace detail

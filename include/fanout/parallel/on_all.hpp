@@ -8,9 +8,8 @@ namespace fanout { inline namespace v0 {
 /// The first argument of a call that runs on all devices. Made by on_all().
 struct OnAll {};
 
-/// `model(on_all(), broadcast(x))`: where nothing is split, which otherwise is one shard for the main device, every
-/// device runs `forward` on all of it. `forward` is handed what stands behind it. Where something is split, that
-/// decides.
+/// Runs `forward` on every device if no argument is split: `model(on_all(), broadcast(x))`. Without it, such a call is
+/// one shard for the main device. Has no effect if an argument is split. `forward` receives the arguments behind it.
 constexpr OnAll on_all() noexcept { return {}; }
 
 }}  // namespace fanout::v0

@@ -17,8 +17,8 @@ namespace fanout { inline namespace v0 {
 struct Options {
   /// The device in whose memory results are gathered; by default the main device. Any host device means host memory.
   std::optional<DeviceId> output = {};
-  /// The axis on which arrays are split and concatenated; -1 is the last one. split<Axis>(x) and concat<Axis>(x) choose it
-  /// for one array.
+  /// The axis on which arrays are split and concatenated; -1 is the last one. split<Axis>(x) and concat<Axis>(x) choose
+  /// it for one array.
   int axis = 0;
   /// The split policy: which device gets which rows.
   AnySplit split = {};
@@ -26,14 +26,15 @@ struct Options {
   std::uint64_t seed = 0;
   /// If true and exactly one replica throws in a call, the call throws that exception instead of a ReplicaError.
   bool rethrow_single = false;
-  /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. After that, ctx.stop_requested() is true. The
-  /// call still waits for all shards, and throws Timeout if one was late.
+  /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. By default there is no deadline. After it,
+  /// ctx.stop_requested() is true. The call still waits for all shards, and throws Timeout if one was late. Must not be
+  /// negative.
   Duration deadline = Duration::forever();
-  /// Called once for each late shard, by the thread that waits for the call: at the deadline, or after a shard that this
-  /// thread runs itself. Several threads may call it at once if they call the model. Its exceptions are ignored.
+  /// Called once for each late shard, by the thread that waits for the call: at the deadline, or after a shard that
+  /// this thread runs itself. Several threads may call it at once if they call the model. Its exceptions are ignored.
   detail::AnyFunction<void(const LateShard&)> late = {};
-  /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default through
-  /// host memory.
+  /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default
+  /// through host memory.
   const backend::CollectiveOperations* collectives = nullptr;
 };
 

@@ -59,8 +59,8 @@ concept SelectsNoDevices = requires(const S& source) {
   requires !is_set_of_devices<std::remove_cvref_t<decltype(source.select())>>;
 };
 
-/// The devices of a source. For a type that is no source, returns host devices after the static_assert, so that it is the
-/// only error.
+/// The devices of a source. For a type that is no source, returns host devices after the static_assert, so that it is
+/// the only error.
 template <class Source>
 decltype(auto) select_from(const Source& source) {
   if constexpr (DeviceSource<Source>) {
@@ -85,10 +85,10 @@ decltype(auto) select_from(const Source& source) {
 ///     fanout::ParallelModel model{Model{...}, fanout::host_devices(2)};
 ///     auto [output, extras] = model(input);   // input: Tensor<float, 2> of [30, 5] -> 15 + 15 rows
 ///
-/// M is any type with a `forward` or a call operator, for example a lambda. `forward` may be const or not, and may take a
-/// context first. per_replica(m) copies the model for each device. factory(f) makes a model on each device. Fields of M
-/// may have rules of their own: Mean<T>, Sum<T>, Max<T>, Min<T> and First<T> are combined after each call, each replica has
-/// its own PerReplica<T>, and all replicas share a Shared<T>.
+/// M is any type with a `forward` or a call operator, for example a lambda. `forward` may be const or not, and may take
+/// a context first. per_replica(m) copies the model for each device. factory(f) makes a model on each device. Fields of
+/// M may have rules of their own: Mean<T>, Sum<T>, Max<T>, Min<T> and First<T> are combined after each call, each
+/// replica has its own PerReplica<T>, and all replicas share a Shared<T>.
 ///
 /// Calls are const and thread-safe. The ParallelModel owns the model. It must not be moved while calls run. Source is a
 /// DeviceSource, by default AllVisible<HostDevice> (fwd.hpp).
@@ -118,14 +118,14 @@ class ParallelModel {
   ParallelModel& operator=(const ParallelModel&) = delete;
   ~ParallelModel() { delete state_; }
 
-  /// Runs `forward` on the rows of the arguments and returns the gathered result. The result is in the memory of the main
-  /// device, or of Options::output. Waits for all replicas and for their work on the devices. scatter() says what
+  /// Runs `forward` on the rows of the arguments and returns the gathered result. The result is in the memory of the
+  /// main device, or of Options::output. Waits for all replicas and for their work on the devices. scatter() says what
   /// `forward` receives, and gather() what the call returns.
   ///
   /// Throws ShapeMismatch if rows of arguments or extents of results disagree. Throws StructureMismatch if the replicas
-  /// return different structures. Throws DeviceMismatch if an argument is in a memory that cannot be copied from. Throws
-  /// ReplicaError if `forward` throws or its work on a device fails. Throws Timeout if the call takes longer than
-  /// Options::deadline. In each case all replicas have ended, and the model can be called again.
+  /// return different structures. Throws DeviceMismatch if an argument is in a memory that cannot be copied from.
+  /// Throws ReplicaError if `forward` throws or its work on a device fails. Throws Timeout if the call takes longer
+  /// than Options::deadline. In each case all replicas have ended, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
     return run(false, {}, args...);
@@ -143,8 +143,8 @@ class ParallelModel {
   ///     ...                             // the devices' threads work
   ///     auto result = pending.get();    // runs what no device has started, waits, and gathers
   ///
-  /// Takes over rvalue arguments. Borrows lvalues and the memory of views and spans: these must stay alive and unchanged
-  /// until the call has ended, or until its Pending is destroyed. Starts no thread.
+  /// Takes over rvalue arguments. Borrows lvalues and the memory of views and spans: these must stay alive and
+  /// unchanged until the call has ended, or until its Pending is destroyed. Starts no thread.
   ///
   /// The call has its number, and so its random numbers, from now on. If `forward` is not const, each replica runs the
   /// calls of a thread in the order in which they were made. Waits for an update() that runs. A later update(), and the
@@ -155,30 +155,37 @@ class ParallelModel {
   auto async(Args&&... args) const {
     return post(false, std::forward<Args>(args)...);
   }
+  /// The same, but runs on every device if no argument is split.
   template <class... Args>
   auto async(OnAll, Args&&... args) const {
     return post(true, std::forward<Args>(args)...);
   }
 
-  /// `model.into(result)(x)` writes what the call would return into `result`. `result` has the same structure:
+  /// `model.into(result)(x)` calls the model, waits, and writes into `result` what the call would return. `result` has
+  /// the same structure:
   ///
   /// - for a Tensor<T, R>: a Tensor or a View<T, R> of the same extents, whose memory is written;
   /// - for a std::vector<T>: a std::vector<T> or a std::span<T>;
-  /// - for a tuple, dict, map, vector of trees, struct, optional or variant: one of destinations, `std::tie(scores, loss)`;
+  /// - for a tuple, dict, map, vector of trees, struct, optional or variant: one of destinations,
+  ///   `std::tie(scores, loss)`;
   /// - for anything else: a variable that it is assigned to.
   ///
-  /// Shards write straight into the n-th Tensor or View of the destination if the n-th output() has its extents. All else
-  /// is gathered first and then copied. Borrows an lvalue until the call has returned, and owns an rvalue. Throws
-  /// InvalidArgument if arrays of the destination overlap, or if an argument shows memory of such a Tensor or View, which
-  /// one shard would write while another one reads. To write in place, pass the same rows: `model.into(x)(inout(x))`.
+  /// Shards write straight into the n-th Tensor or View of the destination if the n-th output() has its extents. All
+  /// else is gathered first and then copied. The returned Into borrows the model. It borrows an lvalue `to`, and owns
+  /// an rvalue. To write in place, pass the same rows: `model.into(x)(inout(x))`. Any other argument must not show
+  /// memory of such a Tensor or View, which one shard would write while another one reads. Into says what the call
+  /// throws.
   template <class D>
   Into<ParallelModel, D> into(D&& to) const {
     return {*this, std::forward<D>(to)};
   }
 
-  /// Calls `f(model)`, which may change the model, and returns its result. Waits until running calls have ended. New calls
-  /// wait until `f` has returned. The next call of each replica uses the changed model, also if `f` throws. Throws Error
-  /// if it is called inside the model's own `forward` or update(), since it would wait for itself.
+  /// Calls `f(model)`, which may change the original, and returns its result. The next call of each replica uses the
+  /// changed model, also if `f` throws. Waits until running and pending calls have ended, also on the devices. New
+  /// calls wait until `f` has returned.
+  ///
+  /// Throws Error if it is called inside the model's own `forward` or update(), since it would wait for itself. A call
+  /// of the model inside `f` throws Error, too.
   template <detail::ChangesOriginal<M> F>
   decltype(auto) update(F&& f) {
     if (detail::find_original(detail::current_call(), &state_->original) != nullptr) {
@@ -197,8 +204,8 @@ class ParallelModel {
                   "copy; make a new ParallelModel");
   }
 
-  /// The original. Must not be read while update() runs. If it has combined fields, it must not be read while a call runs
-  /// that changes them.
+  /// The original. Must not be read while update() runs. If it has combined fields, it must not be read while a call
+  /// runs that changes them. The reference is valid until the ParallelModel is destroyed.
   const auto& model() const noexcept requires detail::HasOriginal<M> { return state_->original.model; }
   void model() const noexcept requires(!detail::HasOriginal<M>) {
     static_assert(detail::HasOriginal<M>,
@@ -206,9 +213,14 @@ class ParallelModel {
                   "on the i-th device");
   }
 
+  /// The devices of the model, in the order of its replicas. The first one is the main device.
   const device_set& devices() const noexcept { return state_->replicas.devices(); }
 
-  /// The replica on the i-th device. For sets of one kind of device. Throws InvalidDeviceId if there is no such device.
+  /// The replica on the i-th device: `replica(i).model()` is the model that `forward` runs on there. Does not wait: it
+  /// must not be read while a call with a non-const `forward` or an update() runs. A copy is made or renewed only by
+  /// the next call, so until then model() shows the original or the copy of an earlier version. The reference is valid
+  /// until the ParallelModel is destroyed. Only for sets of one kind of device. Throws InvalidDeviceId if there is no
+  /// such device.
   const auto& replica(std::size_t i) const {
     if (i >= devices().size()) {
       throw InvalidDeviceId(explain({.what = "Invalid device id",
@@ -219,7 +231,8 @@ class ParallelModel {
     return state_->replicas[i];
   }
 
-  /// The plan for so many rows: which device gets which. Throws InvalidArgument if the split policy makes no valid plan.
+  /// The plan of a call with so many rows: which device gets which rows. Runs nothing. Throws InvalidArgument if the
+  /// split policy makes no valid plan.
   Plan plan(std::size_t rows) const { return state_->plan(rows); }
 
  private:
@@ -237,7 +250,7 @@ class ParallelModel {
     if constexpr (Call::may_need_order()) {
       if (detail::shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
     }
-    detail::EarlyRoom<typename Sharded::Body> room;  // first
+    detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     const Inputs inputs{
         state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
     const Entered entered(*state_);
@@ -289,8 +302,8 @@ class ParallelModel {
   State* state_;
 };
 
-// ParallelModel{std::move(other)} of another ParallelModel is that model, moved, as with std::optional and std::vector;
-// with devices, with options or with its template arguments spelt out it wraps it.
+// ParallelModel{std::move(other)} moves another ParallelModel, as with std::optional and std::vector. With devices,
+// with options or with explicit template arguments it wraps the other one.
 template <class M>
 ParallelModel(M) -> ParallelModel<M>;
 template <class M>

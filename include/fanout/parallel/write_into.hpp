@@ -33,7 +33,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// Results, written into what the caller has.
+// Writes results into what the caller has.
 
 namespace detail {
 
@@ -41,12 +41,12 @@ namespace detail {
 template <class D, class T, std::size_t R>
 concept TakesElements = std::convertible_to<D&, View<T, R>>;
 
-/// A destination of the elements of a vector that is of a fixed length.
+/// A destination of fixed length for the elements of a vector.
 template <class D, class T>
 concept TakesSpan = std::same_as<std::remove_cv_t<D>, std::span<T>>;
 
-/// Calls `f(destination, result, path)` for each leaf of a result and for that of the destination in its place. Throws
-/// StructureMismatch if these are of different lengths or have different keys.
+/// Calls `f(destination, result, path)` for each leaf of a result, with the leaf of the destination in the same place.
+/// Throws StructureMismatch if their lengths or keys differ.
 template <class D, class G, class F>
 void visit_destination(D& to, G& result, const LeafPath& path, const F& f);
 
@@ -58,7 +58,7 @@ template <std::same_as<LeafPath> Path>
                                    .found = found}));
 }
 
-/// The keys of a map, at most five of them.
+/// The text of a map's keys, at most five of them.
 template <class Map>
 std::string list_keys(const Map& map) {
   std::string text;
@@ -70,7 +70,7 @@ std::string list_keys(const Map& map) {
   return text.empty() ? "no key" : text;
 }
 
-/// For a map with all keys of the result and more. Looks them up in the map, whose keys may be of another type.
+/// Refuses a map with all keys of the result and more. Looks keys up in the map, since its key type may differ.
 template <class D, class G>
 [[noreturn]] void refuse_other_key(const D& to, const G& result, const LeafPath& path) {
   auto other = to.begin();
@@ -86,7 +86,7 @@ template <class D, class G>
                      "this one too");
 }
 
-/// Whether a result of type G is written into a D child by child.
+/// True if a result of type G is written into a D child by child.
 template <class D, class G>
 constexpr bool written_by_children() {
   constexpr ChildKind kind = child_kind<G>;
@@ -163,14 +163,14 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
       visit_children<WithPlaces>(result, path, write);
     }
     if constexpr (MapNode<G>) {
-      // Its arrays count as destinations, so that an output may have been written there.
+      // A tensor at a surplus key counts as a destination, so an output may have been written there.
       if (to.size() != result.size()) refuse_other_key(to, result, path);
     }
   }
 }
 
-/// Calls `f.target(view, path)` for each tensor of a destination and `f.other(array, path)` for its other arrays, in the
-/// order of the tree.
+/// Calls `f.target(view, path)` for each tensor of a destination and `f.other(array, path)` for its other arrays, in
+/// the order of the tree.
 template <class F>
 struct VisitTargets {
   F& f;
@@ -188,8 +188,8 @@ struct VisitTargets {
   }
 };
 
-/// Notes where the tensors of a result are to be written, and the memory of all arrays of the destination. Those that
-/// are no tensors are written when all shards have ended.
+/// Collects where the tensors of a result are to be written, and the memory of all arrays of the destination. Other
+/// arrays than tensors are written when all shards have ended.
 struct CollectTargets {
   SmallVector<OutputTarget>& targets;
   SmallVector<ShownMemory>& memory;
@@ -251,9 +251,9 @@ template <class D, class... Args>
                .advice = "write into another array; if forward reads only the rows that it writes, pass inout(x)"}));
 }
 
-/// Throws InvalidArgument, naming both, for two arrays of the destination that overlap, and for an argument that
-/// overlaps with a tensor of it: outputs are written there while other shards read. The same rows of an inout() are
-/// what each shard may write in any case.
+/// Throws InvalidArgument, which names both, if two arrays of the destination overlap, or if an argument overlaps with
+/// a tensor of it: outputs are written there while other shards read. An inout() may overlap with it row for row, since
+/// each shard writes only its own rows.
 template <class D, class... Args>
 void check_destination(D& to, const SmallVector<ShownMemory>& memory, const Args&... args) {
   for (std::size_t i = 1; i < memory.size(); ++i) {
@@ -269,8 +269,8 @@ void check_destination(D& to, const SmallVector<ShownMemory>& memory, const Args
   if (find.overlap.found) refuse_shown_destination(find.overlap, to, args...);
 }
 
-/// A result that was written where another one is to stand is moved out of its way first; so is what was written to
-/// the caller's memory and is not to stand there at all, but in a variable.
+/// Copies a result out of the caller's memory if it was written to the wrong place: where another result belongs, or if
+/// its destination is a variable.
 struct SettleResults {
   template <class D, class G>
   void operator()(D&, G& result, const LeafPath& path) const {
@@ -343,7 +343,7 @@ struct WriteResults {
   }
 };
 
-/// Writes a result into the destination, in the place of what stands there. Large copies are shared by the team.
+/// Writes a result over what the destination holds. The team shares large copies.
 template <class D, class G>
 void write_into(D& to, G& result, const CopyTeam& team) {
   visit_destination(to, result, output_root, SettleResults());

@@ -11,8 +11,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A split policy of any type, by value, so that options need no template parameter. It is asked once per call, through
-/// one function pointer; the default is EvenSplit, which is called as itself.
+/// A split policy of any type, by value, so that Options needs no template parameter. A call asks it once, through one
+/// function pointer. The default is EvenSplit, which is called directly.
 class AnySplit {
  public:
   AnySplit() noexcept = default;
@@ -28,7 +28,7 @@ class AnySplit {
     return other_(rows, devices);
   }
 
-  /// Whether it is an EvenSplit, whose plans are valid.
+  /// True for an EvenSplit, whose plans need no check.
   bool is_even() const noexcept { return !other_; }
 
  private:

@@ -8,10 +8,12 @@
 
 namespace fanout { inline namespace v0 {
 
-/// PyTorch's rule (`torch.chunk`): shards of ceil(rows / devices) rows, and a last one of what remains. So there may be
-/// fewer shards than devices even where there are more rows, and the surplus devices stay idle: 9 rows on 8 devices are
-/// shared out as 2, 2, 2, 2, 1. With no rows each device gets an empty shard.
+/// The rule of PyTorch's `torch.chunk`: shards of ceil(rows / devices) rows, and a last one with the rest. So there may
+/// be fewer shards than devices although there are more rows. The surplus devices stay idle: 9 rows on 8 devices are
+/// split into 2, 2, 2, 2,
+/// 1. With no rows each device gets an empty shard.
 struct ChunkSplit {
+  /// The plan for `rows` rows. `devices` must be at least 1.
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
     Plan plan;
     const std::size_t size = rows / devices + (rows % devices != 0 ? 1 : 0);

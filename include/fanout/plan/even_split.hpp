@@ -8,9 +8,11 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The default: shards whose sizes differ by at most one, the larger ones first. With fewer rows than devices the
-/// surplus devices stay idle; with no rows each device gets an empty shard.
+/// The default split policy: the sizes of the shards differ by at most one row, the larger ones first, as in
+/// numpy.array_split. 10 rows on 4 devices are split into 3, 3, 2, 2. With fewer rows than devices the surplus devices
+/// stay idle. With no rows each device gets an empty shard.
 struct EvenSplit {
+  /// The plan for `rows` rows. `devices` must be at least 1.
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
     const std::size_t shards = rows == 0 || rows > devices ? devices : rows;
     const std::size_t size = rows / shards;

@@ -12,8 +12,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The shards of one call, in row order. A list and not an array indexed by device: a device may be idle or, with a
-/// split policy that says so, get several shards. Up to eight shards need no allocation.
+/// The shards of one call, in row order. It is a list, not an array indexed by device: a device may be idle, or get
+/// several shards from a split policy. Up to eight shards need no allocation.
 class Plan {
  public:
   constexpr Plan() {}  // NOLINT(modernize-use-equals-default): that would set all of it to zero
@@ -21,10 +21,11 @@ class Plan {
     for (const Shard& shard : shards) add(shard);
   }
 
-  /// `size` shards, of which the i-th is `make(i)`.
+  /// Makes `size` shards. The i-th one is `make(i)`.
   template <class Make>
   constexpr Plan(std::size_t size, const Make& make) : shards_(size, make) {}
 
+  /// Appends a shard, unchecked: see check_plan().
   constexpr void add(const Shard& shard) { shards_.push_back(shard); }
 
   constexpr std::size_t size() const noexcept { return shards_.size(); }
@@ -32,7 +33,7 @@ class Plan {
   constexpr const Shard* begin() const noexcept { return shards_.begin(); }
   constexpr const Shard* end() const noexcept { return shards_.end(); }
 
-  /// The rows of all shards together.
+  /// The number of rows of all shards together.
   constexpr std::size_t rows() const noexcept { return size() == 0 ? 0 : (*this)[size() - 1].rows.last; }
 
   friend constexpr bool operator==(const Plan&, const Plan&) = default;
@@ -41,7 +42,7 @@ class Plan {
   detail::SmallVector<Shard> shards_;
 };
 
-/// `[0, 15) on 0, [15, 30) on 1`.
+/// The plan as text: `[0, 15) on 0, [15, 30) on 1`.
 inline std::string to_string(const Plan& plan) {
   std::string text;
   for (const Shard& shard : plan) {
@@ -50,8 +51,8 @@ inline std::string to_string(const Plan& plan) {
   return text;
 }
 
-/// Throws InvalidArgument unless the shards are in row order, cover [0, rows) without gap or overlap and name devices
-/// below `devices`: what scatter and gather rely on, whoever wrote the split policy.
+/// Throws InvalidArgument unless the shards are in row order, cover [0, rows) without gap or overlap, and name devices
+/// below `devices`. scatter() and gather() rely on that, whoever wrote the split policy.
 constexpr void check_plan(const Plan& plan, std::size_t rows, std::size_t devices) {
   const auto refuse = [&](std::size_t i, const std::string& found) {
     throw InvalidArgument(explain({.what = "invalid plan",

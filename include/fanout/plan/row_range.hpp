@@ -24,11 +24,10 @@ struct RowNumbers {
 };
 
 /// The rows [first, last) of a batch, by their numbers in the whole batch: `for (const std::size_t row : rows)`. A
-/// shard's arrays, its outputs and ctx.random() count from the shard's first row instead; local() and enumerate() give
-/// these numbers.
+/// shard's arrays, its outputs and ctx.random() count from the shard's first row instead: see local() and enumerate().
 struct RowRange {
   std::size_t first = 0;
-  std::size_t last = 0;  ///< one past the end, as of a pair of iterators
+  std::size_t last = 0;  ///< one past the last row
 
   /// Goes from one row to the next. Number is std::size_t or RowNumbers.
   template <class Number>
@@ -63,10 +62,10 @@ struct RowRange {
   FANOUT_HOST_DEVICE constexpr Iterator<std::size_t> begin() const noexcept { return Iterator<std::size_t>(first); }
   FANOUT_HOST_DEVICE constexpr Iterator<std::size_t> end() const noexcept { return Iterator<std::size_t>(last); }
 
-  /// The number from `first` on of a row of the batch. Of a row before `first` it is no number that a shard has.
+  /// The local number of a row of the batch, which counts from `first`. A row before `first` has none.
   FANOUT_HOST_DEVICE constexpr std::size_t local(std::size_t global) const noexcept { return global - first; }
 
-  /// The RowNumbers of each row, in order; made by enumerate().
+  /// The RowNumbers of each row, in order. Made by enumerate().
   class Enumerated {
    public:
     FANOUT_HOST_DEVICE constexpr Enumerated(const RowNumbers& first, const RowNumbers& last) noexcept
@@ -86,9 +85,9 @@ struct RowRange {
   friend constexpr bool operator==(const RowRange&, const RowRange&) = default;
 };
 
-/// `[15, 30)`.
+/// The range as text: `[15, 30)`.
 inline std::string to_string(const RowRange& rows) {
-  std::string text = "[";  // added to, since g++ 12 warns of an overlap that is none in "[" + to_string(...) at -O3
+  std::string text = "[";  // +=, since g++ 12 -O3 warns of an overlap in "[" + to_string(...) that does not exist
   text += std::to_string(rows.first) + ", " + std::to_string(rows.last) + ")";
   return text;
 }

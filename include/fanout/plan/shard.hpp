@@ -7,7 +7,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A row range and the device that runs it, by its position in the device set.
+/// A range of rows, and the device that runs it, by its position in the device set.
 struct Shard {
   RowRange rows;
   std::size_t device = 0;

@@ -8,15 +8,15 @@
 
 namespace fanout { inline namespace v0 {
 
-/// How `[0, rows)` is shared out. A split policy is a copyable object with a const call operator.
+/// A split policy divides the rows [0, rows) among devices. It is a copyable object with a const call operator.
 ///
-/// 1. `split(rows, devices)` returns shards in row order that cover [0, rows); devices >= 1.
-/// 2. It depends on its arguments and its own value alone: the same call has the same plan.
-/// 3. With no rows each device that takes part, at least one, gets one empty shard, so that its replica says what it
-///    returns for no rows.
+/// 1. `split(rows, devices)` returns shards in row order that cover [0, rows). `devices` is at least 1.
+/// 2. The plan depends only on the arguments and on the value of the policy.
+/// 3. With no rows, each device that takes part, at least one, gets one empty shard. Its replica then says what is
+///    returned for no rows.
 ///
-/// A ParallelModel asks for the plan of no rows when it is made, so a policy that throws for a number of devices that it
-/// does not fit is found out there.
+/// The constructor of a ParallelModel asks for the plan of no rows. So a policy that does not fit the number of devices
+/// can throw there.
 template <class S>
 concept Split = std::copy_constructible<S> && requires(const S& split, std::size_t rows, std::size_t devices) {
   { split(rows, devices) } -> std::convertible_to<Plan>;

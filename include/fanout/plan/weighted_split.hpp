@@ -18,11 +18,11 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// A number that can be a weight; letters cannot, so that a text is not taken for a list of weights.
+/// A number that can be a weight. Not char, so that a text is not taken for a list of weights.
 template <class W>
 concept Weight = std::is_arithmetic_v<W> && !std::same_as<W, char>;
 
-// std::begin comes with <string>: <iterator> would bring the streams.
+// std::begin comes with <string>. <iterator> would include the streams.
 template <class R>
 concept RangeOfWeights = requires(const R& range) {
   std::end(range);
@@ -52,8 +52,8 @@ concept RangeOfWeights = requires(const R& range) {
                                  .found = std::to_string(weights)}));
 }
 
-/// A double that is finite and not negative, as mantissa * 2^exponent (less a constant). Read from its bits, since with
-/// -ffast-math compilers take it that no number is infinite or NaN.
+/// A finite double that is not negative, as mantissa * 2^exponent (less a constant). It is read from its bits, since
+/// with -ffast-math compilers assume that no number is infinite or NaN.
 class DoubleBits {
  public:
   explicit constexpr DoubleBits(double number) noexcept : bits_(std::bit_cast<std::uint64_t>(number)) {}
@@ -78,23 +78,23 @@ class DoubleBits {
 
 }  // namespace detail
 
-/// Shares rows out in proportion to weights, one for each device: `WeightedSplit{50, 30, 20}`, numbers of any arithmetic
+/// Divides rows in proportion to weights, one for each device: `WeightedSplit{50, 30, 20}`, numbers of any arithmetic
 /// types, or `WeightedSplit{weights}` for a vector, an array or another range of them.
 ///
 /// The rule is that of the largest remainders (Hamilton's method; Balinski and Young, Fair Representation, 1982). A
-/// device's quota is rows * weight / sum of the weights. It gets the whole part of it, and the rows that are left go one
-/// each to the devices with the largest fractional parts, the first ones if these are equal. So each device is within
-/// one row of its quota, none gets fewer rows than a lighter one, and equal weights make EvenSplit's plan. A device whose
-/// rows come to none stays idle; with no rows, each device gets an empty shard but those of weight zero, which never get
-/// one.
+/// device's quota is rows * weight / sum of the weights. The device gets the whole part of its quota. The rows that are
+/// left go one each to the devices with the largest fractional parts, the first ones if these are equal. So each device
+/// is within one row of its quota. No device gets fewer rows than a lighter one, and equal weights make EvenSplit's
+/// plan. A device without rows stays idle. With no rows, each device gets an empty shard, except those of weight zero,
+/// which never get a shard.
 ///
-/// Computed in whole numbers, so for any number of rows nothing is rounded but the weights: these count as doubles, cut
-/// off 50 binary digits below the largest one's first (for up to 2048 devices), though never to zero. Weights that are
-/// whole numbers below 2^50 are exact.
+/// The plan is computed in whole numbers, so only the weights are rounded, for any number of rows. They are converted
+/// to double, and cut off 50 binary digits below the first digit of the largest one (for up to 2048 devices), but never
+/// to zero. Weights that are whole numbers below 2^50 are exact.
 class WeightedSplit {
  public:
-  /// Throws InvalidArgument, which names the position, for a weight that is negative, infinite or NaN, and if all are
-  /// zero. A constant with such weights does not compile.
+  /// Throws InvalidArgument, which names the position, if a weight is negative, infinite or NaN. Throws InvalidArgument
+  /// if all are zero. A constant with such weights does not compile.
   template <detail::Weight... W>
     requires(sizeof...(W) >= 1)
   explicit(sizeof...(W) == 1) constexpr WeightedSplit(W... weights) {
@@ -103,7 +103,7 @@ class WeightedSplit {
     set(doubles);
   }
 
-  /// Throws as the other, also for an empty range.
+  /// Throws as the other constructor, also for an empty range.
   template <detail::RangeOfWeights R>
   explicit constexpr WeightedSplit(const R& weights) {
     detail::SmallVector<double> doubles;
@@ -111,10 +111,10 @@ class WeightedSplit {
     set(doubles);
   }
 
-  /// Throws InvalidArgument unless there are as many devices as weights.
+  /// The plan for `rows` rows. Throws InvalidArgument unless there are as many devices as weights.
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
     if (devices != shares_.size()) detail::refuse_number_of_weights(shares_.size(), devices);
-    detail::SmallVector<std::size_t> wholes;  // two lists of numbers and not one of quotas: no new vector to compile
+    detail::SmallVector<std::size_t> wholes;  // two lists of numbers, so that no new vector type is compiled
     detail::SmallVector<std::uint64_t> remainders;
     std::size_t left = rows;
     for (const std::uint64_t share : shares_) {
@@ -123,8 +123,8 @@ class WeightedSplit {
       remainders.push_back(quota.remainder);
       left -= quota.whole;
     }
-    // The least remainder that still gets a row is the largest number that `left` remainders reach. Found bit by bit,
-    // since that takes no memory, and not much time for thousands of devices either.
+    // The least remainder that still gets a row is the largest number that `left` remainders reach. The search bit by
+    // bit takes no memory, and little time for thousands of devices.
     std::uint64_t least = 0;
     for (std::uint64_t bit = std::bit_floor(total_); bit != 0; bit /= 2) {
       const std::size_t reached_by = count_from(remainders, least + bit);
@@ -162,8 +162,8 @@ class WeightedSplit {
     }
     if (top == 0) detail::refuse_weights_without_sum(weights.size());
 
-    // As many digits of the largest as keep the sum below 2^62. Then the smallest numbers in these proportions, since
-    // with few digits plans are made faster.
+    // Keeps as many digits of the largest weight as leave the sum below 2^62. Then divides all by their common divisor,
+    // since plans with small numbers are made faster.
     const int digits = 62 - static_cast<int>(std::bit_width(weights.size() - 1));
     detail::SmallVector<std::uint64_t> scaled;
     std::uint64_t divisor = 0;
@@ -177,7 +177,7 @@ class WeightedSplit {
     }
   }
 
-  /// The greatest one; that of a number and zero is the number.
+  /// The greatest common divisor. That of a number and zero is the number.
   static constexpr std::uint64_t common_divisor(std::uint64_t a, std::uint64_t b) {
     while (b != 0) {
       const std::uint64_t rest = a % b;
@@ -187,7 +187,7 @@ class WeightedSplit {
     return a;
   }
 
-  /// weight * 2^exponent, rounded down, though not to zero.
+  /// weight * 2^exponent, rounded down, but not to zero.
   static constexpr std::uint64_t scale(detail::DoubleBits weight, int exponent) {
     if (weight.is_zero()) return 0;
     const int shift = weight.exponent() + exponent;
@@ -196,7 +196,7 @@ class WeightedSplit {
     return scaled == 0 ? 1 : scaled;
   }
 
-  /// By long multiplication, digit by digit, where the product itself may not fit into any type.
+  /// By long multiplication, bit by bit, if the product may not fit into any type.
   constexpr Quota quota_of(std::size_t rows, std::uint64_t share) const {
     if (rows <= UINT64_MAX / total_) {
       return {static_cast<std::size_t>(rows * share / total_), rows * share % total_};

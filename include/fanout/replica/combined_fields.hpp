@@ -32,12 +32,12 @@
 namespace fanout { inline namespace v0 {
 
 // Fields of a model that are combined over the replicas after each call with a non-const `forward`: Mean<T>, Sum<T>,
-// Max<T>, Min<T>, First<T>. The result stands in the original and in every replica before the call returns, so that
-// each call begins with the same values everywhere.
+// Max<T>, Min<T>, First<T>. The result is in the original and in every replica before the call returns. So each call
+// begins with the same values everywhere.
 
 namespace detail {
 
-/// A rule combines the values of several replicas to one of the same type, which holds no combined fields of its own.
+/// A rule that combines the values of several replicas to one of the same type. The type must not hold combined fields.
 template <class Rule, class T>
 concept CombinesFields =
     GatherableChosen<Rule, T> && !has_combined_fields<T> && std::same_as<typename gather_chosen<Rule, T>::type, T>;
@@ -47,7 +47,7 @@ inline constexpr bool cannot_be_combined = false;
 template <class Rule, class T>
 inline constexpr bool cannot_be_combined<ReducedMember<Rule, T>> = !CombinesFields<Rule, T>;
 
-/// Fields that are asked to be combined and cannot be, and structs that do not show where theirs stand.
+/// Fields that cannot be combined, and structs that do not show where their combined fields are.
 struct NotCombinable {
   static constexpr bool in_const = false;
   static constexpr bool in_own = false;
@@ -78,7 +78,7 @@ struct Subtract {
   }
 };
 
-/// How much a sum has changed since the call began. What had no elements then counts as zero.
+/// The change of a sum since the call began. A value without elements then counts as zero.
 template <class T>
 T change_of(const T& now, const T& before, const GatherTarget& place, std::size_t replica, const LeafPath& path) {
   if constexpr (requires { before.size(); }) {
@@ -100,7 +100,7 @@ T change_of(const T& now, const T& before, const GatherTarget& place, std::size_
   }
 }
 
-/// Makes the field of a model in this memory like another one, wherever that lies.
+/// Assigns a value, wherever it is, to the field of a model in this memory.
 template <class T>
 void store_field(const T& field, const T& value, const backend::Memory& memory) {
   backend::CopyInto into(memory);
@@ -109,8 +109,8 @@ void store_field(const T& field, const T& value, const backend::Memory& memory) 
   backend::wait_for(memory);  // other devices read it next
 }
 
-/// Puts what a rule makes of the fields of the replicas, which stand before that of the original, into the first one,
-/// which is that of a model in this memory.
+/// Combines a field of the replicas by its rule, and stores the result in the first replica, whose model is in this
+/// memory. `fields` has the field of each replica that ran, followed by that of the original.
 template <class Rule, class T>
 void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const backend::Memory& memory,
                    const GatherTarget& place, const LeafPath& path) {
@@ -118,12 +118,12 @@ void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const bac
   const auto combine_values = [&](const auto& value) {
     ShardResults<T> values(size, false);
     for (std::size_t i = 0; i < size; ++i) values.set(i, value(i));
-    // Copied, so that arrays stay where they are.
+    // Copied, not moved, so that arrays keep their memory.
     const T result = gather_chosen<Rule, T>::gather(values, place, path);
     store_field(fields[0].value, result, memory);
   };
   if constexpr (std::is_same_v<Rule, SumOverShards>) {
-    // Each replica began with what was there before, which is to count once.
+    // Each replica began with the earlier sum, which must count once.
     const T& before = fields[size].value;
     const InlineArray<T, 1> changes(
         size - 1, [&](std::size_t i) { return change_of(fields[i + 1].value, before, place, i + 1, path); });
@@ -133,7 +133,7 @@ void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const bac
   }
 }
 
-/// Makes the combined fields of all models but that one, which lie in these memories, like those of the first.
+/// Copies the combined fields of the first model to all others except model `but`. The models are in these memories.
 template <class M>
 void spread_fields(const ShardResults<M>& models, const InlineArray<backend::Memory>& memories, std::size_t but = 0) {
   visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath&) {
@@ -143,7 +143,7 @@ void spread_fields(const ShardResults<M>& models, const InlineArray<backend::Mem
   });
 }
 
-/// Exchanges the combined fields of two models in host memory: all, or none if it throws.
+/// Exchanges the combined fields of two models in host memory. Exchanges none if it throws.
 template <class M>
 void exchange_fields(const M& one, const M& other) {
   struct Field {
@@ -165,8 +165,9 @@ void exchange_fields(const M& one, const M& other) {
   for (const Field& field : fields) field.exchange(field.one, field.other);
 }
 
-/// One call that may change the combined fields: combine() is called after all shards have ended well, or else the
-/// fields of all replicas become those of the original again when this ends. For who has the model for itself.
+/// One call that may change the combined fields. The caller holds the model exclusively. combine() is called when all
+/// shards have ended without an exception. Otherwise the destructor resets the fields of all replicas to those of the
+/// original.
 template <class AnyReplicas>
 class CombiningCall {
  public:
@@ -180,9 +181,9 @@ class CombiningCall {
     for (std::size_t i = 0; i < replicas_.size(); ++i) put_back(i);
   }
 
-  /// Throws ShapeMismatch and StructureMismatch for fields that do not fit together.
+  /// Throws ShapeMismatch or StructureMismatch if the fields do not fit together.
   void combine() {
-    // A device that ran several shards has one replica, which took in the rows of all of them.
+    // A device that ran several shards has one replica, which counts with the rows of all of them.
     InlineArray<std::size_t> order(replicas_.size());
     InlineArray<std::size_t> rows(replicas_.size());
     InlineArray<bool> ran(replicas_.size());
@@ -209,7 +210,7 @@ class CombiningCall {
       memories[at] = memory_of_copy(replica);
     };
     for (std::size_t i = 0; i < count; ++i) set_copy(i, order[i]);
-    models.set(count, replicas_.original().model);  // on the host, as long as its fields are combined
+    models.set(count, replicas_.original().model);  // in host memory, as are its combined fields
     std::size_t next = count + 1;
     for (std::size_t i = 0; i < replicas_.size(); ++i) {
       if (!ran[i] && copy_of(i) != nullptr) set_copy(next++, i);
@@ -226,8 +227,8 @@ class CombiningCall {
         combine_field(fields, memories[0], place, path);
       });
     }
-    // Only now that nothing can be wrong with any field. The original comes last, since what fails until then is put
-    // back from there.
+    // Written only now, when no field can be refused any more. The original comes last: if something fails before that,
+    // the fields are reset from it.
     if (memories[0].space == host_memory) {
       spread_fields(models, memories, count);
       exchange_fields(models[0], models[count]);
@@ -262,7 +263,7 @@ class CombiningCall {
       InlineArray<backend::Memory> memories(2);
       memories[1] = memory_of_copy(i);
       spread_fields(both, memories);
-    } catch (...) {  // it is made anew then
+    } catch (...) {  // then the next call makes a new copy
       replicas_.visit(i, [](const auto& replica) { replica.drop_copy(); });
     }
   }
@@ -273,8 +274,8 @@ class CombiningCall {
   bool combined_ = false;
 };
 
-/// Keeps those out who change combined fields. A call from inside the model's own `forward` is covered by the outer
-/// one.
+/// Takes a shared lock, which keeps out calls that change combined fields. A call inside the model's own `forward`
+/// takes no lock: the outer call holds it.
 class CombinedReader {
  public:
   CombinedReader(SharedMutex& mutex, const void* original) noexcept
@@ -298,10 +299,10 @@ class CombinedReader {
 
 struct NoMutex {};
 
-/// What one call holds of the combined fields of replicas for as long as this lives: nothing where there are none, and
-/// otherwise the fields, for itself if `changes` (forward is not const), and else with others who only read them. Waits
-/// until it has them. combine() comes when all shards have ended well, or else the fields become those of the original
-/// again.
+/// What one call holds of the combined fields of the replicas, as long as this lives. Without such fields, nothing. If
+/// the call `changes` them (`forward` is not const), an exclusive lock, otherwise a shared one. Waits for the lock.
+/// combine() is called when all shards have ended without an exception. Otherwise the fields are reset to those of the
+/// original.
 template <class AnyReplicas, bool changes, bool has = has_combined_fields<typename AnyReplicas::model_type>>
 class HeldFields {
  public:
@@ -320,7 +321,7 @@ class HeldFields<AnyReplicas, false, true> {
   CombinedReader reads_;
 };
 
-/// Throws Error from inside the model's own forward.
+/// Throws Error if the call is made inside the model's own `forward`.
 template <class AnyReplicas>
   requires(check_combined_fields<typename AnyReplicas::model_type>())
 class HeldFields<AnyReplicas, true, true> {

@@ -10,11 +10,11 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Thrown when a factory failed on one or more devices, after it has ended on all of them and what it had made is
-/// destroyed. Its failures name the devices, in the order of the set; they have no rows.
+/// Thrown if a factory fails on one or more devices. By then its calls have ended on all devices, and the models that
+/// it made are destroyed. The failures name the devices, in the order of the set. They have no rows.
 class FANOUT_EXPORT FactoryError : public ReplicaError {
  public:
-  /// `failures` is not empty; `replicas` is how many were to be made.
+  /// `failures` must not be empty. `replicas` is the number of models that were to be made.
   explicit FactoryError(std::vector<Failure> failures, std::size_t replicas)
       : ReplicaError("the factory", std::move(failures), replicas, false) {}
 };

@@ -17,11 +17,11 @@
 
 namespace fanout { inline namespace v0 {
 
-// What forward returns for the pieces of a shard.
+// The type that `forward` returns for the pieces of a shard.
 
 namespace detail {
 
-/// Calls a replica's forward with a tuple of pieces.
+/// Calls the `forward` of a replica with a tuple of pieces.
 template <class ShardResults, class Indices = std::make_index_sequence<std::tuple_size_v<ShardResults>>>
 struct ForwardPieces;
 template <class... P, std::size_t... I>
@@ -29,7 +29,7 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   template <class AnyReplica>
   using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
 
-  /// Whether it is a const one.
+  /// True if the replica's `forward` is const for these pieces.
   template <class AnyReplica>
   static constexpr bool is_const =
       ConstForward<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>;
@@ -50,10 +50,11 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   }
 };
 
-// The sentences stand in functions: of a class with one, clang takes it that it has no types, and finds more errors.
+// The static_asserts are in functions. After one that fails in a class, clang finds no types in the class, and reports
+// more errors.
 
-/// What forward returns for these pieces on replicas of one model, which stand on different kinds of devices; void
-/// where they do not agree, which takes every result, so that the sentence here is the only error.
+/// The type that `forward` returns for these pieces on replicas of one model on different kinds of devices. If the
+/// replicas disagree, it is void. void takes every result, so the error here is the only one.
 template <class ShardResults, class First, class... Others>
 struct ForwardResult {
   template <class AnyReplica>
@@ -69,7 +70,7 @@ struct ForwardResult {
   }
   using type = typename decltype(find())::type;
 
-  /// Of a call, which is that of the replicas where it matters most.
+  /// The order of a call: the strictest one of its replicas.
   static constexpr CallOrder order() {
     CallOrder latest = CallOrder::any;
     for (const CallOrder order :
@@ -79,14 +80,14 @@ struct ForwardResult {
     return latest;
   }
 
-  /// Whether it is handed a context, and so can wait for other shards.
+  /// True if `forward` receives a context, and so can wait for other shards.
   static constexpr bool takes_context() {
     using AllPieces = ForwardPieces<ShardResults>;
     return AllPieces::template takes_context<First>() || (AllPieces::template takes_context<Others>() || ...);
   }
 };
 
-/// What each of several models returns for these pieces; void likewise.
+/// The type that each of several models returns for these pieces. void if they disagree, as above.
 template <class Models, class ShardResults, class... Ds>
 struct ForwardResults {
   template <class M>

@@ -24,8 +24,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A model that a factory made for one device. Calls with a const `forward` run on it at the same time, one with a
-/// `forward` that is not const, or of a model with PerReplica fields, has it for itself.
+/// A model that a factory made for one device. Calls with a const `forward` run on it at the same time. A call whose
+/// `forward` is not const, or of a model with PerReplica fields, holds it exclusively.
 template <class F, Device D>
 class Replica<Factory<F>, D> {
  public:
@@ -35,17 +35,17 @@ class Replica<Factory<F>, D> {
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
   ~Replica() {
-    if (!model_.filled()) return;  // the device may be why: it is not asked once more
+    if (!model_.filled()) return;  // the device may be the reason, so it is not entered again
     [[maybe_unused]] const auto entered = device_.enter();
     model_.clear();
   }
 
   const D& device() const noexcept { return device_; }
 
-  /// What `forward` runs on. Not to be read while a call of a model with a non-const `forward` is running.
+  /// The model that `forward` runs on. Must not be read while a call runs whose `forward` is not const.
   const model_type& model() const noexcept { return model_.value(); }
 
-  /// Makes the model on this thread, with the device entered, and waits for the device. Before all else, and once.
+  /// Makes the model on this thread, with the device entered, and waits for the device. Must be called first, and once.
   void make_model(const F& make) const {
     [[maybe_unused]] const auto entered = device_.enter();
     model_.fill([&]() -> decltype(auto) { return detail::make_model(make, device_); });
@@ -57,9 +57,9 @@ class Replica<Factory<F>, D> {
       ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type> ? detail::CallOrder::after_changes
                                                                                  : detail::CallOrder::changes;
 
-  /// Runs `forward` for one shard on this thread, with the device entered. Throws Error where it would wait for itself:
-  /// from inside a non-const `forward` of the same model, and a non-const one from inside any. Returns a value also
-  /// where `forward` returns a reference.
+  /// Runs `forward` for one shard on this thread, with the device entered. Throws Error if it would wait for itself: if
+  /// it runs inside a `forward` of the same model, and one of the two is not const. Returns a value, also if `forward`
+  /// returns a reference.
   template <class Ctx, class... A>
   auto run(const detail::CallScope* caller, Ctx& ctx, A&&... args) const {
     if constexpr (ConstForward<model_type, Ctx, A...> && !detail::has_own_fields<model_type>) {
@@ -95,10 +95,11 @@ class Replica<Factory<F>, D> {
 
 namespace detail {
 
-/// Makes the model of every replica, at the same time, each for its device. Throws FactoryError after all have ended.
+/// Makes the models of all replicas at the same time, each for its device. After all have ended, throws FactoryError if
+/// one failed.
 template <class F, class Replicas>
 void make_models(const F& make, const Replicas& replicas) {
-  // What `make` calls may be a model that is being called already, by the one who makes this one.
+  // This model may be made inside a call of another model, which `make` may call, too.
   const CallScope scope{.caller = current_call(), .original = &replicas.original()};
   InlineArray<std::exception_ptr> thrown(replicas.size());
   run_shards(EvenSplit{}(0, replicas.size()), replicas.devices(), [&](std::size_t i) noexcept {

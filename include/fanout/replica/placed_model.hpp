@@ -9,11 +9,10 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Stands for the result of a model that was refused.
+/// Stands for the result of a refused model.
 struct NotRunnable {};
 
-/// The user's own model, to be run for a device: what a Replica is, without an original that it could follow. Borrows
-/// both.
+/// The user's own model, to run for a device: like a Replica, but without an original that it follows. Borrows both.
 template <class M, Device D>
 class PlacedModel {
  public:
@@ -23,7 +22,7 @@ class PlacedModel {
 
   const D& device() const noexcept { return device_; }
 
-  /// Runs `forward` for one shard on this thread, with the device entered. Returns a value also where it returns a
+  /// Runs `forward` for one shard on this thread, with the device entered. Returns a value, also if `forward` returns a
   /// reference.
   template <class Ctx, class... A>
   auto run(const CallScope* caller, Ctx& ctx, A&&... args) const {

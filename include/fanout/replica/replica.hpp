@@ -48,15 +48,15 @@ concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 
 }  // namespace detail
 
-/// The replica of a model on one device. Host devices share the memory of the original, so a const `forward` runs on the
-/// original. The replica has its own copy if `forward` is not const, or if the model was given as per_replica() or has
-/// PerReplica fields. The first such call makes the copy, and the first one after each change of the original renews it.
-/// What `forward` changes in the copy stays until then. A device with its own memory always has a copy, unless the arrays
-/// of the original are in that memory.
+/// The replica of a model on one device. Host devices share the memory of the original, so a const `forward` runs on
+/// the original. The replica has its own copy if `forward` is not const, or if the model was given as per_replica() or
+/// has PerReplica fields. The first such call makes the copy, and the first one after each change of the original
+/// renews it. What `forward` changes in the copy stays until then. A device with its own memory always has a copy,
+/// unless the arrays of the original are in that memory.
 ///
-/// The model's `M to(const D&) const` makes the copy if there is one. Otherwise its copy constructor and its assignment do,
-/// under a CopyInto for a device with its own memory. Models whose copies would share what they change are refused. The
-/// thread that runs the shard copies, with the device entered.
+/// The model's `M to(const D&) const` makes the copy if there is one. Otherwise its copy constructor and its assignment
+/// do, under a CopyInto for a device with its own memory. Models whose copies would share what they change are refused.
+/// The thread that runs the shard copies, with the device entered.
 template <class M, Device D>
 class Replica {
  public:
@@ -79,8 +79,8 @@ class Replica {
     return copy_ ? version_ : original_->version.load(detail::MemoryOrder::acquire);
   }
 
-  /// Throws DeviceMismatch if arrays of the model are in another memory than the device's. Checks once per version of the
-  /// original. Models with a member `to(device)` are not checked.
+  /// Throws DeviceMismatch if arrays of the model are in another memory than the device's. Checks once per version of
+  /// the original. Models with a member `to(device)` are not checked.
   void check_memory() const {
     if constexpr (HasArrayLeaf<model_type> && !copies_itself) {
       const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
@@ -101,9 +101,9 @@ class Replica {
       : detail::has_combined_fields<model_type> ? detail::CallOrder::after_changes
                                                 : detail::CallOrder::any;
 
-  /// Runs `forward` for one shard on this thread, with the device entered. If `forward` is not const, waits while another
-  /// call holds the replica, and throws Error if it is called from inside itself. Returns a value, also if `forward` returns
-  /// a reference.
+  /// Runs `forward` for one shard on this thread, with the device entered. If `forward` is not const, waits while
+  /// another call holds the replica, and throws Error if it is called from inside itself. Returns a value, also if
+  /// `forward` returns a reference.
   template <class Ctx, class... A>
   auto run(const detail::CallScope* caller, Ctx& ctx, A&&... args) const {
     constexpr bool may_share =
@@ -156,8 +156,8 @@ class Replica {
     if constexpr (HasOwnMemory<D> && !copies_itself) detail::refuse_host_pointers<model_type>();
   }
 
-  /// The model that a const `forward` runs on, on a device with its own memory: the original if it is there, otherwise a
-  /// copy. The first call of each version makes it while the others wait.
+  /// The model that a const `forward` runs on, on a device with its own memory: the original if it is there, otherwise
+  /// a copy. The first call of each version makes it while the others wait.
   const model_type& placed() const {
     refuse_pointers();
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
@@ -218,8 +218,8 @@ class Replica {
 
   const detail::Original<M>* original_;
   D device_;
-  mutable detail::Atomic<std::uint64_t> checked_{0};  // the version after the one that was looked at last
-  mutable detail::Atomic<std::uint64_t> placed_{0};   // the same, of placed()
+  mutable detail::Atomic<std::uint64_t> checked_{0};  // last checked version + 1
+  mutable detail::Atomic<std::uint64_t> placed_{0};   // version of the last placed() + 1
   mutable detail::ForkSafeMutex busy_;                // guards what follows
   mutable std::optional<model_type> copy_;
   mutable std::uint64_t version_ = 0;

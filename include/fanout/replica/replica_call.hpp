@@ -16,13 +16,13 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// What the replicas of a model are handed; those on the first kind of devices decide for all.
+/// The pieces that the replicas of a model receive. The replicas on the first kind of devices decide for all.
 template <class Inputs, class First, class... Others>
 struct PiecesTaken
     : PiecesFor<typename First::model_type,
                 ShardContext<std::remove_cvref_t<decltype(std::declval<const First&>().device())>>, Inputs> {};
 
-/// What a call of replicas with these inputs is.
+/// The types and rules of a call of replicas with these inputs.
 template <class AnyReplicas, class Inputs>
 struct CallOfReplicas;
 template <class M, class... Ds, class Inputs>
@@ -36,13 +36,12 @@ struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
   using Fields = HeldFields<Replicas<M, Ds...>, changes>;
   static constexpr CallOrder order() { return Forward::order(); }
 
-  /// Where fields are combined after a call, nothing of the next one may run before that: such an asynchronous call is
-  /// one task, which makes the call.
+  /// If fields are combined after a call, no part of the next call may run before that. So such an asynchronous call is
+  /// one task, which makes the whole call.
   static constexpr bool is_one_task = has_combined_fields<typename Replicas<M, Ds...>::model_type>;
 
-  /// Whether its shards may wait for each other, each with a replica for itself. If two such calls had them in another
-  /// order on one replica than on another, both would wait for ever; so they are kept in order as asynchronous calls
-  /// are.
+  /// True if its shards may wait for each other while each holds a replica. If two such calls had different orders on
+  /// two replicas, both would wait forever. So they are kept in order, as asynchronous calls are.
   static constexpr bool may_need_order() {
     if constexpr (order() == CallOrder::changes && !is_one_task) {
       return Forward::takes_context();

@@ -32,8 +32,8 @@ struct model_of<M> {
 
 }  // namespace detail
 
-/// A model and its replicas on the devices of a set, in the order of the set. replicate() makes it, and apply() runs it,
-/// from any number of threads. It cannot be moved, since the replicas point into it.
+/// A model and its replicas on the devices of a set, in the order of the set. replicate() makes it, and apply() runs
+/// it, from any number of threads. It owns the model. It cannot be moved, since the replicas point into it.
 template <class M, Device... Ds>
 class Replicas {
  public:
@@ -45,8 +45,8 @@ class Replicas {
     detail::settle_model(original_.model, devices_);
   }
 
-  /// Makes a model on each device, at the same time, and waits for all of them. Throws FactoryError if the factory throws.
-  /// Does not keep the factory.
+  /// Makes a model on each device, at the same time, and waits for all of them. Throws FactoryError if the factory
+  /// throws. Does not keep the factory.
   Replicas(const M& factory, const DeviceSet<Ds...>& devices) requires(!detail::HasOriginal<M>)
       : devices_(devices), replicas_(make_all(std::index_sequence_for<Ds...>{})) {
     detail::settle_model(factory.make, devices_);
@@ -105,7 +105,7 @@ class Replicas {
     return {MakeAll<Ds>{original_, devices_.template of_kind<K>()}...};
   }
 
-  // Mutable: a call, which is const, writes what it combined.
+  // Mutable, since a call, which is const, writes the combined fields.
   mutable detail::Original<M> original_;
   using CombinedGate =
       std::conditional_t<detail::has_combined_fields<model_type>, detail::SharedMutex, detail::NoMutex>;
@@ -114,9 +114,10 @@ class Replicas {
   std::tuple<OfKind<Ds>...> replicas_;
 };
 
-/// Makes a replica of the model on each device of the set, and takes over the model. Devices that share its memory copy
-/// nothing yet: they run a const `forward` on the original, and otherwise each replica copies the model when it first
-/// runs. Starts no thread. A factory() makes a model on each device instead. Throws FactoryError if the factory throws.
+/// Makes a replica of the model on each device of the set. The returned Replicas owns the model; apply() runs it.
+/// Nothing is copied yet, and no thread is started: a replica copies the model at its first call if it needs a copy
+/// (see Replica). A factory() makes a model on each device instead. replicate() then waits for all of them, and throws
+/// FactoryError if the factory throws.
 template <class M, Device... Ds>
 Replicas<M, Ds...> replicate(M model, const DeviceSet<Ds...>& devices) {
   return {std::move(model), devices};

@@ -23,7 +23,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// If what follows throws, waits for what the device was given before, since it uses memory that goes now.
+/// If what follows throws, waits for the work that the device has already, since it uses memory that is released now.
 template <class D>
 struct SettledIfThrown {
   const D& device;
@@ -33,7 +33,7 @@ struct SettledIfThrown {
     if (std::uncaught_exceptions() == thrown) return;
     try {
       device.synchronize();
-    } catch (...) {  // what is thrown already comes first
+    } catch (...) {  // the exception in flight takes precedence
     }
   }
 };
@@ -43,13 +43,13 @@ struct SettledIfThrown<D> {
   const D& device;
 };
 
-/// All shards of a call, as those see it who run them: `body(i)` runs the i-th one on this thread and fills its slot.
-/// Call says what is run: `Call::Taken` makes a shard's pieces, `Call::Runners` has `visit(device, f)`, which calls
-/// `f(runner)` for who runs the shard f.shard, a Replica or the like.
+/// The read-only state that the threads of all shards of a call share. `body(i)` runs the i-th shard on this thread and
+/// fills its slot. Call says what is run: `Call::Taken` makes a shard's pieces. `Call::Runners` has `visit(device, f)`,
+/// which calls `f(runner)` with the Replica or the like that runs the shard f.shard.
 ///
-/// Another core fetches each line that is read here from the caller's, which takes longer than all else that a call does.
-/// So they are few, and are asked for at once. Where all arguments are borrowed, the references stand here, and else in
-/// what the caller keeps.
+/// Another core fetches each cache line that is read here from the caller's core. That takes longer than all else in a
+/// call. So there are few lines, and all are asked for at once. If all arguments are borrowed, the references are
+/// stored here, otherwise in what the caller keeps.
 template <class Call, class... Args>
 class alignas(cache_line) ShardBody {
   using R = typename Call::R;
@@ -99,7 +99,7 @@ class alignas(cache_line) ShardBody {
  private:
   static constexpr std::size_t few = 2;
 
-  /// Runs a shard on who is to run it.
+  /// Runs a shard on its runner.
   struct OnRunner {
     const ShardBody& body;
     std::size_t shard;
@@ -120,7 +120,7 @@ class alignas(cache_line) ShardBody {
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { backend::Completion(device.completion()); }) {
-          if (body.outputs_.state().stop_at == Clock::never) {  // else its end is the shard's, which may be late
+          if (body.outputs_.state().stop_at == Clock::never) {  // else the shard ends with it, and may be late
             slot.completion = device.completion();
             return;
           }
@@ -142,7 +142,7 @@ class alignas(cache_line) ShardBody {
   Arguments arguments_;
   int axis_;
   [[no_unique_address]] std::conditional_t<std::is_empty_v<States>, States, const States&> states_;
-  FewElements<Shard, few> first_;  // of the plan, so that it need not be looked at
+  FewElements<Shard, few> first_;  // of the plan, which then need not be read
 };
 
 }}}  // namespace fanout::v0::detail

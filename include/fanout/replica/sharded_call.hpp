@@ -36,8 +36,8 @@ class ShardsScope {
   std::optional<CallScope> stops_;  // none without a deadline
 };
 
-/// Room for a T, on the stack. Other cores read these lines in the last call, too, so that they take long to come back:
-/// a call makes the room first, which asks for them, and does other things meanwhile.
+/// Room for a T on the stack. Other cores read these cache lines in the last call, so they take long to come back. A
+/// call makes the room first, which prefetches them, and does other things meanwhile.
 template <class T>
 class alignas(cores_apart) EarlyRoom {
  public:
@@ -58,8 +58,8 @@ class alignas(cores_apart) EarlyRoom {
   alignas(T) std::byte bytes_[sizeof(T)];
 };
 
-/// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs` can
-/// be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
+/// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
+/// can be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
 template <class Call, class Inputs, class Devices>
 class ShardedCall;
 
@@ -69,8 +69,8 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   using Body = ShardBody<Call, Args...>;
   using Outputs = CallOutputs<typename Call::R>;
 
-  /// On the thread that makes the call. Waits for arguments that a device still computes, and until it has the combined
-  /// fields of the model.
+  /// Made on the thread that makes the call. Waits for arguments that a device still computes, and for the model's
+  /// combined fields.
   ShardedCall(const typename Call::Runners& runners, const DeviceSet<Ds...>& devices,
               const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room)
       : outputs_(outputs),
@@ -93,7 +93,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     outputs_.all_ended();
   }
 
-  /// Combines fields of the model that are combined after each call. Then throws Timeout if shards were late.
+  /// Combines the combined fields of the model. Then throws Timeout if shards were late.
   void combine() {
     fields_.combine();
     outputs_.check_deadline();

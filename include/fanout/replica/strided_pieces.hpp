@@ -17,8 +17,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// A `forward` that takes a StridedView where it could be handed a View is handed that, so that nothing is packed for
-// it.
+// A `forward` that takes a StridedView instead of a View receives a StridedView, so that nothing is packed for it.
 
 namespace detail {
 
@@ -64,7 +63,7 @@ constexpr std::uint64_t strided_bits() {
   return bits;
 }
 
-/// The pieces of the arguments, strided where `Mask` has a bit.
+/// The pieces of the arguments, strided if `Mask` has their bit.
 template <class Inputs, std::uint64_t Mask>
 struct PiecesAs;
 template <class... Args, std::uint64_t Mask>
@@ -101,9 +100,9 @@ consteval std::uint64_t find_strided() {
   if constexpr (takes_pieces<M, Ctx, typename PiecesAs<Inputs, Mask>::type>) {
     return Mask;
   } else if constexpr (Mask == Bits) {
-    return 0;  // nothing will do: it is refused with what is handed in as a rule
+    return 0;  // nothing fits: the error shows the packed pieces
   } else {
-    // The next subset; of many arguments either none or all are strided.
+    // The next subset. Of more than 8 arguments that may be strided, either none or all are.
     return find_strided < M, Ctx, Inputs, Bits, std::popcount(Bits) <= 8 ? (Mask - Bits) & Bits : Bits > ();
   }
 }
@@ -113,7 +112,7 @@ struct PiecesChosen : PiecesAs<Inputs, find_strided<M, Ctx, Inputs, Bits, 0>()> 
 template <class M, class Ctx, class Inputs>
 struct PiecesChosen<M, Ctx, Inputs, 0> : PiecesAs<Inputs, 0> {};
 
-/// What a model is handed of these inputs: each piece packed if it takes it so, else strided.
+/// The pieces that a model receives of these inputs: each packed if it takes it so, otherwise strided.
 template <class M, class Ctx, class Inputs>
 struct PiecesFor;
 template <class M, class Ctx, class... Args>

@@ -7,7 +7,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// By names of our own, since tests put atomics in their place that try all interleavings of threads.
+// Names of our own, so that tests can put atomics in their place that try all interleavings of threads.
 
 template <class T>
 using Atomic = std::atomic<T>;

@@ -9,19 +9,19 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A clock that never goes back. Not one of std::chrono, which costs more to include than much of fanout.
+/// A monotonic clock. Not one of std::chrono, which costs more to include than much of fanout.
 struct Clock {
   using Time = std::int64_t;                ///< in nanoseconds
   static constexpr Time never = INT64_MAX;  ///< later than all others
 
-  /// What it shows.
+  /// The time now.
   static Time now() noexcept {
     timespec time{};
     ::clock_gettime(CLOCK_MONOTONIC, &time);
     return static_cast<Time>(time.tv_sec) * 1'000'000'000 + static_cast<Time>(time.tv_nsec);
   }
 
-  /// What it will show after such a time from now.
+  /// The time `duration` from now. `never` if it cannot be counted.
   static Time after(const Duration& duration) noexcept {
     const Time from = now();
     return duration.nanoseconds() > never - from ? never : from + duration.nanoseconds();

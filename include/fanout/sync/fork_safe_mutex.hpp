@@ -61,8 +61,8 @@ class ForkSafeMutex {
   Atomic<std::uint32_t> word_{free};
 };
 
-/// Holds the mutex as long as it lives. After a fork by its own thread, the copy in the child does not unlock: the mutex
-/// is free there, and another thread may have locked it.
+/// Holds the mutex as long as it lives. After a fork by its own thread, the copy in the child does not unlock: the
+/// mutex is free there, and another thread may have locked it.
 class ForkSafeLock {
  public:
   explicit ForkSafeLock(ForkSafeMutex& mutex) noexcept : mutex_(mutex), epoch_(fork_epoch()) { mutex_.lock(); }

@@ -18,11 +18,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// std::atomic::wait keeps its list of waiters in a static of libstdc++'s headers, of which two shared libraries may
-// have two copies: a wake in one would then not reach a waiter in the other. Linux's futex has no such list; where
-// there is no futex, who sleeps looks again every 50 us.
+// std::atomic::wait keeps its waiters in a static of libstdc++'s headers. Two shared libraries may have two copies of
+// it, so a wake in one would not reach a waiter in the other. Linux's futex has no such list. Without a futex, a
+// sleeping thread checks every 50 us.
 
-/// Where the kernel, which knows words of 32 bits only, is to look: at the lower half of a longer one.
+/// The address for the kernel, which knows words of 32 bits only: the lower half of a longer word.
 template <class Word>
 const void* futex_of(const Atomic<Word>& word) noexcept {
   static_assert(sizeof word == sizeof(Word) && (sizeof(Word) == 4 || sizeof(Word) == 8));
@@ -30,8 +30,8 @@ const void* futex_of(const Atomic<Word>& word) noexcept {
   return reinterpret_cast<const char*>(&word) + offset;
 }
 
-/// Sleeps while `word`, of 32 or 64 bits, holds `expected`; of a longer one the lower half counts. May return early;
-/// callers look again.
+/// Sleeps while `word`, of 32 or 64 bits, holds `expected`. Only the lower half of a 64-bit word counts. May return
+/// early, so callers check again.
 template <class Word>
 void park(const Atomic<Word>& word, std::type_identity_t<Word> expected) noexcept {
 #if defined(__linux__)
@@ -42,14 +42,14 @@ void park(const Atomic<Word>& word, std::type_identity_t<Word> expected) noexcep
 #endif
 }
 
-/// The same, and returns when the clock shows `until`.
+/// The same, but returns at the time `until` at the latest.
 template <class Word>
 void park_until(const Atomic<Word>& word, std::type_identity_t<Word> expected, Clock::Time until) noexcept {
 #if defined(__linux__)
   timespec time{};
   time.tv_sec = static_cast<decltype(time.tv_sec)>(until / 1'000'000'000);
   time.tv_nsec = static_cast<decltype(time.tv_nsec)>(until % 1'000'000'000);
-  // The one of the two waits that takes a point in time; it is woken as the other is.
+  // FUTEX_WAIT_BITSET takes a point in time, FUTEX_WAIT a duration. FUTEX_WAKE wakes both.
   ::syscall(SYS_futex, futex_of(word), FUTEX_WAIT_BITSET_PRIVATE, static_cast<std::uint32_t>(expected), &time, nullptr,
             FUTEX_BITSET_MATCH_ANY);
 #else
@@ -57,7 +57,7 @@ void park_until(const Atomic<Word>& word, std::type_identity_t<Word> expected, C
 #endif
 }
 
-/// Wakes everyone who sleeps on `word`. Touches no memory, so the word may be gone already.
+/// Wakes all threads that sleep on `word`. Accesses no memory, so the word may be gone already.
 template <class Word>
 void unpark_all([[maybe_unused]] const Atomic<Word>& word) noexcept {
 #if defined(__linux__)
@@ -65,7 +65,7 @@ void unpark_all([[maybe_unused]] const Atomic<Word>& word) noexcept {
 #endif
 }
 
-/// One turn of a spinning loop: tells the core that nothing happens here.
+/// One turn of a spin loop: tells the core that the thread only waits.
 inline void pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -75,7 +75,7 @@ inline void pause() noexcept {
   asm volatile("or 27,27,27" ::: "memory");  // "yield" in the Power ISA
 #elif defined(__riscv)
   asm volatile(".4byte 0x0100000f" ::
-                   : "memory");  // "pause" of Zihintpause; cores without it take it as a fence of nothing
+                   : "memory");  // "pause" of Zihintpause; cores without it run it as a fence of nothing
 #endif
 }
 

@@ -25,9 +25,9 @@ class SharedMutex {
     return entered(seen);
   }
 
-  /// Takes a shared lock for a thread that holds a shared lock of this or another mutex. Waits only while another thread
-  /// holds the exclusive lock, not while one waits for it. Otherwise four threads could deadlock: two that hold a shared
-  /// lock of one mutex each and want that of the other, and two that wait for the exclusive locks.
+  /// Takes a shared lock for a thread that holds a shared lock of this or another mutex. Waits only while another
+  /// thread holds the exclusive lock, not while one waits for it. Otherwise four threads could deadlock: two that hold
+  /// a shared lock of one mutex each and want that of the other, and two that wait for the exclusive locks.
   std::uint32_t lock_shared_nested() noexcept { return enter_unless(alone); }
 
   /// Releases a shared lock. The last one wakes the thread that waits for the exclusive lock.
@@ -69,8 +69,8 @@ class SharedMutex {
 
   /// Called by the holder of a shared lock: a thread that waits in lock(help) calls `help()` again.
   void remind() noexcept {
-    // An addition of 0 is a write. If it comes before the write of lock(), then lock() sees what this thread did before.
-    // If it comes after, this thread sees that the exclusive lock is wanted.
+    // An addition of 0 is a write. If it comes before the write of lock(), then lock() sees what this thread did
+    // before. If it comes after, this thread sees that the exclusive lock is wanted.
     if ((word_.fetch_add(0, MemoryOrder::acq_rel) & closed) != 0) signal();
   }
 

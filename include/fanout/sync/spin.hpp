@@ -8,8 +8,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Asks `done()` again and again until it says so, for about so many ticks; 0 is asking once. Returns what it said
-/// last. Does not read the counter in the first half microsecond.
+/// Calls `done()` until it returns true, for about so many ticks; for 0 ticks, once. Returns its last result. Does not
+/// read the counter in the first half microsecond.
 template <class Done>
 bool spin(std::int64_t ticks, const Done& done) noexcept {
   constexpr std::uint32_t turns_between_looks = 32;

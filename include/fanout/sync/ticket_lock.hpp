@@ -8,8 +8,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A ticket lock: threads get their turns in the order of their tickets. Each ticket must be passed, or those with later
-/// tickets wait forever.
+/// A ticket lock: threads get their turns in the order of their tickets. Each ticket must be passed, or those with
+/// later tickets wait forever.
 class TicketLock {
  public:
   /// Returns the next ticket. Only one thread at a time may call it.
@@ -17,8 +17,8 @@ class TicketLock {
   /// The ticket that draw() returns next. Must not be called while another thread draws.
   std::uint32_t drawn() const noexcept { return drawn_; }
 
-  /// Waits until all earlier tickets have been passed. Waits forever if one of them belongs to a thread that a fork left
-  /// in the parent.
+  /// Waits until all earlier tickets have been passed. Waits forever if one of them belongs to a thread that a fork
+  /// left in the parent.
   void await(std::uint32_t ticket) noexcept {
     for (;;) {
       std::uint32_t seen = passed_.load(MemoryOrder::acquire);

@@ -11,13 +11,13 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 FANOUT_EXPORT inline Atomic<std::uint64_t> nanoseconds_per_tick{0};  // the bits of a double
 
-/// A time, and what a counter shows at that time.
+/// A time of the clock, and the counter's value at that time.
 struct TickReading {
   std::int64_t time;
   std::int64_t ticks;
 };
 
-/// Reads the clock between two reads of the counter, and keeps the closest of four such readings: the thread may lose
+/// Reads the clock between two reads of the counter. Keeps the closest of four such readings, since the thread may lose
 /// its core between two reads.
 template <class ReadClock, class ReadCounter>
 TickReading read_both(const ReadClock& clock, const ReadCounter& counter) noexcept {
@@ -34,7 +34,8 @@ TickReading read_both(const ReadClock& clock, const ReadCounter& counter) noexce
   return closest;
 }
 
-/// Measures for 20 us how many nanoseconds of the clock a tick of the counter takes. 1 if the counter stands still.
+/// Measures for 20 us how many nanoseconds of the clock a tick of the counter takes. Returns 1 if the counter stands
+/// still.
 template <class ReadClock, class ReadCounter>
 double measured_rate(const ReadClock& clock, const ReadCounter& counter) noexcept {
   const TickReading begin = read_both(clock, counter);
@@ -45,10 +46,9 @@ double measured_rate(const ReadClock& clock, const ReadCounter& counter) noexcep
   return ticks > 0 ? static_cast<double>(end.time - begin.time) / static_cast<double>(ticks) : 1;
 }
 
-/// The processor's own counter: cheaper to read than the Clock, for spans of microseconds if an error of some percent
-/// does no harm. It may differ a little from core to core. A tick is as long as the counter makes it: a third of a
-/// nanosecond on some machines, 40 on others. Processors without a counter that this knows tick with the Clock, in
-/// nanoseconds.
+/// The processor's own counter. It is cheaper to read than the Clock, for spans of microseconds in which an error of
+/// some percent does no harm. It may differ a little from core to core. A tick takes a third of a nanosecond on some
+/// machines, 40 nanoseconds on others. On processors without a counter known here, ticks are nanoseconds of the Clock.
 struct Ticks {
   static constexpr std::int64_t forever = INT64_MAX;
 
@@ -64,12 +64,12 @@ struct Ticks {
 #endif
   }
 
-  /// How many there are in so many nanoseconds.
+  /// The number of ticks in so many nanoseconds.
   static std::int64_t in(std::int64_t nanoseconds) noexcept {
     return to_integer(static_cast<double>(nanoseconds) / rate());
   }
 
-  /// How long so many ticks take, in nanoseconds.
+  /// The time that so many ticks take, in nanoseconds.
   static std::int64_t nanoseconds(std::int64_t ticks) noexcept {
     return to_integer(static_cast<double>(ticks) * rate());
   }
@@ -79,7 +79,7 @@ struct Ticks {
     return number < 9.2e18 ? static_cast<std::int64_t>(number) : forever;
   }
 
-  /// Nanoseconds in a tick.
+  /// Nanoseconds per tick.
   static double rate() noexcept {
 #if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
     const std::uint64_t known = nanoseconds_per_tick.load(MemoryOrder::relaxed);

@@ -11,7 +11,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Whether get_if() finds a T at this place of X. It is found by its argument, so <variant> need not be included.
+/// True if get_if() finds a T at this place of X. get_if() is found by its argument, so <variant> need not be included.
 template <class X, std::size_t I, class T>
 concept MayHoldAt = requires(const X* x) {
   { get_if<I>(x) } -> std::same_as<const T*>;
@@ -22,12 +22,11 @@ constexpr bool may_hold_each(std::index_sequence<I...>) {
   return (MayHoldAt<X, I, T> && ...);
 }
 
-/// What a variant may hold: for `std::variant` and what looks like it, a template of its alternatives that says when it
-/// holds none of them.
+/// The alternatives of a variant: of `std::variant`, and of similar templates that say when they hold none of them.
 ///
-/// 1. `size`: how many there are;
-/// 2. `type<I>`: the I-th;
-/// 3. `get<I>(x)`: a reference to it, where `x` holds it.
+/// 1. `size`: the number of alternatives;
+/// 2. `type<I>`: the I-th one;
+/// 3. `get<I>(x)`: a reference to it, if `x` holds it.
 template <class X>
 struct AlternativesOf;
 
@@ -59,8 +58,8 @@ concept HasAlternatives = requires {
   AlternativesOf<X>::size;
 };
 
-/// Calls `f(constant)` for the place of the alternative that the variant holds, and returns what it returns: one type
-/// for all. The variant holds one.
+/// Calls `f(constant)` with the place of the alternative that the variant holds, and returns its result. All results
+/// have one type. The variant must hold an alternative.
 template <HasAlternatives X, std::size_t I = 0, class F>
 constexpr decltype(auto) at_alternative(const X& variant, const F& f) {
   if constexpr (I + 1 < AlternativesOf<X>::size) {

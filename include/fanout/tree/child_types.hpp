@@ -19,16 +19,16 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// How the children of a node are reached.
 enum class ChildKind : unsigned char {
   none,      ///< a leaf
-  fixed,     ///< as many as the type says, each of its own type: dict, tuple, struct
-  array,     ///< as many as the type says, all of one type
+  fixed,     ///< a fixed number, each of its own type: dict, tuple, struct
+  array,     ///< a fixed number, all of one type
   map,       ///< by key
-  row,       ///< by position: vectors and spans, those of numbers, too
+  row,       ///< by position: vectors and spans, also of numbers
   optional,  ///< one or none
   variant,   ///< one of several types
-  sequence,  ///< by position, in what does not grow at its end: only fields of models are looked for in it
+  sequence,  ///< by position, without push_back(): searched only for fields of models
 };
 
-/// A range with elements that can be referred to, which those of a `std::vector<bool>` cannot.
+/// A range whose elements can be referred to, unlike those of a `std::vector<bool>`.
 template <class X>
 concept RefersToElements = std::is_lvalue_reference_v<decltype(std::declval<const X&>()[std::size_t{0}])>;
 
@@ -47,7 +47,7 @@ concept ElementSequence = !ArrayLeaf<X> && !StringNode<X> && requires(X & x) {
   { x.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// Of vectors it is not asked whether they are array leaves, which depends on what their elements have inside.
+/// Does not ask if a vector is an array leaf, since that depends on what its elements contain.
 template <class X>
 consteval ChildKind find_child_kind() {
   if constexpr (owns_elements<X> || shows_elements<X>) {
@@ -78,15 +78,15 @@ consteval ChildKind find_child_kind() {
 template <class X>
 inline constexpr ChildKind child_kind = find_child_kind<X>();
 
-/// A node that can be put together anew around other children. Of a struct each walker says which it can hold.
+/// A node that can be rebuilt with other children. For a struct, each walker says which children it can hold.
 template <class X>
 concept Rebuildable = child_kind<X> != ChildKind::none && child_kind<X> != ChildKind::sequence;
 
-/// The children of a node of the kind `fixed`, as FieldsOf has those of a struct:
+/// The children of a node of the kind `fixed`, like FieldsOf for a struct:
 ///
-/// 1. `size`: how many there are;
-/// 2. `type<I>`: what the I-th is declared as;
-/// 3. `key<I>`: its name as a Key, `void` where there is none;
+/// 1. `size`: the number of children;
+/// 2. `type<I>`: the declared type of the I-th one;
+/// 3. `key<I>`: its name as a Key, or `void` if it has none;
 /// 4. `get<I>(x)`: a reference to it, const if `x` is.
 template <class X>
 struct FixedChildren {  // of a tuple
@@ -134,7 +134,7 @@ struct FixedChildren<X> {
 template <class X>
 using fixed_indices = std::make_index_sequence<FixedChildren<X>::size>;
 
-/// Where the I-th child of a node of the kind `fixed` stands.
+/// The path of the I-th child of a node of the kind `fixed`.
 template <class X, std::size_t I>
 constexpr LeafPath fixed_path(const LeafPath& path) noexcept {
   using Name = typename FixedChildren<X>::template key<I>;
@@ -153,11 +153,11 @@ struct EachValue {};
 template <std::size_t I>
 struct Alternative {};
 
-/// Where a leaf stands in a type.
+/// The place of a leaf in a type.
 template <class... Steps>
 struct LeafAt {};
 
-/// What a child is declared as, and the step to it.
+/// The declared type of a child, and the step to it.
 template <class Declared, class Step>
 struct ChildType {};
 template <class... Children>
@@ -201,7 +201,7 @@ struct child_types<X, ChildKind::variant> {
   using type = decltype(list_alternatives<X>(std::make_index_sequence<AlternativesOf<X>::size>()));
 };
 
-/// What the children of a node of type X are declared as: a ChildTypes.
+/// The declared types of the children of a node of type X: a ChildTypes.
 template <class X>
 using child_types_t = typename child_types<X>::type;
 
@@ -210,11 +210,11 @@ consteval bool all_of(ChildTypes<ChildType<Child, Step>...>) {
   return (Wanted::template is<Child> && ...);
 }
 
-/// Whether `Wanted::is<Declared>` for each child of X.
+/// True if `Wanted::is<Declared>` is true for each child of X.
 template <class Wanted, class X>
 inline constexpr bool all_children = all_of<Wanted>(child_types_t<X>());
 
-/// Of several findings, the first that is not void.
+/// The first of several findings that is not void.
 template <class... Findings>
 struct first_finding {
   using type = void;

@@ -16,15 +16,15 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// What a node is made of, for all who walk over trees. They say what becomes of a child, and stop at what is a leaf to
-// them. Each child comes as three:
+// Visits the children of a node, for all code that walks over trees. A walker says what becomes of a child, and what is
+// a leaf to it. It receives each child as three arguments:
 //
 // 1. the child;
 // 2. its path;
-// 3. its place, if places are asked for: `place(other)` is the child in its place of another node, which has one there,
-//    and `type` what it is declared as. Each place has a type of its own, so it costs compile time.
+// 3. its place, if places are asked for: `place(other)` is the child in the same place of another node, which must have
+//    one there. `type` is its declared type. Each place has a type of its own, so places cost compile time.
 
-/// Comes in the place of a place that is not asked for.
+/// Stands for a place if places are not asked for.
 struct NoPlace {
   template <class... Key>
   explicit constexpr NoPlace(const Key&...) noexcept {}
@@ -88,7 +88,7 @@ struct VariantPlace {
   }
 };
 
-/// What an element of a row or an array is declared as: a reference if it belongs to somebody else, as those of a span.
+/// The declared type of an element of a row or an array: a reference if the row does not own it, as a span does not.
 template <class X>
 struct declared_element {
   using type = typename X::value_type;
@@ -109,8 +109,8 @@ void visit_fixed([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& path
    ...);
 }
 
-/// Calls `f(child, path, place)` for each child of a node, in its order. Of a variant without a value, and of a leaf,
-/// there are none.
+/// Calls `f(child, path, place)` for each child of a node, in order. A leaf has no children, nor has a variant without
+/// a value.
 template <class Places = WithoutPlaces, class X, class F>
 void visit_children([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& path, [[maybe_unused]] const F& f) {
   using Node = std::remove_const_t<X>;
@@ -139,7 +139,7 @@ void visit_children([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& p
   }
 }
 
-// The same, put together anew.
+// Rebuilds nodes with other children.
 
 template <class X, class Map, ChildKind kind = child_kind<X>>
 struct rebuilt;
@@ -156,7 +156,7 @@ struct rebuilt_tuple<X, Map, ChildTypes<ChildType<T, Step>...>> {
 };
 template <TupleNode X, class Map>
 struct rebuilt<X, Map, ChildKind::fixed> : rebuilt_tuple<X, Map, child_types_t<X>> {};
-/// What stands for a child in a container that holds no references.
+/// The type of a child in a container, which cannot hold references.
 template <class Map, class T>
 using held_t = std::remove_cvref_t<typename Map::template type<T>>;
 template <class Map>
@@ -183,13 +183,13 @@ struct rebuilt<X, Map, ChildKind::row> {
   using type = rebind_element_t<X, held_t<Map, typename X::value_type>>;
 };
 template <class X, class Map>
-  requires(SpanNode<X> || shows_elements<X>)  // whose elements belong to somebody else
+  requires(SpanNode<X> || shows_elements<X>)  // which does not own its elements
 struct rebuilt<X, Map, ChildKind::row> {
   using type = std::vector<held_t<Map, typename X::value_type>>;
 };
 
-/// The dict, tuple, array, map, vector, optional or variant X with `Map::type<T>` in place of each child of type T. Of a
-/// span a vector. What holds no references holds values instead. Structs keep their types; each walker says which.
+/// The dict, tuple, array, map, vector, optional or variant X with `Map::type<T>` instead of each child of type T. For
+/// a span, a vector. Containers that cannot hold references hold values. Not for structs: each walker says their type.
 template <class X, class Map>
 using rebuilt_t = typename rebuilt<X, Map>::type;
 
@@ -211,8 +211,8 @@ Result rebuild_array([[maybe_unused]] const X& node, [[maybe_unused]] const Leaf
   return Result{f(node[I], LeafPath(path, I), place_t<Places, RowPlace<declared_element_t<X>>>{I})...};
 }
 
-/// A node of type Result with what `f(child, path, place)` returns in place of each child of a Rebuildable one. A variant has
-/// a value.
+/// Returns a node of type Result with the results of `f(child, path, place)` instead of the children of a Rebuildable
+/// node. A variant must hold a value.
 template <class Result, class Places = WithoutPlaces, class X, class F>
 Result rebuild(const X& node, const LeafPath& path, const F& f) {
   constexpr ChildKind kind = child_kind<X>;

@@ -10,34 +10,34 @@
 
 namespace fanout { inline namespace v0 {
 
-// What a tree has inside, by its type.
+// What a tree contains, as far as its type says.
 
 namespace detail {
 
-/// Something that is split, gathered or moved by itself: what says so, and arrays other than vectors and C arrays.
+/// A tree that is split, gathered or moved on its own: one that says how, and any array but a vector or a C array.
 template <class X>
 concept StandsAlone = splits_itself<X> || wraps_tree<X> || shows_elements<X> ||
     (!owns_elements<X> && !std::is_array_v<X> && ArrayLeaf<X>);
 
 // What a tree is searched for: `found<X>` is true for a node with it.
 
-/// Something that is split.
+/// A tree that is split.
 struct WhatIsSplit {
   template <class X>
   static constexpr bool found = ArrayLeaf<X> || splits_itself<X>;
 };
-/// Something of which a vector is a list, and not rows.
+/// A tree whose vectors are lists of trees, not rows.
 struct WhatStandsAlone {
   template <class X>
   static constexpr bool found = StandsAlone<X>;
 };
 
-// `Around` are the structs that a type was found in: what stands in itself, by way of a vector or a map, is not asked
+// `Around` are the structs that contain this type. A struct inside itself, by way of a vector or a map, is not searched
 // again.
 template <class Sought, class X, class... Around>
 constexpr bool has_inside();
 
-/// Initialises a member that has what is sought in it.
+/// Initialises a member that contains what is sought.
 template <class Sought, class... Around>
 struct AnyTreeWith {
   template <class T>
@@ -56,7 +56,7 @@ template <class Sought, class X, class... Around>
 constexpr bool has_inside() {
   if constexpr (Sought::template found<X>) {
     return true;
-  } else if constexpr (std::is_array_v<X>) {  // first: whether it is an array leaf depends on what is asked here
+  } else if constexpr (std::is_array_v<X>) {  // first, since it decides if X is an array leaf
     return has_inside<Sought, std::remove_extent_t<X>, Around...>();
   } else if constexpr (owns_elements<X>) {
     return has_inside<Sought, typename X::value_type, Around...>();
@@ -76,9 +76,9 @@ constexpr bool has_inside() {
 
 }  // namespace detail
 
-/// A tree with at least one array in it, or something that splits itself, by its type: an empty vector of tensors
-/// counts. Of an aggregate that takes more than 33 initialisers, as those with long C arrays do, only so many are
-/// looked at.
+/// A tree with at least one array in it, or with a part that splits itself, as far as its type says. So an empty vector
+/// of tensors counts. Of an aggregate that takes more than 33 initialisers, as one with a long C array, only the first
+/// 33 are searched.
 template <class X>
 concept HasArrayLeaf = detail::has_inside<detail::WhatIsSplit, X>();
 

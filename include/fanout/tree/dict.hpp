@@ -11,8 +11,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A map whose keys are part of its type, so that each value has its own type and a misspelt key does not compile.
-/// Made by dict(); an aggregate of its values, in the order they were given.
+/// A map whose keys are part of its type. So each value has its own type, and a misspelt key does not compile. Made by
+/// dict(). It is an aggregate of its values, in the order in which they were given.
 template <class... Entries>
 struct Dict;
 
@@ -35,7 +35,7 @@ constexpr bool keys_differ() {
   return true;
 }
 
-/// As a condition that names its arguments: compilers print it where a key is refused.
+/// A condition that names its arguments: compilers print them if a key is refused.
 template <class Wanted, class... Keys>
 inline constexpr bool is_key_among = (std::is_same_v<Wanted, Keys> || ...);
 template <class... Given>
@@ -49,12 +49,14 @@ struct Dict<Entry<K, T>...> {
 
   std::tuple<T...> values;
 
+  /// True if the dict has this key.
   template <class Wanted>
   static constexpr bool contains(Wanted = {}) noexcept {
     return (std::is_same_v<Wanted, K> || ...);
   }
   static constexpr std::size_t size() noexcept { return sizeof...(K); }
 
+  /// The value at a key: `dict["name"_k]`. A key that the dict does not have is an error of the compiler.
   template <char... Letters>
   constexpr auto& operator[](Key<Letters...> key) & {
     return std::get<index(key)>(values);
@@ -89,13 +91,13 @@ struct Dict<Entry<K, T>...> {
   }
 };
 
-/// `dict("image"_k = x, "noise"_k = y)`: owns copies of the values (or what was moved in).
+/// Makes a Dict: `dict("image"_k = x, "noise"_k = y)`. It owns copies of the values, or what was moved in.
 template <class... K, class... T>
 constexpr Dict<Entry<K, T>...> dict(Entry<K, T>... entries) {
   return {std::tuple<T...>{std::move(entries.value)...}};
 }
 
-/// Refuses what are no entries.
+/// Refuses arguments that are no entries.
 template <class... Given>
   requires(sizeof...(Given) != 0)
 constexpr Dict<> dict(const Given&...) {

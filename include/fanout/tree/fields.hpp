@@ -18,7 +18,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Converts to `const X*` and to no other pointer, so that what a base class lists is not taken for the whole of X.
+/// Converts only to `const X*`, so that the fields that a base class lists are not taken for all fields of X.
 template <class X>
 struct PointerTo {
   template <class P>
@@ -43,8 +43,8 @@ struct member_key<X, I, std::index_sequence<Letters...>> {
 
 }  // namespace detail
 
-/// A class that says its fields: one with private members, base classes, constructors, arrays or more than 32 members.
-/// All that counts is listed, once, with the names that stand in leaf paths:
+/// A class that lists its fields: one with private members, base classes, constructors, arrays or more than 32 members.
+/// It lists each field that counts once, with its name in leaf paths:
 ///
 ///     class Detections {
 ///       fanout::Tensor<float, 2> boxes_;
@@ -55,24 +55,24 @@ struct member_key<X, I, std::index_sequence<Letters...>> {
 ///       }
 ///     };
 ///
-/// Such an object is made anew from its fields: default constructed, and each field assigned. What is not listed is then
-/// as the default constructor leaves it.
+/// Such an object is rebuilt from its fields: it is default constructed, and each field is assigned. Members that are
+/// not listed stay as the default constructor makes them.
 template <class X>
 concept ListsFields = std::is_class_v<X> && requires(detail::PointerTo<X> x) {
   requires detail::lists_members_of<X, decltype(fields(x))>;
 };
 
-/// A struct that can be taken apart and put together.
+/// A struct whose fields are known: it lists them, or is a plain struct.
 template <class X>
 concept HasFields = ListsFields<X> || detail::PlainStruct<X>;
 
-/// The fields of a struct: what it lists, else its members.
+/// The fields of a struct: those that it lists, otherwise its members.
 ///
-/// 1. `size`: how many there are;
-/// 2. `type<I>`: what the I-th is declared as, const or a reference if it is;
-/// 3. `key<I>`: its name as a Key, `void` where there is none;
+/// 1. `size`: the number of fields;
+/// 2. `type<I>`: the declared type of the I-th one, with its const and its reference;
+/// 3. `key<I>`: its name as a Key, or `void` if it has none;
 /// 4. `get<I>(x)`: a reference to it;
-/// 5. `make(value)`: the struct whose I-th field is what `value(constant)` returns for a constant I, asked in order.
+/// 5. `make(value)`: a struct whose I-th field is the result of `value(constant)` for a constant I, called in order.
 template <class X>
 struct FieldsOf;
 
@@ -157,8 +157,8 @@ struct AnyField {
 
 }  // namespace detail
 
-/// A struct that FieldsOf can put together: not a class that lists its fields and has no default constructor, or a field
-/// that cannot be assigned.
+/// A struct that FieldsOf can make. A class that lists its fields needs a default constructor, and fields that can be
+/// assigned.
 template <class X>
 concept Makeable = HasFields<X> && requires(const detail::AnyField& value) {
   FieldsOf<X>::make(value);

@@ -12,8 +12,8 @@ namespace fanout { inline namespace v0 {
 template <class K, class T>
 struct Entry;
 
-/// A name that is part of a type: `"image"_k`. Its letters are template parameters one by one, so compilers print it
-/// readably and nvcc, which cannot spell a class-type template argument, takes it everywhere, in kernels too.
+/// A name that is part of a type: `"image"_k`. Its letters are template parameters one by one. So compilers print it
+/// readably, and nvcc takes it everywhere, in kernels too: it cannot spell a class-type template argument.
 template <char... Letters>
 struct Key {
   static constexpr char text[] = {Letters..., '\0'};
@@ -59,7 +59,7 @@ struct key_of<L, std::index_sequence<I...>> {
 
 inline namespace literals {
 
-/// `"name"_k`, for `dict("name"_k = value)` and `dict["name"_k]`.
+/// Makes a Key: `"name"_k`, for `dict("name"_k = value)` and `dict["name"_k]`.
 template <detail::Literal L>
 constexpr auto operator""_k() noexcept {
   return typename detail::key_of<L, std::make_index_sequence<L.size>>::type{};

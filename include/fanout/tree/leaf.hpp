@@ -9,24 +9,25 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Makes a type an array leaf: what is split by rows on the way in and concatenated by rows on the way out. A
-/// specialisation says
+/// Makes a type an array leaf: arguments of that type are split by rows, and results are concatenated by rows. A
+/// specialisation has
 ///
-/// 1. `using piece_type`: what one shard is handed, a value that borrows (`View<const float, 2>`);
+/// 1. `using piece_type`: what one shard receives, a value that borrows (`View<const float, 2>`);
 /// 2. `static std::size_t rows(const X&)`: the extent of axis 0;
-/// 3. `static piece_type piece(const X&, std::size_t begin, std::size_t end)`: rows [begin, end), without a copy where
-///    the memory is within reach of the one who asks;
-/// 4. if a `forward` may return it: `static X concatenate(const auto& pieces, const LeafPath& path)`, which puts the
-///    `pieces.size()` >= 1 values `pieces[i]` one after the other. It may give another type than X, and throws
-///    ShapeMismatch, which names the path, for pieces that do not fit together. Not needed for tensors, views and
-///    vectors. As `concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path)` it can also say which
-///    shard does not fit, `place.describe(i)`, and move a value that stands alone, `pieces.take_only()`; it minds
-///    `place.axis`, on which it is to concatenate;
+/// 3. `static piece_type piece(const X&, std::size_t begin, std::size_t end)`: rows [begin, end), without a copy if the
+///    calling thread can access the memory;
+/// 4. if a `forward` may return it: `static X concatenate(const auto& pieces, const LeafPath& path)`, which
+///    concatenates the `pieces.size()` >= 1 values `pieces[i]`. It may return another type than X. It throws
+///    ShapeMismatch, which names the path, if pieces do not fit together. Not needed for tensors, views and vectors. It
+///    may also have the form `concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path)`. Then it can
+///    say which shard does not fit, `place.describe(i)`, and move a value that stands alone, `pieces.take_only()`. It
+///    concatenates on `place.axis`;
 /// 5. if it can be split on other axes: `static std::size_t rows_on(int axis, const X&, const LeafPath&)` and
 ///    `static piece_type piece_on(int axis, const X&, std::size_t begin, std::size_t end, const LeafPath&)`, which
-///    calls then ask instead. A negative axis counts from the last one; see checked_axis();
-/// 6. if `x.data()` and `x.size()` do not tell which memory it shows: `static std::span<const std::byte> bytes(const X&)`,
-///    from the first element to the last. Calls that write in place refuse arguments that overlap.
+///    calls then use instead. A negative axis counts from the last one; see checked_axis();
+/// 6. if `x.data()` and `x.size()` do not tell which memory it shows:
+///    `static std::span<const std::byte> bytes(const X&)`, from the first element to the last. Calls that write in
+///    place refuse arguments that overlap.
 template <class X>
 struct leaf_traits;
 
@@ -44,17 +45,17 @@ namespace detail {
 template <class X>
 inline constexpr bool owns_elements = false;
 
-/// True for `std::span`, which is such an array, too, but as a view of somebody else's elements.
+/// True for `std::span`, which is such an array, too, but does not own its elements.
 template <class X>
 inline constexpr bool shows_elements = false;
 
 }  // namespace detail
 
-/// True for a type that counts as one number though it is not arithmetic: half, bfloat16. Specialise it to add one.
+/// True for a type that counts as one number although it is not arithmetic: half, bfloat16. Specialise it to add one.
 template <class X>
 inline constexpr bool enable_scalar = false;
 
-/// `"device"_k = ctx.device().id()` tells which device ran each shard.
+/// A DeviceId counts as one: `"device"_k = ctx.device().id()` tells which device ran each shard.
 template <>
 inline constexpr bool enable_scalar<DeviceId> = true;
 

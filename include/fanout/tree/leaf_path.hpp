@@ -9,7 +9,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// How a map's key is written in a path: text in quotes, numbers as they are, anything else by its place in the order.
+/// The text of a map's key in a path: text in quotes, numbers as they are, any other key as `#` and its position in the
+/// order.
 template <class K>
 std::string key_text(const K& key, std::size_t position) {
   if constexpr (requires { std::string_view(key); }) {
@@ -21,9 +22,9 @@ std::string key_text(const K& key, std::size_t position) {
   }
 }
 
-/// Where a leaf stands in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
-/// walks the tree, so that walking costs nothing and the text is made only for an error. A step borrows its parent and
-/// its name or key.
+/// The place of a leaf in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
+/// walks the tree. So walking costs nothing, and the text is made only for an error. A step borrows its parent and its
+/// name or key.
 class LeafPath {
  public:
   /// The root of a tree: `output`, `input`.
@@ -43,7 +44,7 @@ class LeafPath {
           return "." + std::string(static_cast<const char*>(letters), size);
         }) {}
 
-  /// A map's entry: `parent["key"]`. Its position in the order stands for a key that has no text.
+  /// A map's entry: `parent["key"]`. A key without text is replaced by its position in the order.
   template <class K>
   static constexpr LeafPath at_key(const LeafPath& parent, const K& key, std::size_t position) noexcept {
     return LeafPath(&parent, &key, position, [](const void* borrowed, std::size_t at) {

@@ -10,7 +10,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// An X that is never made, so that there are members to point to.
+/// Room for an X that is never made, so that there are members to point to.
 template <class X>
 union NeverMade {
   char none;
@@ -20,12 +20,13 @@ union NeverMade {
   constexpr ~NeverMade() {}
 };
 
-// Not constexpr: for clang, only types that constant expressions may destroy are. Its address is one all the same.
+// Not constexpr, since clang then needs a type that constant expressions can destroy. Its address is a constant all the
+// same.
 template <class X>
 inline constinit const NeverMade<X> never_made{};
 
-/// Compilers take a pointer to a member of an object as a template argument if it stands in a struct, and print it with
-/// the member's name at its end.
+/// Compilers accept a pointer to a member of an object as a template argument if it is in a struct. They print it with
+/// the member's name at the end.
 template <class P>
 struct Pointing {
   P pointer;
@@ -43,7 +44,7 @@ consteval auto point_to_member() {
   return Pointing{&std::get<I>(tie_members(never_made<X>.value).references)};
 }
 
-/// False for structs with references in them, since no constant expression knows what they refer to.
+/// False for structs with references in them: no constant expression knows what they refer to.
 template <class X, std::size_t I>
 concept HasPrintedName = requires {
   typename std::bool_constant<print_pointing<point_to_member<X, I>()>().empty()>;
@@ -53,9 +54,9 @@ constexpr bool stands_in_a_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// The name of the I-th member of a plain struct, in the compiler's words; empty where the compiler does not tell it.
-/// nvcc's front end prints some members of a .cu in other words. The host's compiler follows it and makes the program, so
-/// the program has the right names.
+/// The name of the I-th member of a plain struct, as the compiler prints it. Empty if the compiler does not print it.
+/// In a .cu, nvcc's front end prints some members differently. The host's compiler runs after it and makes the program,
+/// so the names in the program are right.
 template <PlainStruct X, std::size_t I>
 consteval std::string_view member_name() {
   if constexpr (HasPrintedName<X, I>) {

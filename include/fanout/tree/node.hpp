@@ -15,8 +15,8 @@
 
 namespace fanout { inline namespace v0 {
 
-// What stands at a place of a tree. Containers are recognised by their shape, so that their headers need not be
-// included. A type is the first of these that it fits: array leaf, scalar, string, dict, map, vector, span, optional,
+// The kinds of nodes in a tree. Containers are recognised by their members, so that their headers need not be included.
+// A type is the first of these kinds that it fits: array leaf, scalar, string, dict, map, vector, span, optional,
 // tuple, variant, struct.
 
 namespace detail {
@@ -28,7 +28,7 @@ inline constexpr bool is_dict<Dict<Entries...>> = true;
 
 }  // namespace detail
 
-/// Text: what converts to a string_view and is a range of letters, so that a pointer to letters is none.
+/// Text: a range of letters that converts to a string_view. So a pointer to letters is no text.
 template <class X>
 concept StringNode = !ArrayLeaf<X> && std::convertible_to<const X&, std::string_view> && requires {
   typename X::value_type;
@@ -37,8 +37,8 @@ concept StringNode = !ArrayLeaf<X> && std::convertible_to<const X&, std::string_
 template <class X>
 concept DictNode = detail::is_dict<X>;
 
-/// A map from keys to trees: `std::map`, `std::unordered_map` and what looks like them. Each key has one tree, which
-/// `at()` tells from a multimap.
+/// A map from keys to trees: `std::map`, `std::unordered_map` and the like. Each key has one tree: a multimap has no
+/// `at()`.
 template <class X>
 concept MapNode = !ArrayLeaf<X> && requires(const X& map, const typename X::key_type& key) {
   typename X::mapped_type;
@@ -47,7 +47,7 @@ concept MapNode = !ArrayLeaf<X> && requires(const X& map, const typename X::key_
   { map.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// A vector of trees: something that grows at its end and is indexed.
+/// A vector of trees: it grows at its end and has an index.
 template <class X>
 concept VectorNode = !ArrayLeaf<X> && !StringNode<X> && requires(X & vector, typename X::value_type&& value) {
   vector.push_back(static_cast<typename X::value_type&&>(value));
@@ -55,7 +55,7 @@ concept VectorNode = !ArrayLeaf<X> && !StringNode<X> && requires(X & vector, typ
   { vector.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// A row of trees that belong to someone else.
+/// A span of trees, which it does not own.
 template <class X>
 concept SpanNode = !ArrayLeaf<X> && requires(const X& span) {
   { span.data() } -> std::same_as<typename X::element_type*>;
@@ -71,7 +71,7 @@ concept OptionalNode = !ArrayLeaf<X> && requires(const X& optional) {
   *optional;
 };
 
-/// A fixed number of trees, which `std::get` reaches: tuple, pair, array.
+/// A fixed number of trees, accessed by `std::get`: tuple, pair, array.
 template <class X>
 concept TupleNode = !ArrayLeaf<X> && requires {
   std::tuple_size<X>::value;
@@ -82,18 +82,18 @@ concept TupleNode = !ArrayLeaf<X> && requires {
 template <class X>
 concept VariantNode = !ArrayLeaf<X> && detail::HasAlternatives<X>;
 
-/// True for a type that says how the tree inside it is to be taken, so that a vector of it is a vector of trees.
+/// True for a type that says how the tree inside it is treated. So a vector of it is a vector of trees.
 template <class X>
 inline constexpr bool wraps_tree = false;
 
-/// True for those of them that say how an argument is split: broadcast(x), split<1>(x). A tree with one in it is
-/// rebuilt as one with arrays is.
+/// True for such a type that says how an argument is split: broadcast(x), split<1>(x). A tree with one in it is rebuilt
+/// like a tree with arrays.
 template <class X>
 inline constexpr bool splits_itself = false;
 
 namespace detail {
 
-/// A class that is no other node, whether or not its fields can be found.
+/// A class that is no other kind of node, whether or not its fields can be found.
 template <class X>
 concept StructLike =
     std::is_class_v<X> && !wraps_tree<X> && !ArrayLeaf<X> && !Scalar<X> && !StringNode<X> && !DictNode<X> &&

@@ -9,9 +9,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// What is asked of numbers wherever they are combined: over shards after a call, and over ranks within one.
+// Arithmetic on numbers wherever they are combined: over shards after a call, and over ranks within a call.
 
-/// What a number is weighed or divided by: of a complex one, the type of its parts.
+/// The type by which a number is weighed or divided. For a complex number, the type of its parts.
 template <class T>
 struct real_of {
   using type = T;
@@ -24,7 +24,7 @@ struct real_of<T> {
   using type = typename T::value_type;
 };
 
-/// Numbers narrower than a float that are computed with by way of it: half, bfloat16.
+/// A number narrower than float, for which arithmetic goes through float: half, bfloat16.
 template <class T>
 concept NarrowFloat =
     !std::is_arithmetic_v<T> && !std::is_enum_v<T> && sizeof(T) < sizeof(float) && requires(const T& x) {
@@ -32,7 +32,7 @@ concept NarrowFloat =
   static_cast<T>(1.0F);
 };
 
-/// In what sums of many numbers are kept until they are done: double for all floating ones that are narrower.
+/// The type in which sums of many numbers are accumulated: double for all narrower floating types.
 template <class T>
 struct wide {
   using type = T;
@@ -59,11 +59,11 @@ struct wide<C<V>> {
 template <class T>
 using wide_t = typename wide<T>::type;
 
-/// How many floats are added as they are: so few make an error of a few units in the last place, and doubles take twice
-/// as long for arrays.
+/// The number of floats that are added as floats. The error of so few is a few units in the last place, and doubles
+/// take twice as long for arrays.
 inline constexpr std::size_t added_as_floats = 16;
 
-/// As a W, which is T or its wide type.
+/// Converts to W, which is T or its wide type.
 template <class W, class T>
 constexpr W widened(const T& x) {
   if constexpr (std::same_as<W, T>) {
@@ -77,7 +77,7 @@ constexpr W widened(const T& x) {
   }
 }
 
-/// A T or a number of its wide type, rounded to a T.
+/// Rounds a T, or a number of its wide type, to a T.
 template <class T, class W>
 constexpr T narrowed(const W& x) {
   if constexpr (std::same_as<W, T>) {
@@ -85,18 +85,18 @@ constexpr T narrowed(const W& x) {
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(x);
   } else if constexpr (NarrowFloat<T>) {
-    return static_cast<T>(static_cast<float>(x));  // not every such class is made from a double
+    return static_cast<T>(static_cast<float>(x));  // not every such class can be made from a double
   } else {
     using Part = typename real_of<T>::type;
     return T(narrowed<Part>(x.real()), narrowed<Part>(x.imag()));
   }
 }
 
-/// In what whole numbers are computed with, so that they wrap: unsigned, and no type that is promoted to a signed one.
+/// The type for arithmetic on integers that wraps: unsigned, and none that is promoted to a signed type.
 template <class T>
 using wrapping_t = std::make_unsigned_t<decltype(T() + T())>;
 
-/// Whole numbers wrap, where `a + b` of signed ones would be undefined.
+/// Integers wrap. For signed ones the overflow of `a + b` would be undefined.
 template <class T>
 constexpr auto sum_of(const T& a, const T& b) -> decltype(a + b) {
   if constexpr (std::is_integral_v<T>) {
@@ -122,14 +122,14 @@ constexpr auto product_of(const T& a, const T& b) -> decltype(a * b) {
   }
 }
 
-/// Those of which there is a greatest.
+/// A type with < and ==, so that there is a greatest value.
 template <class T>
 concept Ordered = requires(const T& x) {
   { x < x } -> std::convertible_to<bool>;
   { x == x } -> std::convertible_to<bool>;
 };
 
-/// Never under -ffast-math, by which there are none.
+/// Always false under -ffast-math, which assumes that there are no NaNs.
 template <class T>
 constexpr bool is_nan(const T& x) {
   if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {

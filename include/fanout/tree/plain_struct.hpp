@@ -10,14 +10,14 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// What a struct is made of, found by asking with which initialisers it could be initialised. Nothing is initialised, and
-// asking is never an error, so any type may be asked about. What stands in for the values has bodies all the same, since
-// compilers may look into constructors that use them.
+// Finds out what a struct is made of, by asking which initialisers it takes. Nothing is initialised, and asking is
+// never an error, so any type may be asked about. The stand-ins for values have bodies all the same, since compilers
+// may look into constructors that use them.
 
-/// So many members a struct may have without saying its fields: no more can be bound to names.
+/// The most members that a struct may have without listing its fields: tie_members() names no more.
 inline constexpr std::size_t most_members = 32;
 
-/// Initialises a member of any type but a reference that writes, and an array.
+/// Initialises a member of any type, except an array or a reference that writes.
 struct AnyValue {
   template <class T>
   operator T() const {  // NOLINT(google-explicit-constructor): stands in for what is converted
@@ -33,7 +33,7 @@ struct AnyLvalue {
   }
 };
 
-/// Initialises the base class of X, and no member: nothing can be a member of what is derived from it.
+/// Initialises a base class of X: a struct without base classes takes it nowhere.
 template <class X>
 struct AnyBase {
   template <class T>
@@ -51,7 +51,7 @@ constexpr bool takes_fillers(std::index_sequence<I...>) {
   return requires { X{repeated<Filler, I>()...}; };
 }
 
-/// Whether the member behind `Before` others takes a Probe.
+/// True if the member behind `Before` others takes a Probe.
 template <class X, class Filler, class Probe, std::size_t... Before, std::size_t... After>
 constexpr bool takes_probe(std::index_sequence<Before...>, std::index_sequence<After...>) {
   return requires { X{repeated<Filler, Before>()..., Probe(), repeated<Filler, After>()...}; };
@@ -64,8 +64,8 @@ constexpr bool takes_braces(std::index_sequence<Before...>, std::index_sequence<
 
 inline constexpr std::size_t unknown_count = static_cast<std::size_t>(-1);
 
-/// The largest number of fillers that X takes; `most_members + 1` stands for more. Fewer may be too few, for members
-/// that must be initialised, so the search does not end before the first number that will do.
+/// The largest number of fillers that X takes. `most_members + 1` stands for more. A smaller number may be too few, if
+/// members must be initialised. So the search goes on until a number fails after one that worked.
 template <class X, class Filler, std::size_t N = 0, bool Found = false>
 constexpr std::size_t count_fillers() {
   constexpr bool takes = takes_fillers<X, Filler>(std::make_index_sequence<N>());
@@ -84,14 +84,14 @@ struct InitialisedBy {
   static constexpr std::size_t count = Count;
 };
 
-/// How many initialisers X takes, and of which kind.
+/// The number and the kind of initialisers that X takes.
 template <class X>
 struct Initialisers : InitialisedBy<X, AnyValue> {};
 template <class X>
   requires(count_fillers<X, AnyValue>() == unknown_count)
 struct Initialisers<X> : InitialisedBy<X, AnyLvalue> {};
 
-/// Whether some member of X takes a Probe. `I` is the first that is asked.
+/// True if a member of X takes a Probe. `I` is the first member that is asked.
 template <class X, class Probe, std::size_t I = 0>
 constexpr bool some_member_takes() {
   using Is = Initialisers<X>;
@@ -105,8 +105,8 @@ constexpr bool some_member_takes() {
   }
 }
 
-/// Whether a C array stands behind `Before` members. Its elements were counted one by one, since nothing converts to an
-/// array; braces initialise all of them, so with braces there X takes fewer initialisers than without.
+/// True if a C array stands behind `Before` members. Nothing converts to an array, so its elements were counted one by
+/// one. Braces initialise all of them, so X takes fewer initialisers with braces there.
 template <class X, std::size_t Before, std::size_t After>
 constexpr bool is_c_array() {
   using Filler = typename Initialisers<X>::filler;
@@ -124,7 +124,7 @@ constexpr bool has_c_array(std::index_sequence<I...>) {
   return (is_c_array<X, I, sizeof...(I) - 1 - I>() || ...);
 }
 
-/// Base classes are initialised before all members.
+/// True if X has a base class. It is initialised before all members.
 template <class X>
 constexpr bool has_base() {
   if constexpr (Initialisers<X>::count == 0) {
@@ -146,13 +146,13 @@ constexpr bool is_plain_struct() {
   }
 }
 
-/// A struct whose members can be found without being told: an aggregate of up to 32 members, none of them a C array, and
+/// A struct whose members can be found without a list: an aggregate of up to 32 members, none of them a C array, and
 /// without base classes. Members may be const, references, or only movable. A struct with an anonymous union or a
 /// bit-field passes, but the compiler refuses to take it apart.
 template <class X>
 concept PlainStruct = is_plain_struct<X>();
 
-/// How many members a plain struct has.
+/// The number of members of a plain struct.
 template <PlainStruct X>
 inline constexpr std::size_t member_count = Initialisers<X>::count;
 

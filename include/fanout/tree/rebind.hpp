@@ -30,8 +30,8 @@ struct rebind_element<C<Old, Rest...>, T> {
   using type = C<T>;
 };
 
-// A map keeps its order or its hash; its allocator is the default one. The arguments behind the values are counted
-// apart, since g++ takes C<K, T, Order, Allocator> for an unordered_map as well.
+// A map keeps its order or its hash, and gets the default allocator. The arguments behind the values are counted
+// separately, since g++ takes C<K, T, Order, Allocator> for an unordered_map as well.
 template <template <class...> class C, class K, class T, class... Rest>
 struct map_with;
 template <template <class...> class C, class K, class T, class Order, class Allocator>
@@ -73,8 +73,8 @@ using rebind_element_t = typename rebind_element<X, T>::type;
 template <class X, class T>
 using rebind_map_t = typename rebind_map<X, T>::type;
 
-/// The struct X, a template of the kind of its arrays, with another kind: of `State<Tensor>` a `State<ConstView>`. The
-/// element type may stand before the kind, `State<float, Tensor>`.
+/// A struct that is a template of the kind of its arrays, with another kind: `State<ConstView>` for `State<Tensor>`.
+/// The element type may come before the kind, `State<float, Tensor>`.
 template <class X, template <class, std::size_t> class Array>
 using rebind_arrays_t = typename rebind_arrays<X, Array>::type;
 

@@ -9,7 +9,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// References to the members of a struct. T are the types that they are declared with, const where the struct is.
+/// References to the members of a struct. T are their declared types, const if the struct is.
 template <class... T>
 struct TiedMembers {
   template <std::size_t I>
@@ -23,8 +23,8 @@ constexpr TiedMembers<T...> tied(std::remove_reference_t<T>&... members) {
   return {std::tuple<std::remove_reference_t<T>&...>(members...)};
 }
 
-// Only structured bindings reach members without their names, and only with a name for each: hence one case for each
-// number of members. `decltype` of such a name tells what the member is declared as, a reference too.
+// Only structured bindings reach members without their names, and they need a name for each. So there is one case for
+// each number of members. `decltype` of such a name is the declared type of the member, also if it is a reference.
 template <std::size_t N, class X>
 constexpr auto tie_so_many([[maybe_unused]] X& object) {
   if constexpr (N == 0) {
@@ -225,8 +225,8 @@ constexpr auto tie_so_many([[maybe_unused]] X& object) {
   }
 }
 
-/// References to the members of a plain struct, in their order: `std::get<I>(tie_members(object).references)`. Borrows the
-/// object.
+/// References to the members of a plain struct, in their order: `std::get<I>(tie_members(object).references)`. Borrows
+/// the object.
 template <class X>
   requires PlainStruct<std::remove_const_t<X>>
 constexpr auto tie_members(X& object) { return tie_so_many<member_count<std::remove_const_t<X>>>(object); }

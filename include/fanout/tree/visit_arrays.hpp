@@ -9,9 +9,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Calls `f(array, path)` for each array leaf of the tree, in its order, and for what splits itself. Subtrees whose
-/// type holds no array are not walked, nor are structs whose fields cannot be found. Of a variant the tree that it
-/// holds is walked.
+/// Calls `f(array, path)` for each array leaf of the tree, in order, and for each part that splits itself. Does not
+/// walk subtrees whose type holds no array, nor structs whose fields cannot be found. Of a variant, walks the tree that
+/// it holds.
 template <class X, class F>
 void visit_arrays(const X& tree, const LeafPath& path, F&& f) {
   if constexpr (ArrayLeaf<X> || splits_itself<X>) {

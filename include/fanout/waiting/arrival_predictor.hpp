@@ -9,9 +9,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Spans of time, in nanoseconds, and when the next is likely to end. A mean, to which each adds a quarter, of how far
-/// they lie from it another one, and which of the last eight lay near: one that lies far off, since a thread had to
-/// stand back, is then one of eight, and moves neither mean by much.
+/// Estimates intervals, in nanoseconds: their mean, in which each new one counts 1/4, their mean deviation, and how
+/// many of the last eight were near the mean. An outlier, as when a thread is preempted, is one of eight, and moves
+/// neither mean by much.
 class IntervalEstimate {
  public:
   void note(std::int64_t span) noexcept {
@@ -40,7 +40,7 @@ class IntervalEstimate {
   std::int64_t deviation() const noexcept { return deviation_.load(MemoryOrder::relaxed); }
   std::int64_t mean() const noexcept { return mean_.load(MemoryOrder::relaxed); }
 
-  /// Half of the width of the window around the mean.
+  /// Half of the width of the window around the mean, in nanoseconds.
   std::int64_t margin() const noexcept {
     const std::int64_t likely = 4 * deviation();
     const std::int64_t most = widest(mean());
@@ -48,10 +48,10 @@ class IntervalEstimate {
   }
 
  private:
-  /// A thread that wakes up by its own timer is late by some ten microseconds.
+  /// A thread that its own timer wakes is late by some ten microseconds.
   static constexpr std::int64_t narrowest = 100'000;
 
-  /// 1/32 of the mean, so that a thread spins for a few percent of the time at most; more only for short intervals.
+  /// 1/32 of the mean, so that a thread spins for a few percent of the time at most. More only for short intervals.
   static std::int64_t widest(std::int64_t mean) noexcept { return mean / 32 > 150'000 ? mean / 32 : 150'000; }
 
   Atomic<std::int64_t> mean_{0};
@@ -59,8 +59,8 @@ class IntervalEstimate {
   Atomic<std::uint32_t> near_{0};
 };
 
-/// Predicts when the next work comes to an idle device. It estimates two intervals: since the device became idle, and since
-/// the last work came. The steadier one predicts. Only intervals in which the thread stopped spinning are noted.
+/// Predicts when the next work comes to an idle device. It estimates two intervals: since the device became idle, and
+/// since the last work came. The steadier one predicts. Only intervals in which the thread stopped spinning are noted.
 /// Thread-safe; of two notes at the same time one may be lost.
 class ArrivalPredictor {
  public:
@@ -81,7 +81,7 @@ class ArrivalPredictor {
   /// True if at least half of the last eight intervals were as predicted.
   bool are_regular() const noexcept { return after_idle_.near() >= 4 || after_last_.near() >= 4; }
 
-  /// The window of a device that has been idle since `idle_since`. Only if are_regular().
+  /// The window of a device that has been idle since `idle_since`. Valid only if are_regular().
   Window next(Clock::Time idle_since) const noexcept {
     const int more = after_idle_.near() - after_last_.near();
     if (more > 0 || (more == 0 && after_idle_.deviation() <= after_last_.deviation())) {

@@ -22,15 +22,15 @@ struct CallStatistics {
     return before % 8 == 0;
   }
 
-  /// Notes that a device's thread ran a deferred shard, since the caller's own shard took too long: perhaps that one waits
-  /// for the deferred one. The next 1024 calls dispatch all shards, and each further time twice as many.
+  /// Notes that a device's thread ran a deferred shard, since the caller's own shard took too long. Perhaps that one
+  /// waits for the deferred one. The next 1024 calls dispatch all shards, and each further time twice as many.
   void note_found() noexcept {
     const std::uint32_t calls = next_pause_.load(MemoryOrder::relaxed);
     pause_.store(calls, MemoryOrder::relaxed);
     if (calls < longest_pause) next_pause_.store(2 * calls, MemoryOrder::relaxed);
   }
 
-  /// True if a call may run shards inline: it is none of those calls.
+  /// True if a call may run shards inline. False for those calls after note_found().
   bool may_inline() noexcept {
     const std::uint32_t calls = pause_.load(MemoryOrder::relaxed);
     if (calls == 0) return true;

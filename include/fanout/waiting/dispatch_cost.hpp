@@ -9,9 +9,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Estimates the overhead of calls of a model, in Ticks: of calls that dispatch shards to threads that are awake, and of
-/// calls that run all shards inline. Each call updates the estimate of its kind. The estimate of the other kind decays,
-/// so that it is tried again. Thread-safe; of two notes at the same time one may be lost.
+/// Estimates the overhead of calls of a model, in Ticks: of calls that dispatch shards to threads that are awake, and
+/// of calls that run all shards inline. Each call updates the estimate of its kind. The estimate of the other kind
+/// decays, so that it is tried again. Thread-safe; of two notes at the same time one may be lost.
 class DispatchCost {
  public:
   /// The first estimate of the dispatch cost, in nanoseconds: a cache line moves from core to core and back.
@@ -60,7 +60,8 @@ class DispatchCost {
   }
 
   const std::int64_t first_ = Ticks::in(at_first);
-  // Two estimates in each word. seen_ has the smaller of the last two notes: a thread is seldom preempted twice in a row.
+  // Two estimates in each word. seen_ has the smaller of the last two notes: a thread is seldom preempted twice in a
+  // row.
   Atomic<std::uint64_t> seen_{both(first_, 0)};
   Atomic<std::uint64_t> last_{both(first_, 0)};
 };

@@ -15,8 +15,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// Which shards a call runs inline, on its own thread: none, those of devices whose threads sleep, or all.
 enum class Inline { none, asleep, all };
 
-/// Decides which shards one call runs inline, from the statistics of earlier calls, and adds the times of this call. Without
-/// statistics all shards are dispatched.
+/// Decides which shards one call runs inline, from the statistics of earlier calls, and adds the times of this call.
+/// Without statistics all shards are dispatched.
 class DispatchDecision {
  public:
   DispatchDecision(CallStatistics* times, const Plan& plan, const WaitRules& rules) noexcept {
@@ -33,7 +33,8 @@ class DispatchDecision {
   }
 
   /// Runs the shards of sleeping threads inline if a wake-up would take longer than it saves. If dispatching them to
-  /// threads that are awake would have saved time, notes the call with these threads, so that they predict the next ones.
+  /// threads that are awake would have saved time, notes the call with these threads, so that they predict the next
+  /// ones.
   template <class Tasks>
   [[gnu::noinline]] void check_sleeping_workers(Tasks& tasks) noexcept {
     if (times_ == nullptr || expected_ == ShardTimeEstimate::unknown) return;

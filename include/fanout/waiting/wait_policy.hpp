@@ -26,8 +26,8 @@ struct WaitRules {
 
 namespace detail {
 
-/// WaitRules in one word, so that threads read and write them atomically, and keep no pointer into a library that may be
-/// closed. Times are stored in steps of 64 ns, rounded up. Two minutes or more count as `forever`.
+/// WaitRules in one word, so that threads read and write them atomically, and keep no pointer into a library that may
+/// be closed. Times are stored in steps of 64 ns, rounded up. Two minutes or more count as `forever`.
 struct RulesWord {
   static constexpr std::uint64_t of(const WaitRules& rules) noexcept {
     return steps(rules.spin) << 33U | steps(rules.longest_spin) << 2U | (rules.predicts ? 2U : 0U) |
@@ -56,8 +56,8 @@ struct RulesWord {
 
 }  // namespace detail
 
-/// A wait policy: a type with `static constexpr WaitRules rules`. Spin, Park and Adaptive are wait policies. Your own may
-/// look like this:
+/// A wait policy: a type with `static constexpr WaitRules rules`. Spin, Park and Adaptive are wait policies. Your own
+/// may look like this:
 ///
 ///     struct Patient {
 ///       static constexpr fanout::WaitRules rules{.spin = 200'000};
@@ -78,9 +78,9 @@ struct Park {
   static constexpr WaitRules rules{};
 };
 
-/// The default. Spins for about the wake-up latency, or for 1/8 of a long shard, then sleeps. Wakes up before calls that
-/// it predicts. A call dispatches only shards that take longer than their dispatch, so it is not slower than a loop over
-/// the shards.
+/// The default. Spins for about the wake-up latency, or for 1/8 of a long shard, then sleeps. Wakes up before calls
+/// that it predicts. A call dispatches only shards that take longer than their dispatch, so it is not slower than a
+/// loop over the shards.
 struct Adaptive {
   static constexpr WaitRules rules{.spin = 50'000, .longest_spin = 2'000'000, .predicts = true, .inlines_small = true};
 };

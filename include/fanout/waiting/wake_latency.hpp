@@ -9,9 +9,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The wake-up latency of a device's thread: the time from the wake-up call until the thread starts its request. A moving
-/// average over this process, in which each new value counts 1/8. Thread-safe; of two notes at the same time one may be
-/// lost.
+/// The wake-up latency of a device's thread: the time from the wake-up call until the thread starts its request. A
+/// moving average over this process, in which each new value counts 1/8. Thread-safe; of two notes at the same time one
+/// may be lost.
 class WakeLatency {
  public:
   /// In nanoseconds; 50 us before the first note().

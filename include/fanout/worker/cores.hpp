@@ -19,8 +19,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread, so that it
-/// does not matter which thread asks. Never empty.
+/// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread. So it does
+/// not matter which thread asks. Never empty.
 inline std::vector<int> process_cores() {
   std::vector<int> cores;
 #if defined(__linux__)
@@ -43,7 +43,7 @@ inline std::vector<int> process_cores() {
   return cores;
 }
 
-/// The first line of a file, or nothing.
+/// The first line of a file, empty if it cannot be read.
 template <std::same_as<std::string> Path>
 std::string first_line(const Path& path) {
   Path line;
@@ -54,8 +54,8 @@ std::string first_line(const Path& path) {
   return line;
 }
 
-/// Cores for `quota` microseconds of run time in each `period`, rounded up since a part of a core is one too. 0: no
-/// limit.
+/// The cores for `quota` microseconds of run time in each `period`, rounded up, since a part of a core counts as one.
+/// 0: no limit.
 template <std::same_as<std::string> Text>
 std::size_t cores_for_quota(const Text& quota, const Text& period) {
   const double run = std::strtod(quota.c_str(), nullptr);
@@ -65,13 +65,13 @@ std::size_t cores_for_quota(const Text& quota, const Text& period) {
   return static_cast<double>(whole) * of < run ? whole + 1 : whole;
 }
 
-/// The smaller of two limits; 0 is none.
+/// The smaller of two limits. 0 is no limit.
 inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 || (b != 0 && b < a) ? b : a; }
 
-/// How many cores the process's control group lets it keep busy: the tightest CPU quota from its own group up to the
-/// root, of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` stands before all paths, for
-/// tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst. A template, so that
-/// it is compiled only where it is used.
+/// The number of cores that the process's control group lets it keep busy: the tightest CPU quota from its own group up
+/// to the root, of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` is put before all
+/// paths, for tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst. A
+/// template, so that it is compiled only where it is used.
 template <std::same_as<std::string> Path = std::string>
 std::size_t quota_cores(const std::type_identity_t<Path>& root = "") {
   std::size_t cores = 0;

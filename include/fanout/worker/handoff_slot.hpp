@@ -24,8 +24,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// poll can be taken back. In the child of a fork the device is unlocked.
 class alignas(cache_line) HandoffSlot {
  public:
-  /// What the thread runs: `run(body, shard)`. Returns null or a flag, which is set before the request is complete, when
-  /// no code of the caller runs any more.
+  /// The function that the thread runs: `run(body, shard)`. It returns null or a flag. The flag is set before the
+  /// request is complete, when no code of the caller runs any more.
   using Run = Atomic<bool>* (*)(const void* body, std::size_t shard) noexcept;
   struct Request {
     Run run;
@@ -92,8 +92,8 @@ class alignas(cache_line) HandoffSlot {
       word_.store(seen + running, MemoryOrder::release);
       return seen & ticket;
     }
-    // The poster checks next whether the thread sleeps. After a weaker store, both that check and the thread's last load
-    // of this word could miss the store of the other side: the thread would sleep on.
+    // The poster checks next whether the thread sleeps. After a weaker store, both that check and the thread's last
+    // load of this word could miss the store of the other side: the thread would sleep on.
     word_.store(seen + posted, MemoryOrder::seq_cst);
     return (seen & ticket) | revocable;
   }
@@ -195,9 +195,9 @@ class alignas(cache_line) HandoffSlot {
     if (ended != nullptr) ended->store(true, MemoryOrder::release);
   }
 
-  // The fields of the word: who holds the device; its thread polls; a thread sleeps until the word changes; the number of
-  // times the device was locked; a bit that is always set, so that no ticket is 0; the fork epoch in which the rest is
-  // valid.
+  // The fields of the word: who holds the device; its thread polls; a thread sleeps until the word changes; the number
+  // of times the device was locked; a bit that is always set, so that no ticket is 0; the fork epoch in which the rest
+  // is valid.
   static constexpr std::uint64_t free = 0;
   static constexpr std::uint64_t held = 1;
   static constexpr std::uint64_t claimed = 2;  // by a poster, who is writing the request

@@ -17,14 +17,15 @@ namespace fanout { inline namespace v0 {
 
 namespace backend {
 
-/// The workers of the process, one for each device and layout of cores, so that all models share the devices' queues.
-/// Workers are made when first asked for and live until the process ends.
+/// The workers of the process, one for each device and list of cores, so that all models share the queues of the
+/// devices. A worker is made at its first use and lives until the process ends.
 class Registry {
  public:
-  /// What the process was given when fanout was first used in it: the cores of its affinity mask.
+  /// The cores of the affinity mask that the process had when it first used fanout.
   const std::vector<int>& cores() const noexcept { return cores_; }
 
-  /// The worker of a device with these cores; makes it if it is new. Starts no thread; without cores it never will.
+  /// Returns the worker of a device with these cores, and makes it if it is new. Starts no thread. A worker without
+  /// cores never has one.
   Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound) {
     if (Worker* known = find(id, cores, bound)) return *known;
     const detail::ForkSafeLock adding(mutex_);
@@ -64,8 +65,8 @@ FANOUT_EXPORT inline Atomic<backend::Registry*> only_registry{nullptr};
 
 namespace backend {
 
-/// The one registry of the process, also where several shared libraries were built with hidden visibility. Made at
-/// first use, never destroyed: workers may outlive main(). No static of the function's own, so that a fork while
+/// The one registry of the process, also if several shared libraries were built with hidden visibility. Made at first
+/// use and never destroyed, since workers may outlive main(). It is no static of this function, so that a fork while
 /// another thread makes it does no harm.
 inline Registry& registry() {
   Registry* registry = detail::only_registry.load(detail::MemoryOrder::acquire);

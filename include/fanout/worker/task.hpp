@@ -11,8 +11,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A piece of work for a device, that one thread waits for. Whoever makes it keeps it alive until it is done; it stands
-/// in a worker's queue by itself, so queueing allocates nothing.
+/// A piece of work for a device that one thread waits for. Its maker keeps it alive until it is done. It is itself the
+/// node of a worker's queue, so queueing allocates nothing.
 class Task {
  public:
   using Run = void (*)(Task&) noexcept;
@@ -21,26 +21,26 @@ class Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  /// Makes the task ready to be posted. Nobody else knows it then.
+  /// Makes the task ready to be posted. No other thread may know it yet.
   void prepare(Run what) noexcept {
     run_ = what;
     state_.store(open, MemoryOrder::relaxed);
   }
 
-  /// Runs it on this thread and tells the one who waits. The task may be gone when this returns.
+  /// Runs the task on this thread, and wakes the thread that waits. The task may be gone on return.
   void run() noexcept {
     run_(*this);
     if (state_.exchange(done, MemoryOrder::acq_rel) == awaited) unpark_all(state_);
   }
 
-  /// Says that it has been run, where nobody waits for it.
+  /// Marks the task as done. Only if no thread waits for it.
   void set_done() noexcept { state_.store(done, MemoryOrder::release); }
 
   bool is_done() const noexcept { return state_.load(MemoryOrder::acquire) == done; }
 
-  /// Waits until the task has run, or the clock shows `until`; looks for so many ticks before it sleeps. False if it
-  /// has not run: it is late, or the process was forked after `epoch`, and the thread that ran the task does not exist
-  /// in the child.
+  /// Waits until the task has run, or until the time `until`. Spins for `spin_ticks` before it sleeps. Returns false if
+  /// the task has not run: it is late, or the process was forked after `epoch`, and the thread that ran it does not
+  /// exist in the child.
   bool wait(std::int64_t spin_ticks, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
     if ((until != Clock::never && spin_ticks == Ticks::forever) || epoch != fork_epoch()) spin_ticks = 0;
     if (spin(spin_ticks, [this] { return is_done(); })) return true;
@@ -63,7 +63,7 @@ class Task {
   static constexpr std::uint32_t awaited = 1;
   static constexpr std::uint32_t done = 2;
 
-  /// Lets who runs the task know that someone sleeps. False if it is done.
+  /// Marks that this thread sleeps, so that the thread that runs the task wakes it. Returns false if the task is done.
   bool will_wake() noexcept {
     std::uint32_t seen = open;
     return state_.compare_exchange_strong(seen, awaited, MemoryOrder::acq_rel) || seen == awaited;
@@ -73,7 +73,7 @@ class Task {
   Task* next_;
   Task* previous_;
   Atomic<std::uint32_t> state_{done};
-  std::uint32_t listed_ = 0;  // in which list of its queue it stands; guarded by that
+  std::uint32_t listed_ = 0;  // the list of its queue that it is in; guarded by the queue's mutex
 };
 
 }}}  // namespace fanout::v0::detail

@@ -9,8 +9,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Tasks in the order in which they came, from any thread, until one takes them or their owner takes them back. The
-/// usual case, one task at a time, is one compare-and-swap on one word; only tasks that find that word taken stand in a
+/// Tasks in the order in which they came, from any thread. pop() takes the first one, and remove() takes one back. The
+/// usual case, one task at a time, is one compare-and-swap on one word. Only tasks that find that word taken go into a
 /// list.
 class TaskQueue {
  public:
@@ -27,22 +27,21 @@ class TaskQueue {
     behind_.fetch_add(1, MemoryOrder::seq_cst);
   }
 
-  /// The first task, or null. It belongs to the caller, who runs it.
+  /// Returns the first task, or null. The caller must run it.
   Task* pop() noexcept {
     if (first_.load(MemoryOrder::relaxed) != nullptr) {
       if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
     }
     if (behind_.load(MemoryOrder::acquire) == 0) return nullptr;
     const ForkSafeLock listing(list_right_);
-    // Once more: since we looked, a task may have come there, and one from the same thread behind it.
+    // Once more: since the first look, a task may have come there, and a later one of the same thread into the list.
     if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
     Task* task = head_;
     if (task != nullptr) unlink(*task);
     return task;
   }
 
-  /// Takes `task`, which was pushed here, out of the queue. False if another thread has taken it: then it runs or has
-  /// run.
+  /// Takes a pushed task out of the queue. Returns false if another thread has taken it: then it runs or has run.
   bool remove(Task& task) noexcept {
     Task* expected = &task;
     if (first_.compare_exchange_strong(expected, nullptr, MemoryOrder::acq_rel)) return true;
@@ -57,7 +56,7 @@ class TaskQueue {
     return first_.load(MemoryOrder::seq_cst) == nullptr && behind_.load(MemoryOrder::seq_cst) == 0;
   }
 
-  /// Forgets all tasks: in the child of a fork they are another process's.
+  /// Forgets all tasks. In the child of a fork they belong to the parent.
   void forget() noexcept {
     first_.store(nullptr);
     head_ = last_ = nullptr;
@@ -74,11 +73,11 @@ class TaskQueue {
   }
 
   Atomic<Task*> first_{nullptr};
-  Atomic<std::uint32_t> behind_{0};  // how many stand in the list
+  Atomic<std::uint32_t> behind_{0};  // number of tasks in the list
   ForkSafeMutex list_right_;
   Task* head_ = nullptr;
   Task* last_ = nullptr;
-  std::uint32_t list_ = 1;  // another one after a fork, when the tasks of the one before are forgotten
+  std::uint32_t list_ = 1;  // another number after a fork, when the tasks of the earlier list are forgotten
 };
 
 }}}  // namespace fanout::v0::detail

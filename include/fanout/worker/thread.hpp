@@ -16,25 +16,25 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Lets the sleeps of this thread end when they are to end; the kernel may add 50 us otherwise.
+/// Lets timed sleeps of this thread end on time. Otherwise the kernel may add 50 us.
 inline void wake_in_time() noexcept {
 #if defined(__linux__)
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 #endif
 }
 
-/// As a thread-local variable of a thread, keeps the library loaded whose code makes it: dlclose does not unload one
-/// that a destructor of a running thread is in.
+/// A thread-local variable of this type keeps its library loaded: dlclose does not unload a library while a running
+/// thread still has to call a destructor in it.
 struct LibraryInUse {
   LibraryInUse() noexcept = default;
   LibraryInUse(const LibraryInUse&) = delete;
   LibraryInUse& operator=(const LibraryInUse&) = delete;
-  ~LibraryInUse() { asm volatile(""); }  // so that no compiler finds that there is nothing to do
+  ~LibraryInUse() { asm volatile(""); }  // so that no compiler drops the destructor as empty
 };
 
 #if defined(__linux__)
 
-/// A set of cores, in the kernel's form. Null if there are none, or no memory.
+/// A set of cores in the kernel's form. Null if there are no cores, or no memory.
 class CoreMask {
  public:
   explicit CoreMask(const std::vector<int>& cores) noexcept
@@ -60,7 +60,7 @@ class CoreMask {
 
 #endif
 
-/// What a thread is started with: it is never joined, and has the stack that a thread has with glibc.
+/// The attributes of a new thread: it is never joined, and has a stack as large as glibc's.
 class ThreadAttributes {
  public:
   ThreadAttributes() noexcept {
@@ -81,15 +81,15 @@ class ThreadAttributes {
   pthread_attr_t attributes_;
 };
 
-/// Starts a thread that calls `enter(argument)`, is never joined, and blocks all signals but those of its own faults.
-/// It runs on these cores; if there are none or they were taken from the process meanwhile, where the calling thread
-/// may. False if none can be started: the system's limit.
+/// Starts a thread that calls `enter(argument)`. It is never joined, and blocks all signals but those of its own
+/// faults. It runs on these cores. If there are none, or the process has lost them meanwhile, it runs where the calling
+/// thread may. Returns false if no thread can be started: the system's limit.
 inline bool start_thread([[maybe_unused]] const std::vector<int>& cores, void* (*enter)(void*), void* argument,
                          [[maybe_unused]] const std::string& name) noexcept {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  // What a thread does to itself is not blocked: the process would end without the handler that is to report it.
+  // Faults of the thread itself are not blocked: the process would end without the handler that reports them.
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
   pthread_t thread{};
@@ -106,7 +106,7 @@ inline bool start_thread([[maybe_unused]] const std::vector<int>& cores, void* (
     ThreadAttributes anywhere;
     failure = ::pthread_create(&thread, anywhere.get(), enter, argument);
 #if defined(__linux__) && !defined(__GLIBC__)
-    const CoreMask mask(cores);  // only glibc knows of cores before the thread runs
+    const CoreMask mask(cores);  // only glibc can bind a thread before it runs
     if (failure == 0 && mask.get() != nullptr) ::pthread_setaffinity_np(thread, mask.bytes(), mask.get());
 #endif
   }

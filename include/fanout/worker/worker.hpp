@@ -25,9 +25,9 @@
 namespace fanout { inline namespace v0 { namespace backend {
 
 /// Drives one device: its handoff slot, its queue, and the thread that runs the work of both. The first task starts the
-/// thread. It blocks all signals but those of its own faults, runs on the device's cores, and is never joined. A child of
-/// fork starts its own. A worker without cores has no thread: its callers take back the queued tasks and run them. If a
-/// task forks and returns in the child, the child exits with EXIT_FAILURE.
+/// thread. It blocks all signals but those of its own faults, runs on the device's cores, and is never joined. A child
+/// of fork starts its own. A worker without cores has no thread: its callers take back the queued tasks and run them.
+/// If a task forks and returns in the child, the child exits with EXIT_FAILURE.
 class Worker {
  public:
   /// `bound` workers own their cores and wait by their wait rules. Others share their cores and sleep at once.
@@ -40,11 +40,12 @@ class Worker {
   bool has_thread() const noexcept { return !cores_.empty(); }
   bool bound() const noexcept { return bound_; }
 
-  /// The device's mutex and slot for a request. The worker's thread holds it for each task. A caller may lock it and run
-  /// the device's work itself.
+  /// The device's mutex and slot for a request. The worker's thread holds it for each task. A caller may lock it and
+  /// run the device's work itself.
   detail::HandoffSlot& handoff() noexcept { return handoff_; }
 
-  /// How many ticks a thread that waits for this device spins before it sleeps, if a shard takes so many ticks.
+  /// The number of ticks that a thread spins for this device before it sleeps. `shard_takes` is the expected time of a
+  /// shard in ticks.
   std::int64_t spin_ticks(const WaitRules& rules, std::int64_t shard_takes = 0) const noexcept {
     if (!bound_ || rules.spin == 0) return 0;
     if (rules.spin == WaitRules::forever) return detail::Ticks::forever;
@@ -60,9 +61,9 @@ class Worker {
   /// The wait rules of the last call on this worker, with times in steps of 64 ns.
   WaitRules rules() const noexcept { return detail::RulesWord::rules(rules_.load(detail::MemoryOrder::relaxed)); }
 
-  /// Locks the device if it is free and nothing is queued, and hands it to the thread with a request. Returns 0 if it is
-  /// not, or if there is no thread. The thread calls `run(body, shard)`, which is expected to take so many ticks, and waits
-  /// by a copy of these rules afterwards.
+  /// Locks the device and hands it to the thread with a request, if the device is free and nothing is queued.
+  /// Otherwise, or if there is no thread, returns 0. The thread calls `run(body, shard)`, which is expected to take
+  /// `takes` ticks. Afterwards it waits by a copy of these rules.
   detail::HandoffSlot::Ticket post(detail::HandoffSlot::Run run, const void* body, std::size_t shard,
                                    const WaitRules& rules, std::int64_t takes = 0) noexcept {
     if (epoch_.load(detail::MemoryOrder::acquire) != detail::fork_epoch()) revive();
@@ -112,8 +113,9 @@ class Worker {
            deferred_.compare_exchange_strong(expected, nullptr);
   }
 
-  /// Notes a call that runs the shard of this sleeping worker inline, from now on for so long. The predictor learns from
-  /// it. If calls are regular, every eighth note wakes the thread, so that it waits for the next call.
+  /// Notes a call that runs the shard of this sleeping worker inline, for so many nanoseconds from now on. The
+  /// predictor learns from it. If calls are regular, every eighth note wakes the thread, so that it waits for the next
+  /// call.
   void note_deferred(std::int64_t nanoseconds) noexcept {
     const detail::Clock::Time now = detail::Clock::now();
     const detail::Clock::Time idle_since = idle_since_.load(detail::MemoryOrder::relaxed);
@@ -174,8 +176,8 @@ class Worker {
         wait_for_work();
       }
     }
-    // This is the child of a fork in the task. The thread that waits for the task stayed in the parent, so nothing can go
-    // on here. Ending this thread alone would leave a process that others wait for forever.
+    // This is the child of a fork in the task. The thread that waits for the task stayed in the parent, so nothing can
+    // go on here. Ending this thread alone would leave a process that others wait for forever.
     std::_Exit(EXIT_FAILURE);
   }
 
@@ -190,8 +192,8 @@ class Worker {
 
   bool has_work() const noexcept { return handoff_.has_request() || !queue_.empty(); }
 
-  /// Spins for so many ticks until work comes, and checks for deferred tasks from time to time. Returns false if neither
-  /// came.
+  /// Spins for so many ticks until work comes, and checks for deferred tasks from time to time. Returns false if
+  /// neither came.
   bool look_for_work(std::int64_t ticks) noexcept {
     const auto came = [this] { return has_work(); };
     const std::int64_t slice = detail::Ticks::in(look_again);
@@ -275,8 +277,8 @@ class Worker {
     handoff_.start_polling();
   }
 
-  /// The poster writes the work and then reads `asleep_`. The thread writes `asleep_` and then reads the work. So one of
-  /// the two notices.
+  /// The poster writes the work and then reads `asleep_`. The thread writes `asleep_` and then reads the work. So one
+  /// of the two notices.
   void wake() noexcept {
     std::uint32_t seen = asleep_.fetch_add(0, detail::MemoryOrder::seq_cst);
     if (seen != asleep && seen != asleep_for_good) return;
@@ -314,8 +316,8 @@ class Worker {
   detail::ForkSafeMutex start_mutex_;
   detail::HandoffSlot handoff_;
   alignas(detail::cache_line) detail::TaskQueue queue_;
-  // What callers read, in one cache line. It is written when the thread falls asleep or wakes, and by calls that defer a
-  // task.
+  // What callers read, in one cache line. It is written when the thread falls asleep or wakes, and by calls that defer
+  // a task.
   alignas(detail::cache_line) detail::Atomic<bool> started_{false};
   detail::Atomic<std::uint32_t> epoch_{detail::fork_epoch()};
   detail::Atomic<std::uint32_t> asleep_{not_started};
