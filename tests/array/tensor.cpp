@@ -591,6 +591,7 @@ TEST_CASE("a view deduces its type from what it shows, and a tensor from a view"
   static_assert(std::is_same_v<decltype(writes), View<int, 2>>);
   static_assert(std::is_same_v<decltype(reads), View<const int, 2>>);
   static_assert(std::is_same_v<decltype(same), View<const int, 2>>);
+  CHECK(same.data() == x.data());
   static_assert(std::is_same_v<decltype(copy), Tensor<int, 2>>);
   static_assert(std::is_same_v<decltype(twin), Tensor<int, 2>>);
   CHECK(copy == writes);

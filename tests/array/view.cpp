@@ -203,6 +203,8 @@ TEST_CASE("a view deduces its type from a pointer with extents, a vector, an arr
   static_assert(std::is_same_v<decltype(of_vector), const View<int, 1>>);
   static_assert(std::is_same_v<decltype(of_const), const View<const int, 1>>);
   static_assert(std::is_same_v<decltype(of_array), const View<float, 1>>);
+  CHECK(of_const.size() == 4);
+  CHECK(of_array.size() == 2);
   static_assert(std::is_same_v<decltype(of_span), const View<const int, 1>>);
   CHECK(of_pointer[1][0] == 3);
   CHECK(of_vector == of_span);
