@@ -47,6 +47,15 @@ TEST_CASE("a place is made once, hears of who has ended before and after, and go
   CHECK(Place::destroyed == before + 1);
 }
 
+TEST_CASE("a place hears of who has ended before among more shards than a word has bits") {
+  CallRendezvous rendezvous(65);
+  for (const std::size_t shard : {std::size_t{31}, std::size_t{63}, std::size_t{64}}) rendezvous.end(shard, nullptr);
+  const std::vector<int>& left = rendezvous.place<Place>().left;
+  for (std::size_t shard = 0; shard < 65; ++shard) {
+    CHECK(left[shard] == (shard == 31 || shard == 63 || shard == 64 ? 1 : 0));
+  }
+}
+
 TEST_CASE("without tasks there is nothing to take back") {
   CallRendezvous rendezvous(1);
   CHECK(rendezvous.take_back() == nullptr);

@@ -147,6 +147,17 @@ TEST_CASE("communicators are kept for later calls, and two calls at once have di
   CHECK(stand_in_calls("ncclCommInitAll") <= made + 2);
 }
 
+TEST_CASE("each rank has the stream of its own device") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const fanout::DeviceId ids[]{CudaDevice(0).id(), CudaDevice(1).id()};
+  cuda::detail::NcclClique clique(ids, 2);
+  clique.use(ids);
+  CHECK(clique.stream(0) != nullptr);
+  CHECK(clique.stream(1) != nullptr);
+  CHECK(clique.stream(0) != clique.stream(1));
+}
+
 TEST_CASE("a rank on which NCCL fails releases the others, and the next call has other communicators") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;

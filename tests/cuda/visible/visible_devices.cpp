@@ -190,6 +190,7 @@ TEST_CASE("rule 178: of MIG instances CUDA shows the first, and its card is know
   CHECK(visible("MIG-a,MIG-a").empty());
   CHECK(fates("MIG-a,GPU-0f,MIG-b") == std::vector{Fate::device, Fate::no_mig, Fate::behind_end});
   CHECK(fates("0,MIG-a") == std::vector{Fate::device, Fate::no_number});
+  CHECK(fates("MIG") == std::vector{Fate::no_number});
   // What comes before the slash counts to its last digit.
   const std::vector<PhysicalCard> alike = {{.uuid = "GPU-47a"}, {.uuid = "GPU-47b"}};
   CHECK(visible("MIG-GPU-47a/1/0", alike) == Cards{0});
