@@ -13,7 +13,8 @@
 
 #include <fanout/fanout.hpp>
 
-// clang-format off: it would put each pragma into the first column
+// It would put each pragma into the first column.
+// clang-format off
 
 TEST_CASE("in OpenMP: a loop and a sum") {
   const std::vector<double> x{1, 2, 3, 4, 5, 6, 7};
