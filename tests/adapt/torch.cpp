@@ -2,10 +2,12 @@
 #include <fanout/adapt/torch.hpp>  // brings libtorch, whose CHECK is not the one that is meant below
 
 #include <ATen/DLConvertor.h>
+#include <torch/nn/cloneable.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
 #undef CHECK
@@ -343,4 +345,98 @@ TEST_CASE("DLPack carries tensors to libtorch and back") {
   CHECK_THROWS_AS((fanout::from_dlpack<float, 2>(at::toDLPack(x.t()))), fanout::ShapeMismatch);
   CHECK_THROWS_AS((fanout::from_dlpack<int, 2>(at::toDLPack(x))), fanout::InvalidArgument);
   CHECK(x.storage().use_count() == held);
+}
+
+// What docs/guide/from_libtorch.md shows.
+namespace {
+
+// [cloneable]
+struct NormedImpl : torch::nn::Cloneable<NormedImpl> {
+  NormedImpl() { reset(); }
+  void reset() override {
+    norm = register_module("norm", torch::nn::BatchNorm1d(4));
+    scores = register_module("scores", torch::nn::Linear(4, 3));
+  }
+  Tensor forward(const Tensor& x) { return scores(norm(x)); }  // in training mode norm writes its statistics
+
+  torch::nn::BatchNorm1d norm{nullptr};
+  torch::nn::Linear scores{nullptr};
+};
+TORCH_MODULE(Normed);
+// [/cloneable]
+
+// [modes]
+struct Evaluate {
+  torch::nn::Linear net;
+  static fanout::TorchModes caller_state() { return {}; }  // forward runs in the modes of the thread that calls
+  auto forward(const Tensor& x, const Tensor& labels) const {
+    const Tensor scores = net.ptr()->forward(x);
+    const Tensor error = (scores.amax(1) - labels).square().mean();
+    return std::tuple{fanout::pmean(error), fanout::psum((scores.argmax(1) == labels).sum())};
+  }
+};
+// [/modes]
+
+}  // namespace
+
+TEST_CASE("documentation: a clone for each device") {
+  const Normed net;
+  const Tensor x = torch::rand({6, 4});
+  // [clones]
+  const auto clone = [&net](const auto&) {
+    return TorchModel{std::dynamic_pointer_cast<NormedImpl>(net->clone())};  // once for each device
+  };
+  const ParallelModel model{fanout::factory(clone), host_devices(2)};
+  const Tensor y = model(x);
+  const auto statistics = model.replica(0).model().module().norm->running_mean;  // of this device's rows
+  // [/clones]
+  CHECK(y.size(0) == 6);
+  CHECK(close(statistics, 0.1 * x.narrow(0, 0, 3).mean(0)));
+  CHECK(close(net->norm->running_mean, torch::zeros({4})));
+}
+
+TEST_CASE("documentation: the four functions over tensors") {
+  const torch::nn::Linear net(3, 2);
+  const Tensor x = torch::rand({5, 3});
+  // [functions]
+  const auto devices = host_devices(2);
+  const auto replicas = fanout::replicate(TorchModel{net}, devices);
+  const auto inputs = fanout::scatter(devices, x);
+  const Tensor y = fanout::gather(fanout::apply(replicas, inputs));
+  // [/functions]
+  CHECK(close(y, net.ptr()->forward(x)));
+}
+
+TEST_CASE("documentation: modes of the thread that calls") {
+  const torch::nn::Linear net(3, 2);
+  const Tensor x = torch::rand({5, 3});
+  const Tensor labels = torch::zeros({5}, torch::kLong);
+  // [evaluate]
+  const ParallelModel model{Evaluate{net}, host_devices(2)};
+  const torch::NoGradGuard no_grad;                // for all devices
+  const auto [error, correct] = model(x, labels);  // of all rows
+  // [/evaluate]
+  const Tensor scores = net.ptr()->forward(x);
+  CHECK(!error.requires_grad());
+  CHECK(close(error, scores.amax(1).square().mean()));
+  CHECK(correct.item<long>() == (scores.argmax(1) == 0).sum().item<long>());
+}
+
+TEST_CASE("documentation: training") {
+  torch::manual_seed(3);
+  const torch::nn::Linear net(3, 1);
+  const Tensor x = torch::rand({7, 3});
+  const Tensor y = x.sum(1, true);
+  Tensor loss;
+  // [training]
+  const ParallelModel model{TorchModel{net}, host_devices(2)};
+  torch::optim::SGD optimizer(net->parameters(), 0.1);
+  for (int step = 0; step < 200; ++step) {
+    optimizer.zero_grad();
+    loss = (model(x) - y).square().mean();
+    loss.backward();   // to the parameters of `net`, which all devices share
+    optimizer.step();  // between two calls
+  }
+  // [/training]
+  CHECK(loss.item<float>() < 0.01F);
 }
