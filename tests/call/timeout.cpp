@@ -128,7 +128,7 @@ TEST_CASE("the message of a call of one shard speaks of one") {
   const ParallelModel model{Dawdler{}, host_devices(1), Options{.deadline = 1ms}};
   const auto timeout = timeout_of([&] { model(std::vector{-1}); });
   REQUIRE(timeout);
-  CHECK(says(timeout->what(), "1 of 1 shard took longer than the deadline of 1000 us"));
+  CHECK(says(timeout->what(), "1 of 1 shard took longer than the deadline of 1 ms"));
 }
 
 TEST_CASE("a call that takes too long waits, tells who is late, and throws with the results of the others") {
@@ -151,7 +151,7 @@ TEST_CASE("a call that takes too long waits, tells who is late, and throws with 
       const LateShard expected{.shard = late, .device = host(static_cast<int>(late)), .rows = range};
       CHECK(std::vector<LateShard>(timeout->late().begin(), timeout->late().end()) == std::vector{expected});
       CHECK(told.late == std::vector{expected});
-      CHECK(says(timeout->what(), "1 of 3 shards", "30000 us", "on device host:", "rows " + to_string(range)));
+      CHECK(says(timeout->what(), "1 of 3 shards", "deadline of 30 ms", "on device host:", "rows " + to_string(range)));
 
       const Results* const results = timeout->results<Results>();
       REQUIRE(results != nullptr);

@@ -74,6 +74,12 @@ class FANOUT_EXPORT ReplicaError : public Error {
     return "std::exception";  // without run-time type information
   }
 
+  /// Shows what stands inside, which may be another ReplicaError.
+  static std::string indented(std::string text) {
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
+    return text;
+  }
+
   static std::string text(const char* step, const std::vector<Failure>& failures, std::size_t replicas, bool has_rows) {
     std::string text = std::string(step) + " failed on " + std::to_string(failures.size()) + " of " +
                        std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas");
@@ -83,7 +89,7 @@ class FANOUT_EXPORT ReplicaError : public Error {
       try {
         std::rethrow_exception(failure.exception);
       } catch (const std::exception& e) {
-        text += "\n  Caught " + type_name(e) + where + ": " + e.what();
+        text += "\n  Caught " + type_name(e) + where + ": " + indented(e.what());
       } catch (...) {
         text += "\n  Caught an exception that is no std::exception" + where;
       }

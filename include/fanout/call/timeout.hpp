@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -106,11 +107,17 @@ class FANOUT_EXPORT Timeout : public Error {
 #endif
   }
 
+  static std::string to_text(Duration time) {
+    const std::int64_t microseconds = time.nanoseconds() / 1000;
+    if (microseconds != 0 && microseconds % 1'000'000 == 0) return std::to_string(microseconds / 1'000'000) + " s";
+    if (microseconds != 0 && microseconds % 1000 == 0) return std::to_string(microseconds / 1000) + " ms";
+    return std::to_string(microseconds) + " us";
+  }
+
   template <class Late>
   static std::string text(const Late& late, std::size_t shards, Duration deadline) {
     std::string text = std::to_string(late.size()) + " of " + std::to_string(shards) +
-                       (shards == 1 ? " shard" : " shards") + " took longer than the deadline of " +
-                       std::to_string(deadline.nanoseconds() / 1000) + " us";
+                       (shards == 1 ? " shard" : " shards") + " took longer than the deadline of " + to_text(deadline);
     for (const auto& shard : late) {
       text += "\n  shard " + std::to_string(shard.shard) + " on device " + to_string(shard.device) + ", rows " +
               to_string(shard.rows);
