@@ -25,8 +25,8 @@ class Fanout(ConanFile):
 
     def set_version(self):
         header = load(self, os.path.join(self.recipe_folder, "include", "fanout", "base", "version.hpp"))
-        parts = ("MAJOR", "MINOR", "PATCH")
-        self.version = ".".join(re.search(rf"#define FANOUT_VERSION_{part} (\d+)", header)[1] for part in parts)
+        version = int(re.search(r"#define FANOUT_VERSION (\d+)", header)[1])
+        self.version = f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
     def layout(self):
         cmake_layout(self)

@@ -8,7 +8,7 @@
 #include <fanout/fanout.hpp>
 
 // [version]
-#if !FANOUT_VERSION_AT_LEAST(0, 1, 0)
+#if FANOUT_VERSION < 100
 #error "this program needs fanout 0.1.0 or newer"
 #endif
 // [/version]

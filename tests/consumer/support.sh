@@ -13,8 +13,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
-version=$(sed -n 's/^#define FANOUT_VERSION_M[A-Z]* \|^#define FANOUT_VERSION_PATCH //p' \
-  "$repository/include/fanout/base/version.hpp" | paste -s -d .)
+number=$(sed -n 's/^#define FANOUT_VERSION //p' "$repository/include/fanout/base/version.hpp")
+version=$((number / 10000)).$((number / 100 % 100)).$((number % 100))
 IFS=. read -r major minor patch <<< "$version"
 
 # install_tools PACKAGE...: what a way needs, where it is not there yet.
@@ -27,10 +27,10 @@ get_fanout() {
   tar -C "$repository" --exclude=./.git --exclude=./build -c . | tar -C "$1" --no-same-owner -x
 }
 
-# get_other_fanout FOLDER PART NUMBER: the same under another version: its PART (MINOR or PATCH) is NUMBER.
+# get_other_fanout FOLDER NUMBER: the same under another version, by its number.
 get_other_fanout() {
   get_fanout "$1"
-  sed -i "s/\(#define FANOUT_VERSION_$2\) .*/\1 $3/" "$1/include/fanout/base/version.hpp"
+  sed -i "s/\(#define FANOUT_VERSION\) .*/\1 $2/" "$1/include/fanout/base/version.hpp"
 }
 
 # get_consumer WAY: the programs, and the CMakeLists.txt of that way, in the folder `consumer`.

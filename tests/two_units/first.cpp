@@ -20,8 +20,7 @@ void check(bool holds, const char* what) {
 
 int main() {
   const SeenBySecond seen = seen_by_second();
-  check(seen.version == FANOUT_VERSION_MAJOR * 10000 + FANOUT_VERSION_MINOR * 100 + FANOUT_VERSION_PATCH,
-        "one version");
+  check(seen.version == FANOUT_VERSION, "one version");
   check(seen.registry == &fanout::backend::registry(), "one registry");
   check(seen.worker == &fanout::host_devices(2)[1].worker(), "one worker for a device");
 

@@ -2,8 +2,7 @@
 #include "model.hpp"
 
 SeenBySecond seen_by_second() {
-  return {FANOUT_VERSION_MAJOR * 10000 + FANOUT_VERSION_MINOR * 100 + FANOUT_VERSION_PATCH,
-          &fanout::backend::registry(), &fanout::host_devices(2)[1].worker()};
+  return {FANOUT_VERSION, &fanout::backend::registry(), &fanout::host_devices(2)[1].worker()};
 }
 
 float sum_in_second(const fanout::Tensor<float, 1>& x) {

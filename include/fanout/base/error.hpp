@@ -12,49 +12,49 @@
 namespace fanout { inline namespace v0 {
 
 /// The base class of every exception of the library. Its subclasses are the kinds that a caller may want to tell apart.
-class FANOUT_EXPORT Error : public std::runtime_error {
+class [[gnu::visibility("default")]] Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// A device that does not exist, a device that is named twice, or no device where at least one is needed.
-class FANOUT_EXPORT InvalidDeviceId : public Error {
+class [[gnu::visibility("default")]] InvalidDeviceId : public Error {
  public:
   using Error::Error;
 };
 
 /// An option, an argument or an environment variable with an invalid value.
-class FANOUT_EXPORT InvalidArgument : public Error {
+class [[gnu::visibility("default")]] InvalidArgument : public Error {
  public:
   using Error::Error;
 };
 
 /// Data is in one memory, but another memory is needed. All host devices share one memory.
-class FANOUT_EXPORT DeviceMismatch : public Error {
+class [[gnu::visibility("default")]] DeviceMismatch : public Error {
  public:
   using Error::Error;
 };
 
 /// Extents that do not fit together, or that are invalid.
-class FANOUT_EXPORT ShapeMismatch : public Error {
+class [[gnu::visibility("default")]] ShapeMismatch : public Error {
  public:
   using Error::Error;
 };
 
 /// Replicas returned different trees: other keys, other lengths, or a value in one and none in another.
-class FANOUT_EXPORT StructureMismatch : public Error {
+class [[gnu::visibility("default")]] StructureMismatch : public Error {
  public:
   using Error::Error;
 };
 
 /// Memory could not be allocated.
-class FANOUT_EXPORT OutOfMemory : public Error {
+class [[gnu::visibility("default")]] OutOfMemory : public Error {
  public:
   using Error::Error;
 };
 
 /// A collective waits for a rank that has left: the `forward` of that rank has thrown or returned.
-class FANOUT_EXPORT CommunicatorAbandoned : public Error {
+class [[gnu::visibility("default")]] CommunicatorAbandoned : public Error {
  public:
   CommunicatorAbandoned(const std::string& text, std::size_t rank) : Error(text), rank_(rank) {}
 

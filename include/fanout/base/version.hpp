@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// The only place that states the version: CMake, Conan and pkg-config read it from here.
-#define FANOUT_VERSION_MAJOR 0
-#define FANOUT_VERSION_MINOR 1
-#define FANOUT_VERSION_PATCH 0
-
-/// True if this is fanout major.minor.patch or newer. For `#if` and for expressions.
-#define FANOUT_VERSION_AT_LEAST(major, minor, patch) \
-  (FANOUT_VERSION_MAJOR > (major) ||                 \
-   (FANOUT_VERSION_MAJOR == (major) &&               \
-    (FANOUT_VERSION_MINOR > (minor) || (FANOUT_VERSION_MINOR == (minor) && FANOUT_VERSION_PATCH >= (patch)))))
+/// The version: 10,000 * major + 100 * minor + patch, so 100 is 0.1.0, and 10203 is 1.2.3. For `#if FANOUT_VERSION >=
+/// 100`. It is stated here alone: CMake, Conan and pkg-config read it from here.
+#define FANOUT_VERSION 100

@@ -13,7 +13,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-FANOUT_EXPORT inline Atomic<bool> some_shards_meet{false};
+[[gnu::visibility("default")]] inline Atomic<bool> some_shards_meet{false};
 
 /// Notes, before main() or when a library is loaded, that the program has code in which shards wait for each other.
 template <class Communicator>

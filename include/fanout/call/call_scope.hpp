@@ -23,7 +23,7 @@ struct CallScope {
 };
 
 /// The innermost scope of this thread, or null outside of all calls.
-FANOUT_EXPORT inline const CallScope*& current_call() noexcept {
+[[gnu::visibility("default")]] inline const CallScope*& current_call() noexcept {
   static thread_local const CallScope* scope = nullptr;
   return scope;
 }

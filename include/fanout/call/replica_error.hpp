@@ -30,7 +30,7 @@ struct Failure {
 
 /// Thrown if `forward` threw on one or more replicas, after all shards have ended. Holds all exceptions, of any type.
 /// The text lists them, one per line.
-class FANOUT_EXPORT ReplicaError : public Error {
+class [[gnu::visibility("default")]] ReplicaError : public Error {
  public:
   /// `failures` must not be empty, and must be in row order.
   explicit ReplicaError(std::vector<Failure> failures, std::size_t shards)

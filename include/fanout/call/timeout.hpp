@@ -23,7 +23,7 @@ namespace fanout { inline namespace v0 {
 
 /// Thrown by a call that took longer than its deadline, after all its shards have ended. Holds the results of the
 /// shards that were in time.
-class FANOUT_EXPORT Timeout : public Error {
+class [[gnu::visibility("default")]] Timeout : public Error {
  public:
   // Some members are templates, so that code without a deadline does not compile the lists and texts.
 

@@ -34,7 +34,7 @@ namespace fanout { inline namespace v0 {
 namespace cuda {
 
 /// A call of NCCL failed, or its work on a GPU did.
-class FANOUT_EXPORT NcclError : public Error {
+class [[gnu::visibility("default")]] NcclError : public Error {
  public:
   NcclError(const std::string& text, ncclResult_t code) : Error(text), code_(code) {}
 
@@ -126,7 +126,7 @@ inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t commu
 
 /// Held while calls are enqueued. If two calls on the same GPUs entered their streams in different orders, the GPUs
 /// would wait for each other forever.
-FANOUT_EXPORT inline fanout::detail::ForkSafeMutex nccl_starting;
+[[gnu::visibility("default")]] inline fanout::detail::ForkSafeMutex nccl_starting;
 
 /// Calls `start(i)` for i in [0, count) as one NCCL group. Throws NcclError for the first failure.
 template <class Start>
@@ -206,7 +206,7 @@ struct IdleCliques {
   fanout::detail::ForkSafeMutex mutex;
   NcclClique* first = nullptr;
 };
-FANOUT_EXPORT inline IdleCliques idle_cliques;
+[[gnu::visibility("default")]] inline IdleCliques idle_cliques;
 
 inline NcclClique* find_idle(const DeviceId* devices, std::size_t count) noexcept {
   const fanout::detail::ForkSafeLock looking(idle_cliques.mutex);

@@ -167,7 +167,7 @@ class Pool {
   Atomic<std::uint32_t> gifts_{0};  // counted blocks that came back
 };
 
-FANOUT_EXPORT inline constinit Pool pool{};
+[[gnu::visibility("default")]] inline constinit Pool pool{};
 
 template <std::integral Size>
 [[noreturn, gnu::cold]] void refuse_bytes(Size bytes) {

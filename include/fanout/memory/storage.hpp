@@ -16,7 +16,7 @@ struct CopyHook {
 };
 
 /// The hook of this thread. Null if copies stay in the memory of the original.
-FANOUT_EXPORT inline CopyHook*& copy_hook() noexcept {
+[[gnu::visibility("default")]] inline CopyHook*& copy_hook() noexcept {
   static thread_local CopyHook* place = nullptr;
   return place;
 }

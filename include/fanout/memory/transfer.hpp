@@ -23,7 +23,7 @@ struct KnownMemory {
   const KnownMemory* next;
 };
 
-FANOUT_EXPORT inline Atomic<const KnownMemory*> known_memories{nullptr};
+[[gnu::visibility("default")]] inline Atomic<const KnownMemory*> known_memories{nullptr};
 
 inline const backend::MemoryOperations* find_memory(DeviceKind kind) noexcept {
   const KnownMemory* known = known_memories.load(MemoryOrder::acquire);

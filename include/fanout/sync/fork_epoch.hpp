@@ -12,8 +12,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 // Counted from the time the program or library is loaded, not from the first use. A process may fork while another
 // thread initialises a static variable at first use. The child would wait for that thread forever.
-FANOUT_EXPORT inline Atomic<std::uint32_t> forks{0};
-FANOUT_EXPORT inline const bool forks_are_counted =
+[[gnu::visibility("default")]] inline Atomic<std::uint32_t> forks{0};
+[[gnu::visibility("default")]] inline const bool forks_are_counted =
     ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, MemoryOrder::relaxed); }) == 0;
 
 /// The number of forks between the process that loaded fanout and this one. The child of a fork has one thread: nobody

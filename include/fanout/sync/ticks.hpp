@@ -9,7 +9,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-FANOUT_EXPORT inline Atomic<std::uint64_t> nanoseconds_per_tick{0};  // the bits of a double
+[[gnu::visibility("default")]] inline Atomic<std::uint64_t> nanoseconds_per_tick{0};  // the bits of a double
 
 /// A time of the clock, and the counter's value at that time.
 struct TickReading {

@@ -33,6 +33,6 @@ class WakeLatency {
 };
 
 /// Of all devices' threads of this process.
-FANOUT_EXPORT inline WakeLatency wake_latency;
+[[gnu::visibility("default")]] inline WakeLatency wake_latency;
 
 }}}  // namespace fanout::v0::detail

@@ -59,7 +59,7 @@ class Registry {
 
 namespace detail {
 
-FANOUT_EXPORT inline Atomic<backend::Registry*> only_registry{nullptr};
+[[gnu::visibility("default")]] inline Atomic<backend::Registry*> only_registry{nullptr};
 
 }  // namespace detail
 

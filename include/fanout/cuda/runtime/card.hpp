@@ -28,8 +28,9 @@ struct CardCount {
   cudaError_t status = cudaSuccess;
 };
 
-FANOUT_EXPORT inline fanout::detail::Atomic<int> known_count{0};              // 0: not known yet
-FANOUT_EXPORT inline fanout::detail::Atomic<std::uint32_t> first_used_in{0};  // a fork epoch plus one; 0: not used yet
+[[gnu::visibility("default")]] inline fanout::detail::Atomic<int> known_count{0};  // 0: not known yet
+[[gnu::visibility("default")]] inline fanout::detail::Atomic<std::uint32_t> first_used_in{
+    0};  // a fork epoch plus one; 0: not used yet
 
 /// True in the child of a process that used CUDA before it forked. CUDA does not work there: it hangs, or returns a
 /// status with many meanings.
@@ -135,7 +136,7 @@ class Card {
 struct CardSlot {
   fanout::detail::Atomic<Card*> card{nullptr};
 };
-FANOUT_EXPORT inline CardSlot cards[most_cards]{};
+[[gnu::visibility("default")]] inline CardSlot cards[most_cards]{};
 
 /// The reason why there is no GPU, as text. The runtime's text for a missing driver mentions only versions.
 inline std::string text_of_absence(cudaError_t status) {

@@ -49,7 +49,7 @@ void find_in_driver(const char* name, Function& function) {
   function = reinterpret_cast<Function>(address);
 }
 
-FANOUT_EXPORT inline fanout::detail::Atomic<const Driver*> only_driver{nullptr};
+[[gnu::visibility("default")]] inline fanout::detail::Atomic<const Driver*> only_driver{nullptr};
 
 /// The driver functions, looked up at first use and never destroyed. Not a function-local static: if a process forks
 /// while one is initialised, the child would wait for it forever. Throws CudaError.

@@ -103,7 +103,7 @@ inline Lane& lane_of(Card& card, int instance) {
 class EnteredLane;
 
 /// The lane that the thread entered last and has not left.
-FANOUT_EXPORT inline thread_local constinit const EnteredLane* innermost_lane = nullptr;
+[[gnu::visibility("default")]] inline thread_local constinit const EnteredLane* innermost_lane = nullptr;
 
 /// Enters a lane while this lives: the lane's GPU is the thread's current device, and operations on the GPU's memory
 /// are in order with the lane's work. These must end in the reverse order of their beginnings.

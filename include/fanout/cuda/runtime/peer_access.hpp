@@ -35,7 +35,7 @@ struct PeerTable {
   fanout::detail::ForkSafeMutex checking;
 };
 
-FANOUT_EXPORT inline fanout::detail::Atomic<PeerTable*> only_peer_table{nullptr};
+[[gnu::visibility("default")]] inline fanout::detail::Atomic<PeerTable*> only_peer_table{nullptr};
 
 inline PeerTable& peer_table() {
   PeerTable* table = only_peer_table.load(fanout::detail::MemoryOrder::acquire);

@@ -94,7 +94,7 @@ class PinnedBlocks {
   fanout::detail::Atomic<std::size_t> count_{0};
 };
 
-FANOUT_EXPORT inline fanout::detail::Atomic<PinnedBlocks*> only_pinned_blocks{nullptr};
+[[gnu::visibility("default")]] inline fanout::detail::Atomic<PinnedBlocks*> only_pinned_blocks{nullptr};
 
 /// The blocks: made at first use, and never destroyed, since tensors may outlive main().
 inline PinnedBlocks& pinned_blocks() {

@@ -13,7 +13,7 @@
 namespace fanout { inline namespace v0 { namespace cuda {
 
 /// A call of the CUDA runtime or driver failed, or work on a GPU did.
-class FANOUT_EXPORT CudaError : public Error {
+class [[gnu::visibility("default")]] CudaError : public Error {
  public:
   CudaError(const std::string& text, cudaError_t code) : Error(text), code_(code) {}
 
@@ -27,7 +27,7 @@ class FANOUT_EXPORT CudaError : public Error {
 
 /// Work on a GPU failed in a way that this process cannot mend, for example a kernel that wrote to an invalid address.
 /// All later uses of the GPU throw this too, without calling CUDA.
-class FANOUT_EXPORT DeviceLost : public CudaError {
+class [[gnu::visibility("default")]] DeviceLost : public CudaError {
  public:
   DeviceLost(const std::string& text, cudaError_t code, int index) : CudaError(text, code), index_(index) {}
 
@@ -50,7 +50,7 @@ inline constexpr int current_card = -1;
 struct LossOfCard {
   fanout::detail::Atomic<int> code{cudaSuccess};
 };
-FANOUT_EXPORT inline LossOfCard losses[most_cards]{};
+[[gnu::visibility("default")]] inline LossOfCard losses[most_cards]{};
 
 /// True if all later calls on the GPU return the same. These are the errors after which CUDA's documentation requires
 /// the process to end, memory that failed, and a context that others destroyed.
