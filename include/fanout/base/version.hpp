@@ -2,8 +2,12 @@
 #pragma once
 
 // The only place that states the version: CMake, Conan and pkg-config read it from here.
+
+/// The version's first number.
 #define FANOUT_VERSION_MAJOR 0
+/// The version's second number.
 #define FANOUT_VERSION_MINOR 1
+/// The version's third number.
 #define FANOUT_VERSION_PATCH 0
 
 /// True if this is fanout major.minor.patch or newer. For `#if` and for expressions.
