@@ -2,8 +2,8 @@
 """python3 check.py SITE: passes if the reference in SITE has each public name, and a line about it.
 
 The names are those that Universal Ctags finds in the headers, with the concepts, which it does not know. Fails also for
-a header with such a name that groups.txt does not have, for a name of fanout::detail in the reference, and for a link of
-the site that leads nowhere.
+a header with such a name that groups.txt does not have, for a type of fwd.hpp that no header defines, for a name of
+fanout::detail in the reference, and for a link of the site that leads nowhere.
 """
 import glob
 import os
@@ -35,6 +35,12 @@ def public_names():
         space = "fanout::backend::" if "namespace backend" in code else "fanout::"
         for name in re.findall(r"^concept (\w+)", code, flags=re.M):
             yield header, space + name
+
+
+def declared_beforehand():
+    """The types that fwd.hpp declares."""
+    code = prepare.code_of(prepare.without_detail(prepare.read(os.path.join(prepare.HEADERS, "fwd.hpp"))))
+    return re.findall(r"^(?:class|struct|enum class|concept|using) (\w+)", code, flags=re.M)
 
 
 def says_something(node):
@@ -101,6 +107,9 @@ def main():
             errors.append(f"include/fanout/{header}: the reference does not have {name}: is there a comment?")
         elif header in homes and name not in said:
             errors.append(f"include/fanout/{header}: no comment says what {name} is")
+    last_words = {name.rpartition("::")[2] for _, name in names}
+    errors += [f"include/fanout/fwd.hpp declares {name}, which no header defines"
+               for name in declared_beforehand() if name not in last_words]
     errors += [f"the reference has {name}" for name in sorted(shown) if "detail::" in name]
     errors += broken_links(site)
     if errors or len(names) < 100:

@@ -34,17 +34,19 @@ def rows(name):
 
 def groups():
     """The group of each header."""
-    found, group = {}, None
+    found, group, errors = {}, None, []
     for words in rows("groups.txt"):
         if words[0].startswith("["):
             group = words[0].strip("[]")
         else:
             for header in words:
                 if header in found:
-                    sys.exit(f"docs/reference/groups.txt: {header} is there twice")
+                    errors.append(f"docs/reference/groups.txt: {header} is there twice")
                 if not os.path.exists(os.path.join(HEADERS, header)):
-                    sys.exit(f"docs/reference/groups.txt: there is no {header}")
+                    errors.append(f"docs/reference/groups.txt: there is no {header}")
                 found[header] = group
+    if errors:
+        sys.exit("\n".join(errors))
     return found
 
 
@@ -178,7 +180,8 @@ def with_examples(header, text, examples):
 def snippet(source):
     """What stands between the marks `// [name]` and `// [/name]` of `path#name`."""
     path, _, name = source.partition("#")
-    found = re.search(rf"^ *// \[{name}\]\n(.*?)^ *// \[/{name}\]$", read(path), flags=re.S | re.M)
+    text = read(path) if os.path.exists(path) else ""
+    found = re.search(rf"^ *// \[{name}\]\n(.*?)^ *// \[/{name}\]$", text, flags=re.S | re.M)
     if not found:
         sys.exit(f"docs/reference/examples.txt: {path} has no [{name}]")
     lines = [line for line in found[1].splitlines() if not re.fullmatch(r" *// \[/?\w+\]", line)]
@@ -187,7 +190,7 @@ def snippet(source):
 
 
 def prepare_headers(output):
-    group_of, examples, missing = groups(), {}, []
+    group_of, examples = groups(), {}
     for header, name, source in rows("examples.txt"):
         file = re.sub(r"\W", "_", source) + ".cpp"
         write(os.path.join(output, "examples", file), snippet(source))
@@ -231,6 +234,8 @@ def link(page, text, target, group_of):
         return f'<a href="{target}">{html(text)}</a>'
     path, _, heading = target.partition("#")
     path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+    if not os.path.exists(path):
+        sys.exit(f"{page}: {target} leads to no file")
     header = os.path.relpath(path, HEADERS)
     if path in PAGES and page.endswith("index.md") and os.path.dirname(page) == os.path.dirname(path):
         return f'@subpage {page_id(path)} "{html(text)}"'.replace("`", "")
