@@ -77,14 +77,14 @@ def broken_links(site):
     def anchors_of(file):
         if file not in anchors:
             path = os.path.join(html, file)
-            anchors[file] = set(re.findall(r'(?:id|name)="([^"]+)"', prepare.read(path))) if os.path.exists(path) else None
+            anchors[file] = set(re.findall(r'(?:id|name)="([^"]+)"', prepare.read(path)))
         return anchors[file]
 
     for page in sorted(os.listdir(html)):
         if not re.fullmatch(r"(index|page_.*|group__.*)\.html", page):  # Doxygen answers for what it wrote alone
             continue
-        for target in re.findall(r'<a [^>]*href="([^"]+)"|<img [^>]*src="([^"]+)"', prepare.read(os.path.join(html, page))):
-            target = target[0] or target[1]
+        text = prepare.read(os.path.join(html, page))
+        for target in re.findall(r'<a [^>]*href="([^"]+)"', text) + re.findall(r'<img [^>]*src="([^"]+)"', text):
             if re.match(r"[a-z]+:", target):
                 continue
             file, _, anchor = target.partition("#")

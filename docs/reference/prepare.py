@@ -66,7 +66,9 @@ def blank(text):
 
 def code_of(text):
     """The text with spaces for comments, literals and directives: each character of code is at its place."""
-    parts = r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|(?<![0-9a-fA-F])\'(?:[^\'\\\n]|\\.)+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*'
+    comments, directives = r"//[^\n]*|/\*.*?\*/", r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*"
+    texts, letters = r'"(?:[^"\\\n]|\\.)*"', r"(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)+'"
+    parts = "|".join((comments, texts, letters, directives))
     return re.sub(parts, lambda part: re.sub(r"[^\n]", " ", part[0]), text, flags=re.S | re.M)
 
 
@@ -148,7 +150,8 @@ def plain(text):
     marks = r"\b(?:\w+::)*detail::|\bFANOUT_(?:HOST_DEVICE|EXPORT)\b ?|\[\[\w+(?:::\w+)?(?:\([^)]*\))?\]\] ?"
     edits = [(found.start(), found.end(), "") for found in re.finditer(marks, code)]
     # A base class that users do not name.
-    for found in re.finditer(r"^ *(?:struct|class) [^;{}()]*?( : (?:public |private )?detail::[^{;]*)\{", code, flags=re.M):
+    heads = r"^ *(?:struct|class) [^;{}()]*?( : (?:public |private )?detail::[^{;]*)\{"
+    for found in re.finditer(heads, code, flags=re.M):
         edits = [edit for edit in edits if not found.start(1) <= edit[0] < found.end(1)]
         edits.append((found.start(1), found.end(1), " " + "\n" * text[found.start(1):found.end(1)].count("\n")))
     return replaced(text, edits)
