@@ -100,18 +100,21 @@ def without_detail(text):
 
 
 def without_refusals(text):
-    """Without deduction guides, and without what has no comment: functions that only tell compilers what to print, and
-    explicit specialisations of variables. And without those of the standard library's."""
+    """Without deduction guides, without specialisations of std and detail, and without what has no comment: functions
+    that only tell compilers what to print, and explicit specialisations of variables."""
     code = code_of(text)
     edits = []
-    guide = r"^(?:template <[^\n]*>\n(?:  +requires[^\n]*\n)?)?(?:explicit )?[A-Z]\w*\([^;{}]*\) ?-> [^;{}]*;"
-    for found in re.finditer(guide, code, flags=re.M):
-        edits.append((found.start(), found.end(), blank(found[0])))
+    head = r"^(?:template <[^;{}]*>\n(?: +requires.*\n)?)?"
+    for found in re.finditer(head + r"[A-Z]\w*\([^;{}]*\)\s*->[^;{}]*;", code, flags=re.M):
+        begin = re.search(r"(?:^ *///[^\n]*\n)*\Z", text[:found.start()], flags=re.M).start()
+        edits.append((begin, found.end(), blank(text[begin:found.end()])))
+    for found in re.finditer(head + r"struct (?:std|\w*detail)::[^{]*\{", code, flags=re.M):
+        begin = re.search(r"(?:^ *///[^\n]*\n)*\Z", text[:found.start()], flags=re.M).start()
+        end = closing_brace(code, found.end() - 1) + 2
+        edits.append((begin, end, blank(text[begin:end])))
     for found in re.finditer(r"^template <.*>\n(?:inline )?constexpr \w+ \w+<.*> =[^;]*;", code, flags=re.M):
         if not text[:found.start()].rstrip(" ").split("\n")[-2].startswith("///"):
             edits.append((found.start(), found.end(), blank(found[0])))
-    for found in re.finditer(r"^template <.*>\nstruct std::[^{]*\{[^}]*\};", code, flags=re.M):
-        edits.append((found.start(), found.end(), blank(found[0])))
     for found in re.finditer(r"\{\s*static_assert\(", code):
         begin = max(code.rfind(mark, 0, found.start()) for mark in (";", "}", "{", "public:"))
         declaration = text[begin + 1:found.start()]
