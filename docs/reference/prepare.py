@@ -100,15 +100,17 @@ def without_detail(text):
 
 
 def without_refusals(text):
-    """Without deduction guides, without specialisations of std and detail, and without what has no comment: functions
-    that only tell compilers what to print, and explicit specialisations of variables."""
+    """Without deduction guides, without specialisations of std and detail and those that constraints alone tell apart,
+    and without what has no comment: functions that only tell compilers what to print, and explicit specialisations of
+    variables."""
     code = code_of(text)
     edits = []
-    head = r"^(?:template <[^;{}]*>\n(?: +requires.*\n)?)?"
+    head = r"^(?:template <[^;{}]*>\n(?: +requires[^;]*?\n)?)?"
     for found in re.finditer(head + r"[A-Z]\w*\([^;{}]*\)\s*->[^;{}]*;", code, flags=re.M):
         begin = re.search(r"(?:^ *///[^\n]*\n)*\Z", text[:found.start()], flags=re.M).start()
         edits.append((begin, found.end(), blank(text[begin:found.end()])))
-    for found in re.finditer(head + r"struct (?:std|\w*detail)::[^{]*\{", code, flags=re.M):
+    others = r"struct (?:(?:std|\w*detail)::|\w+<(?:Rule, )?X>)[^{;]*\{"
+    for found in re.finditer(head + others, code, flags=re.M):
         begin = re.search(r"(?:^ *///[^\n]*\n)*\Z", text[:found.start()], flags=re.M).start()
         end = closing_brace(code, found.end() - 1) + 2
         edits.append((begin, end, blank(text[begin:end])))
