@@ -252,6 +252,8 @@ def link(page, text, target, group_of):
     elif header in group_of:
         there = f"group__{group_of[header].replace('_', '__')}.html"
     else:  # a file of the repository
+        if text == path:
+            return f"<code>{path}</code>"
         return html(text) if "`" in text else f"{html(text)} (<code>{path}</code>)"
     return f'<a href="{there}">{html(text)}</a>'
 
