@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# bash wrong_trees.sh CMAKE: the tests `arrows`, `names`, `refusals` and `conformance` pass on a small right tree, and fail on the same
+# bash wrong_trees.sh CMAKE: the tests `arrows`, `refusals` and `conformance` pass on a small right tree, and fail on the same
 # tree with one thing wrong, with the words for it.
 set -euo pipefail
 cmake=$1
@@ -20,13 +20,6 @@ header() {
   echo 'namespace fanout::v0 {' >> "$path"
   for line; do [[ $line == '#'* ]] || echo "$line" >> "$path"; done
   echo '}' >> "$path"
-}
-
-# row PATH NAMES [REASON]: the header's row in docs/names.md.
-row() {
-  mkdir -p docs
-  [[ ! -e docs/names.md ]] || sed -i "\\,| \`$1\` ,d" docs/names.md
-  echo "| \`$1\` | $2 | ${3-} |" >> docs/names.md
 }
 
 # rule N SHOWN: the rule's row in docs/conformance.md.
@@ -50,7 +43,7 @@ program() {
 
 right_tree() {
   rm -rf "$scratch/tree"
-  mkdir "$scratch/tree"
+  mkdir -p "$scratch/tree/docs"
   cd "$scratch/tree"
   header base/error.hpp 'class Error {};' 'std::string to_string(const Error& error) { return "};"; }'
   header tree/leaf.hpp '#include <fanout/base/error.hpp>' '#define FANOUT_LEAF 1' \
@@ -64,10 +57,6 @@ right_tree() {
     'inline constexpr int most{3};' 'inline void Plan::member() {}' 'Plan(int) -> Plan;'
   header memory/view.hpp '#include <fanout/plan/plan.hpp>' '#include <fanout/tree/leaf.hpp>' 'struct View {};' \
     'enum class Order : int { row, column };' 'using Rows = int;'
-  row base/error.hpp '`Error`, `to_string`'
-  row tree/leaf.hpp '`Leaf`, `leaf_traits`, `FANOUT_LEAF`'
-  row plan/plan.hpp '`Plan`, `check_plan`, `+to_string`, `most`'
-  row memory/view.hpp '`View`, `Order`, `Rows`' 'a view has an order'
   local i name="rules $(seq -s ', ' 1 82) and 83: all"
   all="$name &lt;&amp;&gt;"
   for i in {1..83}; do echo "| $i | does | do | \`$name <&>\` |"; done > docs/conformance.md
@@ -86,7 +75,6 @@ right_tree() {
 }
 
 arrows() { "$cmake" -D "root=$PWD" -P "$here/arrows.cmake" 2>&1; }
-names() { bash "$here/names.sh" "$PWD" 2>&1; }
 refusals() { bash "$here/refusals.sh" "$PWD" 2>&1; }
 conformance() {
   bash "$here/conformance/check.sh" docs/conformance.md ./program ./cuda must_not_compile "$cmake" "$PWD/compiler" 2>&1
@@ -112,7 +100,6 @@ refuses() {
 
 right_tree
 arrows > /dev/null || { echo "arrows fails on the right tree" >&2; arrows >&2 || true; exit 1; }
-names > /dev/null || { echo "names fails on the right tree" >&2; names >&2 || true; exit 1; }
 refusals > /dev/null || { echo "refusals fails on the right tree" >&2; refusals >&2 || true; exit 1; }
 conformance > /dev/null || { echo "conformance fails on the right tree" >&2; conformance >&2 || true; exit 1; }
 
@@ -150,41 +137,6 @@ refuses arrows 'memory/view.hpp includes the umbrella fanout.hpp: nothing inside
 
 header other/thing.hpp 'struct Thing {};'
 refuses arrows 'other/thing.hpp: the folder other has no place in tests/arrows.cmake yet'
-
-row memory/view.hpp '`View`, `Order`, `Rows`'
-refuses names 'memory/view.hpp has 3 nouns: Order Rows View; split it'
-
-header plan/plan.hpp 'class Plan {};' 'template <class T>' 'struct Shard {' '  int rows;' '};'
-row plan/plan.hpp '`Plan`, `Shard`'
-refuses names 'plan/plan.hpp has 2 nouns: Plan Shard; split it'
-
-row plan/plan.hpp '`Plan`, `check_plan`, `+to_string`, `most`' 'it reads well'
-refuses names 'says what joins the nouns of plan/plan.hpp, which has only one'
-
-header plan/plan.hpp 'class Plan {};' 'int check_plan();' 'std::string to_string(const Plan&);' \
-  'inline constexpr int most = 3;' 'inline int hidden_helper(int i = 0) { return i; }'
-refuses names 'plan/plan.hpp declares hidden_helper, which its row in docs/names.md does not list'
-
-row plan/plan.hpp '`Plan`, `check_plan`, `+to_string`, `most`, `least`'
-refuses names 'docs/names.md lists least for plan/plan.hpp, which does not declare it'
-
-row plan/plan.hpp '`Plan`, `check_plan`, `to_string`, `most`'
-refuses names 'to_string has two homes in docs/names.md: base/error.hpp and plan/plan.hpp'
-
-row base/error.hpp '`Error`, `+to_string`'
-refuses names 'adds to to_string, which has no home in docs/names.md'
-
-header memory/tensor.hpp 'class Tensor {};'
-refuses names 'memory/tensor.hpp has no row in docs/names.md: it declares Tensor'
-
-rm include/fanout/memory/view.hpp
-refuses names 'docs/names.md has a row for memory/view.hpp, which does not exist'
-
-echo "| \`plan/plan.hpp\` | | |" >> docs/names.md
-refuses names 'plan/plan.hpp has two rows in docs/names.md'
-
-header fwd.hpp 'class Plan;' 'template <class T>' 'struct leaf_traits;' 'class Gone;'
-refuses names 'fwd.hpp declares Gone, which no header defines'
 
 sed -i '/^| 7 |/d' docs/conformance.md
 refuses conformance 'rule 7 has no row'

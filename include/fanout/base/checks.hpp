@@ -3,17 +3,17 @@
 
 #include <fanout/base/requirements.hpp>
 
-// FANOUT_CHECKS is 1 if the library spends time to find mistakes of a `forward`, else 0. Define it for the whole
-// program, never for one translation unit, or leave it to these defaults. It is 1
-//
-// 1. in debug builds: neither optimised nor with NDEBUG;
-// 2. with _GLIBCXX_ASSERTIONS or _DEBUG;
-// 3. under a sanitizer that the compiler announces (g++ 12 does not announce UndefinedBehaviorSanitizer);
-//
-// and 0 otherwise. No type and no layout depends on it. If it is 1
-//
-// - each access to an element is checked, and an index out of range throws InvalidArgument;
-// - host memory of output() and empty() is filled with NaNs, or 0xCD bytes, since its elements are unset.
+/// FANOUT_CHECKS is 1 if the library spends time to find mistakes of a `forward`, else 0. Define it for the whole
+/// program, never for one translation unit, or leave it to these defaults. It is 1
+///
+/// 1. in debug builds: neither optimised nor with NDEBUG;
+/// 2. with _GLIBCXX_ASSERTIONS or _DEBUG;
+/// 3. under a sanitizer that the compiler announces (g++ 12 does not announce UndefinedBehaviorSanitizer);
+///
+/// and 0 otherwise. No type and no layout depends on it. If it is 1
+///
+/// - each access to an element is checked, and an index out of range throws InvalidArgument;
+/// - host memory of output() and empty() is filled with NaNs, or 0xCD bytes, since its elements are unset.
 #if !defined(FANOUT_CHECKS)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(_GLIBCXX_ASSERTIONS) || defined(_DEBUG)
 #define FANOUT_CHECKS 1

@@ -30,6 +30,7 @@ template <class X>
 struct gathered<X> {
   using type = typename gather_traits<Concatenate, X>::type;
 };
+/// The type that results of type X are gathered to, without their reference or const.
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 

@@ -38,8 +38,8 @@ struct gather_defaults {};
 
 /// How values of type X are gathered under a rule. Specialise it for a type of your own, for all rules or for some:
 ///
-///   using type = ...;  // what the values of all shards are gathered to
-///   static type gather(ShardResults<X>& results, const GatherTarget& target, const LeafPath& path);
+///     using type = ...;  // what the values of all shards are gathered to
+///     static type gather(ShardResults<X>& results, const GatherTarget& target, const LeafPath& path);
 ///
 /// `results` are the values of the shards, in row order. `path` names the place in the tree, for errors. `gather` runs on
 /// the thread that takes the result. The default is what fanout does with types that it knows.

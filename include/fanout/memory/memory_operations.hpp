@@ -68,6 +68,7 @@ inline void clear_host(const MemorySpace&, void* data, std::size_t bytes) {
 
 namespace backend {
 
+/// What can be done with host memory.
 inline constexpr MemoryOperations host_memory_operations{
     &detail::allocate_host, &detail::release_host, &detail::copy_host, &detail::clear_host, &host_memory_operations};
 

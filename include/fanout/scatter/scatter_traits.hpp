@@ -47,9 +47,9 @@ struct scatter_defaults {
 /// How an argument of type X is split. Specialise it for a type of your own that chooses by itself what a shard is
 /// handed, as broadcast() does:
 ///
-///   using piece_type = ...;
-///   static piece_type piece(const X& x, const ScatterTarget& target, const LeafPath& path);
-///   static void visit_rows(const X& x, int axis, const LeafPath& path, const auto& f);  // only if it has rows
+///     using piece_type = ...;
+///     static piece_type piece(const X& x, const ScatterTarget& target, const LeafPath& path);
+///     static void visit_rows(const X& x, int axis, const LeafPath& path, const auto& f);  // only if it has rows
 ///
 /// `piece` makes what the shard `target` is handed, on the thread that runs the shard. It borrows x, which outlives the
 /// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split; all must have the same number of rows.

@@ -34,6 +34,7 @@ concept StringNode = !ArrayLeaf<X> && std::convertible_to<const X&, std::string_
   typename X::value_type;
 };
 
+/// A Dict: values under keys that are part of its type.
 template <class X>
 concept DictNode = detail::is_dict<X>;
 
