@@ -117,7 +117,7 @@ TEST_CASE("gradients are added up inside forward") {
 
 TEST_CASE("a group of reduce_scatter and all_gather passes arrays of many elements") {
   constexpr std::size_t each = 1300;
-  const auto passes = [](Context auto& ctx, int) {
+  const auto passes = [](Context auto& ctx, fanout::RowRange) {
     const auto own = static_cast<int>(ctx.rank());
     std::vector<int> from(3 * each);
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int>(i) + 10000 * own;
@@ -143,12 +143,14 @@ TEST_CASE("a group of reduce_scatter and all_gather passes arrays of many elemen
   };
   for (const int devices : {3, 1}) {
     // All shards on devices of their own, and all on one.
-    const fanout::Plan plan{{.rows = {0, 0}, .device = 0},
-                            {.rows = {0, 0}, .device = devices == 1 ? 0U : 1U},
-                            {.rows = {0, 0}, .device = devices == 1 ? 0U : 2U}};
-    const auto with = [plan](std::size_t, std::size_t) { return plan; };
+    const fanout::Plan plan{{.rows = {0, 1}, .device = 0},
+                            {.rows = {1, 2}, .device = devices == 1 ? 0U : 1U},
+                            {.rows = {2, 3}, .device = devices == 1 ? 0U : 2U}};
+    const auto with = [plan](std::size_t rows, std::size_t) {
+      return rows == 0 ? fanout::Plan{{.rows = {}, .device = 0}} : plan;
+    };
     const ParallelModel model{passes, host_devices(devices), fanout::Options{.split = with}};
-    const auto wrong = model(fanout::on_all(), 1);
+    const auto wrong = model(fanout::Range{3});
     CHECK(std::vector<int>(wrong.begin(), wrong.end()) == std::vector<int>(3));
   }
 }
