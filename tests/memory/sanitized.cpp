@@ -3,6 +3,10 @@
 
 #include <fanout/memory/sanitized.hpp>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>  // beside our own declarations
+#endif
+
 TEST_CASE("bytes that are closed and opened again can be used, whatever looks at them") {
   unsigned char bytes[64] = {};
   fanout::detail::close_bytes(bytes + 8, 56);

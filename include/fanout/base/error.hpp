@@ -7,8 +7,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <fanout/base/annotate.hpp>
-
 namespace fanout { inline namespace v0 {
 
 /// The base class of every exception of the library. Its subclasses are the kinds that a caller may want to tell apart.

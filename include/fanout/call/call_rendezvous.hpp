@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <exception>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/exchange.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {

@@ -2,20 +2,15 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <exception>
 #include <string>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
-#if defined(__GXX_RTTI)
-#include <cxxabi.h>
-#endif
-
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
+#include <fanout/base/type_info.hpp>
 #include <fanout/plan/row_range.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -62,18 +57,6 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
       : Error(text(step, failures, replicas, has_rows)), failures_(std::move(failures)) {}
 
  private:
-  static std::string type_name([[maybe_unused]] const std::exception& exception) {
-#if defined(__GXX_RTTI)
-    int status = 0;
-    if (char* name = abi::__cxa_demangle(typeid(exception).name(), nullptr, nullptr, &status)) {
-      std::string text = name;
-      std::free(name);
-      return text;
-    }
-#endif
-    return "std::exception";  // without run-time type information
-  }
-
   /// Shows what stands inside, which may be another ReplicaError.
   static std::string indented(std::string text) {
     for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
@@ -89,7 +72,7 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
       try {
         std::rethrow_exception(failure.exception);
       } catch (const std::exception& e) {
-        text += "\n  Caught " + type_name(e) + where + ": " + indented(e.what());
+        text += "\n  Caught " + detail::class_name(e) + where + ": " + indented(e.what());
       } catch (...) {
         text += "\n  Caught an exception that is no std::exception" + where;
       }

@@ -7,15 +7,12 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__GXX_RTTI)
-#include <typeinfo>
-#endif
-
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/base/type_info.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/sync/atomic.hpp>
 
@@ -51,7 +48,9 @@ class [[gnu::visibility("default")]] Timeout : public Error {
   /// together, or if the call returns another type than R. Lives as long as this error and its copies.
   template <class R>
   const R* results() const noexcept {
-    return kept_->results == nullptr || !holds<R>(*kept_) ? nullptr : static_cast<const R*>(kept_->results);
+    return kept_->results == nullptr || !detail::same_type(kept_->type, detail::type_id<R>())
+               ? nullptr
+               : static_cast<const R*>(kept_->results);
   }
 
   /// Stores the results, which `make()` returns. Must be called once, before this is copied.
@@ -59,7 +58,7 @@ class [[gnu::visibility("default")]] Timeout : public Error {
   void keep_results(const Make& make) {
     using R = std::remove_cvref_t<decltype(make())>;
     kept_->results = new R(make());
-    kept_->type = type_of<R>();
+    kept_->type = detail::type_id<R>();
     kept_->destroy_results = [](void* results) noexcept { delete static_cast<R*>(results); };
   }
 
@@ -85,27 +84,6 @@ class [[gnu::visibility("default")]] Timeout : public Error {
     }
     Late list;
   };
-
-  template <class R>
-  static constexpr char tag = 0;
-  template <class R>
-  struct Tag {};  // not every runtime library has the typeid of R itself, for example of _Float16
-  template <class R>
-  static const void* type_of() noexcept {
-#if defined(__GXX_RTTI)
-    return &typeid(Tag<R>);
-#else
-    return &tag<R>;
-#endif
-  }
-  template <class R>
-  static bool holds(const Kept& kept) noexcept {
-#if defined(__GXX_RTTI)
-    return *static_cast<const std::type_info*>(kept.type) == typeid(Tag<R>);  // works across shared libraries
-#else
-    return kept.type == type_of<R>();
-#endif
-  }
 
   static std::string to_text(Duration time) {
     const std::int64_t microseconds = time.nanoseconds() / 1000;

@@ -10,7 +10,6 @@
 #include <nccl.h>
 #include <sched.h>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>

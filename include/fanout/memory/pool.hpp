@@ -7,9 +7,9 @@
 #include <new>
 #include <string>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/memory/sanitized.hpp>
 #include <fanout/memory/size_class.hpp>
 #include <fanout/memory/system_block.hpp>

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include <fanout/base/annotate.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {

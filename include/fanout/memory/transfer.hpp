@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <string>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/sync/atomic.hpp>

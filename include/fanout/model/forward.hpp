@@ -68,12 +68,10 @@ consteval bool has_const_forward() {
 
 // Arguments are converted here to what `forward` takes: `model(x, 4)` if it takes a std::size_t. A warning about such a
 // conversion would point into this header, not at the caller.
-#if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wfloat-conversion"
-#endif
 template <class M, class Ctx, class... A>
 decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
   constexpr ForwardForm form = forward_form<M, Ctx, A...>();
@@ -87,9 +85,7 @@ decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
     return model(ctx, std::forward<A>(args)...);
   }
 }
-#if defined(__GNUC__)
 #pragma GCC diagnostic pop
-#endif
 
 }  // namespace detail
 

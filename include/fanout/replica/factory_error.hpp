@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <fanout/base/annotate.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/call/replica_error.hpp>
 
 namespace fanout { inline namespace v0 {

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include <fanout/base/annotate.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <fanout/base/annotate.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
@@ -46,23 +46,42 @@ double measured_rate(const ReadClock& clock, const ReadCounter& counter) noexcep
   return ticks > 0 ? static_cast<double>(end.time - begin.time) / static_cast<double>(ticks) : 1;
 }
 
-/// The processor's own counter. It is cheaper to read than the Clock, for spans of microseconds in which an error of
-/// some percent does no harm. It may differ a little from core to core. A tick takes a third of a nanosecond on some
-/// machines, 40 nanoseconds on others. On processors without a counter known here, ticks are nanoseconds of the Clock.
-struct Ticks {
-  static constexpr std::int64_t forever = INT64_MAX;
-
-  static std::int64_t now() noexcept {
+/// The processor's own counter: its value, and how many ticks it makes in a second, or 0 if that has to be measured.
 #if defined(__x86_64__) || defined(__i386__)
-    return static_cast<std::int64_t>(__builtin_ia32_rdtsc());
+struct TickCounter {
+  static constexpr bool is_clock = false;
+  static std::int64_t now() noexcept { return static_cast<std::int64_t>(__builtin_ia32_rdtsc()); }
+  static std::uint64_t frequency() noexcept { return 0; }
+};
 #elif defined(__aarch64__)
+struct TickCounter {
+  static constexpr bool is_clock = false;
+  static std::int64_t now() noexcept {
     std::int64_t ticks;
     asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
     return ticks;
-#else
-    return Clock::now();
-#endif
   }
+  static std::uint64_t frequency() noexcept {
+    std::uint64_t ticks;
+    asm("mrs %0, cntfrq_el0" : "=r"(ticks));
+    return ticks;
+  }
+};
+#else  // none that is known here
+struct TickCounter {
+  static constexpr bool is_clock = true;
+  static std::int64_t now() noexcept { return Clock::now(); }
+  static std::uint64_t frequency() noexcept { return 1'000'000'000; }
+};
+#endif
+
+/// The time of the processor's own counter. It is cheaper to read than the Clock, for spans of microseconds in which an
+/// error of some percent does no harm. It may differ a little from core to core. A tick takes a third of a nanosecond
+/// on some machines, 40 nanoseconds on others.
+struct Ticks {
+  static constexpr std::int64_t forever = INT64_MAX;
+
+  static std::int64_t now() noexcept { return TickCounter::now(); }
 
   /// The number of ticks in so many nanoseconds.
   static std::int64_t in(std::int64_t nanoseconds) noexcept {
@@ -81,22 +100,15 @@ struct Ticks {
 
   /// Nanoseconds per tick.
   static double rate() noexcept {
-#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
+    if constexpr (TickCounter::is_clock) return 1;
     const std::uint64_t known = nanoseconds_per_tick.load(MemoryOrder::relaxed);
     return known != 0 ? __builtin_bit_cast(double, known) : find_rate();
-#else
-    return 1;
-#endif
   }
 
   [[gnu::noinline]] static double find_rate() noexcept {
-    double found = 0;
-#if defined(__aarch64__)
-    std::uint64_t frequency;
-    asm("mrs %0, cntfrq_el0" : "=r"(frequency));
-    if (frequency != 0) found = 1e9 / static_cast<double>(frequency);
-#endif
-    if (found == 0) found = measured_rate(&Clock::now, &Ticks::now);
+    const std::uint64_t frequency = TickCounter::frequency();
+    const double found =
+        frequency != 0 ? 1e9 / static_cast<double>(frequency) : measured_rate(&Clock::now, &TickCounter::now);
     nanoseconds_per_tick.store(__builtin_bit_cast(std::uint64_t, found), MemoryOrder::relaxed);
     return found;
   }

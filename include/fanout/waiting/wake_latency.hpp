@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <fanout/base/annotate.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/ticks.hpp>
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/worker/cores.hpp>

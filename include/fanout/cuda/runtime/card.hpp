@@ -8,9 +8,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/memory/memory_space.hpp>

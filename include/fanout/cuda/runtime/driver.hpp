@@ -6,8 +6,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/sync/atomic.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/completions.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>

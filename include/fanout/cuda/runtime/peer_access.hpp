@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include <fanout/base/annotate.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/card_index.hpp>
 #include <fanout/cuda/runtime/peer_check.hpp>

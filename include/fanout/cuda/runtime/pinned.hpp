@@ -11,8 +11,8 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/page_locked.hpp>

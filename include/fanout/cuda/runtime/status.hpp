@@ -5,9 +5,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/annotate.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/requirements.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
