@@ -5,22 +5,14 @@
 #include <cstdint>
 #include <type_traits>
 
-#if defined(__linux__)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
-#include <time.h>
-
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/system_futex.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 // std::atomic::wait keeps its waiters in a static of libstdc++'s headers. Two shared libraries may have two copies of
-// it, so a wake in one would not reach a waiter in the other. Linux's futex has no such list. Without a futex, a
-// sleeping thread checks every 50 us.
+// it, so a wake in one would not reach a waiter in the other. Linux's futex has no such list.
 
 /// The address for the kernel, which knows words of 32 bits only: the lower half of a longer word.
 template <class Word>
@@ -34,35 +26,21 @@ const void* futex_of(const Atomic<Word>& word) noexcept {
 /// early, so callers check again.
 template <class Word>
 void park(const Atomic<Word>& word, std::type_identity_t<Word> expected) noexcept {
-#if defined(__linux__)
-  ::syscall(SYS_futex, futex_of(word), FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(expected), nullptr, nullptr, 0);
-#else
-  const timespec while_somebody_may_write{.tv_sec = 0, .tv_nsec = 50'000};
-  if (word.load() == expected) ::nanosleep(&while_somebody_may_write, nullptr);
-#endif
+  if (!SystemFutex::compares && word.load() != expected) return;
+  SystemFutex::wait(futex_of(word), static_cast<std::uint32_t>(expected));
 }
 
 /// The same, but returns at the time `until` at the latest.
 template <class Word>
 void park_until(const Atomic<Word>& word, std::type_identity_t<Word> expected, Clock::Time until) noexcept {
-#if defined(__linux__)
-  timespec time{};
-  time.tv_sec = static_cast<decltype(time.tv_sec)>(until / 1'000'000'000);
-  time.tv_nsec = static_cast<decltype(time.tv_nsec)>(until % 1'000'000'000);
-  // FUTEX_WAIT_BITSET takes a point in time, FUTEX_WAIT a duration. FUTEX_WAKE wakes both.
-  ::syscall(SYS_futex, futex_of(word), FUTEX_WAIT_BITSET_PRIVATE, static_cast<std::uint32_t>(expected), &time, nullptr,
-            FUTEX_BITSET_MATCH_ANY);
-#else
-  if (Clock::now() < until) park(word, expected);
-#endif
+  if (!SystemFutex::compares && word.load() != expected) return;
+  SystemFutex::wait_until(futex_of(word), static_cast<std::uint32_t>(expected), until);
 }
 
 /// Wakes all threads that sleep on `word`. Accesses no memory, so the word may be gone already.
 template <class Word>
-void unpark_all([[maybe_unused]] const Atomic<Word>& word) noexcept {
-#if defined(__linux__)
-  ::syscall(SYS_futex, futex_of(word), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
-#endif
+void unpark_all(const Atomic<Word>& word) noexcept {
+  SystemFutex::wake_all(futex_of(word));
 }
 
 /// One turn of a spin loop: tells the core that the thread only waits.
