@@ -5,7 +5,6 @@
 
 #include <csignal>
 #include <cstddef>
-#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -74,9 +73,9 @@ struct ThreadStart {
 /// thread may. Returns false if no thread can be started: no memory, or the system's limit.
 inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument,
                          const std::string& name) noexcept {
-  std::unique_ptr<ThreadStart> start;
+  ThreadStart* start = nullptr;
   try {
-    start.reset(new ThreadStart{.cores = cores, .name = name, .enter = enter, .argument = argument});
+    start = new ThreadStart{.cores = cores, .name = name, .enter = enter, .argument = argument};
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -88,8 +87,8 @@ inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), v
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
   pthread_t thread{};
   ThreadAttributes attributes;
-  const bool started = ::pthread_create(&thread, attributes.get(), &ThreadStart::run, start.get()) == 0;
-  if (started) static_cast<void>(start.release());  // the thread deletes it
+  const bool started = ::pthread_create(&thread, attributes.get(), &ThreadStart::run, start) == 0;
+  if (!started) delete start;  // else the thread does
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;
 }
