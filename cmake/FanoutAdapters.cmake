@@ -21,7 +21,7 @@ macro(fanout_adapter name library)
     add_library(fanout_own_${name} INTERFACE)
     target_link_libraries(fanout_own_${name} INTERFACE fanout_own)
   else()
-    set(FANOUT_NO_${name} "${library} is not there")
+    set(FANOUT_NO_${name} "${library} was not found")
   endif()
 endmacro()
 

@@ -21,7 +21,7 @@ if(CMAKE_CUDA_COMPILER)
   enable_language(CUDA)
 
   if(CMAKE_CUDA_COMPILER_ID STREQUAL "NVIDIA" AND CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13)
-    message(STATUS "fanout: nvcc ${CMAKE_CUDA_COMPILER_VERSION} is older than 13, and not used")
+    message(STATUS "fanout: nvcc ${CMAKE_CUDA_COMPILER_VERSION} is not used: it is older than 13")
   else()
     set(FANOUT_HAS_CUDA_LANGUAGE ON)
     # CMake 3.25 does not know that nvcc can do C++20; newer ones do and are left alone.

@@ -7,7 +7,7 @@
 set -euo pipefail
 most=${2:-170}
 if ! ctags --version 2> /dev/null | grep -q "Universal Ctags"; then
-  echo "SKIPPED: there is no Universal Ctags here"
+  echo "SKIPPED: Universal Ctags was not found"
   exit 77
 fi
 mapfile -t names < <(ctags -R --languages=C++ --kinds-C++=cgstufv --sort=no -x --_xformat='%s %N' "$1/include" |

@@ -21,7 +21,7 @@ refuses() {
       true
     errors=$(grep -E ' (fatal )?error: ' <<< "$output" || true)
     if [[ $(wc -l <<< "$errors") -ne 2 || $errors != *"error: "*"$sentence"*requirements_not_met* ]]; then
-      printf '%s, compiled with %s, does not say only "%s":\n%s\n' \
+      printf '%s, compiled with %s, should print only "%s" but printed:\n%s\n' \
         "$header" "${flags[*]}" "$sentence" "${output:0:2000}" >&2
       wrong=$((wrong + 1))
     fi
@@ -57,4 +57,4 @@ takes
 takes -fno-rtti
 takes -U__linux__  # another POSIX system
 ((tried > 40 && wrong == 0)) || exit 1
-echo "$tried compilations, as they should be"
+echo "$tried compilations behaved as expected"

@@ -12,7 +12,7 @@ function(agrees file regex expected)
   if(NOT text MATCHES "${regex}([0-9]+(\\.[0-9]+)*)")
     message(SEND_ERROR "${file} has no version after `${regex}`")
   elseif(NOT CMAKE_MATCH_1 STREQUAL expected)
-    message(SEND_ERROR "${file} says ${CMAKE_MATCH_1}, where this is fanout ${expected}")
+    message(SEND_ERROR "${file} says ${CMAKE_MATCH_1}, but this is fanout ${expected}")
   endif()
 endfunction()
 

@@ -38,10 +38,10 @@ def run_slice(folder, program, case, keys, timeout=60):
     try:
         result = json.loads(done.stdout)
     except json.JSONDecodeError:
-        raise Fault(f"{said}: no line of JSON: {done.stdout.strip()[-300:]}")
+        raise Fault(f"{said}: expected one line of JSON, found: {done.stdout.strip()[-300:]}")
     missing = [key for key in REQUIRED if key not in result]
     if missing:
-        raise Fault(f"{said}: says nothing of {', '.join(missing)}")
+        raise Fault(f"{said}: its JSON lacks {', '.join(missing)}")
     return result
 
 

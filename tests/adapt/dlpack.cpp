@@ -77,8 +77,8 @@ TEST_CASE("what is no row-major array of these elements on the host is refused, 
   Foreign foreign;
   auto& tensor = foreign.managed.dl_tensor;
   CHECK_THROWS_WITH_AS((from_dlpack<double, 2>(&foreign.managed)),
-                       "a DLPack tensor with other elements: expected float64, found float32; name the type of its "
-                       "elements, or convert it where it is made",
+                       "a DLPack tensor has elements of another type: expected float64, found float32; name its own "
+                       "element type, or convert it before the export",
                        fanout::InvalidArgument);
   CHECK(foreign.deleted == 1);
   CHECK_THROWS_WITH_AS((from_dlpack<float, 3>(&foreign.managed)),
@@ -87,15 +87,15 @@ TEST_CASE("what is no row-major array of these elements on the host is refused, 
   foreign.strides = {1, 2};
   tensor.strides = foreign.strides.data();
   CHECK_THROWS_WITH_AS((as_view<const float, 2>(tensor)),
-                       "a DLPack tensor with gaps between its elements, or in another order: expected a stride of 1 on "
-                       "axis 1 of [2, 3], found 2; make it contiguous where it is made",
+                       "a DLPack tensor is not contiguous in row-major order: expected a stride of 1 on axis 1 of [2, "
+                       "3], found 2; make it contiguous before the export",
                        fanout::ShapeMismatch);
   tensor.strides = nullptr;
   tensor.device = {kDLCUDA, 1};
   CHECK_THROWS_WITH_AS(
       (as_view<const float, 2>(tensor)),
-      "a DLPack tensor in another memory: expected host memory, found device 1 of type 2; copy it to the "
-      "host where it is made",
+      "a DLPack tensor in another memory: expected host memory, found device 1 of type 2; copy it to the host before "
+      "the export",
       fanout::DeviceMismatch);
   tensor.device = {kDLCPU, 0};
   tensor.byte_offset = 1;

@@ -238,8 +238,8 @@ TEST_CASE("containers of libtorch are split entry by entry") {
   dict.insert("z", counted(2, 1));
   CHECK_THROWS_WITH_AS(
       model(dict),
-      "entries of one argument have different numbers of rows at input[0][\"z\"]: expected 3 as in those "
-      "before, found 2; pass broadcast(x) for what every replica needs whole",
+      "entries of one argument have different numbers of rows at input[0][\"z\"]: expected 3 as in those before, found "
+      "2; pass broadcast(x) if every replica needs all of it",
       fanout::ShapeMismatch);
   dict.clear();
   CHECK_THROWS_AS(model(dict), fanout::ShapeMismatch);
@@ -248,8 +248,8 @@ TEST_CASE("containers of libtorch are split entry by entry") {
 TEST_CASE("what cannot be split or put together is refused with the place") {
   const ParallelModel same{[](const Tensor& x) { return x; }, host_devices(2)};
   CHECK_THROWS_WITH_AS(same(torch::tensor(1.F)),
-                       "a torch::Tensor without rows cannot be split at input[0]: expected at least one axis, "
-                       "found none; pass broadcast(x) for what every replica needs whole",
+                       "a torch::Tensor without rows cannot be split at input[0]: expected at least one axis, found "
+                       "none; pass broadcast(x) if every replica needs all of it",
                        fanout::ShapeMismatch);
   CHECK_THROWS_AS(same(Tensor()), fanout::ShapeMismatch);
   CHECK(same(fanout::broadcast(torch::tensor(1.F))).size(0) == 1);

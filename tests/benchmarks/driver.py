@@ -167,8 +167,8 @@ class Programs(unittest.TestCase):
             self.run_script("echo 'skipped: no luck' >&2; exit 77")
 
     def test_that_fail_are_faults(self):
-        for script, why in (("echo broken >&2; exit 1", "exit code 1: broken"), ("echo no json", "no line of JSON"),
-                            ("echo '{\"case\": 1}'", "says nothing of"), ("sleep 5", "not done after")):
+        for script, why in (("echo broken >&2; exit 1", "exit code 1: broken"), ("echo no json", "one line of JSON"),
+                            ("echo '{\"case\": 1}'", "its JSON lacks"), ("sleep 5", "not done after")):
             with self.assertRaisesRegex(Fault, why):
                 self.run_script(script, timeout=1)
 

@@ -113,4 +113,4 @@ awk 'NR > 1 { printf "\r\n" } { printf "%s", $0 }' "$data" > "$scratch/other.csv
 says "accuracy" "$scratch/out"
 
 ((faults == 0)) || { echo "$faults faults"; exit 1; }
-echo "all as it should be"
+echo "all checks passed"

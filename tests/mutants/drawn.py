@@ -118,10 +118,10 @@ def table(verdicts):
 
 def options():
     parser = argparse.ArgumentParser(prog="draw", description=__doc__.split("\n\n")[1])
-    parser.add_argument("--count", type=int, default=30, help="how many mutants (30)")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="by which they are drawn")
+    parser.add_argument("--count", type=int, default=30, help="number of mutants (default: 30)")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="seed of the draw (default: random)")
     parser.add_argument("--room", help="a folder of include/fanout")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many are tried at once (one a core)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tries at once (default: one per core)")
     return parser.parse_args()
 
 

@@ -38,7 +38,7 @@ def options():
                         help="only check that each change can be applied and each fault has a result")
     parser.add_argument("--part", metavar="K/N", type=part, default=slice(None),
                         help="only every Nth fault, from the Kth on")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many are tried at once (one a core)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="tries at once (default: one per core)")
     parser.add_argument("names", nargs="*", metavar="NAME")
     return parser.parse_args()
 
@@ -51,7 +51,7 @@ def check(faults):
     with open(RESULT, encoding="utf-8") as file:
         results = [line.split()[0] for line in file.read().partition("\n\n")[2].splitlines()]
     for name in sorted({fault.name for fault in faults} ^ set(results)):
-        raise Wrong(f"{name} does not stand in both faults.txt and result.txt: `bash tests/mutants/run`")
+        raise Wrong(f"{name} is not in both faults.txt and result.txt; run `bash tests/mutants/run`")
     return f"{len(faults)} faults and {len(equivalent)} equivalent mutants can be applied"
 
 

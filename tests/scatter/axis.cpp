@@ -24,8 +24,8 @@ TEST_CASE("an axis that an array has not is refused with those that it has, and 
   for (const int axis : {2, -3, 100}) {
     CHECK(fanout_test::message_of<fanout::ShapeMismatch>([&] { static_cast<void>(checked_axis(axis, 2, path)); }) ==
           "an array has no such axis at input: expected an axis from -2 to 1, found axis " + std::to_string(axis) +
-              "; choose for this array alone: split<0>(x) or broadcast(x) of what goes in, concat<0>(x) of what comes "
-              "out");
+              "; choose a rule for this array alone: split<0>(x) or broadcast(x) for an argument, concat<0>(x) for a "
+              "result");
   }
   CHECK_THROWS_AS(static_cast<void>(checked_axis(0, 0, path)), fanout::ShapeMismatch);
 }

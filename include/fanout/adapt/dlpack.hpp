@@ -37,8 +37,8 @@ template <class T>
 consteval DLDataType dlpack_type_of() {
   constexpr bool known = Scalar<T> && (!enable_scalar<T> || std::is_arithmetic_v<T>);
   static_assert(known,
-                "fanout: DLPack is not known to have a type for the elements of this array; specialise "
-                "fanout::dlpack_type for it");
+                "fanout: no DLPack type is known for the elements of this array; specialise fanout::dlpack_type for "
+                "them");
   auto code = kDLInt;
   if constexpr (std::is_same_v<T, bool>) {
     code = dlpack_bool;
@@ -76,10 +76,10 @@ namespace detail {
 inline void check_dlpack_type(const DLDataType& expected, const DLDataType& found) {
   const bool same = expected.code == found.code && expected.bits == found.bits && expected.lanes == found.lanes;
   if (same) return;
-  throw InvalidArgument(explain({.what = "a DLPack tensor with other elements",
+  throw InvalidArgument(explain({.what = "a DLPack tensor has elements of another type",
                                  .expected = describe(expected),
                                  .found = describe(found),
-                                 .advice = "name the type of its elements, or convert it where it is made"}));
+                                 .advice = "name its own element type, or convert it before the export"}));
 }
 
 inline void check_dlpack_layout(const DLTensor& tensor, std::size_t rank) {
@@ -88,7 +88,7 @@ inline void check_dlpack_layout(const DLTensor& tensor, std::size_t rank) {
                                   .expected = to_string(host_memory),
                                   .found = "device " + std::to_string(tensor.device.device_id) + " of type " +
                                            std::to_string(tensor.device.device_type),
-                                  .advice = "copy it to the host where it is made"}));
+                                  .advice = "copy it to the host before the export"}));
   }
   if (tensor.ndim < 0 || static_cast<std::size_t>(tensor.ndim) != rank) {
     throw ShapeMismatch(explain({.what = "a DLPack tensor with another number of axes",
@@ -104,11 +104,11 @@ void check_dlpack_strides(const DLTensor& tensor, const Extents<R>& extents) {
   std::size_t step = 1;
   for (std::size_t axis = R; axis > 0; --axis) {
     if (extents[axis - 1] > 1 && !std::cmp_equal(tensor.strides[axis - 1], step)) {
-      throw ShapeMismatch(explain({.what = "a DLPack tensor with gaps between its elements, or in another order",
+      throw ShapeMismatch(explain({.what = "a DLPack tensor is not contiguous in row-major order",
                                    .expected = "a stride of " + std::to_string(step) + " on axis " +
                                                std::to_string(axis - 1) + " of " + to_string(extents),
                                    .found = std::to_string(tensor.strides[axis - 1]),
-                                   .advice = "make it contiguous where it is made"}));
+                                   .advice = "make it contiguous before the export"}));
     }
     step *= extents[axis - 1];
   }

@@ -203,8 +203,8 @@ struct gather_traits<Rule, X> {
 
   static type gather(ShardResults<X>&, const GatherTarget&, const LeafPath&) {
     static_assert(sizeof(X) == 0,
-                  "fanout: forward returns an Eigen expression, which refers to matrices that are gone when it is "
-                  "computed; return what it is, (a * b).eval(), or name the type that forward returns");
+                  "fanout: forward returns an Eigen expression, and its matrices are destroyed before it is evaluated; "
+                  "return (a * b).eval(), or declare the return type of forward");
     __builtin_unreachable();
   }
 };
@@ -217,8 +217,8 @@ struct scatter_traits<X> {
   template <class... Where>
   static piece_type piece(const X&, const Where&...) {
     static_assert(sizeof(X) == 0,
-                  "fanout: an Eigen expression has no rows in memory that could be split; pass what it is, "
-                  "(a * b).eval(), or broadcast(x) for what every replica needs whole");
+                  "fanout: an Eigen expression has no rows in memory to split; pass (a * b).eval(), or broadcast(x) if "
+                  "every replica needs all of it");
     __builtin_unreachable();
   }
 };
@@ -247,7 +247,7 @@ auto as_view(X&& x) {
   using Borrowed = View<detail::eigen_element_t<std::remove_reference_t<X>>, detail::eigen_rank<Plain>>;
   static_assert(row_major,
                 "fanout: a View is row-major, and this matrix is column-major; make it an Eigen::Matrix<T, "
-                "Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, or show its columns by as_view(m.transpose())");
+                "Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, or view its columns with as_view(m.transpose())");
   if constexpr (!row_major) {
     return Borrowed();
   } else if constexpr (owns && !std::is_lvalue_reference_v<X>) {

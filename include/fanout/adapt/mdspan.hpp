@@ -161,7 +161,7 @@ struct leaf_traits<X> {
     constexpr bool has_rows = requires { x.mapping().stride(0); }
     &&(Rows::row_major || Rows::strided);
     static_assert(has_rows,
-                  "fanout: rows of an mdspan are shown with strides, and this layout has none; specialise "
+                  "fanout: an mdspan is split by its strides, but this layout has none; specialise "
                   "fanout::strided_layout for it, or pass broadcast(x)");
     if constexpr (has_rows) {
       std::array<Index, X::rank()> extents{};

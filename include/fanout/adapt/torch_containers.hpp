@@ -166,7 +166,7 @@ struct leaf_traits<X> {
                                        .where = to_string(at),
                                        .expected = std::to_string(*rows) + " as in those before",
                                        .found = std::to_string(found),
-                                       .advice = "pass broadcast(x) for what every replica needs whole"}));
+                                       .advice = "pass broadcast(x) if every replica needs all of it"}));
         }
         rows = found;
       });
@@ -175,7 +175,7 @@ struct leaf_traits<X> {
       throw ShapeMismatch(explain({.what = "an empty container of tensors cannot be split",
                                    .where = to_string(path),
                                    .expected = "at least one entry",
-                                   .advice = "pass broadcast(x) for what every replica needs whole"}));
+                                   .advice = "pass broadcast(x) if every replica needs all of it"}));
     }
     return *rows;
   }

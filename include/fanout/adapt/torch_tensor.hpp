@@ -141,7 +141,7 @@ struct leaf_traits<at::Tensor> {
                                    .where = to_string(path),
                                    .expected = "at least one axis",
                                    .found = x.defined() ? "none" : "an undefined tensor",
-                                   .advice = "pass broadcast(x) for what every replica needs whole"}));
+                                   .advice = "pass broadcast(x) if every replica needs all of it"}));
     }
     detail::check_torch_memory(x, path);
     return static_cast<std::size_t>(x.size(detail::torch_axis(axis, x, path)));

@@ -300,7 +300,7 @@ template <class T, std::size_t R>
 Tensor<T, R> tensor_of(std::span<const T> values, const Extents<R>& extents) {
   if (values.size() != extents.size()) {
     throw ShapeMismatch(
-        explain({.what = "a tensor was made of another number of elements than its extents have",
+        explain({.what = "the number of elements does not match the extents",
                  .where = "tensor",
                  .expected = std::to_string(extents.size()) + " elements, those of " + to_string(extents),
                  .found = std::to_string(values.size())}));
@@ -328,7 +328,7 @@ Tensor<T, 3> tensor(const T (&values)[A][B][C]) {
 #if !defined(__CUDACC__)  // nvcc finds this overload ambiguous, and refuses ragged rows with its own message
 template <class T>
 Tensor<T, 2> tensor(const detail::RaggedRows<T>&) {
-  static_assert(sizeof(T) == 0, "fanout: the rows of a tensor have one length");
+  static_assert(sizeof(T) == 0, "fanout: all rows of a tensor must have the same length");
   return {};
 }
 #endif

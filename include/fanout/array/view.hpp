@@ -28,8 +28,7 @@ namespace detail {
 template <class Borrowed>
 Borrowed refuse_view_of_temporary() {
   static_assert(sizeof(Borrowed) == 0,
-                "fanout: a view of a temporary would show memory that is gone; give the temporary a name that lives "
-                "as long as the view");
+                "fanout: a view of a temporary would dangle; store the temporary in a variable that outlives the view");
   return {};
 }
 

@@ -28,7 +28,7 @@ class Duration {
   template <class Number>
     requires std::is_arithmetic_v<Number>
   constexpr Duration(const Number&) noexcept {  // NOLINT(google-explicit-constructor): refused
-    static_assert(DurationLike<Number>, "fanout: a time has a unit; use std::chrono::milliseconds(50) or the like");
+    static_assert(DurationLike<Number>, "fanout: a time needs a unit, such as std::chrono::milliseconds(50)");
   }
 
   /// The longest duration: no deadline.

@@ -83,8 +83,8 @@ class CallRendezvous {
   template <class P>
   P& place() {
     if (!notes_ends_) {
-      throw Error(explain({.what = "shards meet by code that was loaded when their call had begun",
-                           .advice = "load it before the call"}));
+      throw Error(explain({.what = "a collective runs code that was loaded after its call had begun",
+                           .advice = "load the code before the call"}));
     }
     Place* known = place_.load(MemoryOrder::acquire);
     if (known != nullptr) return static_cast<P&>(*known);

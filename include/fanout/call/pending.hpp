@@ -55,8 +55,8 @@ class [[nodiscard]] Pending {
     detail::PendingCall<R>& call = this->call();
     if (call.calls() == nullptr) return;
     if (call.in_order() && !call.is_over() && detail::holds_replica(detail::current_call(), call.original)) {
-      throw Error(explain({.what = "a call was waited for from inside the forward that it comes after",
-                           .advice = "wait for it after the call has returned"}));
+      throw Error(explain({.what = "forward waits for a call that starts only after this forward has returned",
+                           .advice = "wait for the call after forward has returned"}));
     }
     if (!call.calls()->wait(call)) {
       throw Error(explain({.what = "the process was forked while a call was pending",
@@ -77,7 +77,7 @@ class [[nodiscard]] Pending {
   detail::PendingCall<R>& call() const {
     if (call_ == nullptr) {
       throw Error(explain({.what = "the result of an asynchronous call was taken before",
-                           .advice = "call get() once, on the one that the result was moved to"}));
+                           .advice = "call get() once, on the Pending that holds the result"}));
     }
     return *call_;
   }

@@ -141,7 +141,7 @@ class CollectiveCalls {
         x, LeafPath("tree"), [&]<class T>(const detail::Elements<T>& elements, const LeafPath& path) {
           static_assert(
               !Writes || !std::is_const_v<T>,
-              "fanout: this collective writes into what it is given, which is const; pass what can be written");
+              "fanout: this collective writes into its argument, but the argument is const; pass a mutable one");
           Collective call = like;
           call.leaf = to_string(path);
           describe(call, elements);
@@ -175,7 +175,8 @@ class CollectiveCalls {
       });
       detail::visit_elements_of(to, LeafPath(""), [&]<class T>(const detail::Elements<T>& elements, const LeafPath&) {
         static_assert(!std::is_const_v<T>,
-                      "fanout: this collective writes into what it is given, which is const; pass what can be written");
+                      "fanout: this collective writes into its argument, but the argument is const; pass a mutable "
+                      "one");
         static_assert(std::is_same_v<std::remove_const_t<T>, Read>,
                       "fanout: all_gather and reduce_scatter take two arrays of one element type");
         if (gathers) {
@@ -187,7 +188,7 @@ class CollectiveCalls {
         call.to_space = elements.space;
       });
       if (large != call.count * self().size()) {
-        throw ShapeMismatch(explain({.what = "two arrays that do not fit",
+        throw ShapeMismatch(explain({.what = "the larger of two arrays has the wrong size",
                                      .where = to_string(call),
                                      .expected = std::to_string(call.count * self().size()) + " elements, " +
                                                  std::to_string(call.count) + " of each rank",
@@ -208,9 +209,9 @@ class CollectiveCalls {
                                      .expected = "a rank below " + std::to_string(self().size())}));
     }
     if (call.is_reduction() && !call.type->reduces(call.reduction)) {
-      throw InvalidArgument(explain({.what = "elements that cannot be reduced so",
+      throw InvalidArgument(explain({.what = "these elements have no such reduction",
                                      .where = to_string(call),
-                                     .expected = "numbers; with an order for min and max; no whole ones for mean"}));
+                                     .expected = "numbers; ordered ones for min and max, no integers for mean"}));
     }
   }
 

@@ -57,7 +57,7 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
     for (std::size_t i = 0; i < count; ++i) {
       if (calls[i].from_space == host_memory && calls[i].to_space == host_memory) continue;
       const MemorySpace& other = calls[i].from_space == host_memory ? calls[i].to_space : calls[i].from_space;
-      throw DeviceMismatch(explain({.what = "a collective of the host's",
+      throw DeviceMismatch(explain({.what = "a collective of the host got an array in other memory",
                                     .where = to_string(calls[i]),
                                     .expected = to_string(host_memory),
                                     .found = to_string(other),

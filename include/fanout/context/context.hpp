@@ -69,8 +69,8 @@ inline constexpr bool are_context_and_extents = false;
 template <class Result, class... Given>
 [[noreturn]] Result refuse_array() {
   static_assert(are_context_and_extents<Given...>,
-                "fanout: output<T>(ctx, extents...) and empty<T>(ctx, extents...) take the context of forward and then "
-                "integers, and were given something else (the types stand in this diagnostic); take the context as "
+                "fanout: output<T>(ctx, extents...) and empty<T>(ctx, extents...) take the context of forward, then "
+                "integers, but other types were passed (this diagnostic shows them); declare the context as "
                 "`forward(fanout::Context auto& ctx, ...)`");
   throw 0;
 }

@@ -41,8 +41,8 @@ void launch(C& ctx, std::size_t n, const F& f) {
   constexpr bool called_with_index = std::invocable<const F&, std::size_t> || detail::is_extended_lambda<F>;
   static_assert(
       copied_as_bytes,
-      "fanout: what launch() calls is copied to the device as its bytes: let it hold views and numbers, and no "
-      "tensors, vectors, tuples or dicts");
+      "fanout: launch() copies its function to the device byte by byte; capture views and numbers, and no tensors, "
+      "vectors, tuples or dicts");
   static_assert(called_with_index,
                 "fanout: launch() calls f(i) for each index: give f a const call operator that takes a std::size_t");
   if constexpr (copied_as_bytes && called_with_index) {

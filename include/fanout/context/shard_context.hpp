@@ -56,7 +56,7 @@ class ShardContext {
   template <class C = ShardCommunicator>
   auto communicator() const {
     constexpr bool known = requires { sizeof(C); };
-    static_assert(known, "fanout: who calls ctx.communicator() includes <fanout/context/collectives.hpp>");
+    static_assert(known, "fanout: ctx.communicator() needs #include <fanout/context/collectives.hpp>");
     if constexpr (known) {
       static_cast<void>(detail::shards_meet_by<C>);
       return C(call_.rendezvous, shard_, size());
@@ -88,7 +88,7 @@ class ShardContext {
                                                              : "a row from 0 to " + std::to_string(rows_.size() - 1) +
                                                                    ", counted from the shard's first one",
                                    .found = std::to_string(row),
-                                   .advice = "of a row of the whole batch, pass ctx.rows().local(row)"}));
+                                   .advice = "for a row of the whole batch, pass ctx.rows().local(row)"}));
   }
 
   [[gnu::noinline]] const detail::OutputBuffers::Place& make_output(std::size_t n, std::size_t row_bytes) {

@@ -74,7 +74,7 @@ class CudaDevice {
     cuda::detail::Card& card = cuda::detail::card_at(index);
     if (instance >= 0) return card;
     throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                   .expected = "the devices on a GPU counted from 0",
+                                   .expected = "an instance number that is not negative",
                                    .found = std::to_string(instance)}));
   }
 

@@ -64,7 +64,7 @@ inline std::vector<int> named_cards(const CudaDeviceOptions& options) {
                  .where = "cuda_devices",
                  .expected = "at least one CUDA device",
                  .found = "none: " + cuda::unavailable_reason(),
-                 .advice = "FirstAvailable<CudaDevice, HostDevice> takes host cores where no GPU is"}));
+                 .advice = "FirstAvailable<CudaDevice, HostDevice> uses host cores if there is no GPU"}));
   }
   return named;
 }
@@ -77,7 +77,7 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
                                    .where = "cuda_devices",
                                    .expected = std::move(expected),
                                    .found = std::move(found),
-                                   .advice = "with .oversubscribe = true a GPU may stand several times"}));
+                                   .advice = "set .oversubscribe = true to name a GPU several times"}));
   };
   if (options.count < 0) refuse("a count of devices, or 0 for one on each GPU", std::to_string(options.count));
   if (count > named.size() && !options.oversubscribe) {

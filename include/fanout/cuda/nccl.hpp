@@ -53,7 +53,7 @@ inline void check_nccl(ncclResult_t result, const char* call, ncclComm_t communi
   throw NcclError(explain({.what = std::string("NCCL error: ") + ::ncclGetErrorString(result),
                            .where = call,
                            .found = last == nullptr ? "" : last,
-                           .advice = "NCCL_DEBUG=WARN in the environment says more"}),
+                           .advice = "set NCCL_DEBUG=WARN in the environment for details"}),
                   result);
 }
 
@@ -296,13 +296,13 @@ class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
       }
       if (!(calls[i].from_space == own && calls[i].to_space == own)) {
         throw DeviceMismatch(
-            explain({.what = "a collective of NCCL's",
+            explain({.what = "a collective of NCCL got an array in other memory",
                      .where = to_string(calls[i]),
                      .expected = to_string(own),
                      .found = to_string(calls[i].from_space == own ? calls[i].to_space : calls[i].from_space)}));
       }
       if (!cuda::detail::nccl_elements(calls[i]).known) {
-        throw InvalidArgument(explain({.what = "elements that NCCL cannot reduce", .where = to_string(calls[i])}));
+        throw InvalidArgument(explain({.what = "NCCL cannot reduce these elements", .where = to_string(calls[i])}));
       }
     }
     const cuda::DeviceGuard entered(stream_.device());

@@ -23,8 +23,8 @@ namespace detail {
 template <class D>
 void refuse_no_device() {
   static_assert(Device<D>,
-                "fanout: this is no device: give it id(), memory(), worker(), enter(), synchronize(), a static "
-                "visible(), == and copies, as the concept Device says, or take host_devices(n)");
+                "fanout: this type is not a Device: give it id(), memory(), worker(), enter(), synchronize(), a static "
+                "visible(), == and copies, as the concept Device requires, or use host_devices(n)");
 }
 
 /// Returns D::visible(). Refuses a D that is no Device.

@@ -22,8 +22,9 @@ struct Launcher {
   template <class F>
   static void launch(const D&, std::size_t, const F&) {
     static_assert(sizeof(D) == 0,
-                  "fanout: nothing says how launch() works on this kind of device: for a CudaDevice include "
-                  "fanout/cuda/launch.cuh and compile with nvcc; for one of your own specialise fanout::backend::Launcher");
+                  "fanout: launch() is not defined for this kind of device; for a CudaDevice include "
+                  "fanout/cuda/launch.cuh and compile with nvcc, for your own kind specialise "
+                  "fanout::backend::Launcher");
   }
 };
 

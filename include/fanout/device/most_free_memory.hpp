@@ -29,10 +29,8 @@ struct MostFreeMemory {
   DeviceSet<D> select() const {
     std::vector<D> devices = detail::visible_devices<D>();
     if constexpr (Device<D>) {
-      static_assert(
-          detail::TellsFreeMemory<D>,
-          "fanout: MostFreeMemory asks each device for its free_memory(), which this kind does not have; take "
-          "AllVisible");
+      static_assert(detail::TellsFreeMemory<D>,
+                    "fanout: MostFreeMemory needs free_memory(), and this kind of device has none; use AllVisible");
       if constexpr (detail::TellsFreeMemory<D>) sort(devices);
     }
     return DeviceSet<D>(std::move(devices));

@@ -42,23 +42,19 @@ gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
   using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
   static_assert(
       detail::can_be_gathered<finding>,
-      "fanout: forward returns something that cannot be gathered (its type and place stand in this diagnostic); return "
-      "tensors, outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a class with "
-      "private members, base classes, constructors, C arrays or more than 32 members lists its fields "
-      "(tree/fields.hpp)");
+      "fanout: the result of forward cannot be gathered (this diagnostic shows its type and place); return tensors, "
+      "outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a class with private "
+      "members, base classes, constructors, C arrays or more than 32 members lists its fields (tree/fields.hpp)");
   static_assert(
       detail::is_taken<finding>,
-      "fanout: a rule does not take what forward returns under it (the rule, the type and its place stand in "
-      "this diagnostic); psum takes numbers, pmean floating and complex ones, pmax and pmin those with an "
-      "order, reduce those of which its function makes one of two, stack any, and all of them arrays of these; "
-      "concat<Axis> takes tensors, views and outputs with more than Axis axes, and under sharded nothing chooses a "
-      "rule of its own");
+      "fanout: a rule cannot gather the value that forward returns under it (this diagnostic shows the rule, the type "
+      "and its place); psum takes numbers, pmean floating and complex ones, pmax and pmin ordered ones, reduce values "
+      "that its function combines, stack any, and all of them arrays of these; concat<Axis> takes tensors, views and "
+      "outputs with more than Axis axes, and under sharded no value has a rule of its own");
   static_assert(detail::can_be_held<finding>,
-                "fanout: a struct cannot hold what its member is gathered to (both types and the place stand in this "
-                "diagnostic); "
-                "make the member a Tensor, a std::vector, a Mean<T>, Sum<T>, Max<T>, Min<T>, First<T> or PerShard<T>, "
-                "or return psum(x) of "
-                "the struct, a tuple or a dict");
+                "fanout: a member of a struct cannot hold its gathered value (this diagnostic shows both types and the "
+                "place); make the member a Tensor, a std::vector, a Mean<T>, Sum<T>, Max<T>, Min<T>, First<T> or "
+                "PerShard<T>, or return psum(x) of the struct, a tuple or a dict");
   if constexpr (std::is_void_v<finding>) {
     return gather_traits<Concatenate, X>::gather(pieces, place, detail::output_root);
   } else {

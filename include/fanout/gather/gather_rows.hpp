@@ -60,8 +60,8 @@ struct gather_defaults<Concatenate, Rows<X>> {
 
   static type gather(ShardResults<Rows<X>>& pieces, const GatherTarget& place, const LeafPath& path) {
     static_assert(!std::is_reference_v<X>,
-                  "fanout: forward returns rows(v) of a variable, which is gone when the rows are gathered; return "
-                  "rows(std::move(v))");
+                  "fanout: forward returns rows(v) of a variable, and v is destroyed before the rows are gathered; "
+                  "return rows(std::move(v))");
     ShardResults<Vector> vectors(pieces, pieces.owned(),
                                  [](const Rows<X>& rows) -> const Vector& { return rows.value; });
     return GatheringRows<Vector>::gather(vectors, place, path);
@@ -78,8 +78,8 @@ struct gather_defaults<Rule, Each<X>> {
 
   static type gather(ShardResults<Each<X>>& pieces, const GatherTarget& place, const LeafPath& path) {
     static_assert(!std::is_reference_v<X>,
-                  "fanout: forward returns each(v) of a variable, which is gone when the list is gathered; return "
-                  "each(std::move(v))");
+                  "fanout: forward returns each(v) of a variable, and v is destroyed before the list is gathered; "
+                  "return each(std::move(v))");
     ShardResults<List> lists(pieces, pieces.owned(), [](const Each<X>& each) -> const List& { return each.value; });
     return gather_children<Rule, type>(lists, place, path);
   }

@@ -110,8 +110,8 @@ auto extents_of_all(const ShardResults<X>& pieces, const GatherTarget& place, co
     if (!(found.with_rows(0) == extents.with_rows(0))) {
       const bool twice = has_rows_twice(extents, place, 0) && has_rows_twice(found, place, i);
       refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
-                     twice ? "these are the rows of each shard twice: output<T>(ctx, ...) takes the extents behind the "
-                             "rows alone, so output<T>(ctx) has one element for each row"
+                     twice ? "these extents hold the rows of each shard twice: output<T>(ctx, ...) takes only the "
+                             "extents after the rows, so output<T>(ctx) has one element for each row"
                            : "arrays are concatenated by rows, so all other axes must agree");
     }
     check_space(pieces[i].space(), place, path, i);

@@ -40,8 +40,7 @@ class PerShard {
   using Many = std::conditional_t<Scalar<T>, Tensor<T, 1>, std::vector<T>>;
 
   static Many joined(const ShardResults<PerShard>& pieces) {
-    static_assert(detail::Outlasts<T>,
-                  "fanout: PerShard keeps its values when the shards are gone, so they own what they show");
+    static_assert(detail::Outlasts<T>, "fanout: a PerShard outlives its shards, so its values must own their memory");
     std::size_t size = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) size += pieces[i].size();
     Many many;

@@ -170,8 +170,8 @@ template <class X, class F>
 auto reduce(X&& value, const F&) {
   static_assert(
       detail::Stateless<F>,
-      "fanout: reduce takes a function without state, such as a lambda that captures nothing: what each shard "
-      "captured for itself would not be one function for all");
+      "fanout: reduce takes a function without state, such as a lambda that captures nothing; with state, each shard "
+      "could reduce with a different function");
   // A function with state is refused by that sentence alone.
   using Rule = std::conditional_t<detail::Stateless<F>, FoldOverShards<F>, SumOverShards>;
   return WithRule<Rule, std::remove_cvref_t<X>>{std::forward<X>(value)};

@@ -78,10 +78,11 @@ namespace detail {
 
 template <std::same_as<MemorySpace> Space>
 [[noreturn]] void refuse_transfer(const Space& to, const Space& from) {
-  throw DeviceMismatch(explain({.what = two_devices(to, from) + ", and no way from one to the other",
+  throw DeviceMismatch(explain({.what = two_devices(to, from) + ", and no transfer is known between them",
                                 .expected = to_string(to),
                                 .found = to_string(from),
-                                .advice = "the kind of device that owns it says how, by MemoryOperations::transfer"}));
+                                .advice = "define MemoryOperations::transfer for the kind of device that owns the "
+                                          "memory"}));
 }
 
 }  // namespace detail

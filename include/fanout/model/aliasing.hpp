@@ -83,9 +83,9 @@ template <class M>
 constexpr void refuse_host_pointers() {
   static_assert(
       !stays_on_the_host<find_field_t<HostPointerFields, M>>,
-      "fanout: this model goes to a device with a memory of its own, and a pointer or a reference in it (its type and "
-      "place stand in this diagnostic) leads to the host's; hold a Tensor, whose copies lie on the device, or copy the "
-      "model in its own `M to(const Device&) const`, or let a factory make one for each device");
+      "fanout: on a device with its own memory, a pointer or a reference in this model (this diagnostic shows its type "
+      "and place) would lead to host memory; hold a Tensor, whose copies lie on the device, or copy the model in its "
+      "own `M to(const Device&) const`, or let a factory make one for each device");
 }
 
 template <class Finding>
@@ -97,10 +97,10 @@ template <class M>
 constexpr void refuse_aliasing() {
   static_assert(
       copies_are_apart<find_field_t<AliasingFields, M>>,
-      "fanout: copies of this model, which each device gets, would all change one object through a pointer, a "
-      "reference or a view in it (its type and place stand in this diagnostic); hold the object itself or a "
-      "pointer to const, share it as a Shared<T>, copy it in a `M to(const Device&) const` of the model, make "
-      "forward const, or let a factory make one model for each device");
+      "fanout: the copies of this model would all change one object through a pointer, a reference or a view (this "
+      "diagnostic shows its type and place); hold the object itself or a pointer to const, share it as a Shared<T>, "
+      "copy it in a `M to(const Device&) const` of the model, make forward const, or let a factory make one model for "
+      "each device");
 }
 
 }  // namespace detail

@@ -104,8 +104,8 @@ auto refuse_unforwardable() {
     return float();
   } else {
     static_assert(forward_takes<M, A...>,
-                  "fanout: forward cannot be called with what it is handed (the model and the types stand in this "
-                  "diagnostic): it takes other arguments, or more or fewer, is private or ambiguous, or does not compile "
+                  "fanout: forward cannot be called with its arguments (this diagnostic shows the model and the "
+                  "types): it takes other arguments, or more or fewer, is private or ambiguous, or does not compile "
                   "with these; a Tensor arrives as View<const T, R>, a std::vector as std::span<const T>, anything "
                   "else by const reference");
     return float();

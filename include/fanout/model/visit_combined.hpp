@@ -44,7 +44,7 @@ template <std::same_as<LeafPath> Path>
   throw StructureMismatch(explain({.what = "fields that are combined after the call do not stand at the same places",
                                    .where = to_string(path),
                                    .expected = "as many of them in the original and in every replica",
-                                   .advice = "let forward add and remove none; update() may"}));
+                                   .advice = "add and remove them in update(), not in forward"}));
 }
 
 template <class X, class F>

@@ -268,8 +268,8 @@ class ParallelModel {
   template <class... Args>
   auto post(bool on_all, Args&&... args) const {
     static_assert(!(detail::refers_to_temporary<std::remove_cvref_t<Args>> || ...),
-                  "fanout: an asynchronous call keeps its arguments until its result is there, and a tuple of rvalue "
-                  "references shows temporaries, which are gone by then; pass a tuple of values, std::tuple{...}");
+                  "fanout: an asynchronous call reads its arguments later, when the temporaries in a tuple of rvalue "
+                  "references are destroyed; pass a tuple of values, std::tuple{...}");
     return start<detail::shard_inputs_t<Args...>>(on_all, {}, std::forward<Args>(args)...);
   }
 

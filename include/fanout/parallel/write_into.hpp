@@ -307,9 +307,9 @@ struct WriteResults {
       to = std::move(result);
     } else {
       static_assert(std::is_assignable_v<D&, G&&>,
-                    "fanout: a result cannot be written into its destination; that has the result's structure, and in "
-                    "place of a Tensor<T, R> a Tensor or a View<T, R>, of a std::vector<T> one or a std::span<T>, "
-                    "and what the result can be assigned to in place of anything else");
+                    "fanout: a result cannot be written into its destination; pass the same structure, with a Tensor "
+                    "or a View<T, R> for a Tensor<T, R>, a std::vector<T> or a std::span<T> for a std::vector<T>, and "
+                    "an assignable value for anything else");
     }
   }
 

@@ -13,8 +13,8 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/gather/combine.hpp>
-#include <fanout/gather/gather_tree.hpp>
 #include <fanout/gather/gather_traits.hpp>
+#include <fanout/gather/gather_tree.hpp>
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/copy_into.hpp>
@@ -63,11 +63,9 @@ constexpr bool check_combined_fields() {
   using finding = find_field_t<NotCombinable, M>;
   static_assert(
       fields_can_be_combined<finding>,
-      "fanout: a field of the model cannot be combined after a call (its type and place stand in this diagnostic): a "
-      "Mean<T>, Sum<T>, Max<T>, Min<T> or First<T> takes numbers, arrays and vectors of numbers and structs of these; "
-      "a "
-      "Mean floating and complex ones; and a class with base classes or C arrays around it lists its fields "
-      "(tree/fields.hpp)");
+      "fanout: a field of the model cannot be combined after a call (this diagnostic shows its type and place); a "
+      "Sum<T>, Max<T>, Min<T> or First<T> takes numbers, arrays and vectors of numbers and structs of these, a Mean<T> "
+      "floating and complex ones; a class with base classes or C arrays around it lists its fields (tree/fields.hpp)");
   return fields_can_be_combined<finding>;
 }
 

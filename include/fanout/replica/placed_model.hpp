@@ -32,9 +32,9 @@ class PlacedModel {
       return call_forward(model_, ctx, std::forward<A>(args)...);
     } else {
       static_assert(ConstForward<M, Ctx, A...>,
-                    "fanout: a model that is applied as it is needs a const forward or call operator for what scatter "
-                    "hands it (a Tensor arrives as View<const T, R>, a std::vector as std::span<const T>, anything "
-                    "else by const reference); replicate() copies models whose forward is not const");
+                    "fanout: apply() needs a model with a const forward or call operator for the scattered arguments "
+                    "(a Tensor arrives as View<const T, R>, a std::vector as std::span<const T>, anything else by "
+                    "const reference); replicate() copies models whose forward is not const");
       return NotRunnable{};
     }
   }

@@ -205,8 +205,8 @@ class Replica {
   model_type& take(From&& from) const {
     constexpr bool assignable = std::is_assignable_v<model_type&, From>;
     static_assert(assignable || !detail::has_own_fields<model_type>,
-                  "fanout: a model with PerReplica fields, which stay when a replica is made like the original again, "
-                  "must be assignable");
+                  "fanout: a model with PerReplica fields must be assignable, since update() assigns the original to "
+                  "each replica");
     if constexpr (assignable) {
       if (copy_) {
         *copy_ = std::forward<From>(from);

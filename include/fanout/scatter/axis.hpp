@@ -22,8 +22,8 @@ constexpr std::size_t checked_axis(int axis, std::size_t rank, const Path& path)
                  .where = to_string(path),
                  .expected = "an axis from " + std::to_string(-axes) + " to " + std::to_string(axes - 1),
                  .found = "axis " + std::to_string(axis),
-                 .advice = "choose for this array alone: split<0>(x) or broadcast(x) of what goes in, "
-                           "concat<0>(x) of what comes out"}));
+                 .advice = "choose a rule for this array alone: split<0>(x) or broadcast(x) for an argument, "
+                           "concat<0>(x) for a result"}));
   }
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }

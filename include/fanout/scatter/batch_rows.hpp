@@ -58,8 +58,8 @@ struct RefuseRows {
                                    .where = first + " and " + to_string(path),
                                    .expected = "as many rows in every array that is split",
                                    .found = std::to_string(*rows) + " and " + std::to_string(found),
-                                   .advice = "pass broadcast(x) for what every replica needs whole, rows(v) for a "
-                                             "vector whose elements are the rows, each(v) for one that is a list"}));
+                                   .advice = "pass broadcast(x) if every replica needs all of it, rows(v) for a vector "
+                                             "whose elements are the rows, each(v) for a vector that is a list"}));
     }
   }
   template <std::same_as<LeafPath> Path>
@@ -98,14 +98,14 @@ concept FixedArray = TupleNode<X> && !HasArrayLeaf<X> && requires(const X& x) {
 template <class X>
 constexpr void check_argument() {
   static_assert(!Scattered<X>,
-                "fanout: the elements of this container do not stand side by side, so it cannot be split by rows (its "
-                "type stands in this diagnostic); pass a std::vector, or broadcast(x) for all of it to every replica");
+                "fanout: the elements of this container are not contiguous, so it cannot be split by rows (this "
+                "diagnostic shows its type); pass a std::vector, or broadcast(x) to send all of it to every replica");
   static_assert(!std::is_array_v<X> || ArrayLeaf<X> || Letter<std::remove_all_extents_t<X>>,
-                "fanout: a C array of trees is not split (its type stands in this diagnostic); pass std::span(x), or "
-                "broadcast(x) for all of it to every replica");
+                "fanout: a C array of trees is not split (this diagnostic shows its type); pass std::span(x), or "
+                "broadcast(x) to send all of it to every replica");
   static_assert(!FixedArray<X>,
-                "fanout: a std::array may be meant as rows or as one value for every replica (its type stands in this "
-                "diagnostic); pass rows(x) or broadcast(x)");
+                "fanout: a std::array may be meant as rows or as one value for every replica (this diagnostic shows "
+                "its type); pass rows(x) or broadcast(x)");
 }
 
 template <class F, std::size_t... I, class... Args>

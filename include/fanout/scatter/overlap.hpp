@@ -169,7 +169,7 @@ template <std::same_as<std::string> Text>
   throw InvalidArgument(explain({.what = "an argument shows memory that shards write through another one",
                                  .where = one + " and " + other,
                                  .expected = "memory that only inout(x) shows, or the same rows of both",
-                                 .advice = "pass a copy of what the other shards are to read"}));
+                                 .advice = "pass a copy as the argument that is only read"}));
 }
 
 /// From the first byte to the last of several arrays, with what lies between them.

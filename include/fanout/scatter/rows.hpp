@@ -52,8 +52,8 @@ struct leaf_traits<Rows<X>> {
 template <class X>
 Rows<detail::kept_t<X>> rows(X&& value) {
   static_assert(detail::SideBySide<std::remove_cvref_t<X>>,
-                "fanout: rows(x) takes a std::vector, a std::array or a std::span, whose elements stand side by side; "
-                "those of a std::vector<bool> do not");
+                "fanout: rows(x) takes a std::vector, a std::array or a std::span, whose elements are contiguous; "
+                "those of a std::vector<bool> are not");
   return {std::forward<X>(value)};
 }
 

@@ -139,7 +139,7 @@ Scratch& scratch_for(const ScatterTarget& place, const Path& path) {
   throw InvalidArgument(explain({.what = "an array that is split on an axis of its own, or moved to another memory, "
                                          "needs memory for its pieces",
                                  .where = to_string(path),
-                                 .advice = "ask for the pieces with a Scratch, which must outlive them"}));
+                                 .advice = "pass a Scratch that outlives the pieces"}));
 }
 
 /// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.

@@ -59,13 +59,13 @@ template <class... Args>
 detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
   const detail::CountRows count = detail::count_rows(0, args...);
   if (count.plan != nullptr && !(*count.plan == plan)) {
-    throw ShapeMismatch(explain({.what = "a plan for other arguments",
+    throw ShapeMismatch(explain({.what = "the plan does not fit the arguments",
                                  .where = "scatter",
                                  .expected = "the plan of the sharded ones, " + to_string(*count.plan),
                                  .found = to_string(plan)}));
   }
   if (count.rows && *count.rows != plan.rows()) {
-    throw ShapeMismatch(explain({.what = "a plan for other arguments",
+    throw ShapeMismatch(explain({.what = "the plan does not fit the arguments",
                                  .where = "scatter",
                                  .expected = std::to_string(plan.rows()) + " rows",
                                  .found = std::to_string(*count.rows)}));

@@ -79,11 +79,10 @@ struct scatter_defaults<X> {
         "or broadcast(x)");
     if constexpr (StructNode<X>) {
       constexpr bool holds_all = holds_pieces<X, piece_type>(std::make_index_sequence<FieldsOf<X>::size>());
-      static_assert(
-          holds_all && Makeable<piece_type>,
-          "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
-          "std::span<const T> and its other members copyable; make them so, make it a template of the kind of "
-          "its arrays (State<Tensor>, State<ConstView>), or pass a tuple, a dict or broadcast(x)");
+      static_assert(holds_all && Makeable<piece_type>,
+                    "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
+                    "std::span<const T> and its other members copyable; make it a template of the kind of its arrays "
+                    "(State<Tensor>, State<ConstView>), or pass a tuple, a dict or broadcast(x)");
       if constexpr (holds_all && Makeable<piece_type>) {
         return rebuild<piece_type, WithPlaces>(
             x, path, [&place]<class T, class At>(T& field, const LeafPath& at, At) -> decltype(auto) {

@@ -56,8 +56,8 @@ struct scatter_defaults<X> {
   static piece_type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {
     if constexpr (VariantNode<X>) {
       static_assert(all_children<AsPieces, X>,
-                    "fanout: a variant with arrays is split by rows and made anew for each shard, so its alternatives "
-                    "without arrays must be copyable; make them so, or pass broadcast(x)");
+                    "fanout: a variant with arrays is split by rows and rebuilt for each shard, so its alternatives "
+                    "without arrays must be copyable; make them copyable, or pass broadcast(x)");
       if (x.valueless_by_exception()) refuse_valueless_input(path);
     }
     if constexpr (!VariantNode<X> || all_children<AsPieces, X>) {

@@ -74,9 +74,10 @@ struct Dict<Entry<K, T>...> {
   template <class Text>
     requires std::is_convertible_v<const Text&, std::string_view>
   constexpr const Dict& operator[](const Text&) const {
-    static_assert(sizeof(Text) == 0,
-                  "fanout: a key is part of a dict's type, so a text cannot stand for it; put _k behind the text, with "
-                  "`using namespace fanout::literals`");
+    static_assert(
+        sizeof(Text) == 0,
+        "fanout: a key is part of a dict's type, so a plain string cannot name it; append _k to the string, with "
+        "`using namespace fanout::literals`");
     return *this;
   }
 
@@ -86,7 +87,7 @@ struct Dict<Entry<K, T>...> {
   template <class Wanted>
   static constexpr std::size_t index(Wanted) {
     static_assert(detail::is_key_among<Wanted, K...>,
-                  "fanout: this dict has no such key; it and those that the dict has stand in this diagnostic");
+                  "fanout: this dict has no such key; this diagnostic shows the key and those of the dict");
     return contains(Wanted{}) ? detail::position_of_key<Wanted, Entry<K, T>...>() : 0;
   }
 };
@@ -103,8 +104,8 @@ template <class... Given>
 constexpr Dict<> dict(const Given&...) {
   static_assert(
       detail::are_entries<Given...>,
-      "fanout: dict takes entries, and was given something else (its type stands in this diagnostic); an entry "
-      "is a text with _k behind it, = and a value, with `using namespace fanout::literals`");
+      "fanout: dict takes only entries, and got another type (this diagnostic shows it); an entry is a string with the "
+      "suffix _k, = and a value, with `using namespace fanout::literals`");
   return {};
 }
 

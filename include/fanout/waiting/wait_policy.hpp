@@ -96,7 +96,7 @@ class Waiting {
   constexpr Waiting(const P&) noexcept : Waiting(Adaptive()) {  // NOLINT(google-explicit-constructor): refused
     static_assert(
         WaitPolicy<P>,
-        "fanout: this is no way to wait; give fanout::Spin{}, Park{}, Adaptive{}, or a type of your own with a "
+        "fanout: this type is not a wait policy; use fanout::Spin{}, Park{}, Adaptive{}, or your own type with a "
         "static constexpr fanout::WaitRules rules");
   }
 

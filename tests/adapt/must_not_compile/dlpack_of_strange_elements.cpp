@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: DLPack is not known to have a type for the elements of this array; specialise fanout::dlpack_type for it
+// expect: fanout: no DLPack type is known for the elements of this array; specialise fanout::dlpack_type for them
 #include <fanout/adapt/dlpack.hpp>
 
 struct Pair {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: an Eigen expression has no rows in memory that could be split; pass what it is, (a * b).eval(), or broadcast(x) for what every replica needs whole
+// expect: fanout: an Eigen expression has no rows in memory to split; pass (a * b).eval(), or broadcast(x) if every replica needs all of it
 #include <fanout/adapt/eigen.hpp>
 #include <fanout/fanout.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: forward returns an Eigen expression, which refers to matrices that are gone when it is computed; return what it is, (a * b).eval(), or name the type that forward returns
+// expect: fanout: forward returns an Eigen expression, and its matrices are destroyed before it is evaluated; return (a * b).eval(), or declare the return type of forward
 #include <fanout/adapt/eigen.hpp>
 #include <fanout/fanout.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a View is row-major, and this matrix is column-major; make it an Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, or show its columns by as_view(m.transpose())
+// expect: fanout: a View is row-major, and this matrix is column-major; make it an Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, or view its columns with as_view(m.transpose())
 #include <fanout/adapt/eigen.hpp>
 
 int main() {

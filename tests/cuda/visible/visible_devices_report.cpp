@@ -51,9 +51,9 @@ TEST_CASE("the report says what each token became, and where the list ended and 
              "  \"1\" is device 0: A100, GPU-bb, on the bus at 0000:01:00.0\n",
              "  \"0\" is device 1: A100, GPU-aa, on the bus at 0000:00:00.0\n",
              "  \"abc\" ends the list: it does not begin with a number\n",
-             "  \"2\" is not read: it stands behind the end of the list\n", "2 devices are visible.\n",
+             "  \"2\" is not read: the list ended before it\n", "2 devices are visible.\n",
              "Not visible: card 2 on the bus, T4, GPU-cc.\n"));
-  CHECK(!has(text, "What CUDA shows is not"));
+  CHECK(!has(text, "CUDA shows other devices"));
 }
 
 TEST_CASE("the report says how cards are counted") {
@@ -76,8 +76,8 @@ TEST_CASE("an unset and an empty variable are told apart") {
 TEST_CASE("where the machine's cards are not known, the report says so, and what most likely ended the list") {
   const std::string text = report("1,5,0", Seen{seen(1)});
   CHECK(says(text, "\"1\" is device 0: A100, GPU-bb", "\"5\" would be device 1, which CUDA does not show: most likely",
-             "\"0\" stands behind that", "1 device is visible", "Which other cards the machine has is not known"));
-  CHECK(!has(text, "What CUDA shows is not"));
+             "\"0\" comes after it", "1 device is visible", "The other cards of the machine are unknown"));
+  CHECK(!has(text, "CUDA shows other devices"));
   CHECK(has(full_report("1,5,0", {seen(1)}), "\"5\" ends the list: there is no card of that number"));
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("where CUDA cannot be asked, the report tells what the text alone says
 }
 
 TEST_CASE("rule 180: the report says that late changes do nothing, and sees some that were made") {
-  const char* differs = "What CUDA shows is not what they say now";
+  const char* differs = "CUDA shows other devices than these variables name";
   CHECK(has(full_report("0", {seen(0)}), "CUDA reads these variables at its first use in a process"));
   CHECK(!has(full_report("0", {seen(0)}), differs));
   CHECK(has(full_report("0", {seen(0), seen(1)}), differs));
@@ -114,7 +114,7 @@ TEST_CASE("the report is there with any variables, with and without a device") {
     CHECK(has(text, fanout::cuda::is_available() ? " visible.\n" : "No device is visible: "));
     // A list that names a card differs from what is seen, if CUDA could be asked and sees none.
     if (fanout::cuda::detail::count_cards().status == cudaErrorNoDevice && std::string(variable) == "0") {
-      const bool named = has(text, "What CUDA shows is not what they say now") ||
+      const bool named = has(text, "CUDA shows other devices than these variables name") ||
                          has(text, "which CUDA does not show: most likely there is no such card");
       CHECK(named);
     }

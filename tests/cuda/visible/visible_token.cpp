@@ -28,7 +28,7 @@ TEST_CASE("each fate has words of its own, and those that end the list say so") 
   says(Fate::no_mig, "ends the list: the list began with MIG-, and this does not");
   says(Fate::unknown, "ends the list: no card's uuid begins like this");
   says(Fate::ambiguous, "ends the list: the uuids of several cards begin like this");
-  says(Fate::behind_end, "is not read: it stands behind the end of the list");
+  says(Fate::behind_end, "is not read: the list ended before it");
   says(Fate::repeated, "is named twice, which makes the whole list empty");
   says(Fate::emptied, "is no device: another one is named twice, which makes the whole list empty");
   says(Fate::second_mig, "is no device: CUDA shows a process one MIG instance, the first");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a view of a temporary would show memory that is gone; give the temporary a name
+// expect: fanout: a view of a temporary would dangle
 #include <fanout/fanout.hpp>
 
 int main() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: the rows of a tensor have one length
+// expect: fanout: all rows of a tensor must have the same length
 #include <fanout/fanout.hpp>
 
 int main() {

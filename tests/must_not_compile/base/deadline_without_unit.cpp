@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a time has a unit
+// expect: fanout: a time needs a unit, such as std::chrono::milliseconds(50)
 #include <chrono>
 
 #include <fanout/fanout.hpp>

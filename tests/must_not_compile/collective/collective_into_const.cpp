@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: this collective writes into what it is given, which is const
+// expect: fanout: this collective writes into its argument, but the argument is const
 #include <vector>
 
 #include <fanout/collective/host_communicator.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: who calls ctx.communicator() includes <fanout/context/collectives.hpp>
+// expect: fanout: ctx.communicator() needs #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 #ifdef FANOUT_CONTROL
 #include <fanout/context/collectives.hpp>

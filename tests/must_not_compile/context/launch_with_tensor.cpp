@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: what launch() calls is copied to the device as its bytes
+// expect: fanout: launch() copies its function to the device byte by byte
 #include <cstddef>
 
 #include <fanout/fanout.hpp>

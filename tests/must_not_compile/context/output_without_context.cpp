@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: output<T>(ctx, extents...) and empty<T>(ctx, extents...) take the context of forward and then integers, and were given something else
+// expect: fanout: output<T>(ctx, extents...) and empty<T>(ctx, extents...) take the context of forward, then integers, but other types were passed
 // expect: short
 #include <fanout/fanout.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: this is no device: give it id(), memory(), worker(), enter(), synchronize(), a static visible()
+// expect: fanout: this type is not a Device: give it id(), memory(), worker(), enter(), synchronize(), a static visible()
 #include <fanout/fanout.hpp>
 
 struct Model {

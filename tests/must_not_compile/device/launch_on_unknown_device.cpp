@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: nothing says how launch() works on this kind of device
+// expect: fanout: launch() is not defined for this kind of device
 #include <cstddef>
 
 #include <fanout/fanout.hpp>

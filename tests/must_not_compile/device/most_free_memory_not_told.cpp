@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: MostFreeMemory asks each device for its free_memory(), which this kind does not have; take AllVisible
+// expect: fanout: MostFreeMemory needs free_memory(), and this kind of device has none; use AllVisible
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>
 

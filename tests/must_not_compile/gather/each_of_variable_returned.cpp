@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: forward returns each(v) of a variable, which is gone when the list is gathered
+// expect: fanout: forward returns each(v) of a variable, and v is destroyed before the list is gathered
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: PerShard keeps its values when the shards are gone, so they own what they show
+// expect: fanout: a PerShard outlives its shards, so its values must own their memory
 #include <fanout/fanout.hpp>
 
 struct Result {

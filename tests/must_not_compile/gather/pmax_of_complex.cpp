@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a rule does not take what forward returns under it
-// expect: pmax and pmin those with an order
+// expect: fanout: a rule cannot gather the value that forward returns under it
+// expect: pmax and pmin ordered ones
 // expect: MaxOverShards, std::complex<float>
 #include <complex>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a rule does not take what forward returns under it
+// expect: fanout: a rule cannot gather the value that forward returns under it
 // expect: pmean floating and complex ones
 // expect: MeanOverShards, int
 #include <fanout/fanout.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a rule does not take what forward returns under it
-// expect: reduce those of which its function makes one of two
+// expect: fanout: a rule cannot gather the value that forward returns under it
+// expect: reduce values that its function combines
 #include <fanout/fanout.hpp>
 
 struct Average {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: forward returns rows(v) of a variable, which is gone when the rows are gathered
+// expect: fanout: forward returns rows(v) of a variable, and v is destroyed before the rows are gathered
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: forward returns something that cannot be gathered
+// expect: fanout: the result of forward cannot be gathered
 // expect: Alternative<1>
 #include <memory>
 #include <variant>

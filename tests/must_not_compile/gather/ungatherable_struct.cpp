@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a struct cannot hold what its member is gathered to
+// expect: fanout: a member of a struct cannot hold its gathered value
 #include <fanout/fanout.hpp>
 
 struct Statistics {

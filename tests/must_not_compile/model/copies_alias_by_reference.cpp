@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: copies of this model, which each device gets, would all change one object
+// expect: fanout: the copies of this model would all change one object through a pointer, a reference or a view
 #include <fanout/fanout.hpp>
 
 struct Model {

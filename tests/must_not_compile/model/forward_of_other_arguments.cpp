@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: forward cannot be called with what it is handed (the model and the types stand in this diagnostic): it takes other arguments, or more or fewer, is private or ambiguous
+// expect: fanout: forward cannot be called with its arguments (this diagnostic shows the model and the types): it takes other arguments, or more or fewer, is private or ambiguous
 // expect: View<const float, 2>
 #include <fanout/fanout.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A model with a pointer, even to const, for a device that cannot reach the host's memory.
-// expect: fanout: this model goes to a device with a memory of its own, and a pointer or a reference in it (its type and
+// expect: fanout: on a device with its own memory, a pointer or a reference in this model
 #include <vector>
 
 #include <fanout/fanout.hpp>

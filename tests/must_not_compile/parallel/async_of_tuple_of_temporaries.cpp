@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: an asynchronous call keeps its arguments until its result is there, and a tuple of rvalue references
+// expect: fanout: an asynchronous call reads its arguments later, when the temporaries in a tuple of rvalue references are destroyed
 #include <tuple>
 
 #include <fanout/fanout.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a model that is applied as it is needs a const forward
+// expect: fanout: apply() needs a model with a const forward
 #include <tuple>
 
 #include <fanout/fanout.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a model with PerReplica fields, which stay when a replica is made like the original again
+// expect: fanout: a model with PerReplica fields must be assignable, since update() assigns the original
 #include <fanout/fanout.hpp>
 
 struct Model {

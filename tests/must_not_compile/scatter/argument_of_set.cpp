@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: the elements of this container do not stand side by side
+// expect: fanout: the elements of this container are not contiguous
 // expect: set<int
 #include <set>
 

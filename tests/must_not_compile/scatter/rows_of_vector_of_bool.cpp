@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: rows(x) takes a std::vector, a std::array or a std::span, whose elements stand side by side
+// expect: fanout: rows(x) takes a std::vector, a std::array or a std::span, whose elements are contiguous
 #include <vector>
 
 #include <fanout/fanout.hpp>

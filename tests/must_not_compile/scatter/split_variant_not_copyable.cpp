@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a variant with arrays is split by rows and made anew for each shard
+// expect: fanout: a variant with arrays is split by rows and rebuilt for each shard
 #include <memory>
 #include <variant>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: a key is part of a dict's type, so a text cannot stand for it; put _k behind the text, with `using namespace fanout::literals`
+// expect: fanout: a key is part of a dict's type, so a plain string cannot name it; append _k to the string, with `using namespace fanout::literals`
 #include <fanout/fanout.hpp>
 using namespace fanout::literals;
 

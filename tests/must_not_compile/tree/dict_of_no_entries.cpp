@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: dict takes entries, and was given something else (its type stands in this diagnostic)
+// expect: fanout: dict takes only entries, and got another type (this diagnostic shows it)
 // expect: double
 #include <fanout/fanout.hpp>
 using namespace fanout::literals;

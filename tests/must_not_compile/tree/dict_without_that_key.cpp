@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: this dict has no such key; it and those that the dict has stand in this diagnostic
+// expect: fanout: this dict has no such key; this diagnostic shows the key and those of the dict
 // expect: 'n', 'o', 's', 'i', 'e'
 // expect: 'i', 'm', 'a', 'g', 'e'
 #include <fanout/fanout.hpp>

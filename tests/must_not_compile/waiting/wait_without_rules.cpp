@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: this is no way to wait
+// expect: fanout: this type is not a wait policy
 #include <fanout/fanout.hpp>
 
 int main() {

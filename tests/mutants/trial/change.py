@@ -61,7 +61,7 @@ def read(path):
     names = [change.name for change in changes]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise Wrong(f"{path}: there are two of {' and of '.join(twice)}")
+        raise Wrong(f"{path}: duplicate name: {' and '.join(twice)}")
     return changes
 
 

@@ -163,7 +163,7 @@ inline void refuse_pageable(const void* data, Card& card) {
   throw InvalidArgument(explain({.what = "memory to be taken over as pinned",
                                  .expected = "page-locked host memory, of cudaHostAlloc or cudaHostRegister",
                                  .found = "other memory",
-                                 .advice = "take it over by Tensor::adopt, or copy it by fanout::cuda::pin"}));
+                                 .advice = "adopt it with Tensor::adopt, or copy it with fanout::cuda::pin"}));
 }
 
 }  // namespace detail
@@ -187,7 +187,7 @@ Tensor<T, sizeof...(I)> pinned(I... extents) {
 template <class T, std::size_t R>
 Tensor<std::remove_const_t<T>, R> pin(View<T, R> view) {
   if (!(view.space() == host_memory)) {
-    throw DeviceMismatch(explain({.what = "array to be pinned",
+    throw DeviceMismatch(explain({.what = "an array outside of host memory cannot be pinned",
                                   .expected = to_string(host_memory),
                                   .found = to_string(view.space()),
                                   .advice = "copy it to the host first"}));

@@ -91,7 +91,7 @@ struct VisibleDevicesReport {
     if (device < seen_count()) return to_string(token) + ": " + text_of((*seen)[device]);
     std::string by_text = '"' + token.text + "\" would be device " + std::to_string(token.device);
     if (!seen || machine) return by_text;
-    if (device > seen_count()) return '"' + token.text + "\" stands behind that";
+    if (device > seen_count()) return '"' + token.text + "\" comes after it";
     return by_text + ", which CUDA does not show: most likely there is no such card, and the list ends here";
   }
 
@@ -100,8 +100,8 @@ struct VisibleDevicesReport {
     const std::string line = "CUDA_DEVICE_ORDER is " + (order == nullptr ? "unset" : '"' + name + '"');
     if (name == "PCI_BUS_ID") return line + ": numbers count the cards as they stand on the bus, as nvidia-smi does.\n";
     return line + (order == nullptr || name == "FASTEST_FIRST" ? "" : ", which CUDA does not know") +
-           ": numbers count the cards from the fastest on (FASTEST_FIRST), where nvidia-smi goes by the bus "
-           "(PCI_BUS_ID).\n";
+           ": numbers count the cards from the fastest on (FASTEST_FIRST), but nvidia-smi counts them as they stand on "
+           "the bus (PCI_BUS_ID).\n";
   }
 
   std::string count_line() const {
@@ -112,7 +112,7 @@ struct VisibleDevicesReport {
 
   std::string hidden_lines(const VisibleDevices& read) const {
     if (!machine && variable == nullptr) return {};
-    if (!machine) return "Which other cards the machine has is not known: CUDA tells of the visible ones alone.\n";
+    if (!machine) return "The other cards of the machine are unknown: CUDA shows only the visible ones.\n";
     std::string lines;
     for (std::size_t i = 0; i < machine->size() && !lists_mig(read); ++i) {
       const PhysicalCard& card = (*machine)[i];
@@ -140,8 +140,8 @@ struct VisibleDevicesReport {
     std::string line = "CUDA reads these variables at its first use in a process; changing them later does nothing.\n";
     if (!differs(read)) return line;
     return line +
-           "What CUDA shows is not what they say now: they were changed too late, a card cannot be used, or CUDA reads "
-           "them in another way.\n";
+           "CUDA shows other devices than these variables name: they were changed too late, a card cannot be used, or "
+           "CUDA reads them in another way.\n";
   }
 };
 

@@ -56,7 +56,7 @@ inline const char* why(VisibleToken::Fate fate) {
     case Fate::ambiguous:
       return "ends the list: the uuids of several cards begin like this";
     case Fate::behind_end:
-      return "is not read: it stands behind the end of the list";
+      return "is not read: the list ended before it";
     case Fate::repeated:
       return "is named twice, which makes the whole list empty";
     case Fate::emptied:
