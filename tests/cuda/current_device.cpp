@@ -64,7 +64,7 @@ TEST_CASE("rule 154: a device that is not there cannot be set, and a negative in
   }
 }
 
-TEST_CASE("rule 155: what was the current device is it again behind a guard") {
+TEST_CASE("rule 155: a guard restores the previous current device") {
   if (!has_cards(2)) return;
   const Watched watched;
   in_new_thread([] {

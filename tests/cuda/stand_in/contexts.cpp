@@ -4,7 +4,7 @@
 using namespace stand_in_test;
 
 // Contexts are never destroyed, so what comes into being is told by a device that no other test uses.
-TEST_CASE("what asks about devices makes no context, and what uses one makes that of device 0") {
+TEST_CASE("queries about devices make no context, and the first use makes that of device 0") {
   const Fresh fresh;
   int device = -1;
   ok(cudaGetDevice(&device));
