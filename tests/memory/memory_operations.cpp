@@ -43,7 +43,7 @@ TEST_CASE("host memory is aligned, cleared, copied and released") {
   }
 }
 
-TEST_CASE("no bytes are cleared and copied without an address") {
+TEST_CASE("clearing and copying zero bytes needs no address") {
   CHECK_NOTHROW(host_memory_operations.clear(host_memory, nullptr, 0));
   CHECK_NOTHROW(host_memory_operations.copy(host_memory, nullptr, nullptr, 0));
 }
