@@ -111,7 +111,7 @@ TEST_CASE("a wrapped model gives what it gives alone, however nested its results
   }
 }
 
-TEST_CASE("one number per shard is one per shard of the wrapped model") {
+TEST_CASE("a number becomes one per shard of the wrapped model") {
   const ParallelModel outer{
       ParallelModel{[](View<const int, 1> x) { return static_cast<int>(x.extent(0)); }, host_devices(2)},
       host_devices(2)};
