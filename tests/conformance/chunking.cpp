@@ -48,7 +48,7 @@ struct Chunks {
 
 }  // namespace
 
-TEST_CASE("rule 1: ChunkSplit makes chunks of ceil(n / k) rows, and the last one of what remains") {
+TEST_CASE("rule 1: ChunkSplit makes chunks of ceil(n / k) rows, and the last one takes the remainder") {
   for (std::size_t k = 1; k <= 8; ++k) {
     for (std::size_t n = 1; n <= 128; ++n) {
       const std::size_t size = (n + k - 1) / k;
@@ -114,7 +114,7 @@ TEST_CASE("rule 5: without rows every replica runs, and the result has no rows a
   }
 }
 
-TEST_CASE("rule 6: a number beside a batch is handed whole to every replica") {
+TEST_CASE("rule 6: a number beside a batch is passed whole to every replica") {
   const double number = 0.5;
   look_at_shards(
       2,

@@ -190,7 +190,7 @@ TEST_CASE("rule 46: with one device results are gathered as with several") {
   }
 }
 
-TEST_CASE("rules 47 and 76: an empty list of devices is refused with what was asked for, so a model has a replica") {
+TEST_CASE("rules 47 and 76: an empty list of devices is refused, so every model has a replica") {
   CHECK(says(message_of<InvalidDeviceId>([] { fanout::DeviceSet<HostDevice>(std::vector<HostDevice>{}); }),
              "Invalid device id", "at least one device of fanout::", "HostDevice", "found none"));
   CHECK(fanout::replicate(Tell{}, host_devices(1)).size() == 1);

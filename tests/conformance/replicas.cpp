@@ -172,7 +172,7 @@ TEST_CASE("rule 54: replicas of a model with a const forward are the model itsel
   CHECK(&model.replica(1).model() == &model.model());
 }
 
-TEST_CASE("rules 55 and 123: what replicas count and average is combined after each call, in all of them") {
+TEST_CASE("rules 55 and 123: the replicas' counts and averages are combined after each call, in all of them") {
   const ParallelModel model{Statistics{}, host_devices(2)};
   Statistics alone;
   const auto x = count_to(5);

@@ -103,7 +103,7 @@ TEST_CASE("cuda_devices of indices are these, in the order given") {
   CHECK(names(fanout::Indices<CudaDevice, 3, 0>{}.select()) == Names{"cuda:3", "cuda:0"});
 }
 
-TEST_CASE("rule 43: an index that is not there is an invalid device id") {
+TEST_CASE("rule 43: an index that does not exist is an invalid device id") {
   const int none = fanout::cuda::device_count();
   CHECK(says(refusal([&] { return cuda_devices({none}); }), "Invalid device id", "found " + std::to_string(none)));
   CHECK(says(refusal([&] { return cuda_devices({-1}); }), "Invalid device id", "found -1"));
@@ -119,7 +119,7 @@ TEST_CASE("an empty list and a count below 1 are an invalid device id") {
   CHECK(says(refusal([] { return cuda_devices(0); }), "Invalid device id"));
 }
 
-TEST_CASE("without a GPU cuda_devices says why, and what to take instead") {
+TEST_CASE("without a GPU the error of cuda_devices says why and what to use instead") {
   if (fanout::cuda::is_available()) return;
   CHECK(CudaDevice::visible().empty());
   const std::string text = refusal([] { return cuda_devices(); });

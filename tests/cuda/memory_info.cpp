@@ -117,7 +117,7 @@ TEST_CASE("numbers of a pool that was not used are 0, and asking for them makes 
   CHECK(stand_in_contexts() == before);
 }
 
-TEST_CASE("memory of a device that is not there is an invalid device id") {
+TEST_CASE("asking for the memory of a device that does not exist is an invalid device id") {
   const int none = fanout::cuda::device_count();
   const auto refused = [](const auto& f) { return says(message_of<fanout::InvalidDeviceId>(f), "Invalid device id"); };
   CHECK(refused([&] { static_cast<void>(memory_info(none)); }));

@@ -136,7 +136,7 @@ TEST_CASE("an update is on all cards at the next call") {
   }
 }
 
-TEST_CASE("an update waits for what the cards still compute, whoever takes the results") {
+TEST_CASE("an update waits for work in flight on the cards, whoever takes the results") {
   if (no_device()) return;
   const fanout_test::Watched watched;
   std::atomic<std::size_t> ended{0};

@@ -202,7 +202,7 @@ TEST_CASE("many threads that ask for a pair at once get one answer") {
   }
 }
 
-TEST_CASE("rule 157: a link from or to a device that is not there says which it is") {
+TEST_CASE("rule 157: a link from or to a device that does not exist names it") {
   if (!has_cards(1)) return;
   const Watched watched;
   const int none = fanout::cuda::device_count();

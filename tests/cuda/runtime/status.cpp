@@ -25,7 +25,7 @@ TEST_CASE("a status other than success is thrown with its name, the call and the
   }
 }
 
-TEST_CASE("what was thrown is not returned by a later call") {
+TEST_CASE("an error that was thrown is not returned by a later call") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   CHECK_THROWS_AS(cuda::check(::cudaSetDevice(cuda::detail::count_cards().count), "cudaSetDevice"), cuda::CudaError);

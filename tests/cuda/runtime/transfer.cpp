@@ -40,7 +40,7 @@ struct OnCard {
 
 }  // namespace
 
-TEST_CASE("what goes to a card comes back the same, whatever its size") {
+TEST_CASE("bytes copied to a card and back are the same, whatever their number") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   detail::Lane& lane = lane_at(0);

@@ -68,7 +68,7 @@ TEST_CASE("the current device is each thread's own") {
   CHECK(device == 1);
 }
 
-TEST_CASE("a device that is not there is refused") {
+TEST_CASE("a device that does not exist is refused") {
   const Fresh fresh;
   CHECK(cudaSetDevice(3) == cudaErrorInvalidDevice);
   CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
