@@ -245,7 +245,7 @@ TEST_CASE("containers of libtorch are split entry by entry") {
   CHECK_THROWS_AS(model(dict), fanout::ShapeMismatch);
 }
 
-TEST_CASE("what cannot be split or put together is refused with the place") {
+TEST_CASE("tensors that cannot be split or gathered are refused with their place") {
   const ParallelModel same{[](const Tensor& x) { return x; }, host_devices(2)};
   CHECK_THROWS_WITH_AS(same(torch::tensor(1.F)),
                        "a torch::Tensor without rows cannot be split at input[0]: expected at least one axis, "

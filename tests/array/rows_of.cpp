@@ -42,7 +42,7 @@ TEST_CASE("the rows of a tensor are a range of writable views") {
   CHECK((*at)[0] == 2);
 }
 
-TEST_CASE("rows of what is const only read, and have the other axes") {
+TEST_CASE("rows of a const tensor are read-only and keep the other axes") {
   const Tensor<int, 3> x(2, 3, 4);
   std::size_t row_number = 0;
   for (const auto row : rows_of(x)) {

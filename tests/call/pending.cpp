@@ -131,7 +131,7 @@ TEST_CASE("an asynchronous call moves rvalues and borrows lvalues, without a cop
   }
 }
 
-TEST_CASE("what a call throws comes from get, and the model works afterwards") {
+TEST_CASE("an exception of a call is thrown by get, and the model works afterwards") {
   ParallelModel model{[](Rows part, Rows, bool fail) {
                         if (fail) throw std::runtime_error("in forward");
                         return sum_of(part);

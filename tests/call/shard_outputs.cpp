@@ -53,7 +53,7 @@ TEST_CASE("shards may return nothing") {
   CHECK(runs == 3);
 }
 
-TEST_CASE("what a shard returned is destroyed, also where another shard threw") {
+TEST_CASE("a shard's result is destroyed even if another shard threw") {
   const auto counted = std::make_shared<int>(1);
   const auto replicas = replicate(
       [counted](Context auto& ctx, std::span<const int>) {

@@ -131,7 +131,7 @@ TEST_CASE("the message of a call with one shard is in the singular") {
   CHECK(says(timeout->what(), "1 of 1 shard took longer than the deadline of 1 ms"));
 }
 
-TEST_CASE("a call that takes too long waits, tells who is late, and throws with the results of the others") {
+TEST_CASE("a late call waits, reports its late shards, and throws with the results of the others") {
   Told told;
   const ParallelModel model{Dawdler{}, host_devices(3), Options{.deadline = 30ms, .late = told.sink()}};
   for (const bool async : {false, true}) {

@@ -372,7 +372,7 @@ TEST_CASE("rows of no elements are gathered") {
   CHECK(model(count_to(3)).extents() == fanout::Extents<2>{3, 0});
 }
 
-TEST_CASE("shards may return other numbers of rows than they were handed") {
+TEST_CASE("shards may return more or fewer rows than they were passed") {
   ParallelModel model{[](View<const int, 1> x) {
                         std::vector<int> even;
                         for (const int i : x) {

@@ -206,7 +206,7 @@ TEST_CASE("an optional with a value on only some shards is refused") {
   CHECK(values(*model(count_to(5), 7U)["maybe"_k]) == std::vector{0, 3});
 }
 
-TEST_CASE("what a tuple refers to is copied and left as it is") {
+TEST_CASE("references in a tuple are copied and stay unchanged") {
   struct Model {
     Tensor<int, 1> state = count_to(3);
     std::vector<int> numbers{1, 2};

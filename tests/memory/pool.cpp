@@ -191,7 +191,7 @@ TEST_CASE("a pool caches up to twice its peak use and drops the largest blocks f
   own.empty();
 }
 
-TEST_CASE("a large block that nobody wants goes back to the system, and one in use elsewhere does not") {
+TEST_CASE("an unused large block is returned to the system, and a used one stays") {
   if (!keeps_blocks) return fanout_test::skip(nothing_kept);
   static constinit Pool own;
   constexpr std::size_t unwanted = 5U << 20U;

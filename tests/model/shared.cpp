@@ -86,7 +86,7 @@ TEST_CASE("a Shared is made from a shared_ptr, also of a derived class or null")
   CHECK(Counted::alive == 0);
 }
 
-TEST_CASE("what cannot be moved is made in place") {
+TEST_CASE("an object that cannot be moved is made in place") {
   const auto count = Shared<std::atomic<int>>::make(3);
   const auto same = count;
   *same += 1;

@@ -126,7 +126,7 @@ TEST_CASE("plans for other devices are refused") {
   CHECK_THROWS_AS((void)fanout::apply(std::array<Model, 3>{}, devices, inputs), fanout::InvalidArgument);
 }
 
-TEST_CASE("what forward throws on a shard is a failure of that shard's device") {
+TEST_CASE("an exception from forward on a shard is a failure of that shard's device") {
   const auto inputs = scatter(plan, five, std::string("throw"));
   const auto devices = host_devices(2);
   const auto replicas = replicate(Model{}, devices);

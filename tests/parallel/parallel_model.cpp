@@ -132,7 +132,7 @@ TEST_CASE("a model with a non-const forward is copied for each device, and each 
   CHECK_FALSE(model.replica(0).shares_original());
 }
 
-TEST_CASE("the copies are made anew after an update, also if it throws") {
+TEST_CASE("the copies are refreshed after an update, also if it throws") {
   ParallelModel model{CallCounter{}, host_devices(2)};
   model(count_to(4));
   CHECK(model.update([](CallCounter& counter) { return counter.calls += 10; }) == 10);

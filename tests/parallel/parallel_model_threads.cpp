@@ -433,7 +433,7 @@ struct Stateful {
 
 }  // namespace
 
-TEST_CASE("a non-const forward has its replica to itself, whoever calls") {
+TEST_CASE("a non-const forward has its replica to itself, whichever thread calls") {
   const ParallelModel model{Stateful{}, host_devices(2)};
   const std::vector<int> rows = count_to(6);
   std::atomic<int> together{0};

@@ -71,7 +71,7 @@ std::string refused(int devices, D&& to, Args&&... args) {
 
 }  // namespace
 
-TEST_CASE("results are not written into what other shards read") {
+TEST_CASE("a result is refused if it overlaps rows that other shards read") {
   int calls = 0;
   const ParallelModel step{Neighbours{&calls}, host_devices(1)};
   Tensor<int, 1> u = counted(6);

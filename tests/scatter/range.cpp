@@ -18,7 +18,7 @@ using fanout::RowRange;
 using fanout_test::message_of;
 using fanout_test::says;
 
-TEST_CASE("each shard is handed its rows of a range without data") {
+TEST_CASE("each shard is passed its rows of a range without data") {
   for (int devices = 1; devices <= 4; ++devices) {
     const ParallelModel squares{[](fanout::Context auto& ctx, RowRange rows) {
                                   CHECK(rows == ctx.rows());

@@ -223,7 +223,7 @@ TEST_CASE("a variant is split inside the alternative that it holds, and other va
   CHECK(fanout::batch_rows(last, pair) == std::size_t{5});
 }
 
-TEST_CASE("a variant without an array in any alternative goes to everyone by reference") {
+TEST_CASE("a variant without an array in any alternative goes to every shard by reference") {
   const std::variant<int, std::string> variant("text");
   const std::monostate nothing;
   const auto [whole, same] = second_of(variant, nothing);
@@ -274,7 +274,7 @@ TEST_CASE("a variant with arrays that holds no value is refused with its place")
   CHECK_THROWS_AS(model(numbered(1, 2), variant), fanout::StructureMismatch);
 }
 
-TEST_CASE("scalars, strings, enums and anything else go to everyone by const reference") {
+TEST_CASE("scalars, strings, enums and other values go to every shard by const reference") {
   const int number = 3;
   const std::complex<double> z{1, 2};
   const Mode mode = Mode::train;
@@ -290,7 +290,7 @@ TEST_CASE("scalars, strings, enums and anything else go to everyone by const ref
   CHECK_FALSE(fanout::batch_rows(number, text, settings).has_value());
 }
 
-TEST_CASE("containers with no array in them go to everyone whole") {
+TEST_CASE("containers without an array go to every shard whole") {
   const std::tuple tuple{1, std::string("b")};
   const std::map<std::string, int> map{{"a", 1}};
   const auto named = dict("rate"_k = 0.5);
@@ -329,7 +329,7 @@ TEST_CASE("a class that lists its fields is split like a struct") {
   CHECK(piece.rows().data() == &x(3, 0));
 }
 
-TEST_CASE("structs without an array, however they look, go to everyone by reference") {
+TEST_CASE("structs without an array go to every shard by reference") {
   struct WithUnion {
     union {
       int number;
@@ -476,7 +476,7 @@ TEST_CASE("with nothing to split one shard runs on the main device") {
   CHECK(index[0] == 0);
 }
 
-TEST_CASE("forward is handed the rows in place") {
+TEST_CASE("forward is passed the rows in place") {
   const auto x = numbered(5, 2);
   fanout::ParallelModel model{[](fanout::Context auto& ctx, View<const float, 2> rows, const Settings& settings) {
                                 return std::tuple{reinterpret_cast<std::uintptr_t>(rows.data()), ctx.rows().first,

@@ -31,7 +31,7 @@ std::vector<int> listed(std::span<const int> rows) { return {rows.begin(), rows.
 
 }  // namespace
 
-TEST_CASE("scatter splits by a plan, in place, and hands everyone what is no array") {
+TEST_CASE("scatter splits arrays by a plan, in place, and gives every shard the other arguments") {
   const std::string text = "text";
   const auto inputs = scatter(plan_of_three, zero_to_four, text);
   REQUIRE(inputs.size() == 3);

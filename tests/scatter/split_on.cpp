@@ -70,7 +70,7 @@ TEST_CASE("a part that is one run of memory is not copied") {
   CHECK(alone(split<1>(wide))[0] == reinterpret_cast<std::uintptr_t>(wide.data()));
 }
 
-TEST_CASE("a forward that takes a strided view is handed the elements in place") {
+TEST_CASE("a forward that takes a strided view gets the elements in place") {
   const auto x = counted(2, 6, 3);
   const ParallelModel model{[&x](StridedView<const int, 3> part, View<const int, 3> packed) {
                               CHECK(part.extents() == fanout::Extents<3>{2, 3, 3});
@@ -89,7 +89,7 @@ TEST_CASE("a forward that takes a strided view is handed the elements in place")
   CHECK(same[1]);
 }
 
-TEST_CASE("a forward may take a strided view of what is split by rows, too") {
+TEST_CASE("a forward may take a strided view of an array split by rows too") {
   const auto x = counted(4, 2, 3);
   const ParallelModel model{[](StridedView<const int, 3> part, int) { return part; }, host_devices(2)};
   CHECK(listed(model(x, 3)) == listed(x));

@@ -51,7 +51,7 @@ TEST_CASE("waiting threads sleep, and a pass wakes only the next one") {
   CHECK(passed == 2);
 }
 
-TEST_CASE("who is forgotten is not waited for") {
+TEST_CASE("forget drops all earlier tickets") {
   fanout::detail::TicketLock turns;
   turns.await(0);
   (void)turns.draw();

@@ -136,7 +136,7 @@ TEST_CASE("one very late arrival does not reset the prediction") {
   }
 }
 
-TEST_CASE("another rhythm is learnt anew") {
+TEST_CASE("a changed interval is learnt again") {
   ArrivalPredictor arrivals;
   Clock::Time now = 1;
   for (int i = 0; i < 20; ++i, now += 10 * ms) arrivals.note(now, now + 10 * ms);
