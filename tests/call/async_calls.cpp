@@ -16,7 +16,7 @@ namespace {
 
 std::vector<int> ran;
 
-/// A call whose shards say who they are; without threads, so that they run where somebody helps.
+/// A call whose shards note their numbers. Without device threads they run in the thread that helps.
 struct Call : AsyncCall {
   int name;
   explicit Call(int n) : AsyncCall(2, operations, fanout::detail::Clock::never), name(n) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules 16 to 36 of docs/conformance.md: what a shard is handed of nested arguments, and of several.
+// Rules 16 to 36 of docs/conformance.md: what each shard is passed of nested and of several arguments.
 #include <doctest/doctest.h>
 
 #include <cstddef>

@@ -156,7 +156,7 @@ TEST_CASE("after a thread found a deferred shard the next calls are dispatched, 
   CHECK(longest == 65'536);
   times.note_found();
   for (Thread& thread : tasks.threads) thread.asleep = true;
-  times.body.note(4, Ticks::in(10'000));  // worth handing out, were the threads awake
+  times.body.note(4, Ticks::in(10'000));  // worth dispatching if the threads were awake
   CHECK(decide() == Inline::none);
 }
 

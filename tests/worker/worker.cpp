@@ -348,7 +348,7 @@ bool waits_by(const Worker& worker, const fanout::WaitRules& rules) {
 double time_to_find(Worker& worker) {
   const auto begin = std::chrono::steady_clock::now();
   Calling task([] {});
-  if (!worker.defer(task)) return 0;  // then a call hands it out at once
+  if (!worker.defer(task)) return 0;  // then a call dispatches it at once
   CHECK(wait_for(task));
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
