@@ -169,7 +169,7 @@ class NcclClique {
   cudaStream_t stream(std::size_t rank) const noexcept { return streams_[rank]; }
   ncclComm_t communicator(std::size_t rank) const {
     if (broken_.load(fanout::detail::MemoryOrder::acquire)) {
-      throw NcclError(explain({.what = "NCCL was aborted", .where = "another rank failed"}), ncclRemoteError);
+      throw NcclError(explain({.what = "NCCL was aborted", .found = "a failure on another rank"}), ncclRemoteError);
     }
     return communicators_[rank];
   }
