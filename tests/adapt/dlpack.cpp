@@ -49,7 +49,7 @@ static_assert(is(fanout::dlpack_type<int>, kDLInt, 32) && is(fanout::dlpack_type
 static_assert(is(fanout::dlpack_type<std::complex<float>>, kDLComplex, 64));
 static_assert(is(fanout::dlpack_type<Colour>, kDLUInt, 8) && is(fanout::dlpack_type<Half>, kDLFloat, 16));
 
-TEST_CASE("what is exported is taken over without a copy, and deleted once") {
+TEST_CASE("an exported tensor is adopted without a copy and deleted once") {
   Foreign foreign;
   {
     const Tensor<float, 2> tensor = from_dlpack<float, 2>(&foreign.managed);
@@ -62,7 +62,7 @@ TEST_CASE("what is exported is taken over without a copy, and deleted once") {
   CHECK(foreign.deleted == 1);
 }
 
-TEST_CASE("without strides the elements are row-major, and they begin where the offset says") {
+TEST_CASE("a tensor without strides is row-major and begins at its byte offset") {
   Foreign foreign;
   foreign.managed.dl_tensor.strides = nullptr;
   foreign.managed.dl_tensor.byte_offset = 3 * sizeof(float);
@@ -73,7 +73,7 @@ TEST_CASE("without strides the elements are row-major, and they begin where the 
   CHECK(from_dlpack<float, 2>(&foreign.managed)(0, 2) == 5);
 }
 
-TEST_CASE("what is no row-major array of these elements on the host is refused, and deleted once") {
+TEST_CASE("a tensor of another layout, memory or element type is refused and deleted once") {
   Foreign foreign;
   auto& tensor = foreign.managed.dl_tensor;
   CHECK_THROWS_WITH_AS((from_dlpack<double, 2>(&foreign.managed)),
@@ -108,7 +108,7 @@ TEST_CASE("what is no row-major array of these elements on the host is refused, 
   CHECK_THROWS_AS((from_dlpack<float, 2>(nullptr)), fanout::InvalidArgument);
 }
 
-TEST_CASE("a tensor goes out and comes back, and is the same memory") {
+TEST_CASE("an exported and imported tensor has the same memory") {
   Tensor<int, 3> tensor(2, 3, 4);
   tensor(1, 2, 3) = 7;
   const int* const data = tensor.data();
@@ -122,7 +122,7 @@ TEST_CASE("a tensor goes out and comes back, and is the same memory") {
   CHECK(back(1, 2, 3) == 7);
 }
 
-TEST_CASE("no elements, and bools, go out and come back") {
+TEST_CASE("empty tensors and tensors of bools are exported and imported") {
   const auto none = from_dlpack<float, 2>(to_dlpack(Tensor<float, 2>(0, 5)));
   CHECK(none.extents() == fanout::Extents<2>{0, 5});
   const Tensor<bool, 1> bools(3);

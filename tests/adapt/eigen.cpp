@@ -110,7 +110,7 @@ TEST_CASE("rows are not copied, and an Eigen::Ref takes them as they lie") {
   CHECK(of_vectors(y)[1] == y.data() + 3);
 }
 
-TEST_CASE("one shard that returns a matrix of its own gives that one") {
+TEST_CASE("the matrix that the only shard returns is moved into the result") {
   const float* made = nullptr;
   const ParallelModel model{[&made](const EigenRows<ColMajor>& rows) {
                               ColMajor copy = rows;
@@ -128,7 +128,7 @@ TEST_CASE("no rows keep their columns") {
   CHECK(none.cols() == 4);
 }
 
-TEST_CASE("matrices stand in trees, and what has fixed rows goes to everyone") {
+TEST_CASE("matrices are split inside trees, and a matrix with fixed rows goes whole to every replica") {
   const auto batch = fanout::dict("x"_k = numbers<RowMajor>(5, 2), "scale"_k = Eigen::RowVector2f(1, 100));
   const ParallelModel model{[](const auto& in) {
                               const auto& x = in["x"_k];
@@ -226,7 +226,7 @@ TEST_CASE("Eigen computes into the gathered result") {
   CHECK(fanout::as_eigen(product).isApprox(x * weight));
 }
 
-TEST_CASE("a matrix whose memory is written as a result is found, strides and all") {
+TEST_CASE("a result that overlaps an input matrix is refused, whatever its strides") {
   RowMajor matrix = RowMajor::Zero(4, 3);
   const View<float, 1> last(matrix.data() + 9, 3);
   const ParallelModel model{[](fanout::Context auto& ctx, const auto&...) { return fanout::output<float>(ctx); },

@@ -78,7 +78,7 @@ TEST_CASE("an mdspan is split over any number of devices, and put together as a 
   }
 }
 
-TEST_CASE("rows of any layout and extents are shown where they lie") {
+TEST_CASE("rows of any layout and extents are passed in place") {
   std::vector numbers = counted(24);
   shows_rows(Matrix(numbers.data(), 8, 3));
   shows_rows(Columns(numbers.data(), 8, 3));
@@ -121,7 +121,7 @@ TEST_CASE("an mdspan is shown as a View, and a View as an mdspan") {
   CHECK(fanout::as_view(Columns(tensor.data(), 6, 1)).extent(0) == 6);
 }
 
-TEST_CASE("an mdspan whose memory is written as a result is found, strides and all") {
+TEST_CASE("a result that overlaps an input mdspan is refused, whatever its strides") {
   std::vector<int> numbers(12);
   const std::vector<int> rows(3);
   const ParallelModel model{[](fanout::Context auto& ctx, const auto&...) { return fanout::output<int>(ctx); },

@@ -35,7 +35,7 @@ static_assert(std::is_same_v<fanout::MdspanRows<Column>, other::mdspan<const int
 
 }  // namespace
 
-TEST_CASE("what has the interface of std::mdspan is an array by its shape") {
+TEST_CASE("a type with the interface of std::mdspan is recognised as an array") {
   std::vector<int> numbers(24);
   std::iota(numbers.begin(), numbers.end(), 0);
   const Cube cube(numbers.data(), Cube::mapping_type(Cube::extents_type(Index<3>{4, 3, 2})));

@@ -110,7 +110,7 @@ TEST_CASE("modules are shared, and gradients go through the gathered result to t
   CHECK(close(net->parameters()[0].grad(), alone));
 }
 
-TEST_CASE("shards run in the modes of the thread that calls, and leave it its own") {
+TEST_CASE("shards run in the calling thread's modes, and its modes stay as they were") {
   const auto linear = std::make_shared<torch::nn::LinearImpl>(3, 2);
   const ParallelModel model{TorchModel{linear}, host_devices(2)};
   const Tensor x = torch::rand({4, 3});
@@ -154,7 +154,7 @@ TEST_CASE("a factory gives each device a clone, for a module that writes its mem
   CHECK(norm->named_buffers()["num_batches_tracked"].item<int>() == 0);
 }
 
-TEST_CASE("rows are not copied, and what comes out shares memory with nothing") {
+TEST_CASE("rows are passed without a copy, and results share memory with no input") {
   const Tensor x = counted(6, 2);
   for (const int devices : {1, 2}) {
     const ParallelModel model{[&x](const Tensor& rows) {
@@ -205,7 +205,7 @@ TEST_CASE("a tensor without axes becomes one value per shard, and rules combine 
   CHECK(torch::equal(product, torch::tensor({14.F, 24.F})));
 }
 
-TEST_CASE("tensors are split and put together on the axis that is chosen, and left sharded") {
+TEST_CASE("tensors are split and concatenated on the chosen axis, and can stay sharded") {
   const Tensor x = counted(2, 5);
   const auto whole = [](const Tensor& part) { return std::tuple{fanout::concat<-1>(part), part.sum()}; };
   const ParallelModel model{whole, host_devices(2)};
@@ -245,7 +245,7 @@ TEST_CASE("containers of libtorch are split entry by entry") {
   CHECK_THROWS_AS(model(dict), fanout::ShapeMismatch);
 }
 
-TEST_CASE("what cannot be split or put together is refused with the place") {
+TEST_CASE("tensors that cannot be split or gathered are refused with their place") {
   const ParallelModel same{[](const Tensor& x) { return x; }, host_devices(2)};
   CHECK_THROWS_WITH_AS(same(torch::tensor(1.F)),
                        "a torch::Tensor without rows cannot be split at input[0]: expected at least one axis, found "
@@ -292,7 +292,7 @@ TEST_CASE("what cannot be split or put together is refused with the place") {
   CHECK_THROWS_AS(TorchModel{Net(nullptr)}, fanout::InvalidArgument);
 }
 
-TEST_CASE("a mean of many blocks of half precision is as exact as that is") {
+TEST_CASE("a mean of many half-precision blocks is exact to half precision") {
   const auto blocks = [](std::size_t rows, std::size_t) {
     fanout::Plan plan;
     for (std::size_t begin = 0; begin < rows; ++begin) plan.add({.rows = {begin, begin + 1}, .device = 0});
@@ -310,7 +310,7 @@ TEST_CASE("a mean of many blocks of half precision is as exact as that is") {
   CHECK(sum[1].item<float>() == 3000);
 }
 
-TEST_CASE("tensors are shown to each other") {
+TEST_CASE("tensors of libtorch and of fanout convert to each other without a copy") {
   Tensor x = counted(3, 2);
   const fanout::View<float, 2> view = fanout::as_view<float, 2>(x);
   CHECK(view(2, 1) == 5);

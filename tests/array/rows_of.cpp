@@ -30,7 +30,7 @@ static_assert(!HasRowsOf<Tensor<int, 1>&>, "its elements are its rows");
 
 }  // namespace
 
-TEST_CASE("the rows of a tensor are a range of views, which write") {
+TEST_CASE("the rows of a tensor are a range of writable views") {
   Tensor<int, 2> x(3, 4);
   int value = 0;
   for (auto row : rows_of(x)) std::fill(row.begin(), row.end(), ++value);
@@ -42,7 +42,7 @@ TEST_CASE("the rows of a tensor are a range of views, which write") {
   CHECK((*at)[0] == 2);
 }
 
-TEST_CASE("rows of what is const only read, and have the other axes") {
+TEST_CASE("rows of a const tensor are read-only and keep the other axes") {
   const Tensor<int, 3> x(2, 3, 4);
   std::size_t row_number = 0;
   for (const auto row : rows_of(x)) {
@@ -56,7 +56,7 @@ TEST_CASE("rows of what is const only read, and have the other axes") {
   CHECK(rows_of(x.rows({1, 1})).empty());
 }
 
-TEST_CASE("rows without elements are there all the same") {
+TEST_CASE("a tensor with rows of no elements still has all its rows") {
   const Tensor<int, 2> x(3, 0);
   int count = 0;
   for (auto row : rows_of(x)) count += row.empty() ? 1 : 0;

@@ -69,7 +69,7 @@ TEST_CASE("a slice on any axis shows that part in place, and packs into one run"
   CHECK(tensor(2, 3, 4) == 1000);
 }
 
-TEST_CASE("slices of slices, of axes of one, and of nothing") {
+TEST_CASE("a slice can be sliced again, be of an axis of extent 1, or be empty") {
   const auto tensor = counted(4, 1, 6);
   const StridedView<const int, 3> whole(tensor.view());
   CHECK(in_order(whole.slice(2, {1, 3}).slice(0, {2, 4})) == std::vector{13, 14, 19, 20});
@@ -119,7 +119,7 @@ TEST_CASE("whatever is strided packs its elements in order") {
   }
 }
 
-TEST_CASE("a part of one axis of a contiguous array is rows of runs, without outer axes") {
+TEST_CASE("a slice of one axis of a contiguous array is rows of contiguous runs") {
   for (std::size_t at = 0; at < 27; ++at) {
     const std::size_t extents[] = {1 + at % 3, 1 + at / 3 % 3, 1 + at / 9};
     CAPTURE(extents[0]);
@@ -139,7 +139,7 @@ TEST_CASE("a part of one axis of a contiguous array is rows of runs, without out
   }
 }
 
-TEST_CASE("a part of two axes is rows of runs along the axes before them") {
+TEST_CASE("a slice of two axes is rows of contiguous runs along the outer axes") {
   const auto tensor = counted(3, 4, 5);
   const auto part = StridedView<const int, 3>(tensor.view()).slice(1, {1, 3}).slice(2, {1, 4});
   const fanout::detail::StridedRuns<3> runs(part);

@@ -119,7 +119,7 @@ TEST_CASE("a tensor that was not given anything has no rows and no memory") {
   CHECK(none.begin() == none.end());
 }
 
-TEST_CASE("a tensor starts as zeros, aligned, with any integers as extents") {
+TEST_CASE("a tensor is aligned and zero-initialised, and takes extents of any integer type") {
   const Tensor<float, 1> one(std::uint8_t{7});
   const Tensor<double, 2> two(3, 5UL);
   const Tensor<std::int8_t, 3> three(short{2}, 3U, 4LL);
@@ -320,7 +320,7 @@ TEST_CASE("a copy of adopted memory is an ordinary tensor") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("assigning to a tensor of adopted memory writes there, or lets go of it for another size") {
+TEST_CASE("assigning to a tensor of adopted memory writes there, or releases it if the size differs") {
   int calls = 0;
   float numbers[2] = {1, 2};
   auto adopted = Tensor<float, 1>::adopt(numbers, CountCalls{&calls, numbers}, 2);
@@ -431,7 +431,7 @@ TEST_CASE("an element outside of a tensor is refused where checks are on") {
 }
 #endif
 
-TEST_CASE("extents stand in parentheses, in braces or in both, signed or not") {
+TEST_CASE("extents may be written in parentheses, braces or both, signed or unsigned") {
   const std::size_t rows = 3;
   const int columns = 5;
   const Extents<2> shape{{3, 5}};
@@ -581,7 +581,7 @@ TEST_CASE("an index of a tensor of several axes is a row") {
   CHECK(x.view()[1][2] == x.row(1).row(2));
 }
 
-TEST_CASE("a view deduces its type from what it shows, and a tensor from a view") {
+TEST_CASE("a view's type is deduced from its source, and a tensor's type from a view") {
   Tensor<int, 2> x = counted(3, 4);
   View writes = x;
   View reads = std::as_const(x);

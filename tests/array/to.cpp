@@ -22,7 +22,7 @@ concept CopiesInto = requires(const From& from, Into into) {
   fanout::copy(from, into);
 };
 
-TEST_CASE("trees keep their type, and their arrays lie where they were asked to") {
+TEST_CASE("to() keeps a tree's type and puts its arrays in the given memory") {
   const std::map<std::string, std::tuple<Tensor<int, 1>, int>> tree{{"a", {Tensor<int, 1>(3), 7}}};
   const auto there = to(tree, RemoteDevice(1));
   static_assert(std::is_same_v<decltype(there), const std::map<std::string, std::tuple<Tensor<int, 1>, int>>>);
@@ -31,7 +31,7 @@ TEST_CASE("trees keep their type, and their arrays lie where they were asked to"
   CHECK(std::get<0>(to_host(there).at("a")).space() == fanout::host_memory);
 }
 
-TEST_CASE("of a view there is a tensor, and the copy is there when it returns") {
+TEST_CASE("to() of a view returns a tensor and waits until the copy is complete") {
   Tensor<int, 2> x(4, 2);
   x(2, 1) = 5;
   const int waited = RemoteMemory::counts().waited;
@@ -42,7 +42,7 @@ TEST_CASE("of a view there is a tensor, and the copy is there when it returns") 
   CHECK(to_host(there.view())(0, 1) == 5);
 }
 
-TEST_CASE("copy writes where there is room already") {
+TEST_CASE("copy writes into existing memory") {
   Tensor<int, 1> x(3), back(3);
   x[2] = 9;
   auto there = Tensor<int, 1>::uninitialized({3}, RemoteMemory::memory(0));

@@ -49,7 +49,7 @@ TEST_CASE("an array is converted whatever its elements are") {
   CHECK(to<int>(2.5) == 2);
 }
 
-TEST_CASE("what is of floating point in a tree is converted, and nothing else") {
+TEST_CASE("floating-point arrays and numbers in a tree are converted, and nothing else") {
   const auto x = fanout::tensor<float>({1.5F});
   const auto tree = std::tuple{x, 2.5F, 3, true, std::string("a"), fanout::tensor<int>({4}), std::vector<float>{5}};
   const auto wide = to<double>(tree);

@@ -103,7 +103,7 @@ static_assert(std::is_same_v<fanout::leaf_traits<std::span<int, 4>>::piece_type,
 
 }  // namespace
 
-TEST_CASE("an element of a vector or a span is a row, and a piece shows the elements themselves") {
+TEST_CASE("the elements of a vector or a span are its rows, and a piece shows them in place") {
   std::vector<std::string> texts{"a", "b", "c"};
   using of_vector = fanout::leaf_traits<std::vector<std::string>>;
   CHECK(of_vector::rows(texts) == 3);

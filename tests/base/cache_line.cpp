@@ -7,7 +7,7 @@
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/worker/handoff_slot.hpp>
 
-TEST_CASE("what different cores write stands apart") {
+TEST_CASE("values that different cores write lie in different cache lines") {
   static_assert(fanout::detail::cache_line == 64 || fanout::detail::cache_line == 128 ||
                 fanout::detail::cache_line == 256);
 #if defined(__x86_64__)

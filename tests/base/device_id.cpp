@@ -53,7 +53,7 @@ TEST_CASE("a device kind keeps its one to eight letters") {
   CHECK(to_string(DeviceKind("\xc3\xa9")) == "\xc3\xa9");
 }
 
-TEST_CASE("a device id goes into streams of any letters") {
+TEST_CASE("a device id prints to streams of any character type") {
   std::ostringstream narrow;
   narrow << std::setw(8) << DeviceId{"cuda", 1} << ';';
   CHECK(narrow.str() == "  cuda:1;");

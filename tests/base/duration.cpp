@@ -13,7 +13,7 @@ static_assert(!fanout::DurationLike<int>);
 static_assert(Duration().nanoseconds() == 0);
 static_assert(Duration(50ms).nanoseconds() == 50'000'000);
 
-TEST_CASE("a duration is made of any, whatever it counts") {
+TEST_CASE("a duration is made of a std::chrono duration of any unit") {
   CHECK(Duration(3ns).nanoseconds() == 3);
   CHECK(Duration(-2us).nanoseconds() == -2000);
   CHECK(Duration(1h).nanoseconds() == 3600LL * 1'000'000'000);

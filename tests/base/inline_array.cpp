@@ -52,7 +52,7 @@ struct alignas(128) Wide {
 
 }  // namespace
 
-TEST_CASE("up to N objects stand in the array itself, more stand on the heap") {
+TEST_CASE("up to N objects are stored inline, and more on the heap") {
   for (const std::size_t size : {0U, 1U, 4U}) {
     const InlineArray<int, 4> array(size);
     CHECK(array.size() == size);
@@ -77,7 +77,7 @@ TEST_CASE("objects are value-initialised, or what make returns for their place")
   }
 }
 
-TEST_CASE("objects that can be neither copied nor moved are built where they stand") {
+TEST_CASE("objects that cannot be copied or moved are built in place") {
   for (const std::size_t size : {2U, 20U}) {
     InlineArray<std::atomic<int>> counters(size, [](std::size_t i) { return std::atomic<int>(static_cast<int>(i)); });
     counters[1].fetch_add(10);
@@ -97,7 +97,7 @@ TEST_CASE("objects go in the reverse order of their coming") {
   CHECK(log == std::vector<std::string>{"+0", "+1", "+2", "-2", "-1", "-0"});
 }
 
-TEST_CASE("a make that throws midway leaves nothing built, in place and on the heap") {
+TEST_CASE("objects are destroyed if a later one throws, inline and on the heap") {
   std::vector<std::string> log;
   const auto make = [&](std::size_t i) { return Traced(log, i); };
   CHECK_THROWS_WITH_AS((InlineArray<Traced, 8>(8, make)), "the third", std::runtime_error);
@@ -117,7 +117,7 @@ TEST_CASE("objects are aligned as their type asks, in place and on the heap") {
   }
 }
 
-TEST_CASE("what an object owns goes with it") {
+TEST_CASE("objects are destroyed with the array") {
   const auto shared = std::make_shared<int>(1);
   for (const std::size_t size : {8U, 9U}) {
     {

@@ -48,7 +48,7 @@ TEST_CASE("a slot destroys its object once: when it is cleared, filled again, or
   CHECK(counted.use_count() == 1);
 }
 
-TEST_CASE("a slot whose object could not be made has none") {
+TEST_CASE("a slot stays empty if its object's constructor throws") {
   const auto counted = std::make_shared<int>(0);
   Slot<std::shared_ptr<int>> slot;
   slot.fill([&] { return counted; });

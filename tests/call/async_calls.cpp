@@ -16,7 +16,7 @@ namespace {
 
 std::vector<int> ran;
 
-/// A call whose shards say who they are; without threads, so that they run where somebody helps.
+/// A call whose shards note their numbers. Without device threads they run in the thread that helps.
 struct Call : AsyncCall {
   int name;
   explicit Call(int n) : AsyncCall(2, operations, fanout::detail::Clock::never), name(n) {}
@@ -36,7 +36,7 @@ fanout::DeviceSet<fanout::HostDevice> idle_device() {
 
 }  // namespace
 
-TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, those that come before") {
+TEST_CASE("waiting for a call runs it, and first the earlier calls if it is ordered") {
   const auto devices = idle_device();
   fanout::detail::SharedMutex mutex;
   auto& calls = *new AsyncCalls(1);
@@ -67,7 +67,7 @@ TEST_CASE("who waits for a call runs it, and before it, if it is kept in order, 
   calls.release();
 }
 
-TEST_CASE("a model's side of its calls is nothing until there is one, and waits for all when it goes") {
+TEST_CASE("a model without pending calls keeps no state, and its destructor waits for all calls") {
   const auto devices = idle_device();
   fanout::detail::SharedMutex mutex;
   Call call(4);

@@ -50,7 +50,7 @@ TEST_CASE("a call borrows its plan, and puts together what its shards returned i
   CHECK(std::vector<int>(all.begin(), all.end()) == std::vector{2, 11});
 }
 
-TEST_CASE("a shard's device is the one at the place in the set that the plan names") {
+TEST_CASE("the plan names a shard's device by its position in the set") {
   Outputs outputs(two_and_one, default_settings, {}, two_hosts);
   const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
     slot.failed_in_forward = true;
@@ -66,7 +66,7 @@ TEST_CASE("a shard's device is the one at the place in the set that the plan nam
   }
 }
 
-TEST_CASE("what is thrown before forward goes before what forward throws") {
+TEST_CASE("an exception from before forward takes precedence over those that forward throws") {
   const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
     if (i == 1) throw fanout::DeviceMismatch("before");
     slot.failed_in_forward = true;
@@ -76,7 +76,7 @@ TEST_CASE("what is thrown before forward goes before what forward throws") {
   CHECK_THROWS_AS(run_all(outputs, fail), fanout::DeviceMismatch);
 }
 
-TEST_CASE("what a device goes on with is waited for before the end, and what fails there is the shard's") {
+TEST_CASE("a call waits for its devices' pending work, whose failure is the shard's failure") {
   int waits = 0;
   const auto go_on = [&waits](std::size_t, ShardSlot<int>& slot) {
     slot.fill([] { return 1; });

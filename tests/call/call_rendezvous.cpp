@@ -32,7 +32,7 @@ struct Place : CallRendezvous::Place {
 
 }  // namespace
 
-TEST_CASE("a place is made once, hears of who has ended before and after, and goes with the call") {
+TEST_CASE("a rendezvous is made once, learns of earlier and later shard ends, and is destroyed with the call") {
   const int before = Place::destroyed;
   {
     CallRendezvous rendezvous(3);
@@ -47,7 +47,7 @@ TEST_CASE("a place is made once, hears of who has ended before and after, and go
   CHECK(Place::destroyed == before + 1);
 }
 
-TEST_CASE("a place hears of who has ended before among more shards than a word has bits") {
+TEST_CASE("a rendezvous learns of earlier shard ends, also with more than 64 shards") {
   CallRendezvous rendezvous(65);
   for (const std::size_t shard : {std::size_t{31}, std::size_t{63}, std::size_t{64}}) rendezvous.end(shard, nullptr);
   const std::vector<int>& left = rendezvous.place<Place>().left;
@@ -61,7 +61,7 @@ TEST_CASE("without tasks there is nothing to take back") {
   CHECK(rendezvous.take_back() == nullptr);
 }
 
-TEST_CASE("shards of a call in which nobody noted who has ended cannot meet") {
+TEST_CASE("a rendezvous is refused in a call that does not note shard ends") {
   CallRendezvous rendezvous(2, false);
   rendezvous.end(0, nullptr);
   CHECK_THROWS_AS(rendezvous.place<Place>(), fanout::Error);

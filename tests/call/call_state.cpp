@@ -5,7 +5,7 @@
 
 #include <fanout/call/call_state.hpp>
 
-TEST_CASE("a frame has the settings of its call, and what is its own") {
+TEST_CASE("a call state refers to its call's settings and has its own number and outputs") {
   const fanout::Plan plan{{.rows = {0, 4}, .device = 2}};
   const fanout::CallSettings settings{.seed = 5};
   fanout::CallState frame(plan, settings, {.number = 6});

@@ -52,7 +52,7 @@ std::vector<int> values(const Tensor& tensor) {
 
 }  // namespace
 
-TEST_CASE("every shard runs with what its caller's thread had, and leaves its thread as it was") {
+TEST_CASE("every shard runs with its caller's thread state and restores its own thread's state") {
   const fanout::ParallelModel model{TellsMode{}, fanout::host_devices(3)};
   const std::vector x{1, 2, 3};
   for (const int now : {1, 2}) {
@@ -67,7 +67,7 @@ TEST_CASE("every shard runs with what its caller's thread had, and leaves its th
   CHECK(values(model(x)) == std::vector{0, 0, 0});
 }
 
-TEST_CASE("different models, models per replica and those of a factory take it along as well") {
+TEST_CASE("caller state reaches different models, per_replica models and models of a factory") {
   mode = 3;
   const auto devices = fanout::host_devices(2);
   const std::vector x{1, 2};
@@ -82,7 +82,7 @@ TEST_CASE("different models, models per replica and those of a factory take it a
   mode = 0;
 }
 
-TEST_CASE("an asynchronous call runs with what its caller had when it was made, whoever waits for it") {
+TEST_CASE("an asynchronous call runs with the caller state of its start, whichever thread waits for it") {
   const fanout::ParallelModel model{TellsMode{}, fanout::host_devices(3)};
   const std::vector x{1, 2, 3};
   mode = 5;

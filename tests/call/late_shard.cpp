@@ -3,7 +3,7 @@
 
 #include <fanout/call/late_shard.hpp>
 
-TEST_CASE("whether a shard is late is said once") {
+TEST_CASE("a shard is declared late or in time only once") {
   fanout::Lateness in_time;
   CHECK_FALSE(in_time.is_late());
   in_time.end(true);

@@ -85,14 +85,14 @@ TEST_CASE("an asynchronous call gives what a call gives, with one device and wit
   }
 }
 
-TEST_CASE("nothing may be returned, and nothing be split") {
+TEST_CASE("an asynchronous call may return nothing and split nothing") {
   std::atomic<int> runs{0};
   const ParallelModel model{[&runs](int x) { runs += x; }, host_devices(2)};
   model.async(5).get();
   CHECK(runs == 5);
 }
 
-TEST_CASE("it does not wait for forward, and is ready when all shards have ended") {
+TEST_CASE("an asynchronous call does not wait for forward, and is ready when all shards have ended") {
   std::atomic<bool> go{false};
   const ParallelModel model{[&go](Rows part) {
                               until(go);
@@ -110,7 +110,7 @@ TEST_CASE("it does not wait for forward, and is ready when all shards have ended
   CHECK(total(other.get()) == 10);
 }
 
-TEST_CASE("rvalues are taken over and lvalues borrowed, without a copy") {
+TEST_CASE("an asynchronous call moves rvalues and borrows lvalues, without a copy") {
   const ParallelModel model{[](Rows part) { return std::vector{part.data()}; }, without_threads(1)};
   std::vector<int> mine = {1, 2};
   CHECK(model.async(mine).get() == std::vector<const int*>{mine.data()});
@@ -131,7 +131,7 @@ TEST_CASE("rvalues are taken over and lvalues borrowed, without a copy") {
   }
 }
 
-TEST_CASE("what a call throws comes from get, and the model works afterwards") {
+TEST_CASE("an exception of a call is thrown by get, and the model works afterwards") {
   ParallelModel model{[](Rows part, Rows, bool fail) {
                         if (fail) throw std::runtime_error("in forward");
                         return sum_of(part);
@@ -151,7 +151,7 @@ TEST_CASE("what a call throws comes from get, and the model works afterwards") {
   CHECK(total(model.async(batch, batch, false).get()) == 10);
 }
 
-TEST_CASE("a result is taken once, from the one that it was moved to") {
+TEST_CASE("a result can be taken once, from the Pending that owns it") {
   const ParallelModel model{Sum{}, host_devices(2)};
   auto first = model.async(batch);
   auto second = std::move(first);
@@ -166,7 +166,7 @@ TEST_CASE("a result is taken once, from the one that it was moved to") {
   CHECK(total(second.get()) == 5);
 }
 
-TEST_CASE("one that is destroyed waits") {
+TEST_CASE("the destructor of a Pending waits for the call") {
   for (const Hosts& devices : {host_devices(2), without_threads(2)}) {
     std::atomic<long> sum{0};
     const ParallelModel model{[&sum](Rows part) { sum += sum_of(part); }, devices};
@@ -175,7 +175,7 @@ TEST_CASE("one that is destroyed waits") {
   }
 }
 
-TEST_CASE("one that another is moved over waits, and lets go of its arguments") {
+TEST_CASE("move assignment to a Pending waits for its call and destroys its arguments") {
   for (const Hosts& devices : {host_devices(2), without_threads(2)}) {
     std::atomic<long> sum{0};
     const auto owned = std::make_shared<const int>(5);
@@ -218,7 +218,7 @@ TEST_CASE("one that another is moved over waits, and lets go of its arguments") 
   }
 }
 
-TEST_CASE("an update runs what no device has started, waits for the rest, and does not show in earlier calls") {
+TEST_CASE("an update first runs or waits for all earlier calls, which do not see it") {
   struct Scaled {
     long factor = 1;
     long forward(Rows part) const { return factor * sum_of(part); }
@@ -237,7 +237,7 @@ TEST_CASE("an update runs what no device has started, waits for the rest, and do
   }
 }
 
-TEST_CASE("an update that waits already runs what comes in from inside another model") {
+TEST_CASE("an update that already waits runs calls made inside another model's forward") {
   std::atomic<bool> inside{false};
   std::atomic<bool> go{false};
   ParallelModel inner{[&](Rows part, bool waits) {
@@ -283,8 +283,7 @@ TEST_CASE("results may be taken when the model is moved or gone") {
 
 // ---- order -----------------------------------------------------------------------------------------
 
-TEST_CASE(
-    "each replica sees calls in the order in which they were made, whoever takes the results, in whatever order") {
+TEST_CASE("each replica runs calls in the order they were made, however the results are taken") {
   constexpr int calls = 12;
   for (const Hosts& devices : {host_devices(1), host_devices(3), without_threads(2)}) {
     for (int round = 0; round < 60; ++round) {
@@ -388,7 +387,7 @@ TEST_CASE("fields that are combined after each call are combined before the next
   }
 }
 
-TEST_CASE("it can be made on every device, and write what it is handed") {
+TEST_CASE("an asynchronous call may use on_all and inout") {
   const ParallelModel everywhere{[](int x) { return x; }, host_devices(3)};
   CHECK(total(everywhere.async(fanout::on_all(), 2).get()) == 6);
   fanout::Tensor<int, 1> mine(4);
@@ -400,7 +399,7 @@ TEST_CASE("it can be made on every device, and write what it is handed") {
   CHECK(total(mine) == 28);
 }
 
-TEST_CASE("random numbers are those of the order in which the calls were made") {
+TEST_CASE("random numbers follow the order in which the calls were made") {
   const auto draw = [](fanout::Context auto& ctx, Rows part) {
     std::vector<std::uint32_t> numbers;
     for (std::size_t i = 0; i < part.size(); ++i) numbers.push_back(ctx.random(i)());
@@ -486,7 +485,7 @@ TEST_CASE("a non-const forward that calls its own model, or waits for a later ca
   CHECK(total(model(batch, 0)) == 10);
 }
 
-TEST_CASE("one that was made inside a forward may be taken after it, and keeps updates out of what it runs on") {
+TEST_CASE("a call made inside a forward may be taken after it, and an update waits for it") {
   struct Scaled {
     long factor = 1;
     long forward(Rows part) const { return factor * sum_of(part); }
@@ -581,7 +580,7 @@ TEST_CASE("in the child of a fork a result that was pending is an error, and the
   }
 }
 
-TEST_CASE("a fork inside a shard that get runs: an error in the child, and the parent as if nothing had been") {
+TEST_CASE("after a fork in a shard that get runs, only the child's call fails") {
   if (!fanout_test::can_fork) {
     fanout_test::skip(fanout_test::cannot_fork);
     return;
@@ -629,7 +628,7 @@ struct CallsBack {
 
 }  // namespace
 
-TEST_CASE("an asynchronous call that is one task knows inside of what it was made, whichever thread runs it") {
+TEST_CASE("a one-shard asynchronous call knows the call it was made in, whichever thread runs it") {
   std::function<void()> back;
   const ParallelModel inner{CallsBack{&back, {}}, host_devices(2)};
   std::string said;

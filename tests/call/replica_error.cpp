@@ -121,12 +121,12 @@ TEST_CASE("an error of the library's own kind that forward throws is a failure o
   CHECK(error_of(model, {0, 4}).get_if<fanout::ShapeMismatch>() != nullptr);
 }
 
-TEST_CASE("one replica is one replica in the text") {
+TEST_CASE("the text of an error with one replica is in the singular") {
   ThrowingModel model{Thrower{}, host_devices(1)};
   CHECK(says(error_of(model, {1}).what(), "forward failed on 1 of 1 replica\n"));
 }
 
-TEST_CASE("what scatter throws is thrown as itself, also where the shards make their pieces") {
+TEST_CASE("an exception from scatter is thrown as itself, also if the shards make their own pieces") {
   ThrowingModel model{Thrower{}, host_devices(2)};
   const auto x = batch({0, 0});
   const View<const int, 1> elsewhere(x.data(), x.extents(), fanout::MemorySpace{{.kind = "toy", .index = 0}});

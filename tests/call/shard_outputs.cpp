@@ -27,7 +27,7 @@ const std::vector<int> numbers{1, 2, 3, 4};
 
 }  // namespace
 
-TEST_CASE("what the shards return stands in row order, and outlives the call and what it was made of") {
+TEST_CASE("outputs are in row order and outlive the call and its arguments") {
   const auto outputs = [] {
     const auto replicas = replicate(
         [](Context auto& ctx, std::span<const int> x) { return static_cast<int>(10 * ctx.rank() + x.size()); },
@@ -44,7 +44,7 @@ TEST_CASE("what the shards return stands in row order, and outlives the call and
   CHECK(std::vector<int>(all.begin(), all.end()) == std::vector{2, 11, 21});
 }
 
-TEST_CASE("nothing may be returned") {
+TEST_CASE("shards may return nothing") {
   std::atomic<int> runs{0};
   const auto replicas = replicate([&runs](std::span<const int>) { ++runs; }, two_hosts);
   auto outputs = apply(replicas, scatter(four_rows, numbers));
@@ -53,7 +53,7 @@ TEST_CASE("nothing may be returned") {
   CHECK(runs == 3);
 }
 
-TEST_CASE("what a shard returned is destroyed, also where another shard threw") {
+TEST_CASE("a shard's result is destroyed even if another shard threw") {
   const auto counted = std::make_shared<int>(1);
   const auto replicas = replicate(
       [counted](Context auto& ctx, std::span<const int>) {

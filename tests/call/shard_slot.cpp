@@ -44,7 +44,7 @@ TEST_CASE("a slot that is filled again destroys the earlier value, and one that 
   CHECK(counted.use_count() == 1);
 }
 
-TEST_CASE("a slot for nothing calls what fills it") {
+TEST_CASE("a void slot calls the function that fills it") {
   ShardSlot<void> slot;
   int calls = 0;
   slot.fill([&calls] { ++calls; });

@@ -36,7 +36,7 @@ TEST_CASE("slots that are made at once are destroyed, few or many") {
   }
 }
 
-TEST_CASE("slots that are made one by one are destroyed where it is said that they hold something") {
+TEST_CASE("slots made one by one are destroyed if all are declared made") {
   const auto counted = std::make_shared<int>(1);
   {
     ShardSlots<SharedInt> slots(3);
@@ -67,7 +67,7 @@ TEST_CASE("each cell stands in lines of its own, aligned as its value is") {
   }
 }
 
-TEST_CASE("a shard's end can be told before its slot is made and after, each on its own") {
+TEST_CASE("a shard's end can be read before and after its slot is made, separately for each shard") {
   for (const std::size_t size : {2U, 9U}) {
     ShardSlots<int> slots(size);
     CHECK_FALSE(slots.cells()[1].ended().load());

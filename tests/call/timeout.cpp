@@ -108,7 +108,7 @@ std::optional<Timeout> timeout_of(const F& f) {
 
 }  // namespace
 
-TEST_CASE("without a deadline nothing is late, and with one that is kept nothing either") {
+TEST_CASE("no shard is late if there is no deadline or it is kept") {
   Told told;
   for (const auto& deadline : {fanout::Duration::forever(), fanout::Duration(1h)}) {
     const ParallelModel model{[](Context auto& ctx, Rows rows) {
@@ -124,14 +124,14 @@ TEST_CASE("without a deadline nothing is late, and with one that is kept nothing
   CHECK(told.late.empty());
 }
 
-TEST_CASE("the message of a call of one shard speaks of one") {
+TEST_CASE("the message of a call with one shard is in the singular") {
   const ParallelModel model{Dawdler{}, host_devices(1), Options{.deadline = 1ms}};
   const auto timeout = timeout_of([&] { model(std::vector{-1}); });
   REQUIRE(timeout);
   CHECK(says(timeout->what(), "1 of 1 shard took longer than the deadline of 1 ms"));
 }
 
-TEST_CASE("a call that takes too long waits, tells who is late, and throws with the results of the others") {
+TEST_CASE("a late call waits, reports its late shards, and throws with the results of the others") {
   Told told;
   const ParallelModel model{Dawdler{}, host_devices(3), Options{.deadline = 30ms, .late = told.sink()}};
   for (const bool async : {false, true}) {
@@ -168,7 +168,7 @@ TEST_CASE("a call that takes too long waits, tells who is late, and throws with 
   }
 }
 
-TEST_CASE("a search goes on until it has to stop, and what the others found is used") {
+TEST_CASE("a search stops at its deadline, and the results of the other shards are used") {
   const auto log = [](const LateShard&) {};
   std::vector<int> found;
   const auto use = [&found](const std::vector<int>& rows) { found = rows; };
@@ -191,7 +191,7 @@ TEST_CASE("a search goes on until it has to stop, and what the others found is u
   }));
 }
 
-TEST_CASE("where all are late there are no results, and a sink that throws breaks nothing") {
+TEST_CASE("a call whose shards are all late has no results, and a sink that throws breaks nothing") {
   int told = 0;
   const ParallelModel model{Dawdler{}, host_devices(2), Options{.deadline = 1ms, .late = [&](const LateShard&) {
                                                                   ++told;
@@ -205,7 +205,7 @@ TEST_CASE("where all are late there are no results, and a sink that throws break
   CHECK(in_the_end([&] { return !timeout_of([&] { CHECK(std::get<1>(model(std::vector{3, 5})) == 4); }); }));
 }
 
-TEST_CASE("who waits is woken at the deadline, and tells before the shard has ended") {
+TEST_CASE("the waiting caller wakes at the deadline and reports late shards before they end") {
   std::atomic<bool> started{false};
   std::atomic<bool> told{false};
   const ParallelModel model{[&](Rows rows) {
@@ -221,7 +221,7 @@ TEST_CASE("who waits is woken at the deadline, and tells before the shard has en
   CHECK_THROWS_AS(pending.get(), Timeout);
 }
 
-TEST_CASE("what forward throws, and what comes before it, goes before the lateness") {
+TEST_CASE("exceptions from forward and from before it take precedence over Timeout") {
   const ParallelModel model{[](Context auto& ctx, Rows rows) {
                               if (rows[0] < 0) until_stop(ctx), a_little_longer();
                               if (rows[0] == 0) throw std::runtime_error("in forward");
@@ -231,7 +231,7 @@ TEST_CASE("what forward throws, and what comes before it, goes before the latene
   CHECK_THROWS_AS(model(std::vector{1, -1}), Timeout);
 }
 
-TEST_CASE("a call from inside another one is to stop when that one is, and is not late for it") {
+TEST_CASE("a nested call is asked to stop with the outer call, and is not reported late for it") {
   const ParallelModel inner{[](Context auto& ctx, Rows) {
                               until_stop(ctx);
                               a_little_longer();
@@ -255,7 +255,7 @@ TEST_CASE("a call from inside another one is to stop when that one is, and is no
   CHECK(late(std::vector{1, 2})[0]);
 }
 
-TEST_CASE("what is called from inside a call is to stop with it, asynchronous or not, whatever its own deadline") {
+TEST_CASE("nested calls are asked to stop with the outer call, whatever their own deadline") {
   const std::vector<int> rows(8);  // two shards at each of three depths
   std::atomic<int> asked{0};
   std::atomic<int> stops{0};
@@ -296,7 +296,7 @@ TEST_CASE("what is called from inside a call is to stop with it, asynchronous or
   });
 }
 
-TEST_CASE("a call that is made inside another one and taken after it is to stop when that one was") {
+TEST_CASE("a call made inside another and taken after it is asked to stop at that call's deadline") {
   bool stops = false;
   const ParallelModel nested{[&stops](auto& ctx, Rows) { CHECK(ctx.stop_requested() == stops); }, without_threads(1)};
   const auto ask = [&](auto& ctx, Rows rows) {
@@ -322,7 +322,7 @@ TEST_CASE("a call that is made inside another one and taken after it is to stop 
   });
 }
 
-TEST_CASE("one that nobody takes tells of each of its late shards, once") {
+TEST_CASE("a dropped asynchronous call reports each of its late shards once") {
   Told told;
   bool told_before_last = false;
   const auto forward = [&](auto& ctx, Rows rows) {
@@ -365,7 +365,7 @@ TEST_CASE("late shards that had ended before their call was dropped are told, to
   });
 }
 
-TEST_CASE("one that is destroyed tells as well, and results are there when the model is gone") {
+TEST_CASE("a destroyed Pending reports late shards, and a Timeout's results outlive the model") {
   Told told;
   std::optional<ParallelModel<Dawdler, fanout::DeviceSet<fanout::HostDevice>>> model{
       std::in_place, Dawdler{}, host_devices(2), Options{.deadline = 5ms, .late = told.sink()}};
@@ -402,7 +402,7 @@ TEST_CASE("results go with the last copy of the error, and need not be copied") 
 }
 
 #if defined(__FLT16_MAX__)
-TEST_CASE("results may be of a type that no library has a std::type_info of") {
+TEST_CASE("results may be of a type without a std::type_info, such as _Float16") {
   fanout::detail::SmallVector<LateShard> late;
   late.push_back({});
   Timeout timeout(late, 2, fanout::Duration(1ms));
@@ -413,7 +413,7 @@ TEST_CASE("results may be of a type that no library has a std::type_info of") {
 }
 #endif
 
-TEST_CASE("a negative deadline has no meaning") {
+TEST_CASE("a negative deadline is refused") {
   CHECK_THROWS_AS((ParallelModel{Dawdler{}, host_devices(1), Options{.deadline = -1ms}}), fanout::InvalidArgument);
   const ParallelModel at_once{Dawdler{}, host_devices(1), Options{.deadline = 0ms}};
   CHECK_THROWS_AS(at_once(std::vector{1}), Timeout);

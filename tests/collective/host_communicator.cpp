@@ -89,7 +89,7 @@ inline constexpr bool fanout::enable_scalar<HalfFloat> = true;
 
 FANOUT_TEST_COMMUNICATOR(HostRanks);
 
-TEST_CASE("trees go leaf by leaf, at once") {
+TEST_CASE("a tree is reduced leaf by leaf in one call") {
   std::vector<Gradients> all(3);
   HostRanks::run(3, [&](HostCommunicator& ranks) {
     Gradients own = gradients(static_cast<float>(ranks.rank()));
@@ -103,7 +103,7 @@ TEST_CASE("trees go leaf by leaf, at once") {
   }
 }
 
-TEST_CASE("of an optional and a variant goes what they hold") {
+TEST_CASE("an optional and a variant are passed as the value that they hold") {
   std::vector<double> sums(2);
   HostRanks::run(2, [&](HostCommunicator& ranks) {
     std::tuple<std::optional<double>, std::optional<double>, std::variant<int, double>> tree(1.0, std::nullopt, 2.0);
@@ -221,7 +221,7 @@ TEST_CASE("other types, roots, reductions and trees do not fit, nor do other ext
       "rank 0 called send of int[1] to rank 1, rank 1 called recv of int[2] from rank 0");
 }
 
-TEST_CASE("calls that would wait for each other for ever are named") {
+TEST_CASE("calls that would deadlock are refused and named") {
   const auto both_wait = texts_of<StructureMismatch>(2, [](HostCommunicator& ranks) {
     int x = 0;
     ranks.recv(x, 1 - ranks.rank());
@@ -260,7 +260,7 @@ TEST_CASE("a rank that leaves releases those that wait for it") {
   CHECK(says(texts[2], "rank 2 called barrier", "rank 1 has left"));
 }
 
-TEST_CASE("a communicator that was moved leaves the meeting when the one that it was moved to does") {
+TEST_CASE("a moved communicator leaves the rendezvous when its new owner is destroyed") {
   HostRendezvous rendezvous(2);
   std::optional<HostCommunicator> first;
   {
@@ -287,7 +287,7 @@ TEST_CASE("a communicator that was moved leaves the meeting when the one that it
   CHECK(says(told, "rank 0 has left"));
 }
 
-TEST_CASE("who was released names the rank that failed first") {
+TEST_CASE("a released rank's error names the rank that failed first") {
   std::atomic<std::size_t> culprits{0};
   HostRanks::run(3, [&](HostCommunicator& ranks) {
     try {
@@ -302,7 +302,7 @@ TEST_CASE("who was released names the rank that failed first") {
   CHECK(culprits == 24);
 }
 
-TEST_CASE("where some ranks left and one threw, the others are told of the one that threw") {
+TEST_CASE("if some ranks left and one threw, the others' error names the one that threw") {
   // On one thread, so that all have gone before the last one waits for them.
   std::array<std::size_t, 4> order{0, 1, 2, 3};  // who throws, who leaves, who leaves released, and who waits
   do {
@@ -357,7 +357,7 @@ TEST_CASE("send and recv do not need a rank that has left") {
   CHECK(got == 7);
 }
 
-TEST_CASE("what cannot be is refused at once") {
+TEST_CASE("invalid arguments are refused at once") {
   HostRendezvous rendezvous(1);
   HostCommunicator ranks(rendezvous, 0);
   std::vector<int> x(2);

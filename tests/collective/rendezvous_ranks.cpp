@@ -16,9 +16,9 @@ struct OpenRanks : fanout::detail::RendezvousRanks {
 
 }  // namespace
 
-// A rank reads the turn, gives the right back, and only then sleeps. If the turn stood still, a signal between the two
-// would be lost: there is nobody to wake yet.
-TEST_CASE("whatever wakes those that sleep moves the turn on, so that who is about to sleep does not") {
+// A rank reads the turn, unlocks the mutex, and only then sleeps. Without a new turn it would miss a wake-up between
+// the two.
+TEST_CASE("every wake-up advances the turn, so that a rank about to sleep does not miss it") {
   OpenRanks ranks(2);
   const std::uint32_t first = ranks.turn();
   ranks.leave(1, nullptr);

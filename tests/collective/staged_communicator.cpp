@@ -54,7 +54,7 @@ TEST_CASE("a rank that is alone gathers from one array to another, whichever com
   });
 }
 
-TEST_CASE("only what is read comes to the host, and only what is written goes back") {
+TEST_CASE("only arrays that are read are copied to the host, and only written ones are copied back") {
   auto& counts = RemoteMemory::counts();
   const auto moved = [&](const auto& call) {
     std::vector<Tensor<float, 1>> arrays;

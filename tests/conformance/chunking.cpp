@@ -48,7 +48,7 @@ struct Chunks {
 
 }  // namespace
 
-TEST_CASE("rule 1: ChunkSplit makes chunks of ceil(n / k) rows, and the last one of what remains") {
+TEST_CASE("rule 1: ChunkSplit makes chunks of ceil(n / k) rows, and the last one takes the remainder") {
   for (std::size_t k = 1; k <= 8; ++k) {
     for (std::size_t n = 1; n <= 128; ++n) {
       const std::size_t size = (n + k - 1) / k;
@@ -59,7 +59,7 @@ TEST_CASE("rule 1: ChunkSplit makes chunks of ceil(n / k) rows, and the last one
   }
 }
 
-TEST_CASE("rule 2: ChunkSplit makes the chunks that were seen") {
+TEST_CASE("rule 2: ChunkSplit makes the same chunks as PyTorch") {
   const std::vector<Chunks> table{{2, 1, {1}},
                                   {2, 3, {2, 1}},
                                   {2, 5, {3, 2}},
@@ -114,7 +114,7 @@ TEST_CASE("rule 5: without rows every replica runs, and the result has no rows a
   }
 }
 
-TEST_CASE("rule 6: a number beside a batch is handed whole to every replica") {
+TEST_CASE("rule 6: a number beside a batch is passed whole to every replica") {
   const double number = 0.5;
   look_at_shards(
       2,
@@ -125,7 +125,7 @@ TEST_CASE("rule 6: a number beside a batch is handed whole to every replica") {
       count_to(4), number);
 }
 
-TEST_CASE("rule 7: any axis may be that of the rows, also counted from the last one, for all arrays or for one") {
+TEST_CASE("rule 7: any axis can be the batch axis, also counted from the last, for each array") {
   Tensor<int, 2> x(2, 5);
   for (std::size_t i = 0; i < 10; ++i) x.data()[i] = static_cast<int>(i);
   const auto columns = [](View<const int, 2> part) { return std::pair{part.extent(1), part}; };
@@ -176,7 +176,7 @@ TEST_CASE("rules 9 and 12: rows on the host are const views of the input, in its
       x);
 }
 
-TEST_CASE("rule 9: the rows that forward is to write are given by inout, and are written in place") {
+TEST_CASE("rule 9: forward writes the rows of an inout argument in place") {
   auto x = count_to(4);
   const ParallelModel model{[](View<int, 1> rows) {
                               for (int& value : rows) value *= 10;

@@ -80,7 +80,7 @@ struct Walker {
 
 }  // namespace
 
-TEST_CASE("rule 37: without devices a model is on all that are visible, in their order") {
+TEST_CASE("rule 37: a model without a device list runs on all visible devices, in their order") {
   const EnvironmentVariable three("FANOUT_HOST_DEVICES", "3");
   const ParallelModel model{Tell{}};
   CHECK(model.devices().ids() == std::vector{host(0), host(1), host(2)});
@@ -105,7 +105,7 @@ TEST_CASE("rule 39: the order of the devices is kept, and the first is the main 
   CHECK(model() == Texts{"host:1[0, 0)"});
 }
 
-TEST_CASE("rule 10: input is moved to the device from any memory, and one from where no way is known is named") {
+TEST_CASE("rule 10: input is transferred from any memory, and memory without a known transfer is named") {
   const auto add_up = [](fanout::View<const int, 1> x) {
     int sum = 0;
     for (std::size_t i = 0; i < x.size(); ++i) sum += fanout_test::RemoteMemory::reach(x.data())[i];
@@ -127,7 +127,7 @@ TEST_CASE("rule 10: input is moved to the device from any memory, and one from w
   CHECK(model(far) == Texts{"far:0[0, 4)"});
 }
 
-TEST_CASE("rules 40 and 114: results go to the main device's memory, or to another that need not run the model") {
+TEST_CASE("rules 40 and 114: results go to the main device's memory, or to a chosen device") {
   const auto output = [](Context auto& ctx, int) { return fanout::empty<int>(ctx, 2); };
   const fanout::DeviceSet<FarDevice> far(FarDevice::visible());
   const ParallelModel by_default{output, far};
@@ -140,7 +140,7 @@ TEST_CASE("rules 40 and 114: results go to the main device's memory, or to anoth
   CHECK(on_host(1).space() == fanout::host_memory);
 }
 
-TEST_CASE("rules 41 and 42: the host is asked for by its own id, and what is no device of the model is refused") {
+TEST_CASE("rules 41 and 42: the output device is the host or one of the model's") {
   const ParallelModel model{Tell{}, host_devices(2), Options{.output = host(0)}};
   CHECK(model(count_to(2)).size() == 2);
   CHECK(says(message_of<InvalidDeviceId>([] {
@@ -149,7 +149,7 @@ TEST_CASE("rules 41 and 42: the host is asked for by its own id, and what is no 
              "Invalid device id", "Options::output", "host:0, host:1", "cuda:7"));
 }
 
-TEST_CASE("rule 43: a device that is not there is an invalid device id before there is a model") {
+TEST_CASE("rule 43: a missing device is an invalid device id before a model is made") {
   const EnvironmentVariable two("FANOUT_HOST_DEVICES", "2");
   CHECK(says(message_of<InvalidDeviceId>([] {
                ParallelModel{Tell{}, host_devices({0, 2})};
@@ -168,7 +168,7 @@ TEST_CASE("rule 44: indices count the visible devices") {
              "Invalid device id", "the position of a visible device", "found 2"));
 }
 
-TEST_CASE("rule 45: a device stands in a set once, and there may be more of them than cores") {
+TEST_CASE("rule 45: a device may be in a set only once, and there may be more devices than cores") {
   CHECK(says(message_of<InvalidDeviceId>([] {
                (void)host_devices({0, 0});
              }),
@@ -190,7 +190,7 @@ TEST_CASE("rule 46: with one device results are gathered as with several") {
   }
 }
 
-TEST_CASE("rules 47 and 76: an empty list of devices is refused with what was asked for, so a model has a replica") {
+TEST_CASE("rules 47 and 76: an empty list of devices is refused, so every model has a replica") {
   CHECK(says(message_of<InvalidDeviceId>([] { fanout::DeviceSet<HostDevice>(std::vector<HostDevice>{}); }),
              "Invalid device id", "at least one device of fanout::", "HostDevice", "found none"));
   CHECK(fanout::replicate(Tell{}, host_devices(1)).size() == 1);
@@ -204,7 +204,7 @@ TEST_CASE("rule 48: without a GPU a model runs on the host, and has replicas the
   CHECK(model.devices().size() == host_devices().size());
 }
 
-TEST_CASE("rules 50 and 51: a call looks where the model's arrays lie, and names the first in the wrong memory") {
+TEST_CASE("rules 50 and 51: a call names the first array of the model in the wrong memory") {
   ParallelModel model{Placed{}, fanout::AllVisible<FarDevice>{}};
   const fanout::backend::Memory memory = model.devices()[0].memory();
   const auto x = Tensor<int, 1>::uninitialized({2}, memory);
@@ -215,7 +215,7 @@ TEST_CASE("rules 50 and 51: a call looks where the model's arrays lie, and names
   CHECK(model(x) == Texts{"the memory of far:0"});
 }
 
-TEST_CASE("rule 57: a model on the host is copied to devices with another memory as it says itself") {
+TEST_CASE("rule 57: a model on the host is copied to devices with their own memory by its own rule") {
   const ParallelModel model{PlacesItself{}, fanout::AllVisible<FarDevice>{}};
   CHECK(model(Tensor<int, 1>::uninitialized({2}, model.devices()[0].memory())) == Texts{"the memory of far:0"});
   CHECK(model.model().weight.space() == fanout::host_memory);
@@ -232,7 +232,7 @@ TEST_CASE("rule 52: a replica has every member of the model, whatever it is") {
   CHECK(model.replica(1).model().seen == std::vector{10, 15});
 }
 
-TEST_CASE("rule 124: the wrapped model is there as itself, and its members have their own names") {
+TEST_CASE("rule 124: the wrapped model is accessible with its own type and member names") {
   ParallelModel model{Walker{.place = 3}, host_devices(2)};
   static_assert(std::is_same_v<decltype(model.model()), const Walker&>);
   static_assert(std::is_same_v<decltype(model.replica(1).model()), const Walker&>);

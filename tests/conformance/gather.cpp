@@ -65,7 +65,7 @@ struct Line {
 
 }  // namespace
 
-TEST_CASE("rules 91 and 110: all replicas are looked at: a value from one and none from another is an error") {
+TEST_CASE("rules 91 and 110: an optional with a value on only some replicas is an error") {
   for (const std::size_t without : {0U, 1U}) {
     const auto text = message_of<StructureMismatch>([without] {
       gathered_from(2, [without](std::size_t rank) {
@@ -95,7 +95,7 @@ TEST_CASE("rules 93 and 94: a number becomes one per shard, with one shard too, 
   }
 }
 
-TEST_CASE("rule 96: arrays of different ranks do not mix") {
+TEST_CASE("rule 96: arrays with different numbers of axes are refused") {
   using Ranks = std::variant<Tensor<int, 1>, Tensor<int, 2>>;
   CHECK(says(message_of<StructureMismatch>([] {
                gathered_from(2, [](std::size_t rank) {
@@ -111,13 +111,13 @@ TEST_CASE("rule 97: trailing extents that differ are an error with place, shards
              "output.x", "[2, 3]", "shard 0 on host:0, rows [0, 2)", "[2, 4]", "shard 1 on host:1, rows [2, 4)"));
 }
 
-TEST_CASE("rules 98 and 99: arrays on the host are gathered, wherever in its memory they stand") {
+TEST_CASE("rules 98 and 99: arrays anywhere in host memory are gathered") {
   const auto outside = count_to(3);
   const auto rows = gathered_from(2, [&](std::size_t) { return outside.view(); });
   CHECK(values(rows) == std::vector{0, 1, 2, 0, 1, 2});
 }
 
-TEST_CASE("rules 101 and 102: a result is contiguous, by rows, and nobody else's, also that of one replica") {
+TEST_CASE("rules 101 and 102: a result is contiguous, row-major and owned by the caller, also of one replica") {
   const Tensor<int, 2> outside(2, 3);
   for (int shards = 1; shards <= 2; ++shards) {
     auto first = gathered_from(shards, [&](std::size_t) { return outside.view(); });
@@ -200,7 +200,7 @@ TEST_CASE("rule 115: results of any depth come back with the types that they had
   CHECK(values(inside.second) == std::vector{2, 2});
 }
 
-TEST_CASE("rule 72: each array has its own axis for the batch, in and out, and extents must fit on the others") {
+TEST_CASE("rule 72: each array, in and out, has its own batch axis, and its other extents must agree") {
   Tensor<int, 2> sequences(3, 4);  // [time, batch]
   for (std::size_t i = 0; i < 12; ++i) sequences.data()[i] = static_cast<int>(i);
   const ParallelModel model{[](View<const int, 2> part, View<const int, 1> lengths, std::size_t shorter) {
@@ -239,7 +239,7 @@ TEST_CASE("rule 117: sums are made in the order of the rows, and are the same bi
   }
 }
 
-TEST_CASE("rule 118: sums of different extents are an error, and that of one shard is what it returned") {
+TEST_CASE("rule 118: summing different extents is an error, and the sum of one shard is its result") {
   const auto sum_of = [](int shards) {
     return gathered_from(shards, [](std::size_t rank) { return psum(Tensor<double, 2>(2, 3 + rank)); });
   };

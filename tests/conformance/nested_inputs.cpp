@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules 16 to 36 of docs/conformance.md: what a shard is handed of nested arguments, and of several.
+// Rules 16 to 36 of docs/conformance.md: what each shard is passed of nested and of several arguments.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -59,7 +59,7 @@ class Vocabulary {
 
 }  // namespace
 
-TEST_CASE("rule 16: arrays first, then tuples, vectors and maps by their elements, and all else whole") {
+TEST_CASE("rule 16: arrays are split first, then tuples, vectors and maps by element, and all else goes whole") {
   const auto x = count_to(4);
   look_at_shards(
       2,
@@ -74,7 +74,7 @@ TEST_CASE("rule 16: arrays first, then tuples, vectors and maps by their element
       std::map<std::string, Tensor<int, 1>>{{"x", x}}, Vocabulary({"a", "b"}));
 }
 
-TEST_CASE("rule 17: what is no array is one and the same const object for all replicas") {
+TEST_CASE("rule 17: an argument that is no array is the same const object for all replicas") {
   const std::string text = "text";
   const std::optional<int> none;
   const std::map<int, std::string> map{{1, "one"}};
@@ -91,7 +91,7 @@ TEST_CASE("rule 17: what is no array is one and the same const object for all re
       count_to(4), text, none, map, vocabulary);
 }
 
-TEST_CASE("rules 18 and 23: containers are made anew around the rows, of their own kind and with their own keys") {
+TEST_CASE("rules 18 and 23: containers are rebuilt around the rows, with their kind and keys") {
   const std::map<std::string, Tensor<int, 1>, std::greater<>> map{{"a", count_to(4)}, {"b", count_to(4)}};
   look_at_shards(
       2,
@@ -144,7 +144,7 @@ TEST_CASE("rules 21 and 22: empty containers and structs go to every replica as 
   CHECK(shards == 2);
 }
 
-TEST_CASE("rule 24: a vector of strings is split, one a row, unless it is broadcast or a list of its own") {
+TEST_CASE("rule 24: a vector of strings is split by element, unless it is broadcast or marked each") {
   const std::vector<std::string> words{"a", "b", "c", "d"};
   look_at_shards(
       2,
@@ -158,7 +158,7 @@ TEST_CASE("rule 24: a vector of strings is split, one a row, unless it is broadc
       words, fanout::broadcast(words), fanout::each(words));
 }
 
-TEST_CASE("rule 25: a vector of tensors is split inside each of them, or across the vector with rows") {
+TEST_CASE("rule 25: a vector of tensors is split inside each tensor, or by element with rows") {
   const std::vector tensors{count_to(4), count_to(4), count_to(4)};
   look_at_shards(
       2,
@@ -184,7 +184,7 @@ TEST_CASE("rule 26: inputs of different lengths are an error that names both, an
              "arguments have different numbers of rows", "input[0][0]", "input[0][1]", "5 and 1", "broadcast(x)"));
 }
 
-TEST_CASE("rule 27: scatter gives one kind of result, whatever is scattered") {
+TEST_CASE("rule 27: scatter returns the same kind of result for all arguments") {
   const auto x = count_to(4);
   const auto devices = host_devices(2);
   const auto bare = fanout::scatter(devices, x);

@@ -172,7 +172,7 @@ TEST_CASE("rule 54: replicas of a model with a const forward are the model itsel
   CHECK(&model.replica(1).model() == &model.model());
 }
 
-TEST_CASE("rules 55 and 123: what replicas count and average is combined after each call, in all of them") {
+TEST_CASE("rules 55 and 123: the replicas' counts and averages are combined after each call, in all of them") {
   const ParallelModel model{Statistics{}, host_devices(2)};
   Statistics alone;
   const auto x = count_to(5);
@@ -188,7 +188,7 @@ TEST_CASE("rules 55 and 123: what replicas count and average is combined after e
   CHECK(*model.replica(1).model().log == std::vector{3, 3, 3});
 }
 
-TEST_CASE("rules 56 and 59: what a replica changes in itself stays, and no other replica sees it") {
+TEST_CASE("rules 56 and 59: a replica keeps its own changes, and no other replica sees them") {
   const ParallelModel model{Network{}, host_devices(2)};
   model(count_to(4));
   model(count_to(4));
@@ -199,7 +199,7 @@ TEST_CASE("rules 56 and 59: what a replica changes in itself stays, and no other
   CHECK(model.model().layers[0][0] == 0);
 }
 
-TEST_CASE("rule 60: what two parts of a model own together they own together in every replica") {
+TEST_CASE("rule 60: two parts of a model that share an object share it in every replica") {
   const ParallelModel model{Tied{}, host_devices(2)};
   for (const bool one : model(count_to(2))) CHECK(one);
   CHECK_FALSE(model.replica(1).shares_original());
@@ -252,7 +252,7 @@ TEST_CASE("rule 75: nothing is left of a model that is gone") {
   CHECK(Counted::alive == 0);
 }
 
-TEST_CASE("rule 77: the devices' threads are there for all calls, and one shard runs on the caller's") {
+TEST_CASE("rule 77: device threads live across calls, and one shard runs on the caller's thread") {
   const ParallelModel model{[](View<const int, 1>) { return std::vector{std::this_thread::get_id()}; },
                             host_devices(2)};
   std::set<std::thread::id> threads;
@@ -296,7 +296,7 @@ TEST_CASE("rule 80: each shard runs with its own device entered, and all are lef
   CHECK(ToyDevice::synchronized == 2);
 }
 
-TEST_CASE("rules 81 and 82: a model runs in its caller's thread state and leaves it, with one device and with two") {
+TEST_CASE("rules 81 and 82: a model runs in its caller's thread state and restores it") {
   mode = 7;
   for (int devices = 1; devices <= 2; ++devices) {
     const ParallelModel model{TellMode{}, host_devices(devices)};
@@ -361,7 +361,7 @@ TEST_CASE("rules 86, 87 and 88: an error has all that was thrown, of any type, t
   }
 }
 
-TEST_CASE("rule 89: after a deadline replicas are asked to stop, the late ones are named, and the rest is there") {
+TEST_CASE("rule 89: after a deadline replicas are asked to stop, late ones are named, and the rest is kept") {
   std::vector<std::size_t> late;
   const ParallelModel model{
       [](Context auto& ctx, View<const int, 1> x) {

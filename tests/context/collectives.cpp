@@ -208,7 +208,7 @@ TEST_CASE("calls from three threads that change their replicas take turns") {
   CHECK(model.replica(3).model().calls == 120);
 }
 
-TEST_CASE("asynchronous calls, taken in any order or never") {
+TEST_CASE("asynchronous calls with collectives may be taken in any order or never") {
   const ParallelModel model{Adds{}, host_devices(3)};
   const ParallelModel changing{AddsAndCounts{}, host_devices(3)};
   std::vector<fanout::Pending<Tensor<double, 1>>> pending;
@@ -274,7 +274,7 @@ TEST_CASE("a shard that returns early releases the others, which say so") {
   }
 }
 
-TEST_CASE("who was released may go on, and its call still tells of the one that failed") {
+TEST_CASE("a released shard may go on, and the call still reports the shard that failed") {
   std::atomic<int> released{0};
   const auto fails = [&released](Context auto& ctx, int) {
     if (ctx.rank() == 1) throw std::runtime_error("boom");
@@ -315,7 +315,7 @@ TEST_CASE("a deadline breaks no collective") {
   CHECK_THROWS_AS(model(fanout::on_all(), 1), fanout::Timeout);
 }
 
-TEST_CASE("arrays in memories of their own, and in the host's, in one collective") {
+TEST_CASE("one collective takes arrays in device memories and in host memory") {
   const auto adds = [](Context auto& ctx, int) {
     const auto own = fanout::empty<float>(ctx, 3);
     const std::array<float, 3> here{1, 2, static_cast<float>(ctx.rank())};
@@ -381,7 +381,7 @@ struct AddsThree {
 
 }  // namespace
 
-TEST_CASE("devices pass arrays by themselves where Options say how, and what is left goes by way of the host") {
+TEST_CASE("devices use the communicator chosen in Options, and other arrays go through the host") {
   const auto model = [] {
     return ParallelModel{AddsThree{}, fanout_test::remote_devices(2),
                          fanout::Options{.collectives = &RemoteWay::operations}};

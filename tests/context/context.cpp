@@ -47,7 +47,7 @@ struct Seen {
 
 }  // namespace
 
-TEST_CASE("a context has eight members, and lacks none of them") {
+TEST_CASE("a type without one of the eight members is no context") {
   static_assert(Context<Archetype<0>>);
   static_assert(!Context<Archetype<1>>);
   static_assert(!Context<Archetype<2>>);
@@ -118,7 +118,7 @@ TEST_CASE("extents that cannot be are a failure of the replica") {
   CHECK(model(Tensor<int, 1>(4), 2).extents() == fanout::Extents<2>{4, 2});
 }
 
-TEST_CASE("extents that repeat the shard's rows are named as the mistake that they are") {
+TEST_CASE("extents that repeat the shard's rows are explained in the error") {
   const ParallelModel model{
       [](Context auto& ctx, View<const float, 1> x) { return fanout::output<float>(ctx, x.extent(0)); },
       host_devices(2)};
@@ -132,7 +132,7 @@ TEST_CASE("extents that repeat the shard's rows are named as the mistake that th
 }
 
 #if FANOUT_CHECKS
-TEST_CASE("what nobody has set shows, where checks are on") {
+TEST_CASE("uninitialised elements are filled with NaN or a pattern if checks are on") {
   const ParallelModel sums{[](Context auto& ctx, View<const float, 1> x) {
                              auto y = fanout::output<float>(ctx);
                              for (std::size_t i = 0; i < x.size(); ++i) y[i] += x[i];
@@ -159,7 +159,7 @@ TEST_CASE("what nobody has set shows, where checks are on") {
   CHECK(unset.size() == 6);
 }
 
-TEST_CASE("what forward reads in place is left as it is, though checks are on") {
+TEST_CASE("checks do not overwrite an output that is also read in place") {
   const ParallelModel twice{[](Context auto& ctx, View<const float, 1> x) {
                               auto y = fanout::output<float>(ctx);
                               for (std::size_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i];

@@ -47,7 +47,7 @@ TEST_CASE("a launch calls the function for each row, with the same result on any
   }
 }
 
-TEST_CASE("what the function of a launch throws on a host device is the replica's failure") {
+TEST_CASE("an exception from a launched function on a host device is the replica's failure") {
   struct Throws {
     void operator()(std::size_t i) const {
       if (i == 1) throw std::runtime_error("one");

@@ -130,7 +130,7 @@ TEST_CASE("normal numbers have mean 0, variance 1, no skew and the right tails")
   CHECK(static_cast<double>(beyond_two) / n == doctest::Approx(0.0455).epsilon(0.05));
 }
 
-TEST_CASE("a stream knows those of the rows after its own") {
+TEST_CASE("a stream gives the streams of later rows") {
   fanout::RandomStream first(7, 3, 4);
   CHECK(first() == fanout::RandomStream(7, 3, 4)());
   fanout::RandomStream here = first.after(0), there = first.after(5), expected_there(7, 3, 9), expected_here(7, 3, 4);

@@ -97,7 +97,7 @@ TEST_CASE("a shard in another memory than the target's fills a buffer of its own
   CHECK(claim.rows == fanout::RowRange{0, 2});
 }
 
-TEST_CASE_FIXTURE(Fixture, "scratch stands apart and can be written") {
+TEST_CASE_FIXTURE(Fixture, "scratch blocks are separate and writable") {
   auto* const a = static_cast<unsigned char*>(first.claim_scratch(100));
   auto* const b = static_cast<unsigned char*>(first.claim_scratch(100));
   for (int i = 0; i < 100; ++i) a[i] = 1;

@@ -30,7 +30,7 @@ TEST_CASE("points are split and put together again, also inside a tree") {
   CHECK(sizes[0] == 2);
 }
 
-TEST_CASE("points must have as many rows as what is split beside them") {
+TEST_CASE("points must have as many rows as the other split arguments") {
   const fanout::ParallelModel model{[](PointsView, std::span<const int>) { return 0; }, fanout::host_devices(2)};
   CHECK_THROWS_AS(model(Points{.x = {1, 2}, .y = {1, 2}}, std::vector{1, 2, 3}), fanout::ShapeMismatch);
 }

@@ -103,7 +103,7 @@ TEST_CASE("cuda_devices of indices are these, in the order given") {
   CHECK(names(fanout::Indices<CudaDevice, 3, 0>{}.select()) == Names{"cuda:3", "cuda:0"});
 }
 
-TEST_CASE("rule 43: an index that is not there is an invalid device id") {
+TEST_CASE("rule 43: an index that does not exist is an invalid device id") {
   const int none = fanout::cuda::device_count();
   CHECK(says(refusal([&] { return cuda_devices({none}); }), "Invalid device id", "found " + std::to_string(none)));
   CHECK(says(refusal([&] { return cuda_devices({-1}); }), "Invalid device id", "found -1"));
@@ -112,14 +112,14 @@ TEST_CASE("rule 43: an index that is not there is an invalid device id") {
   CHECK(says(refusal([&] { return CudaDevice(none); }), "Invalid device id"));
 }
 
-TEST_CASE("no devices, and less than none, are an invalid device id") {
+TEST_CASE("an empty list and a count below 1 are an invalid device id") {
   CHECK(says(refusal([] { return cuda_devices(std::vector<int>{}); }), "Invalid device id"));
   CHECK(says(refusal([] { return cuda_devices({}); }), "Invalid device id"));
   CHECK(says(refusal([] { return cuda_devices({.count = -1}); }), "Invalid device id"));
   CHECK(says(refusal([] { return cuda_devices(0); }), "Invalid device id"));
 }
 
-TEST_CASE("without a GPU cuda_devices says why, and what to take instead") {
+TEST_CASE("without a GPU the error of cuda_devices says why and what to use instead") {
   if (fanout::cuda::is_available()) return;
   CHECK(CudaDevice::visible().empty());
   const std::string text = refusal([] { return cuda_devices(); });
@@ -194,7 +194,7 @@ TEST_CASE("MostFreeMemory takes the GPU with the most free memory as the main de
   for (int i = 1; i < fanout::cuda::device_count(); ++i) stand_in_set_used_by_others(i, 0);
 }
 
-TEST_CASE("rule 49: an imbalance goes to the sink once for each selection, and nowhere without one") {
+TEST_CASE("rule 49: an imbalance is reported to the sink once for each selection") {
   if (!has_cards(1)) return;
   const Watched watched;
   std::vector<std::string> warnings;
@@ -210,7 +210,7 @@ TEST_CASE("rule 49: an imbalance goes to the sink once for each selection, and n
   if (!expected.empty()) CHECK(warnings[0] == expected);
 }
 
-TEST_CASE("rule 49: of GPUs of different sizes the sink is told, of those alone that are selected") {
+TEST_CASE("rule 49: the sink is told of GPUs of different sizes only if they are selected") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   const auto told = [](const std::vector<int>& indices) {

@@ -77,7 +77,7 @@ TEST_CASE("memory goes between the host, cards and devices on one card") {
   CHECK(same(sent(sent(cuda::pin(original), second), {}), original));
 }
 
-TEST_CASE("the elements of a card's memory are not the host's") {
+TEST_CASE("the host cannot access elements in a card's memory") {
   if (!fanout_test::has_cards(1)) return;
   const Numbers there(fanout::Extents<1>{3}, fanout::CudaDevice(0).memory());
   CHECK_THROWS_AS(static_cast<void>(there.values()), fanout::DeviceMismatch);
@@ -86,7 +86,7 @@ TEST_CASE("the elements of a card's memory are not the host's") {
 #endif
 }
 
-TEST_CASE("what a thread does with a card's memory is in order with the device that it has entered") {
+TEST_CASE("a thread's operations on a card's memory are in order with its entered device") {
   if (!fanout_test::has_stand_in(1)) return;  // a card's memory is written on the host
   const fanout_test::Watched watched;
   const fanout::CudaDevice first(0);
@@ -117,7 +117,7 @@ TEST_CASE("what a thread does with a card's memory is in order with the device t
   CHECK(first.stream().is_idle());
 }
 
-TEST_CASE("what a thread does that has entered no device has happened when it returns, from anywhere to anywhere") {
+TEST_CASE("copies of a thread that has entered no device are complete when they return") {
   if (!fanout_test::has_stand_in(2)) return;  // cards' memory is read on the host
   const fanout_test::Watched watched;
   const fanout::backend::Memory host;
@@ -190,7 +190,7 @@ TEST_CASE("memory that one device allocates may be used by the others on its car
   first.memory().operations->release(first.memory().space, data, 100, nullptr);
 }
 
-TEST_CASE("rule 11: what is brought to a card does not wait for the work that it still does") {
+TEST_CASE("rule 11: an upload to a card does not wait for its earlier work") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice device(0);
@@ -233,7 +233,7 @@ TEST_CASE("memory of a card is given back on any thread, and all of it") {
   CHECK(allocated() == before);
 }
 
-TEST_CASE("memory of a lost card, and of a runtime that has ended, goes without a word") {
+TEST_CASE("releasing memory of a lost card or after the runtime's end is silent") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice device(0);
@@ -259,7 +259,7 @@ TEST_CASE("memory of a lost card, and of a runtime that has ended, goes without 
   cuda::detail::release_in(device.stream(), late_data);
 }
 
-TEST_CASE("a card's memory has windows, which let go of their buffer") {
+TEST_CASE("tensors of an output buffer in a card's memory release the buffer") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const fanout::backend::Memory memory = fanout::CudaDevice(0).memory();

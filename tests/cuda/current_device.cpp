@@ -57,14 +57,14 @@ TEST_CASE("rule 153: asking for the current device makes no context") {
   });
 }
 
-TEST_CASE("rule 154: a device that is not there cannot be set, and a negative index is none") {
+TEST_CASE("rule 154: a device that does not exist cannot be set, nor can a negative index") {
   for (const int index : {-1, fanout::cuda::device_count(), 500}) {
     CHECK(says(message_of<fanout::InvalidDeviceId>([&] { set_device(index); }), "Invalid device id"));
     CHECK(says(message_of<fanout::InvalidDeviceId>([&] { synchronize(index); }), "Invalid device id"));
   }
 }
 
-TEST_CASE("rule 155: what was the current device is it again behind a guard") {
+TEST_CASE("rule 155: a guard restores the previous current device") {
   if (!has_cards(2)) return;
   const Watched watched;
   in_new_thread([] {

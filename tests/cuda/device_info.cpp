@@ -40,7 +40,7 @@ TEST_CASE("rule 156: a card's name, capability and the rest come from one set of
   CHECK(&device_properties() == &properties);
 }
 
-TEST_CASE("rule 156: properties of a device that is not there are an invalid device id") {
+TEST_CASE("rule 156: asking for properties of a device that does not exist is an invalid device id") {
   for (const int index : {-1, fanout::cuda::device_count()}) {
     CHECK(says(message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(device_properties(index)); }),
                "Invalid device id"));
@@ -51,7 +51,7 @@ TEST_CASE("rule 156: properties of a device that is not there are an invalid dev
   }
 }
 
-TEST_CASE("rule 157: whether cards are peers, and which of the two is not there") {
+TEST_CASE("rule 157: a query for peers answers, or names the card that does not exist") {
   if (!has_cards(1)) return;
   const Watched watched;
   const int count = fanout::cuda::device_count();
@@ -70,7 +70,7 @@ TEST_CASE("rule 157: whether cards are peers, and which of the two is not there"
   CHECK(can_access_peer(1, 0));
 }
 
-TEST_CASE("a lost card is not asked for its peers") {
+TEST_CASE("asking for the peers of a lost card throws DeviceLost") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   fanout::cuda::detail::card_at(0).context();
@@ -78,7 +78,7 @@ TEST_CASE("a lost card is not asked for its peers") {
   CHECK_THROWS_AS(static_cast<void>(can_access_peer(0, 1)), fanout::cuda::DeviceLost);
 }
 
-TEST_CASE("what a card is can be asked without a context") {
+TEST_CASE("a card's properties can be queried without a context") {
   if (!has_stand_in(1)) return;
   const Watched watched;
   const int before = stand_in_contexts();

@@ -91,7 +91,7 @@ struct Squares {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a launch takes a lambda that is marked for both", D, fanout::HostDevice, fanout::CudaDevice) {
+TEST_CASE_TEMPLATE("a launch takes a lambda marked __host__ __device__", D, fanout::HostDevice, fanout::CudaDevice) {
   if (D::visible().empty()) return fanout_test::skip("no CUDA device");
   const fanout::ParallelModel<Squares, fanout::AllVisible<D>> model{Squares{}};
   const auto y = fanout::to_host(model(std::vector{1.0, 2.0, 3.0}));

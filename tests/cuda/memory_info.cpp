@@ -53,12 +53,12 @@ class Held {
 
 }  // namespace
 
-TEST_CASE("before a card is asked, no memory is free, and there is none") {
+TEST_CASE("a default-constructed MemoryInfo is all zeros") {
   CHECK(fanout::cuda::MemoryInfo().free == 0);
   CHECK(fanout::cuda::MemoryInfo().total == 0);
 }
 
-TEST_CASE("rule 162: what is allocated, the most of it since a reset, and what is reserved") {
+TEST_CASE("rule 162: allocated, peak and reserved memory are reported") {
   if (!has_cards(1)) return;
   const Watched watched;
   const CudaDevice device(0);
@@ -77,7 +77,7 @@ TEST_CASE("rule 162: what is allocated, the most of it since a reset, and what i
   CHECK(max_memory_allocated(0) < before + 3 * mebibyte);
 }
 
-TEST_CASE("rule 161: what is kept for later is given back by empty_cache, and what is allocated stays") {
+TEST_CASE("rule 161: empty_cache releases cached memory and keeps allocations") {
   if (!has_cards(1)) return;
   const Watched watched;
   const CudaDevice device(0);
@@ -117,7 +117,7 @@ TEST_CASE("numbers of a pool that was not used are 0, and asking for them makes 
   CHECK(stand_in_contexts() == before);
 }
 
-TEST_CASE("memory of a device that is not there is an invalid device id") {
+TEST_CASE("asking for the memory of a device that does not exist is an invalid device id") {
   const int none = fanout::cuda::device_count();
   const auto refused = [](const auto& f) { return says(message_of<fanout::InvalidDeviceId>(f), "Invalid device id"); };
   CHECK(refused([&] { static_cast<void>(memory_info(none)); }));

@@ -97,7 +97,7 @@ std::size_t differences(const Tensor<float, 2>& found, const Tensor<float, 2>& w
 
 }  // namespace
 
-TEST_CASE("on GPUs a model's results are those of a core, on the first GPU or wherever they are asked for") {
+TEST_CASE("on GPUs a model gives a core's results, on the first GPU or where requested") {
   if (no_device()) return;
   const auto x = numbers(30, 3);
   const auto wanted = on_a_core(linear(), x);

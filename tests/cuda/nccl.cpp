@@ -110,7 +110,7 @@ struct Adds {
 
 FANOUT_TEST_COMMUNICATOR(NcclRanks);
 
-TEST_CASE("shards on cards pass arrays by NCCL if they are told to, and by way of the host if not") {
+TEST_CASE("shards on cards pass arrays by NCCL if Options say so, and otherwise through the host") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   for (const bool by_nccl : {true, false}) {
@@ -168,7 +168,7 @@ TEST_CASE("a rank on which NCCL fails releases the others, and the next call has
   for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
 }
 
-TEST_CASE("communicators that tell of an error of their own are not kept") {
+TEST_CASE("communicators that report an asynchronous error are not kept") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   const ParallelModel model{Adds{}, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
@@ -221,14 +221,14 @@ TEST_CASE(
   for (const int sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 22);
 }
 
-TEST_CASE_TEMPLATE("numbers of each type are reduced as what they are", T, signed char, int, long, long long,
-                   unsigned char, unsigned, unsigned long, unsigned long long, float, double) {
+TEST_CASE_TEMPLATE("numbers of each type are reduced as that type", T, signed char, int, long, long long, unsigned char,
+                   unsigned, unsigned long, unsigned long long, float, double) {
   if (!fanout_test::has_cards(2)) return;
   const fanout_test::Watched watched;
   CHECK(reduces_as_its_type<T>());
 }
 
-TEST_CASE("what is not on the communicator's card, or cannot be reduced, is refused") {
+TEST_CASE("arrays off the communicator's card, and types that cannot be reduced, are refused") {
   if (!fanout_test::has_cards(1)) return;
   NcclRanks::run(1, [](NcclCommunicator& ranks) {
     std::vector<float> here(2);

@@ -32,7 +32,7 @@ bool are_reduced_as(ncclDataType_t type) {
 
 }  // namespace
 
-TEST_CASE("numbers are reduced as what they are, signed or not") {
+TEST_CASE("numbers map to the NCCL type of their size and sign") {
   CHECK(are_reduced_as<std::int8_t>(ncclInt8));
   CHECK(are_reduced_as<std::uint8_t>(ncclUint8));
   CHECK(are_reduced_as<std::int32_t>(ncclInt32));

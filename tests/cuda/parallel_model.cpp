@@ -110,7 +110,7 @@ TEST_CASE("cards and cores share a batch by weights") {
   check_equal(to_host(model(x)), expected(linear(), x));
 }
 
-TEST_CASE("batches follow each other, and none waits for the one before") {
+TEST_CASE("batches in flight at the same time give the right results") {
   if (no_device()) return;
   const ParallelModel model{linear(), AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
   const auto x = row_numbers(25, 3);
@@ -136,7 +136,7 @@ TEST_CASE("an update is on all cards at the next call") {
   }
 }
 
-TEST_CASE("an update waits for what the cards still compute, whoever takes the results") {
+TEST_CASE("an update waits for work in flight on the cards, whoever takes the results") {
   if (no_device()) return;
   const fanout_test::Watched watched;
   std::atomic<std::size_t> ended{0};
@@ -216,7 +216,7 @@ TEST_CASE("large arrays come and go in parts") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a kernel that breaks is the call's error, and the card is lost from then on, the others are not") {
+TEST_CASE("a failing kernel is the call's error, and only its card is lost from then on") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   stand_in_allow_at_exit("device memory", 1);  // a lost card keeps what a shard had
@@ -245,7 +245,7 @@ TEST_CASE("a kernel that breaks is the call's error, and the card is lost from t
   check_equal(to_host(first(x)), expected(linear(), x));
 }
 
-TEST_CASE("the caller's thread is as it was, and all memory is given back") {
+TEST_CASE("the caller's current device is restored, and all memory is released") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   stand_in_fresh_thread();
@@ -431,7 +431,7 @@ struct Counting {
 
 }  // namespace
 
-TEST_CASE("fields that are combined inside an entered device are there at the next call") {
+TEST_CASE("fields combined inside an entered device are complete at the next call") {
   if (no_device()) return;
   const fanout_test::Watched watched;
   const auto x = row_numbers(8, 3);

@@ -86,8 +86,7 @@ TEST_CASE_FIXTURE(Watched,
   }
 }
 
-TEST_CASE_FIXTURE(Watched,
-                  "rules 101 and 102: a result on a card is nobody else's, also that of one replica on its own input") {
+TEST_CASE_FIXTURE(Watched, "rules 101 and 102: a result on a card is owned by the caller, also of one replica") {
   if (!has_stand_in(1)) return;
   const auto x = fanout::to(numbers(3), CudaDevice(0));
   const ParallelModel model{[](View<const double, 1> rows) { return rows; }, fanout::cuda_devices({0})};
@@ -111,8 +110,7 @@ TEST_CASE_FIXTURE(Watched,
   }
 }
 
-TEST_CASE_FIXTURE(Watched,
-                  "rule 118: sums of different extents on cards are an error, and that of one is what it returned") {
+TEST_CASE_FIXTURE(Watched, "rule 118: summing different extents on cards is an error, but not with one shard") {
   if (!has_stand_in(2)) return;
   const auto sum_of = [](int cards) {
     return made_on_cards(
@@ -123,8 +121,8 @@ TEST_CASE_FIXTURE(Watched,
   CHECK(values(sum_of(1)) == std::vector<double>(3, 0.5));
 }
 
-TEST_CASE_FIXTURE(
-    Watched, "rules 159 and 160: a seed is a model's, and its random numbers are each row's on any number of cards") {
+TEST_CASE_FIXTURE(Watched,
+                  "rules 159 and 160: random numbers depend on the model's seed and the row, not on the cards") {
   if (!has_stand_in(2)) return;
   const auto drawn = [](int cards, std::uint64_t seed) {
     const auto forward = [](Context auto& ctx, fanout::RowRange rows) {
@@ -145,8 +143,8 @@ TEST_CASE_FIXTURE(
   for (std::size_t i = 1; i < one.size(); ++i) CHECK(one[i] != one[i - 1]);
 }
 
-TEST_CASE_FIXTURE(
-    Watched, "rule 169: what has to lie on a card and does not is a mismatch of devices, and copy and to move it") {
+TEST_CASE_FIXTURE(Watched,
+                  "rule 169: an array on the wrong card is a device mismatch, and copy() and to() transfer it") {
   if (!has_stand_in(2)) return;
   auto on_first = fanout::to(numbers(4), CudaDevice(0));
   const ParallelModel model{[](View<double, 1>) {}, fanout::cuda_devices({0, 1})};

@@ -16,7 +16,7 @@ Completion counting(int& waits) {
 
 }  // namespace
 
-TEST_CASE("what is to be waited for is waited for once") {
+TEST_CASE("a completion waits only once") {
   int waits = 0;
   {
     Completion completion = counting(waits);
@@ -29,7 +29,7 @@ TEST_CASE("what is to be waited for is waited for once") {
   CHECK(waits == 1);
 }
 
-TEST_CASE("what nobody waited for is when it goes, whoever has it by then") {
+TEST_CASE("a completion that nobody waited for waits when it is destroyed, also after a move") {
   int waits = 0;
   {
     Completion completion = counting(waits);
@@ -41,7 +41,7 @@ TEST_CASE("what nobody waited for is when it goes, whoever has it by then") {
   { const Completion nothing; }
 }
 
-TEST_CASE("what failed is thrown by wait, and by nothing else") {
+TEST_CASE("a failure is thrown by wait and never by the destructor") {
   const auto failing = [] { return Completion([](void*) { throw std::runtime_error("failed"); }, nullptr); };
   Completion completion = failing();
   CHECK_THROWS_AS(completion.wait(), std::runtime_error);

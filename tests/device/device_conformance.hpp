@@ -71,7 +71,7 @@ TEST_CASE_TEMPLATE_DEFINE("a device does what its concept says", D, device_confo
     }
   }
 
-  SUBCASE("3. equal devices have one worker, others have others, and it runs what is posted or leaves it") {
+  SUBCASE("3. equal devices share one worker, which runs posted tasks or leaves them to be taken back") {
     for (std::size_t i = 0; i < devices.size(); ++i) {
       fanout::backend::Worker& worker = devices[i].worker();
       const D copy = devices[i];

@@ -165,7 +165,7 @@ TEST_CASE("devices are not bound if the options or FANOUT_PIN=off say so") {
   CHECK_FALSE(host_devices({.count = 1, .pin = false})[0].bound());
 }
 
-TEST_CASE("a FANOUT_PIN that makes no sense is an error that names it and what it says") {
+TEST_CASE("an invalid FANOUT_PIN is an error that names the variable and its value") {
   const CleanEnvironment clean;
   for (const char* text : {"", "yes", "ON", "off ", "1"}) {
     CAPTURE(text);
@@ -191,7 +191,7 @@ TEST_CASE("FANOUT_HOST_DEVICES says how many devices host_devices() makes") {
   }
 }
 
-TEST_CASE("a FANOUT_HOST_DEVICES that makes no sense is an error that names it and what it says") {
+TEST_CASE("an invalid FANOUT_HOST_DEVICES is an error that names the variable and its value") {
   const CleanEnvironment clean;
   for (const char* text : {"", "0", "-1", "+2", "two", "2x", " 2", "2 ", "1.5", "4097", "40960", "99999999999999999999",
                            "4294967297", "0x10"}) {

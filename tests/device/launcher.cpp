@@ -26,7 +26,7 @@ struct CalledWith {
 template <>
 struct fanout::backend::Launcher<fanout_test::ToyDevice> : fanout::backend::LoopLauncher {};
 
-TEST_CASE_TEMPLATE("a loop makes each call once, in the thread that asks for them", D, fanout::HostDevice,
+TEST_CASE_TEMPLATE("a loop launcher makes each call once, in the calling thread", D, fanout::HostDevice,
                    fanout_test::ToyDevice) {
   const D device = D::visible().front();
   std::vector<std::size_t> indices;

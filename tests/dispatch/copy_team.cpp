@@ -24,7 +24,7 @@ TEST_CASE("a team runs each part once, and returns after the last one has ended"
   }
 }
 
-TEST_CASE("parts may be shared once more, and by several threads at once") {
+TEST_CASE("a shared part may be shared again, and several threads may share at once") {
   const auto devices = host_devices(2);
   const CopyTeam team(devices);
   std::atomic<int> done{0};

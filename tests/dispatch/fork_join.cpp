@@ -166,7 +166,7 @@ TEST_CASE("if a body has a flag for each shard, the next call may come before th
   }
 }
 
-TEST_CASE("a call that keeps its shards by what it learnt runs each once, as does one that hands them out again") {
+TEST_CASE("each shard runs once, both in calls that run inline and in later dispatched calls") {
   const Hosts devices = host_devices(3);
   fanout::detail::CallStatistics times;
   std::array<int, 3> runs{};  // plain
@@ -329,7 +329,7 @@ TEST_CASE("a child of fork has all devices, in threads of its own, while another
   CHECK(failed == 0);
 }
 
-TEST_CASE("a fork inside a shard: the child's call ends with an error, the parent's as if nothing had been") {
+TEST_CASE("after a fork inside a shard only the child's call fails") {
   if (!fanout_test::can_fork) {
     fanout_test::skip(fanout_test::cannot_fork);
     return;

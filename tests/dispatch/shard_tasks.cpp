@@ -14,7 +14,7 @@
 using fanout::detail::ShardTask;
 using fanout::detail::ShardTasks;
 
-TEST_CASE("who takes a shard back waits until all that are to be posted are") {
+TEST_CASE("taking a shard back waits until all shards are posted") {
   const auto devices = fanout::host_devices(2);
   ShardTasks tasks(2);
   for (std::size_t i = 0; i < 2; ++i) tasks.place(i, {.rows = {i, i + 1}, .device = i}, devices);

@@ -93,7 +93,7 @@ TEST_CASE("random numbers of rows do not depend on the number of devices") {
   CHECK(4.0 * static_cast<double>(alone(Range{100'000})) / 100'000 == pi);
 }
 
-TEST_CASE("a stencil is handed the whole array and its rows") {
+TEST_CASE("a stencil is passed the whole array and its rows") {
   Tensor<double, 1> rod(6);
   rod[5] = 32;
   // [use_stencil]

@@ -82,7 +82,7 @@ TEST_CASE("a split may leave devices out of small batches") {
   CHECK(y[4999] == 9998);
 }
 
-TEST_CASE("a result may be written where it is wanted") {
+TEST_CASE("a result can be written straight into the caller's memory") {
   const ParallelModel model{Scale{2}, host_devices(2)};
   const auto batches = std::vector{count_to(4), count_to(4)};
   float sum = 0;
@@ -97,7 +97,7 @@ TEST_CASE("a result may be written where it is wanted") {
   CHECK(sum == 12);
 }
 
-TEST_CASE("rows may first be written by the device that works on them") {
+TEST_CASE("rows can be first touched by the device that uses them") {
   constexpr std::size_t rows = 1000;
   const auto devices = host_devices(2);
   // [first_touch]

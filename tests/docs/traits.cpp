@@ -74,7 +74,7 @@ struct fanout::scatter_traits<Halo> {
 
 namespace {
 
-TEST_CASE("a type of the user's own is gathered by its gather_traits, in any tree") {
+TEST_CASE("a user-defined type is gathered by its gather_traits, in any tree") {
   // [use_histogram]
   const fanout::ParallelModel model{[](fanout::View<const double, 1> x) {
                                       Histogram counts;
@@ -91,7 +91,7 @@ TEST_CASE("a type of the user's own is gathered by its gather_traits, in any tre
   CHECK(histogram[0] == 0);
 }
 
-TEST_CASE("a type of the user's own is split by its scatter_traits, and its rows must agree with the others") {
+TEST_CASE("a user-defined type is split by its scatter_traits, and its rows must match the other arguments") {
   // [use_halo]
   const fanout::ParallelModel smooth{[](fanout::Context auto& ctx, const HaloRows& x) {
                                        auto mean = fanout::output<double>(ctx);

@@ -108,7 +108,7 @@ TEST_CASE("psum adds tensors, outputs and vectors element by element") {
   CHECK(output[1] == 4);
 }
 
-TEST_CASE("psum of the only shard is what that one returned") {
+TEST_CASE("psum over one shard returns its value") {
   const ParallelModel model{[](std::span<const double> x) { return psum(std::vector<double>(x.begin(), x.end())); },
                             host_devices(1)};
   CHECK(model(std::vector<double>(20, 1.5)) == std::vector<double>(20, 1.5));
@@ -177,7 +177,7 @@ TEST_CASE("pmean of no rows gives all shards the same weight") {
   CHECK(model(Tensor<double, 1>(0)) == 1.5);
 }
 
-TEST_CASE("pmean with one shard is what it returned, bit by bit") {
+TEST_CASE("pmean over one shard returns its value, bit by bit") {
   ParallelModel model{[](float x) { return pmean(x); }, host_devices(2)};
   ParallelModel of_rows{[](View<const double, 1> x) { return pmean(x[0]); }, host_devices(1)};
   for (const float x : {0.1F, -0.0F, 1e-42F, 3.4e38F}) {
@@ -189,7 +189,7 @@ TEST_CASE("pmean with one shard is what it returned, bit by bit") {
   CHECK(of_rows(x) == x[0]);
 }
 
-TEST_CASE("a shard without rows has no weight in pmean, also where its own mean is no number") {
+TEST_CASE("a shard without rows has no weight in pmean, even if its value is NaN") {
   ParallelModel model{[](View<const double, 1> x) {
                         Tensor<double, 1> tensor(1);
                         tensor[0] = mean(x);
@@ -234,7 +234,7 @@ TEST_CASE("with one shard pmax, pmin and reduce give what it returned, also with
   CHECK(of_two == std::tuple{1.0, 0.0, 0.0});
 }
 
-TEST_CASE("a function of the user's own combines numbers, arrays and trees in row order") {
+TEST_CASE("a user-defined function combines numbers, arrays and trees in row order") {
   ParallelModel model{[](Context auto& ctx, View<const double, 1> x) {
                         const int digit = static_cast<int>(ctx.rank()) + 1;
                         return std::tuple{reduce(digit, [](int a, int b) { return 10 * a + b; }),
@@ -278,7 +278,7 @@ TEST_CASE("a function of structs, tuples or tensors combines them whole") {
   CHECK(text == "xxx");
 }
 
-TEST_CASE("what is combined whole is a class of any kind that owns what it shows") {
+TEST_CASE("any class that owns its data can be combined whole") {
   class Variance {  // of numbers, by way of sums
    public:
     explicit Variance(View<const double, 1> x) : count_(static_cast<double>(x.size())), sum_(sum(x)) {
@@ -317,7 +317,7 @@ TEST_CASE("what is combined whole is a class of any kind that owns what it shows
   static_assert(!fanout::detail::GatherableChosen<LeftOutput, fanout::Output<int, 1>>);
 }
 
-TEST_CASE("a shard without rows counts in sums alone, and all count where none has rows") {
+TEST_CASE("a shard without rows counts only in sums, unless no shard has rows") {
   ParallelModel model{[](Context auto& ctx, View<const double, 1>) {
                         const int rank = static_cast<int>(ctx.rank());
                         const auto write_down = [](int a, int b) { return 10 * a + b; };

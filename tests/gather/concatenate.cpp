@@ -178,7 +178,7 @@ TEST_CASE("an output returned at two places is moved once and copied once") {
   CHECK(values(b) == filled(5, 2, 1));
 }
 
-TEST_CASE("outputs that shards ask for in different orders are right, whether or not their rows are of one size") {
+TEST_CASE("outputs requested in different orders on different shards are right, whatever their row sizes") {
   const auto swapped = [](int columns_of_b) {
     return [columns_of_b](Context auto& ctx, View<const int, 1> x) {
       if (ctx.rank() % 2 == 0) {
@@ -227,7 +227,7 @@ TEST_CASE("outputs of different element types in different orders do not mix") {
   CHECK(values(floats) == std::vector{0.F, 0.5F, 1.F, 1.5F});
 }
 
-TEST_CASE("outputs in a number that depends on the data are right") {
+TEST_CASE("outputs are right if their number differs between shards") {
   ParallelModel model{[](Context auto& ctx, View<const int, 1> x) {
                         // Every shard throws another number of outputs away; the last shards ask for more than eight.
                         for (int i = 0; i < 6 * static_cast<int>(ctx.rank()); ++i) make(ctx, x, 2, 100);
@@ -256,7 +256,7 @@ TEST_CASE("more outputs than one block of buffers holds are gathered without a c
   }
 }
 
-TEST_CASE("rows of an output are copied") {
+TEST_CASE("part of an output's rows is copied") {
   const int* seen = nullptr;
   ParallelModel model{[&seen](Context auto& ctx, View<const int, 1> x) {
                         const auto output = make(ctx, x, 2, 1);
@@ -269,7 +269,7 @@ TEST_CASE("rows of an output are copied") {
   CHECK(values(result) == std::vector{0, 1, 30, 31});
 }
 
-TEST_CASE("an output of one shard beside other buffers is copied") {
+TEST_CASE("an output is copied if other shards return tensors of their own") {
   ParallelModel model{[](Context auto& ctx, View<const int, 1> x) {
                         auto whole = make(ctx, x, 2, 1);
                         if (ctx.rank() == 0) return Tensor<int, 2>(whole);
@@ -372,7 +372,7 @@ TEST_CASE("rows of no elements are gathered") {
   CHECK(model(count_to(3)).extents() == fanout::Extents<2>{3, 0});
 }
 
-TEST_CASE("shards may return other numbers of rows than they were handed") {
+TEST_CASE("shards may return more or fewer rows than they were passed") {
   ParallelModel model{[](View<const int, 1> x) {
                         std::vector<int> even;
                         for (const int i : x) {
@@ -461,7 +461,7 @@ TEST_CASE("outputs of one row size and different shapes are refused") {
   CHECK(model(count_to(5), false).extents() == fanout::Extents<3>{5, 2, 3});
 }
 
-TEST_CASE("a leaf may say itself how it is put together, and to what") {
+TEST_CASE("a leaf type can define how it is gathered, and to which type") {
   ParallelModel model{[](Context auto& ctx, const Measured& x, bool wrong) {
                         return std::pair{0, Measured{x.rows, wrong && ctx.rank() == 1 ? '?' : x.unit}};
                       },

@@ -91,7 +91,7 @@ TEST_CASE("an axis may have no elements, in some shards or in all") {
   CHECK(std::get<3>(model(rows(0))).extents() == Extents<2>{1, 0});
 }
 
-TEST_CASE("with one shard, and more devices than rows, the arrays of the shards that ran are there") {
+TEST_CASE("with one shard or more devices than rows, the arrays of the shards that ran are concatenated") {
   for (const int devices : {1, 2, 9}) {
     ParallelModel model{[](View<const int, 1> x) { return concat<1>(table(2, x.size())); }, host_devices(devices)};
     CHECK(model(rows(4)).extents() == Extents<2>{2, 4});

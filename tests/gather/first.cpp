@@ -59,7 +59,7 @@ struct fanout::leaf_traits<Log> {
   }
 };
 
-TEST_CASE("first keeps the first shard's value as it is, and makes owners of what borrows") {
+TEST_CASE("first keeps the first shard's value, and copies what it borrows") {
   for (const int devices : {1, 2, 5, 9}) {
     ParallelModel model{
         [](Context auto& ctx, View<const int, 1> x) {
@@ -104,7 +104,7 @@ TEST_CASE("first moves what the shard owns") {
   CHECK(each.size() == 2);
 }
 
-TEST_CASE("the other shards need not return the like") {
+TEST_CASE("first accepts other keys, lengths and extents from the other shards") {
   ParallelModel model{[](Context auto& ctx, View<const int, 1>) {
                         const bool is_first = ctx.rank() == 0;
                         std::map<std::string, int> map{{is_first ? "a" : "b", 1}};
@@ -136,7 +136,7 @@ TEST_CASE("first passes over shards without rows, unless none has rows") {
   CHECK(map_of_none.begin()->first == 0);
 }
 
-TEST_CASE("a rule inside first looks at all shards, which must then agree on what stands around it") {
+TEST_CASE("a rule inside first combines all shards, whose structure around it must agree") {
   struct Totals {
     fanout::Sum<int> rows;
     fanout::PerShard<int> each;
@@ -168,7 +168,7 @@ TEST_CASE("first inside another rule is first") {
   CHECK(model(count_to(4)) == std::pair{2, std::pair{0, std::string("text")}});
 }
 
-TEST_CASE("a member of a struct may be that of the first shard") {
+TEST_CASE("a First member of a struct keeps the first shard's value") {
   struct Report {
     Tensor<int, 1> rows;
     fanout::First<std::map<int, std::string>> names;

@@ -62,7 +62,7 @@ struct Nested {
 
 }  // namespace
 
-TEST_CASE("a tree of everything in everything is gathered, five levels deep") {
+TEST_CASE("a tree of all kinds of nodes is gathered, five levels deep") {
   ParallelModel model{Nested{}, host_devices(3)};
   const auto x = numbered(7, 2);
   auto twice = numbered(7, 2);
@@ -163,7 +163,7 @@ TEST_CASE("results stand in row order and are bitwise the same in every run") {
   }
 }
 
-TEST_CASE("pieces are gathered without a model") {
+TEST_CASE("shard results can be gathered without a model") {
   const fanout::Plan plan{{.rows = {0, 1}, .device = 1}, {.rows = {1, 3}, .device = 0}};
   const fanout::DeviceId devices[] = {{.kind = "host", .index = 4}, {.kind = "host", .index = 0}};
   const std::pair<int, std::vector<int>> values[] = {{4, {1}}, {5, {2, 3}}};

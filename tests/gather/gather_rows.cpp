@@ -83,7 +83,7 @@ void check_rows(const Make& make) {
 
 }  // namespace
 
-TEST_CASE("a vector without tensors is rows on any number of devices, whatever its elements are") {
+TEST_CASE("a vector whose elements hold no tensors is concatenated by element, on any number of devices") {
   check_rows([](std::size_t row) { return std::vector<int>(row, static_cast<int>(row)); });
   check_rows([](std::size_t row) { return std::vector<std::vector<std::string>>(row % 3, {"a", "b"}); });
   check_rows([](std::size_t row) { return std::vector<bool>(row, true); });
@@ -113,7 +113,7 @@ TEST_CASE("rows stand in trees, and a span of them is copied") {
   CHECK(result["first"_k] == table);
 }
 
-TEST_CASE("rules of numbers look into the rows of a vector") {
+TEST_CASE("psum and pmax of a vector of rows combine its numbers") {
   const ParallelModel model{[](Context auto& ctx, RowRange) {
                               const int rank = static_cast<int>(ctx.rank());
                               return std::tuple{fanout::psum(std::vector<std::vector<int>>{{1, rank}, {2}}),
@@ -125,7 +125,7 @@ TEST_CASE("rules of numbers look into the rows of a vector") {
   CHECK(greatest == std::vector<std::pair<int, double>>{{2, 0.0}});
 }
 
-TEST_CASE("under rows(v) tensors, views and outputs are rows, and own what they show") {
+TEST_CASE("rows(v) makes tensors, views and outputs rows of the result, which owns them") {
   for (const int devices : {1, 2, 3, 9}) {
     const ParallelModel model{[](Context auto& ctx, View<const int, 1> x) {
                                 std::vector<Tensor<int, 1>> tensors;
@@ -189,7 +189,7 @@ TEST_CASE("bools stay sharded, and a span of views is stacked view by view") {
   CHECK(stacked.at(1)(1, 0) == 2);
 }
 
-TEST_CASE("under each(v) the elements are a list, each gathered with those in its place") {
+TEST_CASE("each(v) gathers every element with the elements at the same index") {
   const ParallelModel model{[](Context auto& ctx, RowRange) {
                               const int rank = static_cast<int>(ctx.rank());
                               return std::tuple{each(std::vector{rank, 7}),
@@ -206,7 +206,7 @@ TEST_CASE("under each(v) the elements are a list, each gathered with those in it
   CHECK(sums == std::vector{3, 21});
 }
 
-TEST_CASE("bools that can be referred to are a list, as other numbers are") {
+TEST_CASE("bools in a deque or a span are gathered as a list, like other numbers") {
   const ParallelModel model{[](Context auto& ctx, RowRange) {
                               static constexpr bool shown[] = {true, false};
                               const std::deque<bool> bools{ctx.rank() == 1, true};

@@ -13,7 +13,7 @@ const fanout::Plan plan{{.rows = {0, 2}, .device = 0}, {.rows = {2, 3}, .device 
 const fanout::GatherTarget place{plan, three_devices, {}};
 }  // namespace
 
-TEST_CASE("results that do not fit together are refused with place, both shards and what each returned") {
+TEST_CASE("results that do not match are refused with place, both shards and their values") {
   const fanout::LeafPath output("output");
   const fanout::LeafPath image(output, "image");
   CHECK(message_of<fanout::ShapeMismatch>(

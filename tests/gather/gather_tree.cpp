@@ -106,7 +106,7 @@ TEST_CASE("vectors of trees are gathered tree by tree, and optionals if they are
   CHECK_FALSE(std::get<2>(model(count_to(5), false)).has_value());
 }
 
-TEST_CASE("spans of trees are gathered to vectors, and what they show stays as it is") {
+TEST_CASE("spans of trees are gathered to vectors, and their elements stay unchanged") {
   struct Model {
     std::vector<Tensor<int, 1>> state{count_to(2), count_to(3)};
     std::vector<std::pair<Tensor<int, 1>, std::string>> pairs{{count_to(1), "a"}};
@@ -194,7 +194,7 @@ TEST_CASE("vectors of different lengths are refused") {
   CHECK(model(count_to(5), false).second.size() == 3);
 }
 
-TEST_CASE("an optional that is here and not there is refused") {
+TEST_CASE("an optional with a value on only some shards is refused") {
   ParallelModel model{[](Context auto& ctx, View<const int, 1> x, unsigned without) {
                         return dict("maybe"_k = ctx.rank() == without ? std::nullopt : std::optional(x[0]));
                       },
@@ -206,7 +206,7 @@ TEST_CASE("an optional that is here and not there is refused") {
   CHECK(values(*model(count_to(5), 7U)["maybe"_k]) == std::vector{0, 3});
 }
 
-TEST_CASE("what a tuple refers to is copied and left as it is") {
+TEST_CASE("references in a tuple are copied and stay unchanged") {
   struct Model {
     Tensor<int, 1> state = count_to(3);
     std::vector<int> numbers{1, 2};
@@ -222,7 +222,7 @@ TEST_CASE("what a tuple refers to is copied and left as it is") {
   }
 }
 
-TEST_CASE("const elements are gathered and not moved from") {
+TEST_CASE("const elements are gathered by copy") {
   ParallelModel model{[](View<const int, 1> x) {
                         const Tensor<int, 1> copy(x);
                         return std::pair<const Tensor<int, 1>, std::optional<const int>>{copy, x[0]};

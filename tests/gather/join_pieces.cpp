@@ -32,7 +32,7 @@ Tensor<float, 2> copied(const View<const float, 2>& x) { return Tensor<float, 2>
 
 }  // namespace
 
-TEST_CASE("tensors that forward returned are put together on any axis, however large they are") {
+TEST_CASE("tensors that forward returns are concatenated on any axis, whatever their size") {
   for (const std::size_t devices : {1U, 2U, 3U}) {
     for (const std::size_t columns : {1U, 5U, 300U}) {
       for (const std::size_t bytes : {std::size_t{1000}, std::size_t{300000}, std::size_t{5000000}}) {
@@ -53,7 +53,7 @@ TEST_CASE("tensors that forward returned are put together on any axis, however l
   }
 }
 
-TEST_CASE("a large result is put together while its caller is inside of another call, and of asynchronous ones") {
+TEST_CASE("a large result is concatenated inside nested and asynchronous calls too") {
   const Tensor<float, 2> x = counted(1000, 1000);
   const ParallelModel inner{copied, host_devices(2)};
   const ParallelModel outer{[&inner](const View<const float, 2>& rows) { return inner(rows); }, host_devices(2)};
@@ -67,7 +67,7 @@ TEST_CASE("a large result is put together while its caller is inside of another 
   CHECK(std::equal(x.begin(), x.end(), late.begin()));
 }
 
-TEST_CASE("parts of other axes that forward returns as they are come packed, in order") {
+TEST_CASE("strided slices that forward returns are packed in order") {
   for (const std::size_t rows : {0U, 7U, 3001U}) {
     const Tensor<float, 2> x = counted(rows, 300);
     const auto columns = [](const fanout::StridedView<const float, 2>& part) { return part.slice(1, {2, 130}); };
@@ -82,7 +82,7 @@ TEST_CASE("parts of other axes that forward returns as they are come packed, in 
   }
 }
 
-TEST_CASE("what has to be copied is copied once into a destination of the caller's") {
+TEST_CASE("a result is copied once, straight into the caller's destination") {
   const Tensor<float, 2> x = counted(1000, 300);
   Tensor<float, 2> result(1000, 300);
   const float* const data = result.data();

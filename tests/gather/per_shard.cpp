@@ -57,7 +57,7 @@ static_assert(!Outlasts<std::pair<Counted, int*>>);
 
 }  // namespace
 
-TEST_CASE("in forward it holds one value, or none") {
+TEST_CASE("a PerShard in forward holds one value or none") {
   PerShard<int> one = 4;
   CHECK(values(one) == std::vector{4});
   one = 5;
@@ -68,7 +68,7 @@ TEST_CASE("in forward it holds one value, or none") {
   CHECK(none.begin() == none.end());
 }
 
-TEST_CASE("gathered it holds the values of all shards in row order") {
+TEST_CASE("a gathered PerShard holds the values of all shards in row order") {
   struct Result {
     PerShard<DeviceId> devices;
     PerShard<bool> first;

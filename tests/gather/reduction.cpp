@@ -66,7 +66,7 @@ TEST_CASE("a mean counts each value by its share") {
   CHECK(MeanOverShards::first(std::complex<float>(2, 4), 0.5) == std::complex<double>(1, 2));
 }
 
-TEST_CASE("sums of floating numbers are kept as doubles, and rounded when they are done") {
+TEST_CASE("sums of floating-point numbers are accumulated in double and rounded once") {
   using fanout::detail::narrowed;
   using fanout::detail::wide_t;
   using fanout::detail::widened;
@@ -100,7 +100,7 @@ TEST_CASE("pmax and pmin take what has an order") {
 }
 
 #if !defined(__FAST_MATH__)  // which says that there are none
-TEST_CASE("a NaN is greater and less than all numbers") {
+TEST_CASE("pmax and pmin return a NaN if there is one") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double x : {1.0, infinity, -infinity}) {
@@ -111,7 +111,7 @@ TEST_CASE("a NaN is greater and less than all numbers") {
   }
 }
 
-TEST_CASE("of equal numbers that of the lowest rows is taken") {
+TEST_CASE("among equal numbers the one of the lowest rows is kept") {
   CHECK(std::signbit(MaxOverShards::next(-0.0, 0.0, 0.5)));
   CHECK(!std::signbit(MinOverShards::next(0.0, -0.0, 0.5)));
 }
@@ -129,7 +129,7 @@ TEST_CASE("a NaN in an array leaves the numbers beside it alone") {
   CHECK(twos == 35);
 }
 
-TEST_CASE("a fold takes what its function makes one of two, and keeps the type") {
+TEST_CASE("a fold takes types that its function combines without loss, and keeps the type") {
   static_assert(FoldOverShards<Product>::takes<float> && FoldOverShards<Product>::takes<std::complex<double>>);
   static_assert(FoldOverShards<Product>::takes<std::uint8_t>, "made an int by *, as by +");
   static_assert(FoldOverShards<Product>::takes<Half> && SumOverShards::takes<Half>, "made of a float");
@@ -149,7 +149,7 @@ TEST_CASE("reduce is a rule of the function's type") {
   CHECK(fanout::pmin(std::string("text")).value == "text");
 }
 
-TEST_CASE("psum and pmean take values over and copy what is named") {
+TEST_CASE("psum and pmean move rvalues and copy lvalues") {
   const std::string text = "text";
   static_assert(std::is_same_v<decltype(psum(text)), fanout::WithRule<SumOverShards, std::string>>);
   CHECK(psum(text).value == "text");

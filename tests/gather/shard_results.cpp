@@ -9,7 +9,7 @@
 
 using fanout::ShardResults;
 
-TEST_CASE("pieces show values where they stand") {
+TEST_CASE("shard results refer to values in place") {
   const std::pair<int, std::string> values[] = {{1, "one"}, {2, "two"}};
   ShardResults<std::pair<int, std::string>> pairs(2, false);
   for (std::size_t i = 0; i < 2; ++i) pairs.set(i, values[i]);
@@ -20,7 +20,7 @@ TEST_CASE("pieces show values where they stand") {
   CHECK(&texts[1] == &values[1].second);
 }
 
-TEST_CASE("the only piece is moved if it is owned, and else copied") {
+TEST_CASE("the only shard's result is moved if it is owned, and otherwise copied") {
   std::vector<int> value{1, 2, 3};
   const int* const data = value.data();
   ShardResults<std::vector<int>> lent(1, false);

@@ -38,7 +38,7 @@ std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_
 
 }  // namespace
 
-TEST_CASE("sharded results feed the next call without a copy, and are put together by gather") {
+TEST_CASE("sharded results are passed to the next call without a copy, and gather concatenates them") {
   const auto x = counted(7, 2);
   const ParallelModel first_half{[](Context auto& ctx, View<const int, 2> rows) {
                                    auto output = fanout::output<int>(ctx, 2);
@@ -79,7 +79,7 @@ TEST_CASE("sharded results feed the next call without a copy, and are put togeth
   }
 }
 
-TEST_CASE("whole trees are left sharded, and each shard is handed its own again") {
+TEST_CASE("a tree can stay sharded, and each shard is passed its own part again") {
   struct State {
     Tensor<int, 2> rows;
     double loss;
@@ -111,7 +111,7 @@ TEST_CASE("whole trees are left sharded, and each shard is handed its own again"
   CHECK(std::get<3>(gather(result["tree"_k])).size() == 6);
 }
 
-TEST_CASE("a sharded argument goes with others of as many rows, sharded in the same way") {
+TEST_CASE("a sharded argument goes with arguments of as many rows, if they are sharded alike") {
   const ParallelModel pass{[](std::span<const int> rows) { return sharded(rows); }, host_devices(3)};
   const ParallelModel by_weight{[](std::span<const int> rows) { return sharded(rows); }, host_devices(3),
                                 fanout::Options{.split = fanout::WeightedSplit{3, 2, 1}}};

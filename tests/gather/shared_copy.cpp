@@ -15,7 +15,7 @@ using fanout::detail::CopyTeam;
 using fanout::detail::RowPart;
 using fanout::detail::RowsCopy;
 
-TEST_CASE("a copy is the same by however many it is made") {
+TEST_CASE("a copy gives the same bytes with any number of threads") {
   std::mt19937 random(1);
   const auto three = host_devices(3);
   const auto one = host_devices(1);

@@ -69,7 +69,7 @@ constexpr bool finds = std::is_same_v<found<X>, Expected>;
 
 }  // namespace
 
-TEST_CASE("in what can be gathered nothing is found") {
+TEST_CASE("no fault is found in a gatherable type") {
   static_assert(finds<float, void>);
   static_assert(finds<const std::vector<std::string>&, void>);
   static_assert(finds<std::vector<Plain>, void> && finds<std::span<const Plain>, void>, "each is a row");
@@ -78,7 +78,7 @@ TEST_CASE("in what can be gathered nothing is found") {
   CHECK(fanout::detail::can_be_gathered<found<float>>);
 }
 
-TEST_CASE("what cannot be gathered is found with its type and its place") {
+TEST_CASE("an ungatherable leaf is found with its type and its place") {
   static_assert(finds<Plain, Ungatherable<Plain, LeafAt<>>>);
   static_assert(finds<const char*, Ungatherable<const char*, LeafAt<>>>);
   static_assert(finds<std::tuple<int, Plain&>, Ungatherable<Plain, LeafAt<Element<1>>>>);
@@ -93,13 +93,13 @@ TEST_CASE("what cannot be gathered is found with its type and its place") {
   CHECK_FALSE(fanout::detail::can_be_gathered<found<Plain>>);
 }
 
-TEST_CASE("the first of several is found") {
+TEST_CASE("the first of several ungatherable leaves is found") {
   static_assert(
       finds<std::tuple<int, std::optional<Plain>, const char*>, Ungatherable<Plain, LeafAt<Element<1>, EachValue>>>);
   CHECK_FALSE(fanout::detail::can_be_gathered<found<std::tuple<Plain, Plain>>>);
 }
 
-TEST_CASE("what a rule does not take is found below it, with the rule") {
+TEST_CASE("a leaf that a rule does not take is found below it, with the rule") {
   static_assert(finds<WithRule<MeanOverShards, int>, NotTaken<MeanOverShards, int, LeafAt<>>>);
   static_assert(finds<WithRule<SumOverShards, std::variant<float, std::string>>,
                       NotTaken<SumOverShards, std::string, LeafAt<Alternative<1>>>>);
@@ -114,12 +114,12 @@ TEST_CASE("what a rule does not take is found below it, with the rule") {
   CHECK(fanout::detail::is_taken<found<Plain>>);
 }
 
-TEST_CASE("what cannot be gathered at all is found as such below a rule") {
+TEST_CASE("an ungatherable type below a rule is found as ungatherable") {
   static_assert(finds<WithRule<SumOverShards, Plain>, Ungatherable<Plain, LeafAt<>>>);
   CHECK(fanout::detail::is_taken<found<WithRule<SumOverShards, Plain>>>);
 }
 
-TEST_CASE("in a struct the member is found, and what it would have to hold") {
+TEST_CASE("a struct member that cannot hold the gathered type is found, with that type") {
   using Mean = Key<'m', 'e', 'a', 'n'>;
   using InnerKey = Key<'i', 'n', 'n', 'e', 'r'>;
   static_assert(finds<Outer, CannotHold<float, Tensor<float, 1>, LeafAt<InnerKey, Mean>>>);

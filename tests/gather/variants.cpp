@@ -47,7 +47,7 @@ struct Detection {
 
 }  // namespace
 
-TEST_CASE("a variant is gathered to a variant of what its alternatives are gathered to") {
+TEST_CASE("a variant is gathered to a variant of its gathered alternatives") {
   using Variant = std::variant<int, View<const int, 1>, std::pair<std::string, int>, std::monostate>;
   static_assert(std::is_same_v<gathered_t<Variant>,
                                std::variant<Tensor<int, 1>, Tensor<int, 1>,
@@ -179,7 +179,7 @@ TEST_CASE("alternatives of one type are told apart by their index") {
   CHECK(model(count_to(5), false).index() == 0);
 }
 
-TEST_CASE("what does not fit together inside an alternative is refused with its place") {
+TEST_CASE("mismatches inside an alternative are refused with their place") {
   using Variant = std::variant<int, std::pair<int, Tensor<int, 2>>>;
   ParallelModel model{[](Context auto& ctx, View<const int, 1>) {
                         return std::pair{0, Variant(std::pair(1, Tensor<int, 2>(1, ctx.rank() == 0 ? 2 : 3)))};

@@ -54,7 +54,7 @@ TEST_CASE("the rules of the documentation") {
   CHECK(result["columns"_k].extents() == fanout::Extents<2>{2, 13});
 }
 
-TEST_CASE("a rule inside a rule wins, however deep, and ends with its tree") {
+TEST_CASE("a rule inside a rule takes precedence in its own tree, at any depth") {
   ParallelModel model{[](Context auto& ctx, View<const float, 2> x) {
                         const int rank = static_cast<int>(ctx.rank());
                         struct Part {
@@ -78,7 +78,7 @@ TEST_CASE("a rule inside a rule wins, however deep, and ends with its tree") {
   CHECK(last == 3);
 }
 
-TEST_CASE("a rule makes the same type with every number of devices, and also where nothing was split") {
+TEST_CASE("a rule gives the same type with any number of devices, also if nothing is split") {
   const auto forward = [](int x) {
     return std::tuple{fanout::psum(x), fanout::pmin(x), fanout::first(x), fanout::stack(std::vector{x, x}),
                       fanout::reduce(x, [](int a, int b) { return a * b; })};

@@ -37,7 +37,7 @@ bool is_copied(const std::vector<std::byte>& to, std::size_t at, const std::vect
 
 }  // namespace
 
-TEST_CASE("streamed bytes arrive, whatever their number and their places, and nothing beside them is touched") {
+TEST_CASE("streaming copies any bytes at any alignment and touches nothing else") {
   constexpr std::size_t room = 80000;
   const std::vector<std::byte> from = random_bytes(room + 64, 1);
   std::mt19937 random(2);

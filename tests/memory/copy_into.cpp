@@ -41,7 +41,7 @@ class Opaque {
 
 }  // namespace
 
-TEST_CASE("the arrays of a copy of any class come to lie in the memory, small ones by one transfer") {
+TEST_CASE("copying any class puts its arrays in the given memory, small ones in one transfer") {
   const std::size_t alive = RemoteMemory::alive();
   {
     const Opaque original;
@@ -60,7 +60,7 @@ TEST_CASE("the arrays of a copy of any class come to lie in the memory, small on
     CHECK(fanout::to_host(copy->bias())[4] == 1004);
     CHECK((copy->bias().data() - copy->weight(0).data()) % 64 == 0);  // 256 bytes
 
-    SUBCASE("an assignment writes where the copy lies, and by one transfer, too") {
+    SUBCASE("an assignment writes in place, in one transfer too") {
       Opaque changed(original);
       changed.bias()[0] = -1;
       const int* const at = copy->bias().data();
@@ -86,7 +86,7 @@ TEST_CASE("the arrays of a copy of any class come to lie in the memory, small on
   CHECK(RemoteMemory::alive() == alive);
 }
 
-TEST_CASE("large arrays go alone, and of more than a buffer there are several") {
+TEST_CASE("large arrays are transferred alone, and many small ones take several buffers") {
   const int transferred = RemoteMemory::counts().transferred;
   std::vector<Tensor<int, 1>> many(200, numbers(50000));  // 40 MB of small ones
   many.push_back(numbers(1 << 18));
@@ -99,7 +99,7 @@ TEST_CASE("large arrays go alone, and of more than a buffer there are several") 
   CHECK(fanout::to_host(there[200])[(1 << 18) - 1] == (1 << 18) - 1);
 }
 
-TEST_CASE("a copy that is gone before it is sent does no harm") {
+TEST_CASE("a copy that is destroyed before the transfer is harmless") {
   const auto original = numbers(10);
   CopyInto into(remote(0));
   { const Tensor<int, 1> gone(original); }
@@ -108,7 +108,7 @@ TEST_CASE("a copy that is gone before it is sent does no harm") {
   CHECK(kept.space() == remote(0).space);
 }
 
-TEST_CASE("one in another takes its place for as long as it lives, and threads of their own are not meant") {
+TEST_CASE("an inner CopyInto replaces the outer one while it lives") {
   const auto original = numbers(4);
   CopyInto outer(remote(0));
   {
@@ -122,7 +122,7 @@ TEST_CASE("one in another takes its place for as long as it lives, and threads o
   CHECK(copy.space() == remote(0).space);
 }
 
-TEST_CASE("tensors without elements, and what is there already") {
+TEST_CASE("empty tensors, and tensors already in the memory, are copied") {
   const Tensor<int, 2> none(0, 3);
   CHECK(fanout::to(none, remote(0)).extents() == none.extents());
   const auto there = fanout::to(numbers(4), remote(0));

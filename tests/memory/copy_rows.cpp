@@ -60,7 +60,7 @@ class AnyCopy {
 
 }  // namespace
 
-TEST_CASE("rows are put together of their parts, and nothing beside them is touched") {
+TEST_CASE("rows are assembled from their parts, and nothing else is touched") {
   std::mt19937 random(1);
   for (int i = 0; i < 300; ++i) {
     AnyCopy any(random, i < 250 ? 5000 : 100000);

@@ -43,13 +43,13 @@ TEST_CASE("host memory is aligned, cleared, copied and released") {
   }
 }
 
-TEST_CASE("no bytes are cleared and copied without an address") {
+TEST_CASE("clearing and copying zero bytes needs no address") {
   CHECK_NOTHROW(host_memory_operations.clear(host_memory, nullptr, 0));
   CHECK_NOTHROW(host_memory_operations.copy(host_memory, nullptr, nullptr, 0));
 }
 
 #if !defined(SANITIZED)
-TEST_CASE("host memory that is not there is reported with its bytes") {
+TEST_CASE("a failed allocation of host memory is reported with its bytes") {
   constexpr auto bytes = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) - 4095;
   const std::string text = fanout_test::message_of<fanout::OutOfMemory>(
       [] { static_cast<void>(host_memory_operations.allocate(host_memory, bytes)); });

@@ -15,7 +15,7 @@ static_assert(MemorySpace{{"cuda", 1}} == MemorySpace{{"cuda", 1}});
 
 }  // namespace
 
-TEST_CASE("a memory prints as whose it is") {
+TEST_CASE("a memory space prints the device that it belongs to") {
   CHECK(to_string(host_memory) == "host memory");
   CHECK(to_string(MemorySpace{{"cuda", 1}}) == "the memory of cuda:1");
 }

@@ -106,7 +106,7 @@ TEST_CASE("the n-th output buffer is made once and stays the same") {
   CHECK(counting.alive() == 0);
 }
 
-TEST_CASE("who asks for a buffer of other bytes is handed the first one, to look") {
+TEST_CASE("a request with another row size returns the first buffer, whose size can be checked") {
   CountingMemory counting;
   OutputBuffers buffers(counting.memory());
   OutputBuffer& first = *buffers.get(2, 4, 8).buffer;

@@ -132,7 +132,7 @@ TEST_CASE("threads that take and give at the same time never have one block twic
   pool.give(reinterpret_cast<void*>(handed.load()), 64);
 }
 
-TEST_CASE("what is kept touches no new pages when it is used again") {
+TEST_CASE("reusing a cached block touches no new pages") {
   if (!keeps_blocks) return fanout_test::skip(nothing_kept);
   constexpr std::size_t bytes = std::size_t{40} << 20U;
   const auto use = [] {
@@ -147,7 +147,7 @@ TEST_CASE("what is kept touches no new pages when it is used again") {
   empty_host_cache();
 }
 
-TEST_CASE("no more is kept than twice what was in use at one time, or 64 MiB") {
+TEST_CASE("the pool caches at most twice the peak use, or 64 MiB") {
   if (!keeps_blocks) return fanout_test::skip(nothing_kept);
   static constinit Pool own;  // in which nothing was in use before
   constexpr std::size_t limit = std::size_t{64} << 20U;
@@ -170,7 +170,7 @@ TEST_CASE("no more is kept than twice what was in use at one time, or 64 MiB") {
   own.empty();
 }
 
-TEST_CASE("a pool keeps up to twice the most that was in use at one time, and drops the largest blocks first") {
+TEST_CASE("a pool caches up to twice its peak use and drops the largest blocks first") {
   if (!keeps_blocks) return fanout_test::skip(nothing_kept);
   static constinit Pool own;
   constexpr std::size_t mib = std::size_t{1} << 20U;
@@ -191,7 +191,7 @@ TEST_CASE("a pool keeps up to twice the most that was in use at one time, and dr
   own.empty();
 }
 
-TEST_CASE("a large block that nobody wants goes back to the system, and one in use elsewhere does not") {
+TEST_CASE("an unused large block is returned to the system, and a used one stays") {
   if (!keeps_blocks) return fanout_test::skip(nothing_kept);
   static constinit Pool own;
   constexpr std::size_t unwanted = 5U << 20U;
@@ -209,7 +209,7 @@ TEST_CASE("a large block that nobody wants goes back to the system, and one in u
   own.empty();
 }
 
-TEST_CASE("the child of a fork has what was kept, and drops what it got") {
+TEST_CASE("the child of a fork can use the cached blocks and release those it inherited") {
   void* const mine = pool.take(5000);
   pool.give(pool.take(3000000), 3000000);
   const std::size_t kept = host_memory_cached();
@@ -230,7 +230,7 @@ TEST_CASE("the child of a fork has what was kept, and drops what it got") {
   pool.give(mine, 5000);
 }
 
-TEST_CASE("what is kept goes back before there is no memory") {
+TEST_CASE("cached blocks are returned to the system before an allocation fails") {
   if (!keeps_blocks) return fanout_test::skip(nothing_kept);
   const pid_t child = ::fork();
   if (child == 0) {

@@ -7,7 +7,7 @@
 #include <sanitizer/asan_interface.h>  // beside our own declarations
 #endif
 
-TEST_CASE("bytes that are closed and opened again can be used, whatever looks at them") {
+TEST_CASE("bytes that are closed and opened again can be used, with and without a sanitizer") {
   unsigned char bytes[64] = {};
   fanout::detail::close_bytes(bytes + 8, 56);
   bytes[7] = 1;

@@ -16,7 +16,7 @@ using fanout_test::CountingMemory;
 
 static_assert(!std::is_copy_constructible_v<Scratch> && !std::is_move_constructible_v<Scratch>);
 
-TEST_CASE("scratch memory is apart, aligned, stays where it is, and goes with its scratch") {
+TEST_CASE("scratch blocks are separate, aligned and stable, and are released with their scratch") {
   CountingMemory counting;
   {
     Scratch scratch;
@@ -56,7 +56,7 @@ TEST_CASE("output buffers of a scratch are apart and go with it, unless someone 
   CHECK(counting.alive() == 0);
 }
 
-TEST_CASE("a scratch that finds no memory keeps what it has") {
+TEST_CASE("a scratch keeps its blocks if an allocation fails") {
   CountingMemory counting;
   {
     Scratch scratch;

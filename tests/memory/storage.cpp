@@ -80,7 +80,7 @@ TEST_CASE("a storage that was moved from holds nothing") {
   CHECK(copy.data() == nullptr);
 }
 
-TEST_CASE("assigning as many bytes keeps the memory, other numbers of bytes replace it") {
+TEST_CASE("assigning a storage of the same size keeps the memory, and another size replaces it") {
   CountingMemory counting;
   Storage a(counting.memory(), 100);
   Storage same(counting.memory(), 100);
@@ -99,7 +99,7 @@ TEST_CASE("assigning as many bytes keeps the memory, other numbers of bytes repl
   CHECK(counting.alive() == 3);
 }
 
-TEST_CASE("assigning as many bytes of another memory takes that memory on") {
+TEST_CASE("assigning a storage of the same size in another memory moves to that memory") {
   CountingMemory counting;
   Storage a(Memory{}, 100);
   Storage other(counting.memory(), 100);
@@ -123,7 +123,7 @@ TEST_CASE("a storage can be assigned to itself") {
   CHECK(counting.allocated == 1);
 }
 
-TEST_CASE("adopted bytes are given back once, with their owner, and their copies come from the fresh table") {
+TEST_CASE("adopted bytes are released once with their owner, and their copies use the fresh operations") {
   CountingMemory counting;
   int owner = 0;
   unsigned char bytes[100] = {};
@@ -149,14 +149,14 @@ TEST_CASE("adopted bytes are given back once, with their owner, and their copies
   CHECK(counting.alive() == 0);
 }
 
-TEST_CASE("an owner without bytes is told too") {
+TEST_CASE("an owner without bytes is released too") {
   CountingMemory counting;
   int owner = 0;
   { const Storage adopted(counting.adopting(), nullptr, 0, &owner); }
   CHECK(counting.adopted_released == 1);
 }
 
-TEST_CASE("new bytes of an adopting table come from the fresh one") {
+TEST_CASE("new bytes of adopting operations use the fresh operations") {
   CountingMemory counting;
   { const Storage made(counting.adopting(), 10); }
   CHECK(counting.released == 1);
@@ -172,7 +172,7 @@ TEST_CASE("a storage clears its bytes") {
   CHECK(counting.cleared == 1);
 }
 
-TEST_CASE("memory that cannot be had leaves an assigned storage as it was") {
+TEST_CASE("a failed allocation leaves an assigned storage unchanged") {
   CountingMemory counting;
   Storage a(counting.memory(), 10);
   fill(a, 8);

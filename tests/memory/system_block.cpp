@@ -23,7 +23,7 @@ TEST_CASE("blocks of the system can be written from end to end, and the large on
   }
 }
 
-TEST_CASE("there are no blocks of more bytes than there are addresses") {
+TEST_CASE("a block larger than the address space is not allocated") {
   CHECK(get_system_block(~std::size_t{0} - 4095) == nullptr);
   CHECK(get_system_block(std::size_t{1} << 62U) == nullptr);
 }

@@ -62,13 +62,13 @@ TEST_CASE("bytes go from any memory to any other that is known") {
   two.operations->release(two.space, b, bytes, nullptr);
 }
 
-TEST_CASE("no bytes go anywhere") {
+TEST_CASE("zero bytes can be transferred between any memories") {
   const int transferred = RemoteMemory::counts().transferred;
   fanout::backend::transfer(RemoteMemory::memory(0), nullptr, fanout::host_memory, nullptr, 0);
   CHECK(RemoteMemory::counts().transferred == transferred);
 }
 
-TEST_CASE("the first to declare a kind of memory counts, and the host's is known") {
+TEST_CASE("the first declaration of a memory kind counts, and host memory needs none") {
   fanout::backend::declare_memory("first", other_operations);
   fanout::backend::declare_memory("first", fanout::backend::host_memory_operations);
   CHECK(fanout::backend::memory_of({{.kind = "first", .index = 3}}).operations == &other_operations);
@@ -76,7 +76,7 @@ TEST_CASE("the first to declare a kind of memory counts, and the host's is known
   CHECK(fanout::backend::memory_of({{.kind = "nobody", .index = 0}}).operations == nullptr);
 }
 
-TEST_CASE("where no way is known, it is said with the words that people look for") {
+TEST_CASE("an unknown transfer is an error with the words that people search for") {
   const fanout_test::CountingMemory counting;
   int number = 0;
   CHECK_FALSE(fanout::backend::can_transfer(counting.memory(), fanout::host_memory));

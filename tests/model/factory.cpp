@@ -101,7 +101,7 @@ TEST_CASE("a parallel model of a factory is deduced, with devices and options or
   static_assert(std::is_same_v<decltype(with_options), const ParallelModel<Made>>);
 }
 
-TEST_CASE("a factory may take no device, be a function, and own what can only be moved") {
+TEST_CASE("a factory may take no device, be a function, or hold move-only members") {
   std::atomic<int> next = 0;
   const ParallelModel numbered{factory([&next] { return Session(next++); }), host_devices(2)};
   CHECK(numbered.replica(0).model().index + numbered.replica(1).model().index == 1);
@@ -239,7 +239,7 @@ TEST_CASE("a FactoryError can be caught as a ReplicaError") {
   CHECK_THROWS_AS((ParallelModel{factory(make), host_devices(2)}), fanout::ReplicaError);
 }
 
-TEST_CASE("options that do not fit are found before a factory is used") {
+TEST_CASE("invalid options are refused before the factory is called") {
   Session::made = 0;
   CHECK_THROWS_AS((ParallelModel{factory(make_session), host_devices(2), Options{.split = fanout::WeightedSplit{1}}}),
                   fanout::InvalidArgument);
@@ -249,7 +249,7 @@ TEST_CASE("options that do not fit are found before a factory is used") {
   CHECK(Session::made == 0);
 }
 
-TEST_CASE("a model is made inside forward, on the devices that run it, and calls others while they are updated") {
+TEST_CASE("a factory inside forward may use the same devices and call a model that is being updated") {
   ParallelModel other{[](Rows x) { return static_cast<int>(x.size()); }, host_devices(2)};
   const ParallelModel outer{[&other](Rows x) {
                               const auto make = [&other](const HostDevice& device) {
@@ -270,7 +270,7 @@ TEST_CASE("a model is made inside forward, on the devices that run it, and calls
   CHECK(right == 50);
 }
 
-TEST_CASE("a factory may call the model from inside whose forward it is used, while an update of that waits") {
+TEST_CASE("a factory inside a model's forward may call that model while an update of it waits") {
   const auto devices = host_devices(3);
   const DeviceSet first{std::vector{devices[0]}};
   const DeviceSet others{std::vector{devices[1], devices[2]}};

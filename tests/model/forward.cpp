@@ -72,13 +72,13 @@ using OneArgument = fanout::ShardContext<fanout::HostDevice>;
 
 }  // namespace
 
-TEST_CASE("a model that takes any arguments is not tried with a context if it takes them without") {
+TEST_CASE("a model that takes any arguments is called without a context") {
   // Its body would not compile with a context, and its return type is deduced: to try is to fail.
   const ParallelModel model{[](const auto&... x) { return (x.extent(0) + ...); }, host_devices(1)};
   CHECK(model(Tensor<int, 1>(4), Tensor<int, 1>(4))[0] == 8);
 }
 
-TEST_CASE("forward goes before a call operator, and the arguments alone before a context") {
+TEST_CASE("forward takes precedence over a call operator, and plain arguments over a context") {
   CHECK(called(Forward{}) == Called::forward);
   CHECK(called(ForwardWithContext{}) == Called::forward_with_context);
   CHECK(called(Call{}) == Called::call);
@@ -89,7 +89,7 @@ TEST_CASE("forward goes before a call operator, and the arguments alone before a
   CHECK(called(ConstCallBesideForward{}) == Called::forward);
 }
 
-TEST_CASE("a model that wants the context gets it where it can take it") {
+TEST_CASE("a model with wants_context gets the context if it can take it") {
   CHECK(called(Wants{}) == Called::forward_with_context);
   CHECK(called(WantsInCall{}) == Called::call_with_context);
   CHECK(called(WantsButCannot{}) == Called::forward);
@@ -106,7 +106,7 @@ TEST_CASE("lambdas are models, generic ones too") {
         }) == Called::call_with_context);
 }
 
-TEST_CASE("the concepts tell which models can run, and which are const for it") {
+TEST_CASE("the concepts tell which models can run, and which can run const") {
   using fanout::ConstForward;
   using fanout::Forwardable;
   static_assert(ConstForward<Forward, OneArgument, View<const int, 1>>);
@@ -129,7 +129,7 @@ TEST_CASE("a model that returns a reference or an rvalue reference gives its val
   CHECK(model(0) == std::vector{4, 5});  // not moved from
 }
 
-TEST_CASE("numbers are converted to what forward takes, and no header of ours warns of it") {
+TEST_CASE("numbers convert to forward's parameters without a warning") {
   const ParallelModel scale{
       [](View<const float, 1> x, std::size_t n, float factor) { return factor * static_cast<float>(n) * x[0]; },
       host_devices(1)};

@@ -46,7 +46,7 @@ TEST_CASE("a model with an array in another memory than its device's is refused 
   CHECK(says(message_of<fanout::DeviceMismatch>(call), "model.layers[0].weight"));
 }
 
-TEST_CASE("a model whose forward is not const is looked at before it is copied") {
+TEST_CASE("a model with a non-const forward is checked before it is copied") {
   struct Counter {
     View<const float, 2> weight;
     int calls = 0;

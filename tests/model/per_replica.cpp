@@ -68,7 +68,7 @@ TEST_CASE("an update refreshes the copies") {
   CHECK(listed(model(five)) == std::vector{70, 70});
 }
 
-TEST_CASE("a copy has one call at a time, so that what is mutable needs no lock") {
+TEST_CASE("a copy runs one call at a time, so that mutable members need no lock") {
   struct Slow {
     mutable int asked = 0;
     int forward(Rows) const {
@@ -116,7 +116,7 @@ TEST_CASE("per_replica takes lambdas, models that are not const, options, and co
   CHECK(*deep.model().held == 4);
 }
 
-TEST_CASE("replicate takes it as well") {
+TEST_CASE("replicate takes a per_replica model too") {
   const auto devices = host_devices(2);
   const auto replicas = fanout::replicate(per_replica(Cached{}), devices);
   const auto inputs = fanout::scatter(devices, five);
@@ -124,7 +124,7 @@ TEST_CASE("replicate takes it as well") {
   CHECK(replicas.original().model.asked == 0);
 }
 
-TEST_CASE("a call from inside its own forward is an error, as for a forward that is not const") {
+TEST_CASE("a call of a per_replica model inside its own forward is an error") {
   std::function<int()> again;
   const ParallelModel model{per_replica([&again](Rows x) { return x.size() == 5 ? again() : 1; }), host_devices(1)};
   again = [&] { return model(std::vector{1})[0]; };
@@ -178,7 +178,7 @@ TEST_CASE("outside of a refresh a PerReplica is copied, moved and assigned as it
   CHECK(PerReplica<int>(3).operator*() == 3);
 }
 
-TEST_CASE("a PerReplica field that a class does not show is refused where the model is shared") {
+TEST_CASE("a PerReplica field that a class does not list is refused if the model is shared") {
   class Hides {
    public:
     int forward(Rows) const { return ++*calls_; }

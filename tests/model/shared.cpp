@@ -53,7 +53,7 @@ static_assert(!std::is_constructible_v<Shared<std::atomic<int>>, std::shared_ptr
               "what is const is not written");
 static_assert(!std::is_constructible_v<Shared<int>, std::shared_ptr<std::string>>);
 
-TEST_CASE("copies refer to one object, which goes with the last of them") {
+TEST_CASE("copies of a Shared refer to one object, which the last copy destroys") {
   {
     Shared<Counted> one = Counted(3);
     CHECK(Counted::alive == 1);
@@ -74,7 +74,7 @@ TEST_CASE("copies refer to one object, which goes with the last of them") {
   CHECK(Counted::alive == 0);
 }
 
-TEST_CASE("it is made from a shared_ptr, which it keeps, also of a derived class, and from none") {
+TEST_CASE("a Shared is made from a shared_ptr, also of a derived class or null") {
   {
     auto pointer = std::make_shared<Derived>(5);
     const Shared<Counted> shared = pointer;
@@ -86,14 +86,14 @@ TEST_CASE("it is made from a shared_ptr, which it keeps, also of a derived class
   CHECK(Counted::alive == 0);
 }
 
-TEST_CASE("what cannot be moved is made in place") {
+TEST_CASE("an object that cannot be moved is made in place") {
   const auto count = Shared<std::atomic<int>>::make(3);
   const auto same = count;
   *same += 1;
   CHECK(*count == 4);
 }
 
-TEST_CASE("many threads may copy one and let go of it") {
+TEST_CASE("many threads may copy and release one Shared") {
   {
     const Shared<Counted> shared = Counted(1);
     std::vector<std::thread> threads;

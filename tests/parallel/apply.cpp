@@ -126,7 +126,7 @@ TEST_CASE("plans for other devices are refused") {
   CHECK_THROWS_AS((void)fanout::apply(std::array<Model, 3>{}, devices, inputs), fanout::InvalidArgument);
 }
 
-TEST_CASE("what forward throws on a shard is a failure of that shard's device") {
+TEST_CASE("an exception from forward on a shard is a failure of that shard's device") {
   const auto inputs = scatter(plan, five, std::string("throw"));
   const auto devices = host_devices(2);
   const auto replicas = replicate(Model{}, devices);
@@ -145,7 +145,7 @@ TEST_CASE("what forward throws on a shard is a failure of that shard's device") 
   check([&] { (void)fanout::apply(std::vector<Model>(3), devices, inputs); });
 }
 
-TEST_CASE("what makes the pieces may throw: it is thrown as itself, after all shards have ended") {
+TEST_CASE("an exception while making a shard's arguments is thrown as itself, after all shards end") {
   const auto replicas = replicate(Model{}, host_devices(2));
   const auto inputs = scatter(plan, Brittle{five}, std::string("text"));
   CHECK_THROWS_AS((void)fanout::apply(replicas, inputs), std::out_of_range);
@@ -210,7 +210,7 @@ TEST_CASE("as many models as inputs are needed") {
              words));
 }
 
-TEST_CASE("a model that calls another one that is called from several models ends") {
+TEST_CASE("several models that call the same inner model do not deadlock") {
   const auto devices = host_devices(2);
   const fanout::ParallelModel inner{Plus{1}, devices};
   const auto outer = [&inner](int x) { return inner(x)[0]; };

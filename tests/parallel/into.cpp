@@ -67,7 +67,7 @@ TEST_CASE("an output is written right into a tensor or a view of the caller's") 
   CHECK(own == std::vector{-1, 2, 4, 6, 8, 10, -1});
 }
 
-TEST_CASE("what is no output is copied there, once it is gathered") {
+TEST_CASE("a result that is not an output is gathered and copied to the destination") {
   Tensor<int, 1> result(5);
   const auto* const data = result.data();
   const ParallelModel views{[](View<const int, 1> rows) { return rows; }, host_devices(2)};
@@ -83,7 +83,7 @@ TEST_CASE("what is no output is copied there, once it is gathered") {
   CHECK(result.data() == data);
 }
 
-TEST_CASE("outputs that were written where others are to stand change places") {
+TEST_CASE("outputs that were written into each other's destinations are swapped") {
   Tensor<int, 1> once(5);
   Tensor<int, 1> twice(5);
   Tensor<int, 1> first_half(5);
@@ -139,7 +139,7 @@ TEST_CASE("an output is written right into a member of a struct, into a map and 
   CHECK(listed(map["x"][0]) == std::vector{2, 4, 6, 8, 10});
 }
 
-TEST_CASE("what is assigned to a variable never stands in the destination of another result") {
+TEST_CASE("a result that is assigned never shares the destination of another result") {
   Tensor<int, 1> result(5);
   std::optional<Tensor<int, 1>> variable;
   const ParallelModel outputs{[](auto& ctx, std::span<const int> rows) {
@@ -163,7 +163,7 @@ TEST_CASE("what is assigned to a variable never stands in the destination of ano
   CHECK(listed(result) == std::vector{-1, -2, -3, -4, -5});
 }
 
-TEST_CASE("an output is written right into what an optional or a variant holds, if the result holds the same") {
+TEST_CASE("an output is written straight into an optional or a variant that holds the same alternative") {
   using Maybe = std::optional<Tensor<int, 1>>;
   using Either = std::variant<std::vector<int>, Tensor<int, 1>>;
   bool empty = false;
@@ -297,7 +297,7 @@ TEST_CASE("a destination that does not fit is named") {
   CHECK_NOTHROW(model.into(std::tie(fits, numbers, map))(five));
 }
 
-TEST_CASE("in a map whose keys have no text, a destination that does not fit is named by its place") {
+TEST_CASE("a destination in a map with unprintable keys is named by its position") {
   using Places = std::map<std::pair<int, int>, Tensor<int, 1>>;
   const ParallelModel model{[](std::span<const int> rows) {
                               const Tensor<int, 1> tensor(rows.size());
@@ -315,7 +315,7 @@ TEST_CASE("in a map whose keys have no text, a destination that does not fit is 
              "expected only the result's keys, #0, #1, found this one too"));
 }
 
-TEST_CASE("other extents are named at any place of the tree, fewer rows and more") {
+TEST_CASE("wrong extents are named at any place of the tree, for fewer and more rows") {
   struct Two {
     Tensor<int, 1> same;
     Tensor<int, 1> twice;
@@ -360,7 +360,7 @@ TEST_CASE("other extents are named at any place of the tree, fewer rows and more
   CHECK_NOTHROW(model.into(to)(five));
 }
 
-TEST_CASE("as many elements in other extents do not fit either, in a tensor or in a view") {
+TEST_CASE("the same number of elements in other extents is refused, in a tensor or a view") {
   const ParallelModel model{[](Context auto& ctx, std::span<const int>) { return fanout::output<int>(ctx, 2); },
                             host_devices(2)};
   Tensor<int, 2> turned(2, 5);
@@ -434,7 +434,7 @@ TEST_CASE("a span, a vector of trees and a map have the length of the result, no
              "output[\"wide\"]:", "expected only the result's keys, "));
 }
 
-TEST_CASE("tensors of a forward's own stand beside outputs of the same extents") {
+TEST_CASE("tensors that forward makes may stand beside outputs of the same extents") {
   const auto own = [](std::span<const int> rows, int factor) {
     Tensor<int, 1> tensor(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) tensor[i] = rows[i] * factor;
@@ -463,7 +463,7 @@ TEST_CASE("tensors of a forward's own stand beside outputs of the same extents")
   check(own_first);
 }
 
-TEST_CASE("as many results as there are destinations find their places, in whatever order they were asked for") {
+TEST_CASE("many results find their destinations, whatever the order of their outputs") {
   constexpr std::size_t count = 11;  // more than a call keeps near
   const ParallelModel model{[](Context auto& ctx, std::span<const int> rows) {
                               std::vector<Tensor<int, 1>> list(count);

@@ -209,7 +209,7 @@ TEST_CASE("vectors and spans of structs with tensors go in tree by tree and come
   }
 }
 
-TEST_CASE("optionals in optionals keep the level at which there is none") {
+TEST_CASE("nested optionals keep the level that is empty") {
   using Nested = std::optional<std::optional<std::span<const int>>>;
   static_assert(std::is_same_v<gathered_t<Nested>, std::optional<std::optional<std::vector<int>>>>);
   const std::optional<std::optional<std::vector<int>>> outer;

@@ -13,7 +13,7 @@ using fanout::host_devices;
 using fanout::on_all;
 using fanout::ParallelModel;
 
-TEST_CASE("on_all runs forward on every device where nothing is split, and nothing else does") {
+TEST_CASE("without a split argument only on_all runs forward on every device") {
   const ParallelModel model{[](fanout::Context auto& ctx, const std::vector<int>& all) {
                               CHECK(all.size() == 3);
                               CHECK(ctx.rows().empty());
@@ -27,7 +27,7 @@ TEST_CASE("on_all runs forward on every device where nothing is split, and nothi
   CHECK(std::vector(all.begin(), all.end()) == std::vector{0, 1, 2});
 }
 
-TEST_CASE("on_all is not handed on, and needs no other argument") {
+TEST_CASE("on_all is not passed to forward and needs no other argument") {
   const ParallelModel model{[] { return 1; }, host_devices(4)};
   CHECK(model().extent(0) == 1);
   CHECK(model(on_all()).extent(0) == 4);
@@ -44,7 +44,7 @@ TEST_CASE("on_all runs every device whatever the split makes of no rows") {
   CHECK(std::vector(devices.begin(), devices.end()) == std::vector{0, 1, 2});
 }
 
-TEST_CASE("where something is split, that decides which devices run") {
+TEST_CASE("a split argument decides which devices run, even with on_all") {
   const ParallelModel model{[](std::span<const int> rows) { return rows.size(); }, host_devices(3)};
   CHECK(model(on_all(), std::vector{1, 2}).extent(0) == 2);
   CHECK(model(on_all(), std::vector<int>()).extent(0) == 3);

@@ -57,7 +57,7 @@ struct fanout::leaf_traits<Grid> {
   }
 };
 
-TEST_CASE("a leaf is split and put together on the axis that it is asked for") {
+TEST_CASE("a user-defined leaf is split and gathered on the chosen axis") {
   const Grid grid{.size = {4, 6}};
   const auto same = [](const Grid& part) { return part; };
   CHECK(fanout::ParallelModel{same, fanout::host_devices(3)}(grid) == grid);
@@ -68,7 +68,7 @@ TEST_CASE("a leaf is split and put together on the axis that it is asked for") {
   CHECK_THROWS_WITH_AS(one(fanout::split<2>(grid)), doctest::Contains("at input[0]"), fanout::ShapeMismatch);
 }
 
-TEST_CASE("a leaf that does not fit names its shard, and one that stands alone is moved") {
+TEST_CASE("a user-defined leaf's error names its shard, and the leaf of a single shard is moved") {
   const fanout::ParallelModel model{[](Grid part) {
                                       part.corner[0] = 0;
                                       return part;

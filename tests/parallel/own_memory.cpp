@@ -191,7 +191,7 @@ TEST_CASE("replicas follow a model whose arrays an update moves from memory to m
   CHECK(RemoteMemory::alive() == copies);
 }
 
-TEST_CASE("copies that a forward changes follow such a model, too") {
+TEST_CASE("copies that forward changes also follow a model that moves between memories") {
   const auto x = numbers(4, 3);
   ParallelModel model{Adds{Tensor<float, 1>(1)}, remote_devices(2)};
   const auto counted = [&] {
@@ -272,7 +272,7 @@ TEST_CASE("trees, vectors, broadcast values and other axes are moved") {
   CHECK(std::vector<float>(last.begin(), last.end()) == std::vector<float>{20, 22, 24});
 }
 
-TEST_CASE("rules of outputs combine what lies on several devices") {
+TEST_CASE("output rules combine values on several devices") {
   const auto x = numbers(4, 3);
   const auto forward = [](Context auto& ctx, View<const float, 2> rows) {
     auto y = fanout::empty<float>(ctx, 3);
@@ -305,7 +305,7 @@ TEST_CASE("fields that are combined stay where each replica has them") {
   }
 }
 
-TEST_CASE("memory that fails leaves the model usable and nothing behind") {
+TEST_CASE("a failed allocation leaves the model usable and leaks nothing") {
   const auto x = numbers(6, 3);
   const std::size_t before = RemoteMemory::alive();
   {
@@ -328,13 +328,13 @@ TEST_CASE("memory that fails leaves the model usable and nothing behind") {
   CHECK(RemoteMemory::alive() == before);
 }
 
-TEST_CASE("what is written in place must lie where it is written, and says so") {
+TEST_CASE("an inout argument outside of the device's memory is refused with the reason") {
   Tensor<float, 1> state(4);
   const ParallelModel model{[](View<float, 1>) {}, remote_devices(2)};
   CHECK_THROWS_AS(model(fanout::inout(state)), fanout::DeviceMismatch);
 }
 
-TEST_CASE("a call waits for what its devices still do, and what fails there is what a forward failed with") {
+TEST_CASE("a call waits for its devices' pending work, whose failure is a forward's failure") {
   const auto x = numbers(6, 3);
   const ParallelModel model{scale(), remote_devices(3)};
   model(x);
@@ -350,7 +350,7 @@ TEST_CASE("a call waits for what its devices still do, and what fails there is w
   check_scaled(to_host(model(x)), x);
 }
 
-TEST_CASE("a result that nobody takes is waited for, too, and a forward that throws leaves no work behind") {
+TEST_CASE("a dropped result is waited for too, and a forward that throws leaves no work in flight") {
   const auto x = numbers(6, 3);
   const ParallelModel model{scale(), remote_devices(2)};
   { const auto pending = model.async(x); }

@@ -132,7 +132,7 @@ TEST_CASE("a model with a non-const forward is copied for each device, and each 
   CHECK_FALSE(model.replica(0).shares_original());
 }
 
-TEST_CASE("the copies are made anew after an update, also if it throws") {
+TEST_CASE("the copies are refreshed after an update, also if it throws") {
   ParallelModel model{CallCounter{}, host_devices(2)};
   model(count_to(4));
   CHECK(model.update([](CallCounter& counter) { return counter.calls += 10; }) == 10);
@@ -246,7 +246,7 @@ TEST_CASE("devices of different kinds run one model, each entered and synchroniz
   CHECK(ToyDevice::left == 4);
 }
 
-TEST_CASE("moving a model moves the ownership, and what was not yet destroyed is destroyed") {
+TEST_CASE("moving a model moves ownership, and each functor is destroyed once") {
   auto alive = std::make_shared<int>(0);
   const auto make = [&alive](int value) {
     return ParallelModel{[alive, value](View<const int, 1>) { return *alive + value; }, host_devices(2)};

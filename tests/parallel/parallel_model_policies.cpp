@@ -114,7 +114,7 @@ TEST_CASE("splits share rows out over devices of different kinds") {
   CHECK(shards_of(ParallelModel{Tell{}, toys_first}, 3) == Texts{"toy:0[0, 1)", "toy:1[1, 2)", "host:0[2, 3)"});
 }
 
-TEST_CASE("a model on the first kind that there is runs on it alone") {
+TEST_CASE("a model on FirstAvailable runs only on the first kind") {
   const fanout_test::EnvironmentVariable count("FANOUT_HOST_DEVICES", "2");
   const ParallelModel<Tell, FirstAvailable<ToyDevice, HostDevice>> on_toys{Tell{}};
   CHECK(shards_of(on_toys, 4) == Texts{"toy:0[0, 2)", "toy:1[2, 4)"});
@@ -149,7 +149,7 @@ TEST_CASE("weights that do not fit the devices are refused when the model is mad
   CHECK_THROWS_AS((ParallelModel{Tell{}, Options{.split = WeightedSplit{1, 1}}}), InvalidArgument);
 }
 
-TEST_CASE("a split of the user's own that makes no plan of no rows is refused when the model is made") {
+TEST_CASE("a split policy without a valid plan for zero rows is refused when the model is made") {
   const auto none = [](std::size_t, std::size_t) { return Plan{}; };
   CHECK(says(message_of<InvalidArgument>([&] {
                ParallelModel{Tell{}, host_devices(2), Options{.split = none}};

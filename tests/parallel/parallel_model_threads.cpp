@@ -340,7 +340,7 @@ TEST_CASE("an update from inside a forward is an error, on every shard, at any d
   }
 }
 
-TEST_CASE("a call or an update from inside an update is an error, also by way of another model") {
+TEST_CASE("a call or an update inside an update is an error, also through another model") {
   ParallelModel model{[](Rows rows) { return sum_of_rows(rows); }, host_devices(2)};
   const std::vector<int> rows = count_to(4);
   CHECK(throws<Error>([&] { model.update([&](auto&) { model(rows); }); }, "called from inside its own update"));
@@ -433,7 +433,7 @@ struct Stateful {
 
 }  // namespace
 
-TEST_CASE("a non-const forward has its replica to itself, whoever calls") {
+TEST_CASE("a non-const forward has its replica to itself, whichever thread calls") {
   const ParallelModel model{Stateful{}, host_devices(2)};
   const std::vector<int> rows = count_to(6);
   std::atomic<int> together{0};
@@ -490,7 +490,7 @@ TEST_CASE("shards of a busy model that call it while all its replicas are busy d
   }
 }
 
-TEST_CASE("a busy replica that is called from inside itself by way of another model is an error") {
+TEST_CASE("a call of a busy replica through another model inside its own forward is an error") {
   struct Outer {
     std::function<long(Rows)> next;
     long calls = 0;
@@ -565,7 +565,7 @@ int use_models(const Const& meets, Meeting** rendezvous, Mutable& pair) {
 
 }  // namespace
 
-TEST_CASE("a child of fork can call and update models that its parent used, whatever other threads did with them") {
+TEST_CASE("the child of a fork can call and update its parent's models, whatever other threads did") {
   if (!fanout_test::can_fork) {
     fanout_test::skip(fanout_test::cannot_fork);
     return;
@@ -651,7 +651,7 @@ TEST_CASE("a child of fork can call and update models that its parent used, what
   CHECK(use() == 0);  // the parent goes on
 }
 
-TEST_CASE("a fork inside a forward: the child's call ends with an error, and the parent's as if nothing had been") {
+TEST_CASE("after a fork inside a forward only the child's call fails") {
   if (!fanout_test::can_fork) {
     fanout_test::skip(fanout_test::cannot_fork);
     return;

@@ -111,7 +111,7 @@ TEST_CASE("a wrapped model gives what it gives alone, however nested its results
   }
 }
 
-TEST_CASE("one number per shard is one per shard of the wrapped model") {
+TEST_CASE("a number becomes one per shard of the wrapped model") {
   const ParallelModel outer{
       ParallelModel{[](View<const int, 1> x) { return static_cast<int>(x.extent(0)); }, host_devices(2)},
       host_devices(2)};
@@ -136,7 +136,7 @@ TEST_CASE("an update of the outer model reaches the inner one's original") {
   CHECK(same(outer(x, std::string()), alone(x, std::string())));
 }
 
-TEST_CASE("what a wrapped model throws is a ReplicaError in a ReplicaError, each with its own rows") {
+TEST_CASE("an exception in a wrapped model is a ReplicaError in a ReplicaError, each with its own rows") {
   const ParallelModel outer{ParallelModel{Failing{}, host_devices(2)}, host_devices(2)};
   CHECK_NOTHROW(outer(numbers(4)));
   try {

@@ -284,7 +284,7 @@ struct Caller {
 
 }  // namespace
 
-TEST_CASE("random patterns of models that call models end, from several threads, and give what one thread gives") {
+TEST_CASE("random patterns of nested models called from several threads end with the results of one thread") {
   Watchdog watchdog;
   std::size_t calls = 0;
   std::size_t refused = 0;

@@ -199,8 +199,7 @@ void for_each_type(const Check& check) {
 
 }  // namespace
 
-TEST_CASE(
-    "random trees are gathered back bit by bit as they were split, whatever the split, the axis and the devices") {
+TEST_CASE("random trees are split and gathered back bit by bit, whatever the split, the axis and the devices") {
   std::size_t trees = 0;
   const auto check = [&](Options options, int devices, const auto& shown, const auto& tree) {
     const ParallelModel model{[](const auto& piece, const auto& whole) {

@@ -65,7 +65,7 @@ long total(const Model& model, int rows) {
 
 }  // namespace
 
-TEST_CASE("calls give the same with every policy, back to back and after gaps, whatever the last set said") {
+TEST_CASE("calls give the same results with every wait policy, back to back and after gaps") {
   std::atomic<int> threads[2] = {0, 0};
   const auto sets = sets_of_all_policies();
   std::vector<ParallelModel<Adds, DeviceSet<HostDevice>>> models;
@@ -99,8 +99,7 @@ TEST_CASE("a thread sleeps after its last call, unless it was told to spin") {
   }
 }
 
-TEST_CASE(
-    "where shards take long, a thread that ran one and a call that waits for one look longer, and sleep after all") {
+TEST_CASE("with long shards the device's thread and the caller spin longer before they sleep") {
   const auto set = fanout::host_devices({.count = 2, .wait = AfterLongShards{}});
   if (!set[1].bound()) {
     fanout_test::skip("the devices share cores");
@@ -135,7 +134,7 @@ TEST_CASE(
   CHECK(set[1].worker().is_asleep());
 }
 
-TEST_CASE("a thread that was told to spin does so also if its shards are always taken back before it wakes") {
+TEST_CASE("a thread with the Spin policy spins even if all its shards are taken back before it wakes") {
   const auto set = fanout::host_devices({.count = 2, .wait = fanout::Spin{}});
   if (!set[1].bound()) {
     fanout_test::skip("the devices share cores");
@@ -152,7 +151,7 @@ TEST_CASE("a thread that was told to spin does so also if its shards are always 
   }
 }
 
-TEST_CASE("shards that wait for each other end also where calls were so small that the caller kept all of them") {
+TEST_CASE("shards that wait for each other do not deadlock after calls that ran inline") {
   std::atomic<bool> meet{false};
   std::barrier both(2);
   const ParallelModel model{[&](View<const int, 1> x) {
@@ -169,9 +168,7 @@ TEST_CASE("shards that wait for each other end also where calls were so small th
   }
 }
 
-TEST_CASE(
-    "shards that wait for each other end where another set lets the device's thread spin, and the next calls hand "
-    "out") {
+TEST_CASE("shards that wait for each other do not deadlock if another set lets the thread spin") {
   std::atomic<bool> meet{false};
   std::barrier both(2);
   const ParallelModel model{[&](View<const int, 1> x) {
@@ -195,7 +192,7 @@ TEST_CASE(
   CHECK(slow <= 3);  // one, on a machine that is idle
 }
 
-TEST_CASE("work that comes regularly is handed to a thread that is awake, and work that is small may stay") {
+TEST_CASE("regular large calls are right, and small calls run inline") {
   std::atomic<int> threads[2] = {0, 0};
   const ParallelModel model{Adds{threads}, fanout::host_devices(2)};
   const fanout::Tensor<int, 1> large = count_to(400'000);

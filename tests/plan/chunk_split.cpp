@@ -50,7 +50,7 @@ TEST_CASE("a chunk split cuts shards of one size off the rows until none are lef
   }
 }
 
-TEST_CASE("a chunk split counts as many rows as there can be") {
+TEST_CASE("a chunk split works with the largest number of rows") {
   constexpr auto most = static_cast<std::size_t>(-1);
   CHECK(ChunkSplit{}(most, 2) == Plan{{{0, most / 2 + 1}, 0}, {{most / 2 + 1, most}, 1}});
   CHECK(ChunkSplit{}(most, 1) == Plan{{{0, most}, 0}});

@@ -44,7 +44,7 @@ TEST_CASE("an even split covers the rows in order with shards whose sizes differ
   }
 }
 
-TEST_CASE("an even split counts as many rows as there can be") {
+TEST_CASE("an even split works with the largest number of rows") {
   constexpr auto most = static_cast<std::size_t>(-1);
   const Plan plan = EvenSplit{}(most, 2);
   CHECK(plan == Plan{{{0, most / 2 + 1}, 0}, {{most / 2 + 1, most}, 1}});

@@ -209,7 +209,7 @@ TEST_CASE("an update changes them as any field, and sums go on from there") {
   CHECK(model.replica(2).model().least.value == std::vector<double>(2, -100));
 }
 
-TEST_CASE("a call that fails leaves them everywhere as they were") {
+TEST_CASE("a call that fails leaves combined fields unchanged everywhere") {
   struct Fails {
     Sum<int> calls;
     std::vector<Mean<double>> means;
@@ -250,7 +250,7 @@ TEST_CASE("a call that fails leaves them everywhere as they were") {
   CHECK(model.model().means[0] == doctest::Approx(2.5));
 }
 
-TEST_CASE("in a map whose keys have no text, fields that a replica has not are named by their place") {
+TEST_CASE("missing fields in a map with unprintable keys are named by their position") {
   struct Places {
     std::map<std::pair<int, int>, Sum<int>> sums;
     int forward(fanout::ShardContext<fanout::HostDevice>& ctx, Values, int lost) {
@@ -342,7 +342,7 @@ TEST_CASE("a device that runs several shards has one value, of all their rows") 
   }
 }
 
-TEST_CASE("structs, maps, optionals, dicts and classes that list their fields are looked into") {
+TEST_CASE("combined fields are found in structs, maps, optionals, dicts and classes that list fields") {
   struct Moments {
     double first = 0;
     std::vector<double> second{0};
@@ -377,7 +377,7 @@ TEST_CASE("structs, maps, optionals, dicts and classes that list their fields ar
   CHECK(std::get<1>(model.model().dict["a"_k]) == 1);
 }
 
-TEST_CASE("through the functions alone") {
+TEST_CASE("replicate and apply combine fields without a ParallelModel") {
   const auto devices = host_devices(2);
   const auto replicas = fanout::replicate(Norm{}, devices);
   const Tensor<double, 2> x = batch(6);
@@ -389,7 +389,7 @@ TEST_CASE("through the functions alone") {
   CHECK(replicas[1].model().rows == 12);
 }
 
-TEST_CASE("calls from many threads take turns, and those that only read come between") {
+TEST_CASE("calls from many threads take turns, and const calls run between them") {
   struct Slow {
     Sum<long> rows;
     Mean<double> calls;

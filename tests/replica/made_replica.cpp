@@ -57,7 +57,7 @@ const std::vector<int> five{0, 1, 2, 3, 4};
 
 }  // namespace
 
-TEST_CASE("what a non-const forward changes stays, on each device its own") {
+TEST_CASE("changes by a non-const forward stay, separately on each device") {
   const ParallelModel model{factory([] { return Counter(); }), host_devices(2)};
   CHECK(listed(model(five)) == std::vector{1, 1});
   CHECK(listed(model(std::vector{1})) == std::vector{2});
@@ -93,7 +93,7 @@ TEST_CASE("calls of a const forward are inside at the same time") {
   other.join();
 }
 
-TEST_CASE("a model of both sorts has a non-const forward alone") {
+TEST_CASE("a non-const forward runs alone, even if the model also has a const one") {
   struct Mixed {
     int written = 0;
     std::atomic<int> writing = 0;
@@ -128,7 +128,7 @@ TEST_CASE("a model of both sorts has a non-const forward alone") {
   CHECK(model.replica(0).model().written == 400);
 }
 
-TEST_CASE("a call from inside its own forward ends, or is an error where it would wait for itself") {
+TEST_CASE("a call inside its own forward ends, or is an error if it would wait for itself") {
   std::function<int(bool)> again;
   const ParallelModel model{factory([&again] { return Calls{&again}; }), host_devices(2)};
   again = [&model](bool writes) { return writes ? model(std::string_view())[0] : model(five)[0]; };
@@ -173,7 +173,7 @@ TEST_CASE("a forward that throws leaves its replica to the next call") {
   CHECK(model(five, 1)[1] == 3);
 }
 
-TEST_CASE("models of a factory go on in the child of a fork, and after one that their forward made") {
+TEST_CASE("models of a factory work in the child of a fork, and after a fork inside forward") {
   if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
   struct Forks {
     int forward(Rows) {

@@ -27,7 +27,7 @@ struct Watches {
 
 }  // namespace
 
-TEST_CASE("a placed model runs where it stands, in a scope of its own") {
+TEST_CASE("a placed model runs on its device, in its own call scope") {
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
   const fanout::CallSettings settings;

@@ -114,7 +114,7 @@ struct ToDevice {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "a model that says how it goes to a device is copied so, at first and at each refresh") {
+TEST_CASE_FIXTURE(Fixture, "a model's own copy rule is used at first and at each refresh") {
   Original<ToDevice> original{.model = {std::make_unique<int>(5)}};
   const Replica<ToDevice, HostDevice> replica(original, devices[1]);
   CHECK(replica.current_copy() == nullptr);

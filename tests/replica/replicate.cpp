@@ -47,7 +47,7 @@ TEST_CASE("replicas on a mixed set are visited in its order, each as its own typ
   CHECK(seen == std::vector<std::string>{"toy:0", "toy:1", "host:0"});
 }
 
-TEST_CASE("replicate takes a model over that can only be moved, and copies one that is kept") {
+TEST_CASE("replicate moves a move-only model and copies an lvalue") {
   const auto replicas = fanout::replicate(std::make_unique<int>(6), fanout::host_devices(2));
   CHECK(*replicas[1].model() == 6);
   Model kept{7};

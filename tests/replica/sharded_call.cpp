@@ -33,7 +33,7 @@ struct CountFrames {
 
 }  // namespace
 
-TEST_CASE("between a call and forward stand at most 12 functions on the caller's thread") {
+TEST_CASE("at most 12 stack frames lie between a call and forward on the caller's thread") {
   const int before = frames();
   if (before == 0) {
     fanout_test::skip("optimised, or without backtrace()");

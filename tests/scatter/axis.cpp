@@ -19,7 +19,7 @@ TEST_CASE("an axis is counted from the first one, or backwards from the last one
   }
 }
 
-TEST_CASE("an axis that an array has not is refused with those that it has, and what can be done") {
+TEST_CASE("an axis that an array lacks is refused, with the axes that it has and a way out") {
   const LeafPath path("input");
   for (const int axis : {2, -3, 100}) {
     CHECK(fanout_test::message_of<fanout::ShapeMismatch>([&] { static_cast<void>(checked_axis(axis, 2, path)); }) ==

@@ -25,7 +25,7 @@ TEST_CASE("broadcast borrows an lvalue, const or not, and owns an rvalue") {
   CHECK(*owned.value == 7);
 }
 
-TEST_CASE("every replica sees the whole of what is broadcast, which is neither split nor counted") {
+TEST_CASE("every replica sees the whole broadcast argument, which is neither split nor counted as rows") {
   const Tensor<int, 1> x(6);
   const std::vector<int> table{1, 2, 3, 4};
   fanout::ParallelModel model{

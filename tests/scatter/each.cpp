@@ -29,7 +29,7 @@ TEST_CASE("a list of texts or numbers goes to every replica as it is") {
   CHECK(sizes[1] == 2);
 }
 
-TEST_CASE("what has arrays in it is split inside of each element") {
+TEST_CASE("a list of elements with arrays is split inside each element") {
   std::vector<Tensor<int, 1>> tensors;
   tensors.emplace_back(4);
   tensors.emplace_back(4);

@@ -71,7 +71,7 @@ std::string refused(int devices, D&& to, Args&&... args) {
 
 }  // namespace
 
-TEST_CASE("results are not written into what other shards read") {
+TEST_CASE("a result is refused if it overlaps rows that other shards read") {
   int calls = 0;
   const ParallelModel step{Neighbours{&calls}, host_devices(1)};
   Tensor<int, 1> u = counted(6);
@@ -91,7 +91,7 @@ TEST_CASE("results are not written into what other shards read") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("whatever shows memory of a destination is found, and both are named") {
+TEST_CASE("an input that overlaps a destination is refused, and both are named") {
   Tensor<int, 2> matrix(4, 4);
   const View<int, 2> upper = matrix.view().rows({0, 3});
   const View<int, 1> fifth(matrix.data() + 4, 4);
@@ -132,7 +132,7 @@ TEST_CASE("whatever shows memory of a destination is found, and both are named")
   CHECK(says(message_of<InvalidArgument>([&] { two.into(into)(shown); }), "input[0] and output.b[0]:"));
 }
 
-TEST_CASE("what only stands beside a destination is no overlap") {
+TEST_CASE("an input next to a destination is no overlap") {
   std::vector<int> numbers{1, 2, 3, 4, 5, 6, 7};
   const ParallelModel model{[](Context auto& ctx, View<const int, 1> x, const auto&...) {
                               auto y = fanout::output<int>(ctx);
@@ -150,7 +150,7 @@ TEST_CASE("what only stands beside a destination is no overlap") {
   CHECK(matrix(1, 2) == 0);
 }
 
-TEST_CASE("the same rows of an inout are written as results") {
+TEST_CASE("a result may be written to the same rows of an inout argument") {
   const ParallelModel twice{[](Context auto& ctx, View<const int, 1> x) {
                               auto y = fanout::output<int>(ctx);
                               for (std::size_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i];
@@ -179,7 +179,7 @@ TEST_CASE("the same rows of an inout are written as results") {
              "input[0] and output:"));
 }
 
-TEST_CASE("what is written when all shards have ended may show what they read") {
+TEST_CASE("a result that is copied after all shards end may overlap an input") {
   const ParallelModel vectors{[](std::span<const int> rows) {
                                 std::vector<int> result(rows.begin(), rows.end());
                                 for (int& value : result) value += 1;
@@ -192,7 +192,7 @@ TEST_CASE("what is written when all shards have ended may show what they read") 
   CHECK(numbers == std::vector{3, 4, 5});
 }
 
-TEST_CASE("arrays of a destination do not overlap") {
+TEST_CASE("overlapping arrays in a destination are refused") {
   const ParallelModel three{[](Context auto& ctx, std::span<const int> rows) {
                               return std::tuple{fanout::output<int>(ctx), dict("b"_k = fanout::output<int>(ctx)),
                                                 std::vector<int>(rows.begin(), rows.end())};
@@ -214,7 +214,7 @@ TEST_CASE("arrays of a destination do not overlap") {
   CHECK_NOTHROW((void)three(x));
 }
 
-TEST_CASE("no other argument shows what shards write in place") {
+TEST_CASE("an argument that overlaps an inout argument is refused") {
   const ParallelModel model{[](View<int, 1> state, const auto& all) {
                               for (int& value : state) value += all[0];
                             },

@@ -18,7 +18,7 @@ using fanout::RowRange;
 using fanout_test::message_of;
 using fanout_test::says;
 
-TEST_CASE("each shard is handed its rows of a range without data") {
+TEST_CASE("each shard is passed its rows of a range without data") {
   for (int devices = 1; devices <= 4; ++devices) {
     const ParallelModel squares{[](fanout::Context auto& ctx, RowRange rows) {
                                   CHECK(rows == ctx.rows());
@@ -33,7 +33,7 @@ TEST_CASE("each shard is handed its rows of a range without data") {
   }
 }
 
-TEST_CASE("rows of a range draw the same numbers on every number of devices, or none") {
+TEST_CASE("rows of a range draw the same random numbers on any number of devices") {
   std::vector<std::uint32_t> expected;
   for (int devices = 1; devices <= 4; ++devices) {
     CAPTURE(devices);
@@ -68,7 +68,7 @@ TEST_CASE("rows of a range draw the same numbers on every number of devices, or 
   }
 }
 
-TEST_CASE("a range has rows as any array, on whatever axis these are") {
+TEST_CASE("a range has rows like any array, whatever the batch axis") {
   const int rows = 3;
   const ParallelModel model{[](RowRange range, fanout::View<const int, 2> x) {
                               CHECK(x.extent(1) == range.size());

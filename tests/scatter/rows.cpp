@@ -96,7 +96,7 @@ TEST_CASE("the error for different numbers of rows names rows(v) and each(v)") {
                           "input[0][0] and input[0][1]", "3 and 4", "broadcast(x)", "rows(v)", "each(v)"));
 }
 
-TEST_CASE("rows(v) stands in trees, and is rows whatever the axis") {
+TEST_CASE("rows(v) works inside trees and is split by element, whatever the axis") {
   const std::vector<Mesh> meshes(4);
   const ParallelModel model{[](const std::pair<std::span<const Mesh>, fanout::View<const int, 2>>& piece) {
                               CHECK(piece.second.extents() == fanout::Extents<2>{3, 2});

@@ -128,7 +128,7 @@ TEST_CASE("vectors of structs and of small arrays are split by element") {
   CHECK(others.data() == &triples[3]);
 }
 
-TEST_CASE("tuples, pairs and arrays are descended, and what is no array in them is a reference") {
+TEST_CASE("tuples, pairs and arrays are split element by element, and other elements become references") {
   const auto x = numbered(5, 2);
   const std::tuple tuple{x, 7, std::string("text")};
   const std::pair<std::vector<int>, Mode> pair{{0, 1, 2, 3, 4}, Mode::infer};
@@ -146,7 +146,7 @@ TEST_CASE("tuples, pairs and arrays are descended, and what is no array in them 
   CHECK(in_array[1].data() == &array[1](3, 0));
 }
 
-TEST_CASE("dicts and maps are descended and keep their keys") {
+TEST_CASE("dicts and maps are split entry by entry and keep their keys") {
   const auto x = numbered(5, 2);
   const auto named = dict("image"_k = x, "inner"_k = dict("ids"_k = std::vector<int>{0, 1, 2, 3, 4}, "scale"_k = 2.5));
   const std::map<std::string, Tensor<float, 2>, std::greater<>> ordered{{"a", x}, {"b", x}};
@@ -164,7 +164,7 @@ TEST_CASE("dicts and maps are descended and keep their keys") {
   CHECK(of_hashed.at(7).data() == &hashed.at(7)[3]);
 }
 
-TEST_CASE("vectors of trees and optionals are descended") {
+TEST_CASE("vectors of trees and optionals are split inside") {
   const auto x = numbered(5, 2);
   const std::vector<Tensor<float, 2>> tensors{x, x, x};
   const std::vector<std::vector<int>> of_rows{{0}, {1, 1}, {2}, {}, {4}};
@@ -186,7 +186,7 @@ TEST_CASE("vectors of trees and optionals are descended") {
   CHECK_FALSE(of_none.has_value());
 }
 
-TEST_CASE("spans of trees are descended, into vectors") {
+TEST_CASE("spans of trees are split inside and become vectors") {
   const std::vector<Tensor<float, 2>> tensors{numbered(5, 2), numbered(5, 1)};
   const auto [views] = second_of(std::span(tensors));
   static_assert(std::is_same_v<decltype(views), const std::vector<View<const float, 2>>>);
@@ -198,7 +198,7 @@ TEST_CASE("spans of trees are descended, into vectors") {
   CHECK(model(std::span(tensors)).size() == 2);
 }
 
-TEST_CASE("of a variant the rows of the alternative that it holds are handed in, and copies of the rest") {
+TEST_CASE("a variant is split inside the alternative that it holds, and other values are copied") {
   using Variant = std::variant<std::string, Tensor<float, 2>, std::pair<int, std::vector<int>>, std::string>;
   const auto x = numbered(5, 2);
   const Variant text(std::in_place_index<0>, "text");
@@ -223,7 +223,7 @@ TEST_CASE("of a variant the rows of the alternative that it holds are handed in,
   CHECK(fanout::batch_rows(last, pair) == std::size_t{5});
 }
 
-TEST_CASE("a variant without an array in any alternative goes to everyone by reference") {
+TEST_CASE("a variant without an array in any alternative goes to every shard by reference") {
   const std::variant<int, std::string> variant("text");
   const std::monostate nothing;
   const auto [whole, same] = second_of(variant, nothing);
@@ -231,7 +231,7 @@ TEST_CASE("a variant without an array in any alternative goes to everyone by ref
   CHECK(&same == &nothing);
 }
 
-TEST_CASE("variants are descended inside other trees, and trees inside variants") {
+TEST_CASE("variants inside trees and trees inside variants are split") {
   using Variant = std::variant<std::monostate, View<const float, 2>>;
   struct Holding {
     Variant maybe;
@@ -274,7 +274,7 @@ TEST_CASE("a variant with arrays that holds no value is refused with its place")
   CHECK_THROWS_AS(model(numbered(1, 2), variant), fanout::StructureMismatch);
 }
 
-TEST_CASE("scalars, strings, enums and anything else go to everyone by const reference") {
+TEST_CASE("scalars, strings, enums and other values go to every shard by const reference") {
   const int number = 3;
   const std::complex<double> z{1, 2};
   const Mode mode = Mode::train;
@@ -290,7 +290,7 @@ TEST_CASE("scalars, strings, enums and anything else go to everyone by const ref
   CHECK_FALSE(fanout::batch_rows(number, text, settings).has_value());
 }
 
-TEST_CASE("containers with no array in them go to everyone whole") {
+TEST_CASE("containers without an array go to every shard whole") {
   const std::tuple tuple{1, std::string("b")};
   const std::map<std::string, int> map{{"a", 1}};
   const auto named = dict("rate"_k = 0.5);
@@ -304,7 +304,7 @@ TEST_CASE("containers with no array in them go to everyone whole") {
   CHECK(&std::get<4>(pieces) == &nothing);
 }
 
-TEST_CASE("structs of views and spans are handed in as such structs of the rows, and refer to the same rest") {
+TEST_CASE("structs of views and spans become structs of the rows, and their other members are shared") {
   auto x = numbered(5, 2);
   const std::vector<int> labels{0, 1, 2, 3, 4};
   const Settings settings;
@@ -329,7 +329,7 @@ TEST_CASE("a class that lists its fields is split like a struct") {
   CHECK(piece.rows().data() == &x(3, 0));
 }
 
-TEST_CASE("structs without an array, however they look, go to everyone by reference") {
+TEST_CASE("structs without an array go to every shard by reference") {
   struct WithUnion {
     union {
       int number;
@@ -378,7 +378,7 @@ TEST_CASE("broadcast borrows an lvalue and hands it out whole") {
   CHECK_FALSE(fanout::batch_rows(whole).has_value());
 }
 
-TEST_CASE("broadcast takes over an rvalue") {
+TEST_CASE("broadcast moves an rvalue") {
   auto table = numbered(9, 2);
   const float* const data = table.data();
   const auto whole = broadcast(std::move(table));
@@ -387,7 +387,7 @@ TEST_CASE("broadcast takes over an rvalue") {
   CHECK(&std::get<0>(second_of(whole)) == &whole.value);
 }
 
-TEST_CASE("broadcast inside a tuple or a dict is handed out as what it holds, with and without an array beside it") {
+TEST_CASE("broadcast inside a tuple or a dict is passed as its value, with or without an array beside it") {
   const auto table = numbered(9, 2);
   const auto x = numbered(5, 2);
   const std::tuple beside{x, broadcast(table)};
@@ -476,7 +476,7 @@ TEST_CASE("with nothing to split one shard runs on the main device") {
   CHECK(index[0] == 0);
 }
 
-TEST_CASE("forward is handed the rows in place") {
+TEST_CASE("forward is passed the rows in place") {
   const auto x = numbered(5, 2);
   fanout::ParallelModel model{[](fanout::Context auto& ctx, View<const float, 2> rows, const Settings& settings) {
                                 return std::tuple{reinterpret_cast<std::uintptr_t>(rows.data()), ctx.rows().first,

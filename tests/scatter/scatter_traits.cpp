@@ -40,7 +40,7 @@ struct Step {
 
 }  // namespace
 
-TEST_CASE("the choices of the documentation") {
+TEST_CASE("the documentation's example of input rules") {
   const Tensor<float, 2> x(6, 2);
   const Tensor<float, 2> table(9, 9);
   const Tensor<float, 2> series(4, 6);

@@ -31,7 +31,7 @@ std::vector<int> listed(std::span<const int> rows) { return {rows.begin(), rows.
 
 }  // namespace
 
-TEST_CASE("scatter splits by a plan, in place, and hands everyone what is no array") {
+TEST_CASE("scatter splits arrays by a plan, in place, and gives every shard the other arguments") {
   const std::string text = "text";
   const auto inputs = scatter(plan_of_three, zero_to_four, text);
   REQUIRE(inputs.size() == 3);
@@ -60,7 +60,7 @@ TEST_CASE("where there is nothing to split every device gets all of it, and no r
   CHECK(scatter(host_devices(2)).size() == 2);
 }
 
-TEST_CASE("inputs borrow lvalues and own what else they were made from, also when they are moved") {
+TEST_CASE("inputs borrow lvalues and own rvalues, also after a move") {
   auto owned = std::make_shared<int>(3);
   const std::weak_ptr<int> watched = owned;
   {
@@ -95,7 +95,7 @@ TEST_CASE("inputs whose rows disagree are refused") {
              "input[0] and input[1]", "5 and 2"));
 }
 
-TEST_CASE("pieces are made for a memory, and an array in another one is refused") {
+TEST_CASE("shard arguments are made for one memory, and an array elsewhere is refused") {
   const fanout::MemorySpace elsewhere{{.kind = "toy", .index = 0}};
   const fanout::View<const int, 1> there(zero_to_four.data(), fanout::Extents<1>{5}, elsewhere);
   const auto inputs = scatter(plan_of_three, there);

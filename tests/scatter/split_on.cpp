@@ -70,7 +70,7 @@ TEST_CASE("a part that is one run of memory is not copied") {
   CHECK(alone(split<1>(wide))[0] == reinterpret_cast<std::uintptr_t>(wide.data()));
 }
 
-TEST_CASE("a forward that takes a strided view is handed the elements in place") {
+TEST_CASE("a forward that takes a strided view gets the elements in place") {
   const auto x = counted(2, 6, 3);
   const ParallelModel model{[&x](StridedView<const int, 3> part, View<const int, 3> packed) {
                               CHECK(part.extents() == fanout::Extents<3>{2, 3, 3});
@@ -89,7 +89,7 @@ TEST_CASE("a forward that takes a strided view is handed the elements in place")
   CHECK(same[1]);
 }
 
-TEST_CASE("a forward may take a strided view of what is split by rows, too") {
+TEST_CASE("a forward may take a strided view of an array split by rows too") {
   const auto x = counted(4, 2, 3);
   const ParallelModel model{[](StridedView<const int, 3> part, int) { return part; }, host_devices(2)};
   CHECK(listed(model(x, 3)) == listed(x));
@@ -113,7 +113,7 @@ struct TakesMany {
 
 }  // namespace
 
-TEST_CASE("a call takes more arguments than a word of 32 bits has") {
+TEST_CASE("a call may have more than 32 arguments") {
   const auto x = counted(2, 6, 3);
   const ParallelModel model{TakesMany{}, host_devices(2)};
   const auto call = [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -134,7 +134,7 @@ TEST_CASE("a generic forward gets views") {
   CHECK(listed(model(split<1>(x))) == listed(x));
 }
 
-TEST_CASE("split<Axis> of a tree means all arrays in it but those that choose for themselves") {
+TEST_CASE("split<Axis> of a tree applies to all its arrays that have no rule of their own") {
   const auto x = counted(2, 6, 3);
   const auto rows = counted(6, 2, 2);
   const Tensor<int, 3> table(9, 9, 9);
@@ -174,7 +174,7 @@ TEST_CASE("an array in a tree that has no such axis is named") {
              "no such axis at input[0][0]", "from -1 to 0", "axis 2"));
 }
 
-TEST_CASE("inputs that are looked at by hand are packed in a scratch that one gives them") {
+TEST_CASE("shard arguments made by hand are packed in the given scratch") {
   const auto x = counted(2, 4, 2);
   const auto inputs = scatter(host_devices(2), split<1>(x));
   fanout::detail::Scratch scratch;
@@ -183,7 +183,7 @@ TEST_CASE("inputs that are looked at by hand are packed in a scratch that one gi
   CHECK(says(message_of<fanout::InvalidArgument>([&] { (void)inputs[1]; }), "input[0]", "Scratch"));
 }
 
-TEST_CASE("with Options::axis all arrays are split and put together on that axis") {
+TEST_CASE("Options::axis splits and concatenates all arrays on that axis") {
   const auto x = counted(2, 6, 3);
   for (const int axis : {1, -2}) {
     const ParallelModel model{
@@ -206,7 +206,7 @@ TEST_CASE("with Options::axis all arrays are split and put together on that axis
   }
 }
 
-TEST_CASE("with Options::axis what has no such axis is named, in and out") {
+TEST_CASE("Options::axis names the inputs and results without that axis") {
   const ParallelModel model{[](const auto& part) { return part.size(); }, host_devices(2), Options{.axis = 1}};
   CHECK(says(message_of<fanout::ShapeMismatch>([&] { model(std::vector{1, 2}); }), "input[0]", "split<0>(x)"));
   CHECK(model(split<0>(std::vector{1, 2, 3})).extent(0) == 2);

@@ -58,7 +58,7 @@ struct Fly {
 
 }  // namespace
 
-TEST_CASE("a struct over tensors is handed in as one over views of the rows") {
+TEST_CASE("a struct over tensors is passed as the same struct over views of the rows") {
   const Flock<Tensor> flock = make_flock(5);
   const int* const first = flock.points.number.data();
   const fanout::ParallelModel model{[first](const Flock<ConstView>& rows) {
@@ -70,7 +70,7 @@ TEST_CASE("a struct over tensors is handed in as one over views of the rows") {
   CHECK(sizes == fanout::tensor<std::size_t>({6, 4}));
 }
 
-TEST_CASE("state goes round: a struct over tensors is what forward returns and is handed") {
+TEST_CASE("a struct over tensors that forward returns can be passed to the next call") {
   const fanout::ParallelModel fly{Fly{}, fanout::host_devices(3)};
   Flock<Tensor> flock = make_flock(7);
   for (int n = 0; n < 3; ++n) flock = fly(flock);
@@ -86,7 +86,7 @@ TEST_CASE("state goes round: a struct over tensors is what forward returns and i
   CHECK(next.points.place(6, 0) == 60);
 }
 
-TEST_CASE("structs over tensors are split inside of other trees") {
+TEST_CASE("structs over tensors are split inside other trees") {
   const fanout::ParallelModel model{
       [](const std::vector<Points<float, ConstView>>& all) {
         return std::vector<int>{static_cast<int>(all[0].number.size()), static_cast<int>(all[1].place.size())};

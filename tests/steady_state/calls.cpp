@@ -28,8 +28,8 @@ extern "C" {
   asm volatile("" ::: "memory");  // it is no tail call
 }
 
-/// Not counted: until the other shard has run on its own thread and been reported. Then what the caller does does not
-/// depend on who is faster. Not for ever, since the caller may be the one who runs it.
+/// Waits, uncounted, until the other shard has run on its own thread. The caller's work then does not depend on which
+/// thread is faster. The wait is limited, since the caller itself may run that shard.
 [[gnu::noinline]] void wait_for_other_shard() {
   for (int i = 0; i < 100 && shards_of_others.load() == 0; ++i) ::usleep(1000);
   shards_of_others.store(0);

@@ -134,7 +134,7 @@ void check_all(int devices) {
 
 }  // namespace
 
-TEST_CASE("what is counted is seen") {
+TEST_CASE("allocations, copies, locks and system calls are counted") {
   // At least: doctest does something, too.
   volatile std::size_t page = 4096;
   Counts before = Counts::now();
@@ -183,9 +183,9 @@ TEST_CASE("two host devices: nothing is allocated, copied or locked in the stead
 
 TEST_CASE("four host devices: nothing is allocated, copied or locked in the steady state") { check_all(4); }
 
-TEST_CASE("one host device: calls go without the kernel") { check_system_calls(fanout::host_devices(1)); }
+TEST_CASE("one host device: calls make no system calls") { check_system_calls(fanout::host_devices(1)); }
 
-TEST_CASE("two host devices that spin: calls go without the kernel") {
+TEST_CASE("two host devices that spin: calls make no system calls") {
   if (fanout::host_device_count() < 2) {
     fanout_test::skip("needs two cores");
     return;

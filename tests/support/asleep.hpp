@@ -27,7 +27,7 @@ inline bool is_asleep(int thread) {
   return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'S';
 }
 
-/// Waits until a thread has said its number and sleeps in the kernel: so that a test can wake one who really waits.
+/// Waits until a thread has said its number and sleeps in the kernel. A test can then wake a thread that really waits.
 inline void until_asleep(const std::atomic<int>& thread) {
   while (thread.load() == 0 || !is_asleep(thread.load())) std::this_thread::yield();
 }

@@ -11,7 +11,7 @@
 
 namespace fanout_test {
 
-/// Calls `f(communicator)` on so many threads, one for each rank of one meeting. What they throw is gone.
+/// Calls `f(communicator)` on one thread for each rank of a rendezvous. Exceptions are dropped.
 template <class C, class F>
 void run_ranks(std::size_t ranks, const F& f) {
   fanout::backend::HostRendezvous rendezvous(ranks);

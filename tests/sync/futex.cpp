@@ -34,7 +34,7 @@ TEST_CASE("park_until returns at its time, at once if that is past, and when it 
   thread.join();
 }
 
-TEST_CASE("unpark_all wakes everyone who sleeps on the word") {
+TEST_CASE("unpark_all wakes every thread that sleeps on the word") {
   fanout::detail::Atomic<std::uint32_t> word{0};
   std::array<std::atomic<int>, 4> sleepers{};
   std::atomic<int> woken{0};

@@ -143,7 +143,7 @@ TEST_CASE("a nested shared lock and an exclusive lock are not held at once") {
   CHECK(a == turns);
 }
 
-TEST_CASE("close waits for those inside, and lets nobody in behind them") {
+TEST_CASE("an exclusive lock waits for shared holders and lets no new ones in") {
   SharedMutex mutex;
   mutex.lock_shared();
   mutex.lock_shared();
@@ -178,7 +178,7 @@ TEST_CASE("close waits for those inside, and lets nobody in behind them") {
   CHECK_FALSE(together);
 }
 
-TEST_CASE("a nested shared lock does not wait for a thread that waits for the exclusive lock, but for its holder") {
+TEST_CASE("a nested shared lock waits for an exclusive holder, but not for an exclusive waiter") {
   SharedMutex mutex;
   mutex.lock_shared();
   Closer closer(mutex);
@@ -203,7 +203,7 @@ TEST_CASE("a nested shared lock does not wait for a thread that waits for the ex
   CHECK_FALSE(beside);
 }
 
-TEST_CASE("a second closer waits for the first one's open") {
+TEST_CASE("a second exclusive lock waits until the first is released") {
   SharedMutex mutex;
   mutex.lock();
   std::atomic<int> number{0};
@@ -239,7 +239,7 @@ TEST_CASE("in the child of a fork the shared mutex is free, whatever other threa
       return 0;
     });
   };
-  SUBCASE("one was inside") {
+  SUBCASE("one held a shared lock") {
     std::thread other([&] {
       mutex.lock_shared();
       ready = true;
@@ -251,7 +251,7 @@ TEST_CASE("in the child of a fork the shared mutex is free, whatever other threa
     end = true;
     other.join();
   }
-  SUBCASE("one had closed it") {
+  SUBCASE("one held the exclusive lock") {
     std::thread other([&] {
       mutex.lock();
       ready = true;
@@ -263,7 +263,7 @@ TEST_CASE("in the child of a fork the shared mutex is free, whatever other threa
     end = true;
     other.join();
   }
-  SUBCASE("one waited to be alone and one waited to enter") {
+  SUBCASE("one waited for the exclusive lock and one for a shared lock") {
     std::atomic<int> closer{0};
     std::atomic<int> enterer{0};
     mutex.lock_shared();
@@ -288,7 +288,7 @@ TEST_CASE("in the child of a fork the shared mutex is free, whatever other threa
   mutex.unlock();
 }
 
-TEST_CASE("one who forks inside has nothing to leave in the child") {
+TEST_CASE("a thread that forks with a shared lock holds none in the child") {
   SharedMutex mutex;
   mutex.lock_shared();
   CHECK(in_child([&] {
@@ -326,7 +326,7 @@ TEST_CASE("one who forks inside has nothing to leave in the child") {
   mutex.unlock();
 }
 
-TEST_CASE("SharedLock is inside, and ExclusiveLock alone, for as long as they live") {
+TEST_CASE("SharedLock and ExclusiveLock hold their lock as long as they live") {
   SharedMutex mutex;
   std::atomic<int> closer{0};
   std::atomic<bool> alone{false};
@@ -348,7 +348,7 @@ TEST_CASE("SharedLock is inside, and ExclusiveLock alone, for as long as they li
   mutex.unlock();
 }
 
-TEST_CASE("one who forks with an ExclusiveLock does not open what another closed in the child") {
+TEST_CASE("an ExclusiveLock held across a fork does not unlock a lock taken in the child") {
   if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
   SharedMutex mutex;
   std::optional<fanout::detail::ExclusiveLock> closed(std::in_place, mutex);
@@ -371,7 +371,7 @@ TEST_CASE("one who forks with an ExclusiveLock does not open what another closed
         }) == 0);
 }
 
-TEST_CASE("one who waits to be alone helps those inside, also with what comes later") {
+TEST_CASE("a waiting exclusive lock runs its help function, again after each reminder") {
   SharedMutex mutex;
   mutex.lock_shared();
   std::atomic<int> number{0};

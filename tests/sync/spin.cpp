@@ -14,7 +14,7 @@ using fanout::detail::Clock;
 using fanout::detail::spin;
 using fanout::detail::Ticks;
 
-TEST_CASE("what is so already is seen at once, and no time is asking once") {
+TEST_CASE("a condition that already holds is checked once, as is any condition with no spin time") {
   int asked = 0;
   const auto yes = [&asked] { return ++asked != 0; };
   const auto no = [&asked] { return ++asked < 0; };
@@ -34,7 +34,7 @@ TEST_CASE("spinning ends when its time is over") {
   }
 }
 
-TEST_CASE("spinning for ever ends when it is so") {
+TEST_CASE("an unlimited spin ends when the condition holds") {
   std::atomic<bool> flag{false};
   std::thread other([&] { flag = true; });
   CHECK(spin(Ticks::forever, [&] { return flag.load(); }));

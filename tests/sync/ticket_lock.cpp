@@ -29,7 +29,7 @@ TEST_CASE("threads go in the order of their tickets, one at a time") {
   turns.await(turns.drawn());  // all have passed
 }
 
-TEST_CASE("whoever has to wait for a turn sleeps, and others than the next one sleep on") {
+TEST_CASE("waiting threads sleep, and a pass wakes only the next one") {
   fanout::detail::TicketLock turns;
   const std::uint32_t first = turns.draw();
   std::atomic<int> passed{0};
@@ -51,7 +51,7 @@ TEST_CASE("whoever has to wait for a turn sleeps, and others than the next one s
   CHECK(passed == 2);
 }
 
-TEST_CASE("who is forgotten is not waited for") {
+TEST_CASE("forget drops all earlier tickets") {
   fanout::detail::TicketLock turns;
   turns.await(0);
   (void)turns.draw();

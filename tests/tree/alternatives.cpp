@@ -80,7 +80,7 @@ TEST_CASE("the alternative that a variant holds is found and not copied") {
   }
 }
 
-TEST_CASE("what looks like a variant is one") {
+TEST_CASE("a type with the interface of std::variant is a variant") {
   const EitherOf<int, std::string> either{1, "two", true};
   const auto text = at_alternative(either, [&](auto place) {
     if constexpr (decltype(place)::value == 0) {

@@ -92,7 +92,7 @@ TEST_CASE("where there is none, no child is visited") {
   CHECK(list(valueless) == "");
 }
 
-TEST_CASE("children of what can be written can be written, but for those that are declared const") {
+TEST_CASE("children of a mutable node are mutable, unless they are declared const") {
   const auto doubled = [](auto node) {
     visit_children(node, LeafPath("root"), [](auto& child, const LeafPath&, auto) {
       using Child = std::remove_reference_t<decltype(child)>;
@@ -184,7 +184,7 @@ TEST_CASE("a node is rebuilt with other children, of other types") {
   CHECK(body.charge == 7.0);
 }
 
-TEST_CASE("what is rebuilt refers where it can, and else holds values") {
+TEST_CASE("a rebuilt node holds references if it can, and otherwise values") {
   static_assert(std::is_same_v<rebuilt_t<std::tuple<int, char>, AsReference>, std::tuple<const int&, const char&>>);
   static_assert(std::is_same_v<rebuilt_t<decltype(fanout::dict("a"_k = 1)), AsReference>,
                                fanout::Dict<fanout::Entry<decltype("a"_k), const int&>>>);

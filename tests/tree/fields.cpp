@@ -178,7 +178,7 @@ TEST_CASE("a struct is made from its fields, asked for in order") {
   CHECK(asked == std::vector<std::size_t>{0, 1, 0, 1});
 }
 
-TEST_CASE("a plain struct is made of members that cannot be copied or assigned") {
+TEST_CASE("a plain struct can be made of members that cannot be copied or assigned") {
   struct Owner {
     std::unique_ptr<int> pointer;
     const int constant;

@@ -35,7 +35,7 @@ static_assert(std::is_same_v<decltype("t"_k = std::declval<const std::string&>()
 
 TEST_CASE("a key's text ends with a zero, as C wants it") { CHECK(std::string("noise"_k.text) == "noise"); }
 
-TEST_CASE("an entry takes over what is moved into it and copies what is not") {
+TEST_CASE("an entry moves rvalues and copies lvalues") {
   auto pointer = std::make_unique<int>(5);
   const auto moved = "p"_k = std::move(pointer);
   CHECK(*moved.value == 5);

@@ -107,7 +107,7 @@ TEST_CASE("the arrays of structs are visited in the order of the members, with t
   CHECK(arrays_of(NotToBeFound()) == Found{});
 }
 
-TEST_CASE("of a variant the arrays of the tree that it holds are visited, at its own place") {
+TEST_CASE("the arrays of a variant's alternative are visited, at the variant's own path") {
   using Variant = std::variant<Strip, int, std::pair<int, Strip>, Strip>;
   CHECK(arrays_of(Variant(std::in_place_index<0>, Strip{1})) == Found{"tree=1"});
   CHECK(arrays_of(Variant(2)) == Found{});
@@ -130,7 +130,7 @@ TEST_CASE("nested trees are visited to the bottom") {
   CHECK(arrays_of(tree) == Found{"tree[1].image[0][4]=1", "tree[1].image[1][6]=2", "tree[1].noise=3"});
 }
 
-TEST_CASE("a visitor is called as it is, and is handed the arrays themselves") {
+TEST_CASE("a visitor is not copied, and gets the arrays by reference") {
   const std::vector<Strip> tree(3);
   struct Visitor {
     std::vector<const Strip*> seen;

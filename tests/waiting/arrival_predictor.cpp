@@ -73,7 +73,7 @@ TEST_CASE("regular arrivals are predicted after a few, with a window of a few pe
   }
 }
 
-TEST_CASE("four that came in time are enough, whether after the last work or after idle") {
+TEST_CASE("four regular arrivals are enough, measured from the last arrival or from idle") {
   ArrivalPredictor after_last;
   int seen = 0;
   for (Clock::Time now = 10 * ms; !after_last.are_regular(); now += 10 * ms, ++seen) {
@@ -91,7 +91,7 @@ TEST_CASE("four that came in time are enough, whether after the last work or aft
   CHECK(seen == 5);
 }
 
-TEST_CASE("of two intervals that are near their means as often, the steadier one predicts") {
+TEST_CASE("of two equally regular intervals the steadier one predicts") {
   ArrivalPredictor arrivals;
   Clock::Time came = ms;
   Clock::Time idle_since = came;
@@ -106,7 +106,7 @@ TEST_CASE("of two intervals that are near their means as often, the steadier one
   CHECK(window.end < came + 11 * ms);
 }
 
-TEST_CASE("a little jitter does no harm, and what is irregular is not waited for") {
+TEST_CASE("a little jitter is tolerated, and irregular arrivals are not predicted") {
   CHECK(predicted(10 * ms, 0.02, 100) >= 95);
   CHECK(predicted(50 * ms, 0.02, 100) >= 95);
   CHECK(predicted(ms, 0.05, 100) >= 95);
@@ -118,11 +118,11 @@ TEST_CASE("work that takes now long and now short does not hide that it comes at
   CHECK(foreseen_of_120([](int i, Clock::Time) { return i * 10 * ms; }) >= 110);
 }
 
-TEST_CASE("work that comes at an interval after the last one's end is predicted, whatever that one took") {
+TEST_CASE("arrivals at a fixed interval after the last work's end are predicted, however long it took") {
   CHECK(foreseen_of_120([](int, Clock::Time idle_since) { return idle_since + 10 * ms; }) >= 110);
 }
 
-TEST_CASE("one that comes far too late does not make forgotten what was learnt") {
+TEST_CASE("one very late arrival does not reset the prediction") {
   for (const std::int64_t late : {ms, 9 * ms, 25 * ms}) {
     ArrivalPredictor arrivals;
     Clock::Time now = 1;
@@ -136,7 +136,7 @@ TEST_CASE("one that comes far too late does not make forgotten what was learnt")
   }
 }
 
-TEST_CASE("another rhythm is learnt anew") {
+TEST_CASE("a changed interval is learnt again") {
   ArrivalPredictor arrivals;
   Clock::Time now = 1;
   for (int i = 0; i < 20; ++i, now += 10 * ms) arrivals.note(now, now + 10 * ms);

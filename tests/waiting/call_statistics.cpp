@@ -5,7 +5,7 @@
 
 using fanout::detail::CallStatistics;
 
-TEST_CASE("of the calls that keep their shards one in eight is noted") {
+TEST_CASE("one in eight inline calls is noted") {
   CallStatistics times;
   int noted = 0;
   for (int i = 0; i < 80; ++i) noted += times.is_inline_call_noted() ? 1 : 0;

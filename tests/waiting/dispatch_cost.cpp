@@ -21,7 +21,7 @@ TEST_CASE("before the first note, a body is dispatched if it takes longer than a
   CHECK(cost.is_worth(Ticks::in(DispatchCost::at_first) / 2, 4));  // of four shards three are saved
 }
 
-TEST_CASE("what handing out took twice in a row is learnt at once, and what it took once is not") {
+TEST_CASE("a higher dispatch cost is learnt only at its second note in a row") {
   DispatchCost cost;
   cost.note_dispatched(5 * microsecond);
   CHECK(cost.is_worth(microsecond, 2));
@@ -32,14 +32,14 @@ TEST_CASE("what handing out took twice in a row is learnt at once, and what it t
   CHECK(cost.is_worth(microsecond, 2));
 }
 
-TEST_CASE("shards that differ, or a thread that stood back, are not what handing out costs") {
+TEST_CASE("an outlier from uneven shards or a preempted thread is limited in the dispatch cost") {
   DispatchCost cost;
   for (int i = 0; i < 10; ++i) cost.note_dispatched(Ticks::in(1'000'000'000));
   CHECK(cost.is_worth(10 * microsecond, 2));
   CHECK_FALSE(cost.is_worth(5 * microsecond, 2));
 }
 
-TEST_CASE("while shards are kept, handing them out is tried again by and by, and the other way round") {
+TEST_CASE("inline calls try dispatching again from time to time, and dispatched calls inline") {
   DispatchCost cost;
   for (int i = 0; i < 2; ++i) cost.note_dispatched(5 * microsecond);
   int kept = 0;
@@ -56,7 +56,7 @@ TEST_CASE("while shards are kept, handing them out is tried again by and by, and
   CHECK_FALSE(uneven.is_worth(0, 2));
 }
 
-TEST_CASE("times below zero, of cores whose counters differ, are none") {
+TEST_CASE("negative times, from cores with different counters, count as zero") {
   DispatchCost cost;
   for (int i = 0; i < 2; ++i) cost.note_dispatched(-50);
   CHECK(cost.is_worth(1, 2));

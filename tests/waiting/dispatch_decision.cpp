@@ -67,7 +67,7 @@ TEST_CASE("nothing runs inline without statistics, before the first call, or if 
   CHECK(DispatchDecision(&fresh, three_shards, Adaptive::rules).what() == Inline::none);
 }
 
-TEST_CASE("bodies that gain less than a wake are kept from those that sleep, and from no others") {
+TEST_CASE("shards shorter than a wake-up run inline only if their thread sleeps") {
   CallStatistics times;
   Tasks tasks;
   times.body.note(4, Ticks::in(10'000));
@@ -88,7 +88,7 @@ TEST_CASE("bodies that gain less than a wake are kept from those that sleep, and
   CHECK(large.what() == Inline::none);
 }
 
-TEST_CASE("where all sleep, small bodies are all kept, and each thread is told of what it would gain from") {
+TEST_CASE("if all threads sleep, small shards run inline, and those worth it are also deferred to their threads") {
   CallStatistics times;
   Tasks tasks;
   for (Thread& thread : tasks.threads) thread.asleep = true;
@@ -106,7 +106,7 @@ TEST_CASE("where all sleep, small bodies are all kept, and each thread is told o
   CHECK(told(10'000) < 21'000);
 }
 
-TEST_CASE("a call in which all sleep tells what its own shard took, without what stood before it") {
+TEST_CASE("if all threads sleep, the caller's own shard is timed from its own start") {
   CallStatistics times;
   Tasks tasks;
   for (Thread& thread : tasks.threads) thread.asleep = true;
@@ -120,7 +120,7 @@ TEST_CASE("a call in which all sleep tells what its own shard took, without what
   CHECK(times.body.expected(4) < Ticks::in(10'000));
 }
 
-TEST_CASE("calls learn that handing out costs more than it gains, and try it again by and by") {
+TEST_CASE("calls learn that dispatch costs more than it gains, and try it again later") {
   CallStatistics times;
   Tasks tasks;
   CHECK(call(times, tasks, 2'000, 9'000) == Inline::none);  // nothing was known
@@ -131,7 +131,7 @@ TEST_CASE("calls learn that handing out costs more than it gains, and try it aga
   CHECK(kept > 8);
 }
 
-TEST_CASE("when a thread found a kept shard, the next calls keep none, and after each such time for longer") {
+TEST_CASE("after a thread found a deferred shard the next calls are dispatched, longer each time") {
   CallStatistics times;
   Tasks tasks;
   times.body.note(4, 1);
@@ -156,11 +156,11 @@ TEST_CASE("when a thread found a kept shard, the next calls keep none, and after
   CHECK(longest == 65'536);
   times.note_found();
   for (Thread& thread : tasks.threads) thread.asleep = true;
-  times.body.note(4, Ticks::in(10'000));  // worth handing out, were the threads awake
+  times.body.note(4, Ticks::in(10'000));  // worth dispatching if the threads were awake
   CHECK(decide() == Inline::none);
 }
 
-TEST_CASE("calls learn that shards which are kept take longer than the caller's own") {
+TEST_CASE("calls learn that the other shards take longer than the caller's own") {
   CallStatistics times;
   Tasks tasks;
   times.body.note(4, 1);
@@ -169,7 +169,7 @@ TEST_CASE("calls learn that shards which are kept take longer than the caller's 
   CHECK(kept > 1);
 }
 
-TEST_CASE("a call without anything to learn from keeps nothing, and notes nothing") {
+TEST_CASE("a call without statistics is dispatched and notes nothing") {
   DispatchDecision keeping(nullptr, three_shards, Adaptive::rules);
   Tasks tasks;
   keeping.check_sleeping_workers(tasks);

@@ -27,7 +27,7 @@ TEST_CASE("nothing is expected before the first") {
   CHECK(time.expected(5) >= 0);
 }
 
-TEST_CASE("what is expected is in proportion to the rows") {
+TEST_CASE("the estimate is proportional to the rows") {
   ShardTimeEstimate time;
   time.note(1000, Ticks::in(50'000));
   CHECK(is_about(time.expected(1000), 50'000));
@@ -39,7 +39,7 @@ TEST_CASE("what is expected is in proportion to the rows") {
   CHECK(is_about(time.expected(9), 70'000));
 }
 
-TEST_CASE("one that took far too long moves it by a factor of two, and what stays so is learnt") {
+TEST_CASE("one outlier at most doubles the estimate, and a lasting change is learnt") {
   ShardTimeEstimate time;
   time.note(8, Ticks::in(10'000));
   time.note(8, Ticks::in(100'000'000));
@@ -50,7 +50,7 @@ TEST_CASE("one that took far too long moves it by a factor of two, and what stay
   CHECK(is_about(time.expected(8), 1'000'000));
 }
 
-TEST_CASE("what is far too long to count is just long") {
+TEST_CASE("an uncountable time is clamped to a long one") {
   ShardTimeEstimate time;
   time.note(8, INT64_MAX / 2);
   CHECK(time.expected(8) > 2'000'000'000);

@@ -41,7 +41,7 @@ TEST_CASE("a policy as a value keeps its rules") {
   CHECK(fanout::Park::rules.spin == 0);
 }
 
-TEST_CASE("rules stand in one word, spans in steps of 64 ns") {
+TEST_CASE("rules are packed in one word, with times in steps of 64 ns") {
   using fanout::detail::RulesWord;
   for (const WaitRules& rules : {fanout::Spin::rules, fanout::Park::rules, fanout::Adaptive::rules, Patient::rules}) {
     const WaitRules back = RulesWord::rules(RulesWord::of(rules));

@@ -8,7 +8,7 @@
 using fanout::detail::Ticks;
 using fanout::detail::WakeLatency;
 
-TEST_CASE("a wake is taken to cost 50 us, and then what it was seen to cost") {
+TEST_CASE("the wake-up latency starts at 50 us and follows the measured times") {
   WakeLatency cost;
   CHECK(cost.nanoseconds() == 50'000);
   for (int i = 0; i < 100; ++i) cost.note(Ticks::in(20'000));
@@ -16,7 +16,7 @@ TEST_CASE("a wake is taken to cost 50 us, and then what it was seen to cost") {
   CHECK(cost.nanoseconds() < 22'000);
 }
 
-TEST_CASE("a single one that took long changes little") {
+TEST_CASE("one long wake-up changes the latency little") {
   WakeLatency cost;
   cost.note(Ticks::in(1'000'000'000));
   CHECK(cost.nanoseconds() < 120'000);

@@ -42,7 +42,7 @@ bool serve(HandoffSlot& handoff) {
 
 }  // namespace
 
-TEST_CASE("one at a time has the device") {
+TEST_CASE("one thread at a time holds the device") {
   HandoffSlot handoff;
   CHECK(handoff.try_lock());
   CHECK_FALSE(handoff.try_lock());
@@ -54,7 +54,7 @@ TEST_CASE("one at a time has the device") {
   handoff.unlock();
 }
 
-TEST_CASE("who waits for the device sleeps until it is given back") {
+TEST_CASE("a thread that waits for the device sleeps until it is unlocked") {
   HandoffSlot handoff;
   handoff.lock();
   std::vector<std::thread> all;
@@ -74,7 +74,7 @@ TEST_CASE("who waits for the device sleeps until it is given back") {
   CHECK(had == 3);
 }
 
-TEST_CASE("a request that nobody has begun can be taken back, once, and who does has the device") {
+TEST_CASE("a request that has not started can be taken back once, which locks the device") {
   HandoffSlot handoff;
   Calls calls;
   const HandoffSlot::Ticket ticket = handoff.post(calls.request(7));
@@ -116,8 +116,7 @@ TEST_CASE("a request is started once, and its completion unlocks the device") {
   CHECK(calls.shards == std::vector<std::size_t>{1, 2});
 }
 
-TEST_CASE(
-    "what is posted to a thread that attends is not taken back, and the thread goes on attending until it stops") {
+TEST_CASE("a request to a polling thread cannot be taken back, and the thread polls until it stops") {
   HandoffSlot handoff;
   Calls calls;
   handoff.start_polling();
@@ -196,7 +195,7 @@ TEST_CASE("posters, takers and the thread share one device") {
   CHECK(runs == 3 * each);
 }
 
-TEST_CASE("in the child of a fork the device is free, whoever had it, and what was posted is the parent's") {
+TEST_CASE("in the child of a fork the device is free, and posted requests are the parent's") {
   if (!fanout_test::can_fork) {
     fanout_test::skip(fanout_test::cannot_fork);
     return;
@@ -252,7 +251,7 @@ struct Flagged {
 
 }  // namespace
 
-TEST_CASE("the end of a request is told when it has returned, by whoever ran it") {
+TEST_CASE("a request is complete after it has returned, whichever thread ran it") {
   for (const bool back : {false, true}) {
     HandoffSlot handoff;
     Flagged flagged;
@@ -270,7 +269,7 @@ TEST_CASE("the end of a request is told when it has returned, by whoever ran it"
   }
 }
 
-TEST_CASE("the device's thread lets a poster go on that is writing its request") {
+TEST_CASE("the device's thread waits for a poster that is writing its request") {
   // The word says for a moment that a request is written. Another thread ends that, as the poster would.
   HandoffSlot handoff;
   handoff.start_polling();

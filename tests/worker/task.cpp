@@ -61,7 +61,7 @@ TEST_CASE("a thread that waits for a task sleeps until another has run it") {
   }
 }
 
-TEST_CASE("a thread that waits for a task until a point in time goes on then, or when the task is done") {
+TEST_CASE("a wait for a task with a deadline ends then, or when the task is done") {
   Counted task;
   CHECK_FALSE(task.wait(10, fork_epoch(), fanout::detail::Clock::now() - 1));
   const fanout::detail::Clock::Time until = fanout::detail::Clock::now() + 5'000'000;
@@ -101,7 +101,7 @@ TEST_CASE("a task may be destroyed as soon as wait has returned") {
   CHECK(ran == turns);
 }
 
-TEST_CASE("waiting for a task that another thread had at a fork ends in the child, and says that it was in vain") {
+TEST_CASE("in the child of a fork a wait for another thread's task ends and returns false") {
   struct Held : fanout::detail::Task {
     std::atomic<bool> started{false};
     std::atomic<bool> end{false};

@@ -156,7 +156,7 @@ TEST_CASE("each task is had by exactly one thread while many push, pop and take 
   CHECK(queue.empty());
 }
 
-TEST_CASE("what one thread pushes comes out in its order while others push") {
+TEST_CASE("tasks of one thread keep their order while others push") {
   struct Numbered : Task {
     int producer = 0;
     int number = 0;
@@ -238,7 +238,7 @@ TEST_CASE("very many tasks are taken back in any order, each in the same time") 
   }
 }
 
-TEST_CASE("what a queue has forgotten cannot be taken back, nor what was taken before") {
+TEST_CASE("a task that was forgotten or already taken cannot be taken back") {
   TaskQueue queue;
   std::array<Task, 4> tasks;
   for (Task& task : tasks) queue.push(task);

@@ -67,7 +67,7 @@ TEST_CASE("a worker says what it was made with, and spins only if it owns its co
   CHECK(new_worker(2).spin_ticks(fanout::Spin::rules) == 0);
 }
 
-TEST_CASE("who waits for a device looks longer where a shard takes long") {
+TEST_CASE("the spin limit grows with the expected shard time") {
   using fanout::detail::Ticks;
   constexpr fanout::WaitRules patient{.spin = 1'000, .longest_spin = 1'000'000};
   const Worker& bound = new_worker(1, true, {0});
@@ -315,7 +315,7 @@ TEST_CASE("in the child of a fork a device that another thread had is free") {
   holder.join();
 }
 
-TEST_CASE("a worker without cores has no thread and leaves what is posted to whoever takes it back") {
+TEST_CASE("a worker without cores has no thread and leaves posted tasks to be taken back") {
   Worker worker({.kind = "none", .index = 0}, {}, false);
   CHECK_FALSE(worker.has_thread());
   CHECK(Worker({.kind = "one", .index = 0}, {0}, false).has_thread());
@@ -348,7 +348,7 @@ bool waits_by(const Worker& worker, const fanout::WaitRules& rules) {
 double time_to_find(Worker& worker) {
   const auto begin = std::chrono::steady_clock::now();
   Calling task([] {});
-  if (!worker.defer(task)) return 0;  // then a call hands it out at once
+  if (!worker.defer(task)) return 0;  // then a call dispatches it at once
   CHECK(wait_for(task));
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -386,7 +386,7 @@ TEST_CASE("a worker's thread has the name of its device, or the beginning of it"
 #endif
 }
 
-TEST_CASE("a request that finds its thread awake says nothing of what a wake costs, and one that wakes it does") {
+TEST_CASE("the wake-up latency is measured only by requests that wake their thread") {
   // More than any wake counts, so that each wake of this machine makes it less, or leaves it.
   for (int i = 0; i < 200; ++i) fanout::detail::wake_latency.note(fanout::detail::Ticks::in(1'000'000));
   const std::int64_t long_wakes = fanout::detail::wake_latency.nanoseconds();
@@ -405,7 +405,7 @@ TEST_CASE("a request that finds its thread awake says nothing of what a wake cos
   call_by(worker, fanout::Park::rules);  // no core is kept busy
 }
 
-TEST_CASE("a worker is told how to wait also if a request is taken back before its thread wakes") {
+TEST_CASE("a worker gets its wait rules even if the request is taken back before its thread wakes") {
   Worker& worker = new_worker(12, true);
   const auto nothing = [](const void*, std::size_t) noexcept -> fanout::detail::Atomic<bool>* { return nullptr; };
   std::atomic<int> thread{0};
@@ -536,7 +536,7 @@ TEST_CASE("a thread finds a deferred task also if it always has work") {
   if (!found && !worker.take_deferred(left)) CHECK(wait_for(left));
 }
 
-TEST_CASE("a thread does not run a task that is deferred for a moment only") {
+TEST_CASE("a task that is deferred only for a moment is not run by the thread") {
   Worker& worker = new_worker(16, true);
   call_by(worker, fanout::Spin::rules);
   int left = 0;

@@ -50,7 +50,7 @@ TEST_CASE("rule 151: whether CUDA is available is said without throwing, and if 
   CHECK(is_available() == unavailable_reason().empty());
 }
 
-TEST_CASE("rules 151 and 152: without a driver or a card there are 0 devices, and it is asked anew each time") {
+TEST_CASE("rules 151 and 152: without a driver or a card there are 0 devices, and each query asks again") {
   if (!has_stand_in(1)) return;
   const Watched watched;
   const int count = device_count();

@@ -14,7 +14,7 @@
 namespace detail = fanout::cuda::detail;
 using fanout_test::message_of;
 
-TEST_CASE("there are as many cards as the runtime says, also when it is not asked again") {
+TEST_CASE("count_cards gives the runtime's number of cards, also when cached") {
   int said = 0;
   if (::cudaGetDeviceCount(&said) != cudaSuccess) static_cast<void>(::cudaGetLastError());
   for (int i = 0; i < 2; ++i) CHECK(detail::count_cards().count == std::min(said, detail::most_cards));

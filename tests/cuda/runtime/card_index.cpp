@@ -47,7 +47,7 @@ TEST_CASE("rule 156: an index below 0 or past the last card is an invalid device
              "Invalid device id", "expected a CUDA device", "found host:0"));
 }
 
-TEST_CASE("rule 181: where CUDA_VISIBLE_DEVICES is set, a device that is not there is said to be not visible") {
+TEST_CASE("rule 181: if CUDA_VISIBLE_DEVICES is set, a missing device is reported as not visible") {
   const int none = fanout::cuda::device_count();
   const auto refusal = [](int index) {
     return message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(CardIndex(index).get()); });

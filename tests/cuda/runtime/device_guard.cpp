@@ -23,7 +23,7 @@ int device_of_thread() {
 
 }  // namespace
 
-TEST_CASE("a card is the current device within a guard, and the one before is afterwards") {
+TEST_CASE("a guard makes a card the current device and restores the previous one") {
   if (!fanout_test::has_cards(2)) return;
   const fanout_test::Watched watched;
   std::thread([] {
@@ -91,7 +91,7 @@ TEST_CASE("a guard that ends in the child of a fork leaves CUDA alone") {
   CHECK(WEXITSTATUS(status) == EXIT_SUCCESS);
 }
 
-TEST_CASE("a quiet guard does nothing where nothing can be done") {
+TEST_CASE("a quiet guard enters nothing if the card cannot be used") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   cuda::detail::Card unused(0);

@@ -61,7 +61,7 @@ TEST_CASE("rule 167: an event is recorded on one card only, and waited for on an
   CHECK_NOTHROW(first.record(event));
 }
 
-TEST_CASE("rule 167: the time between two events takes events with timing") {
+TEST_CASE("rule 167: the time between two events needs events with timing") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
@@ -79,7 +79,7 @@ TEST_CASE("rule 167: the time between two events takes events with timing") {
                           " and "));
 }
 
-TEST_CASE("an event moves, is given away and taken over") {
+TEST_CASE("an event can be moved, released to a native handle and adopted from one") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);

@@ -54,7 +54,7 @@ TEST_CASE("naming a lane calls nothing of CUDA, and its streams are made once, w
   CHECK(lane.compute().get() != lane.copies().get());
 }
 
-TEST_CASE("a thread's lane of a card is the one it entered last, else that of all who are outside") {
+TEST_CASE("a thread's lane of a card is the last it entered, or the shared outside lane") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   detail::Card& card = detail::card_at(0);

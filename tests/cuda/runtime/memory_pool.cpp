@@ -10,7 +10,7 @@
 namespace cuda = fanout::cuda;
 namespace detail = fanout::cuda::detail;
 
-TEST_CASE("a pool that was not used has empty books and is not made for them") {
+TEST_CASE("an unused pool reports zeros and is not made for a query") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   detail::Card unused(0);
@@ -25,7 +25,7 @@ TEST_CASE("a pool that was not used has empty books and is not made for them") {
   CHECK(stand_in_calls(nullptr) == calls);
 }
 
-TEST_CASE("the pool's books say what is allocated, what was, and what is kept") {
+TEST_CASE("a pool reports allocated, peak and reserved bytes") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   detail::Card& card = detail::card_at(0);
@@ -58,7 +58,7 @@ TEST_CASE("free and total bytes of a card") {
   CHECK(info.free <= info.total);
 }
 
-TEST_CASE("memory is found again before it is missing: what was kept for later is given back first") {
+TEST_CASE("an allocation that fails is tried again after cached memory is released") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
@@ -73,7 +73,7 @@ TEST_CASE("memory is found again before it is missing: what was kept for later i
   stream.synchronize();
 }
 
-TEST_CASE("OutOfMemory says what was asked for and what there is") {
+TEST_CASE("OutOfMemory tells the requested and the available bytes") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);

@@ -29,7 +29,7 @@ class NoCardNamed {
 
 }  // namespace
 
-TEST_CASE("what belongs to no card is done in the context of one that is in use, or else of the first") {
+TEST_CASE("work without a card of its own uses a context in use, or else the first card's") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const NoCardNamed fresh;
@@ -43,7 +43,7 @@ TEST_CASE("what belongs to no card is done in the context of one that is in use,
   detail::losses[last].code.store(cudaSuccess);
 }
 
-TEST_CASE("page-locked memory belongs to no card that was not used before") {
+TEST_CASE("allocating page-locked memory makes no context on unused cards") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   detail::card_at(1).context();

@@ -81,7 +81,7 @@ TEST_CASE("cards that cannot access each other go through the host, and the reas
   CHECK(!has_access(0, 1));
 }
 
-TEST_CASE("copies that arrive wrong without a word are found out, and the access is taken back") {
+TEST_CASE("copies that silently arrive wrong are detected, and peer access is disabled again") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   for (const int from : {0, 1}) {
@@ -99,7 +99,7 @@ TEST_CASE("copies that arrive wrong without a word are found out, and the access
   }
 }
 
-TEST_CASE("access that somebody else had enabled is fine, and stays with them") {
+TEST_CASE("peer access that somebody else enabled is used and left enabled") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   const NothingChecked unchecked;
@@ -107,11 +107,11 @@ TEST_CASE("access that somebody else had enabled is fine, and stays with them") 
     const fanout::cuda::DeviceGuard guard(0);
     REQUIRE(cudaDeviceEnablePeerAccess(1, 0) == cudaSuccess);
   }
-  SUBCASE("where it is trusted") {
+  SUBCASE("the pair is trusted") {
     CHECK(peer_trusted(0, 1));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
   }
-  SUBCASE("where it is not") {
+  SUBCASE("the pair is not trusted") {
     stand_in_set_corrupting(0, 1, 1);
     CHECK(!peer_trusted(0, 1));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
@@ -202,7 +202,7 @@ TEST_CASE("many threads that ask for a pair at once get one answer") {
   }
 }
 
-TEST_CASE("rule 157: a link from or to a device that is not there says which it is") {
+TEST_CASE("rule 157: a link from or to a device that does not exist names it") {
   if (!has_cards(1)) return;
   const Watched watched;
   const int none = fanout::cuda::device_count();

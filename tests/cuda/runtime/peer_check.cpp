@@ -25,7 +25,7 @@ int same_bytes(const Other& other) {
 // Cards copy more than 2 MiB by other means.
 static_assert(std::size(fanout::cuda::detail::checked_sizes) == 4 && fanout::cuda::detail::checked_sizes[3] > 2'097'152);
 
-TEST_CASE("what is copied to check a pair is like no part of itself, and like nothing of another size or pair") {
+TEST_CASE("the pattern that checks a pair differs from its own shifts and from other sizes and pairs") {
   constexpr int most = compared / 20;  // one in 256 is so by chance
   for (std::size_t shift = 1; shift <= 1024; ++shift) {
     CAPTURE(shift);

@@ -28,7 +28,7 @@ TEST_CASE("rule 184: a pinned tensor is a tensor in host memory, also without CU
   CHECK_THROWS_AS(cuda::pinned<int>(-1), fanout::ShapeMismatch);
 }
 
-TEST_CASE("what is pinned is a copy") {
+TEST_CASE("pin() copies its argument") {
   const fanout_test::Watched watched;
   fanout::Tensor<int, 1> tensor(5);
   for (int i = 0; i < 5; ++i) tensor(i) = i;
@@ -44,7 +44,7 @@ TEST_CASE("what is pinned is a copy") {
   CHECK_THROWS_AS(cuda::pin(fanout::View<const int, 1>(tensor.data(), {5}, elsewhere)), fanout::DeviceMismatch);
 }
 
-TEST_CASE("only what is asked for is pinned, and it is given back") {
+TEST_CASE("only requested tensors are pinned, and their memory is released") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const int before = stand_in_alive("pinned memory");
@@ -78,7 +78,7 @@ TEST_CASE("parts of pinned tensors are known as pinned, and nothing else is") {
   tensors.clear();
 }
 
-TEST_CASE("a pinned tensor ends when the cards that use it are done with it") {
+TEST_CASE("releasing a pinned tensor waits for the cards that use it") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
@@ -97,7 +97,7 @@ TEST_CASE("a pinned tensor ends when the cards that use it are done with it") {
   opener.join();
 }
 
-TEST_CASE("a pinned tensor may end after the runtime, and without a context") {
+TEST_CASE("a pinned tensor may be destroyed after the runtime and without a context") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   fanout::Tensor<int, 1> tensor = cuda::pinned<int>(100);
@@ -116,7 +116,7 @@ TEST_CASE("pinned memory that cannot be had is OutOfMemory") {
   CHECK(cuda::pinned<int>(100).size() == 100);
 }
 
-TEST_CASE("pinned memory that others made is taken over, and copied as that of pinned()") {
+TEST_CASE("pinned memory of other libraries is adopted and copied like that of pinned()") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
@@ -150,7 +150,7 @@ TEST_CASE("pinned memory that others made is taken over, and copied as that of p
   opener.join();
 }
 
-TEST_CASE("an empty pinned tensor may begin where another one does or inside of it, made and gone in any order") {
+TEST_CASE("an empty pinned tensor may begin at or inside another, in any order of destruction") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
@@ -197,7 +197,7 @@ TEST_CASE("an empty pinned tensor may begin where another one does or inside of 
   CHECK(::cudaFreeHost(memory) == cudaSuccess);
 }
 
-TEST_CASE("memory that is not pinned is not taken over as such, but freed") {
+TEST_CASE("adopting memory that is not pinned is refused and frees it") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   int freed = 0;
@@ -209,7 +209,7 @@ TEST_CASE("memory that is not pinned is not taken over as such, but freed") {
   CHECK(freed == 2);
 }
 
-TEST_CASE("memory that the runtime does not know is refused as other memory is, and another failure says what it is") {
+TEST_CASE("adopting memory unknown to the runtime is refused, and other failures are reported as themselves") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   int freed = 0;

@@ -25,7 +25,7 @@ Staging& made_for_good() {
 
 }  // namespace
 
-TEST_CASE("small rooms share a chunk while the card has not read them, and never overlap") {
+TEST_CASE("small pieces share a chunk until the card has read them, and never overlap") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
@@ -62,7 +62,7 @@ TEST_CASE("small rooms share a chunk while the card has not read them, and never
   again.done();
 }
 
-TEST_CASE("no more than the most chunks are made, and who finds none waits for one") {
+TEST_CASE("at most most_chunks chunks are made, and a request beyond that waits for one") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
@@ -111,7 +111,7 @@ TEST_CASE("a chunk goes from a stream of one card to that of another") {
   second.synchronize();
 }
 
-TEST_CASE("threads take rooms at once, and each has its own") {
+TEST_CASE("threads that take pieces at the same time get separate ones") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
@@ -137,7 +137,7 @@ TEST_CASE("threads take rooms at once, and each has its own") {
   CHECK(wrong.load() == 0);
 }
 
-TEST_CASE("staging memory that cannot be had is OutOfMemory, and the next time it may be there") {
+TEST_CASE("failing to allocate staging memory is OutOfMemory, and the next use tries again") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();

@@ -12,7 +12,7 @@ namespace {
 constexpr int nobodys = cuda::detail::most_cards - 1;  // no machine has a card of that index
 }
 
-TEST_CASE("a status that is none of success is thrown, with its name, the call and the card") {
+TEST_CASE("a status other than success is thrown with its name, the call and the card") {
   CHECK_NOTHROW(cuda::check(cudaSuccess, "cudaSomething"));
   try {
     cuda::check(cudaErrorInvalidValue, "cudaSomething", 3);
@@ -25,7 +25,7 @@ TEST_CASE("a status that is none of success is thrown, with its name, the call a
   }
 }
 
-TEST_CASE("what was thrown is not returned by a later call") {
+TEST_CASE("an error that was thrown is not returned by a later call") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   CHECK_THROWS_AS(cuda::check(::cudaSetDevice(cuda::detail::count_cards().count), "cudaSetDevice"), cuda::CudaError);
@@ -39,7 +39,7 @@ TEST_CASE("memory that could not be had is OutOfMemory") {
         }).starts_with("out of memory of cuda:1 at cudaSomething"));
 }
 
-TEST_CASE("a card on which work failed for good is lost from then on") {
+TEST_CASE("a card with a sticky error is lost from then on") {
   CHECK_NOTHROW(cuda::detail::refuse_lost(nobodys));
   try {
     cuda::check(cudaErrorIllegalAddress, "cudaStreamSynchronize", nobodys);
@@ -57,7 +57,7 @@ TEST_CASE("a card on which work failed for good is lost from then on") {
   cuda::detail::losses[nobodys].code.store(cudaSuccess);
 }
 
-TEST_CASE("what a destructor cannot throw is noted, and the end of the runtime is nothing") {
+TEST_CASE("a destructor notes a sticky error and ignores the end of the runtime") {
   cuda::detail::note(cudaErrorInvalidValue, nobodys);
   cuda::detail::note(cudaErrorCudartUnloading, nobodys);
   CHECK_NOTHROW(cuda::detail::refuse_lost(nobodys));
@@ -66,7 +66,7 @@ TEST_CASE("what a destructor cannot throw is noted, and the end of the runtime i
   cuda::detail::losses[nobodys].code.store(cudaSuccess);
 }
 
-TEST_CASE("which statuses no later call can mend") {
+TEST_CASE("sticky errors are told from other statuses") {
   for (const cudaError_t status :
        {cudaErrorECCUncorrectable, cudaErrorIllegalAddress, cudaErrorLaunchTimeout, cudaErrorAssert,
         cudaErrorHardwareStackError, cudaErrorIllegalInstruction, cudaErrorMisalignedAddress,

@@ -92,7 +92,7 @@ TEST_CASE("streams bridge to native handles both ways") {
   CHECK(last.is_idle());
 }
 
-TEST_CASE("rule 168: the card's default stream can be borrowed, and what was made there is ready in others") {
+TEST_CASE("rule 168: the card's default stream can be borrowed, and its results are ready in other streams") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   const cuda::StreamRef byDefault(nullptr, 0);
@@ -128,7 +128,7 @@ TEST_CASE("streams leave the current device alone, and no native stream behind")
   CHECK(stand_in_depth() == 0);
 }
 
-TEST_CASE("a stream that cannot be had, and work that failed, are errors") {
+TEST_CASE("a stream that cannot be made is an error, and so is failed work") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   CHECK_THROWS_AS(cuda::Stream(-1), fanout::InvalidDeviceId);
@@ -157,7 +157,7 @@ TEST_CASE("a stream waits for its work even if the first attempt fails") {
   CHECK(done);
 }
 
-TEST_CASE("a stream may end after the runtime") {
+TEST_CASE("a stream may be destroyed after the runtime") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   {

@@ -40,7 +40,7 @@ struct OnCard {
 
 }  // namespace
 
-TEST_CASE("what goes to a card comes back the same, whatever its size") {
+TEST_CASE("bytes copied to a card and back are the same, whatever their number") {
   if (!fanout_test::has_cards(1)) return;
   const fanout_test::Watched watched;
   detail::Lane& lane = lane_at(0);
@@ -58,7 +58,7 @@ TEST_CASE("what goes to a card comes back the same, whatever its size") {
   lane.synchronize();
 }
 
-TEST_CASE("nothing goes to or from a card but through pinned memory") {
+TEST_CASE("all transfers to and from a card go through pinned memory") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   detail::Lane& lane = lane_at(0);
@@ -75,7 +75,7 @@ TEST_CASE("nothing goes to or from a card but through pinned memory") {
   CHECK(stand_in_copied_bytes("d2h pinned") == sent.size());
 }
 
-TEST_CASE("rule 182: pinned tensors are copied without a stop, in one piece") {
+TEST_CASE("rule 182: pinned tensors are copied in one piece, without waiting") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   detail::Lane& lane = lane_at(0);
@@ -240,7 +240,7 @@ TEST_CASE("threads that use one lane at once each get their own bytes") {
   lane.synchronize();
 }
 
-TEST_CASE("threads that exchange between two cards both ways at once do not wait for ever") {
+TEST_CASE("threads that copy between two cards in both directions do not deadlock") {
   if (!fanout_test::has_cards(2)) return;
   const fanout_test::Watched watched;
   const std::size_t bytes = 6 * Staging::chunk_bytes;
@@ -266,7 +266,7 @@ TEST_CASE("threads that exchange between two cards both ways at once do not wait
   lane_at(1).synchronize();
 }
 
-TEST_CASE("whichever call fails, a copy throws, and what comes next works") {
+TEST_CASE("whichever call fails, a copy throws, and the next copy works") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   detail::Lane& first = lane_at(0);

@@ -4,7 +4,7 @@
 using namespace stand_in_test;
 
 // Contexts are never destroyed, so what comes into being is told by a device that no other test uses.
-TEST_CASE("what asks about devices makes no context, and what uses one makes that of device 0") {
+TEST_CASE("queries about devices make no context, and the first use makes that of device 0") {
   const Fresh fresh;
   int device = -1;
   ok(cudaGetDevice(&device));
@@ -68,7 +68,7 @@ TEST_CASE("the current device is each thread's own") {
   CHECK(device == 1);
 }
 
-TEST_CASE("a device that is not there is refused") {
+TEST_CASE("a device that does not exist is refused") {
   const Fresh fresh;
   CHECK(cudaSetDevice(3) == cudaErrorInvalidDevice);
   CHECK(cudaGetLastError() == cudaErrorInvalidDevice);

@@ -18,7 +18,7 @@ TEST_CASE("the call that is to fail fails, once, and does nothing") {
   ok(cudaFree(memory));
 }
 
-TEST_CASE("any call can fail, several in a row can, and what releases does so all the same") {
+TEST_CASE("any call can fail, several in a row can, and a failing release still releases") {
   const Fresh fresh;
   auto* const memory = device_ints(1);
   stand_in_fail(nullptr, 1, 2, cudaErrorUnknown);

@@ -5,7 +5,7 @@
 
 using namespace stand_in_test;
 
-TEST_CASE("what is copied to a device and back is the same, and each way is counted") {
+TEST_CASE("bytes copied to a device and back are the same, and each direction is counted") {
   const Fresh fresh;
   stand_in_forget_counts();
   auto* const device = device_ints(100);
@@ -59,7 +59,7 @@ TEST_CASE("pointers tell where they are") {
   ok(cudaFreeHost(pinned));
 }
 
-TEST_CASE("a device has so much memory and no more") {
+TEST_CASE("a device has a limited amount of memory") {
   const Fresh fresh;
   ok(cudaSetDevice(1));
   stand_in_set_device(1, "small", 1 << 20, 4, 7, 5);
@@ -84,7 +84,7 @@ TEST_CASE("a device has so much memory and no more") {
   stand_in_set_device(1, "Stand-in 1", std::size_t{1} << 30, 16, 9, 0);
 }
 
-TEST_CASE("a pool keeps what its threshold says, and tells what it has") {
+TEST_CASE("a pool keeps memory up to its threshold and reports what it has") {
   const Fresh fresh;
   ok(cudaSetDevice(0));
   cudaMemPoolProps wanted{};
@@ -120,8 +120,7 @@ TEST_CASE("a pool keeps what its threshold says, and tells what it has") {
   ok(cudaMemPoolDestroy(pool));
 }
 
-TEST_CASE(
-    "a pool gives back what was freed once the host has waited for something behind the free, as the driver does") {
+TEST_CASE("a pool releases freed memory once the host has waited for work behind the free") {
   const Fresh fresh;
   ok(cudaSetDevice(0));
   cudaMemPoolProps wanted{};
@@ -168,7 +167,7 @@ TEST_CASE(
   ok(cudaMemPoolDestroy(pool));
 }
 
-TEST_CASE("peers: direct where allowed, else through the host; a corrupting way lies, and the way back does not") {
+TEST_CASE("peer copies are direct if allowed, else through the host, and a corrupting link corrupts one direction") {
   const Fresh fresh;
   stand_in_set_peer(0, 2, 0);
   stand_in_set_corrupting(0, 1, 1);

@@ -24,7 +24,7 @@ bool said(const char* part) {
 
 }  // namespace
 
-TEST_CASE("streams and events that are not there") {
+TEST_CASE("use of a stream or an event that does not exist is reported") {
   const Fresh fresh;
   const auto stream = make_stream();
   const auto event = make_event();
@@ -40,7 +40,7 @@ TEST_CASE("streams and events that are not there") {
   said("cudaEventDestroy: no event");
 }
 
-TEST_CASE("events and launches of another device") {
+TEST_CASE("use of an event or a launch of another device is reported") {
   const Fresh fresh;
   ok(cudaSetDevice(1));
   const auto stream = make_stream();
@@ -58,7 +58,7 @@ TEST_CASE("events and launches of another device") {
   ok(cudaStreamDestroy(stream));
 }
 
-TEST_CASE("memory that is not there") {
+TEST_CASE("use of memory that does not exist is reported") {
   const Fresh fresh;
   auto* const device = device_ints(10);
   int host[10] = {};
@@ -79,7 +79,7 @@ TEST_CASE("memory that is not there") {
   said("it was freed, or is something else");
 }
 
-TEST_CASE("memory of another device") {
+TEST_CASE("use of another device's memory is reported") {
   const Fresh fresh;
   ok(cudaSetDevice(1));
   auto* const there = device_ints(4);
@@ -94,7 +94,7 @@ TEST_CASE("memory of another device") {
 }
 
 // ThreadSanitizer sees this, too, and ends the program.
-TEST_CASE("memory that is used where nothing says that it is allocated or free" * doctest::skip(under_tsan)) {
+TEST_CASE("use of memory that is not ordered with its allocation or release is reported" * doctest::skip(under_tsan)) {
   const Fresh fresh;
   const auto first = make_stream(), second = make_stream();
   const auto event = make_event();
@@ -127,7 +127,7 @@ TEST_CASE("memory that is used where nothing says that it is allocated or free" 
   ok(cudaStreamDestroy(second));
 }
 
-TEST_CASE("a function in a stream calls the runtime") {
+TEST_CASE("a host function in a stream that calls the runtime is reported") {
   const Fresh fresh;
   ok(cudaLaunchHostFunc(
       nullptr, [](void*) { CHECK(cudaFree(nullptr) == cudaErrorNotPermitted); }, nullptr));

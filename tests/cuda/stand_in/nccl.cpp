@@ -95,7 +95,7 @@ std::vector<float> head(std::vector<float> numbers) {
 
 }  // namespace
 
-TEST_CASE("communicators know who they are") {
+TEST_CASE("communicators know their rank, size and device") {
   const Fresh fresh;
   World world;
   int number = -1;
@@ -147,7 +147,7 @@ TEST_CASE("each collective does what NCCL says") {
   CHECK(all == 12);
 }
 
-TEST_CASE("ranks may be asked by a thread each, and receive where they send") {
+TEST_CASE("each rank may have its own thread, and may receive into its send buffer") {
   const Fresh fresh;
   World world;
   world.threads([&](int rank) {
@@ -199,7 +199,7 @@ TEST_CASE("ranks that come one by one find each other by the id") {
   }
 }
 
-TEST_CASE("ranks that ask for different things are told") {
+TEST_CASE("ranks that call different collectives are reported") {
   const Fresh fresh;
   World world;
   world.threads([&](int rank) {
@@ -214,7 +214,7 @@ TEST_CASE("ranks that ask for different things are told") {
   CHECK(world.result(0) == std::vector<float>(ranks * count));
 }
 
-TEST_CASE("ranks that wait for one that does not come are told") {
+TEST_CASE("ranks that wait for a missing rank are reported") {
   const Fresh fresh;
   World world;
   for (int rank = 0; rank < 2; ++rank) {
@@ -227,7 +227,7 @@ TEST_CASE("ranks that wait for one that does not come are told") {
   CHECK(world.error(1) == ncclInvalidUsage);
 }
 
-TEST_CASE("who aborts waits no longer") {
+TEST_CASE("an aborted rank stops waiting") {
   const Fresh fresh;
   World world;
   for (int rank = 0; rank < 2; ++rank) {
@@ -242,7 +242,7 @@ TEST_CASE("who aborts waits no longer") {
   world.synchronize();
 }
 
-TEST_CASE("what is wrong at once is refused") {
+TEST_CASE("invalid arguments are refused immediately") {
   const Fresh fresh;
   World world;
   const int same[] = {1, 1};

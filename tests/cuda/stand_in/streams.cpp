@@ -63,7 +63,7 @@ TEST_CASE("a stream waits for an event as it was recorded when the wait was aske
   ok(cudaStreamDestroy(second));
 }
 
-TEST_CASE("an event that was never recorded has happened") {
+TEST_CASE("an event that was never recorded counts as complete") {
   const Fresh fresh;
   const auto event = make_event();
   ok(cudaEventQuery(event));
@@ -72,7 +72,7 @@ TEST_CASE("an event that was never recorded has happened") {
   ok(cudaEventDestroy(event));
 }
 
-TEST_CASE("time passes between two events") {
+TEST_CASE("the time between two events is measured") {
   const Fresh fresh;
   const auto start = make_event(cudaEventDefault), end = make_event(cudaEventDefault), without = make_event();
   ok(cudaEventRecord(start, nullptr));
@@ -137,7 +137,7 @@ TEST_CASE("the default streams of two devices have nothing to do with each other
   ok(cudaDeviceSynchronize());
 }
 
-TEST_CASE("what is in a stream happens though the stream is destroyed") {
+TEST_CASE("work in a stream runs even if the stream is destroyed") {
   const Fresh fresh;
   for (const unsigned flags : {unsigned{cudaStreamDefault}, unsigned{cudaStreamNonBlocking}}) {
     const auto stream = make_stream(flags);
@@ -151,7 +151,7 @@ TEST_CASE("what is in a stream happens though the stream is destroyed") {
   }
 }
 
-TEST_CASE("a stream knows what it was made as") {
+TEST_CASE("a stream knows its device, priority and flags") {
   const Fresh fresh;
   ok(cudaSetDevice(1));
   cudaStream_t stream = nullptr;

@@ -78,7 +78,7 @@ TEST_CASE("many cards are put in order, in whatever order they are listed") {
   }
 }
 
-TEST_CASE("a card that is excluded or cannot be opened is none") {
+TEST_CASE("a card that is excluded or cannot be opened is left out") {
   const Folder folder;
   folder.add("0000:01:00.0", "NVIDIA A100", "GPU-aa", 0, "Yes");
   folder.add("0000:02:00.0", "NVIDIA A100", "GPU-bb", 1);
@@ -90,7 +90,7 @@ TEST_CASE("a card that is excluded or cannot be opened is none") {
   CHECK((*cards)[0].uuid == "GPU-cc");
 }
 
-TEST_CASE("cards whose uuids are not known, and a list that is not there, tell nothing") {
+TEST_CASE("cards without known uuids, and a missing list, give no answer") {
   const Folder folder;
   CHECK(!cards_on_bus("/nowhere/gpus", "/nowhere/nvidia").has_value());
   folder.add("0000:01:00.0", "NVIDIA A100", "GPU-aa", 0);

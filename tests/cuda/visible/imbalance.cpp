@@ -18,7 +18,7 @@ using Sizes = std::vector<CardSize>;
 
 }  // namespace
 
-TEST_CASE("rule 49: cards of which one has less than 75% of another's memory are warned of in the original's words") {
+TEST_CASE("rule 49: a card with less than 75% of another's memory gives a warning in the original's words") {
   CHECK(says(imbalance_warning({{0, 100, 10}, {1, 74, 10}}),
              "There is an imbalance between your GPUs. You may want to exclude GPU 1 which has less than 75% of the "
              "memory or cores of GPU 0."));

@@ -118,7 +118,7 @@ TEST_CASE("rule 174: a card that is named twice makes the list empty") {
   }
 }
 
-TEST_CASE("rule 175: a number is read as strtoul does, and what follows its digits does not count") {
+TEST_CASE("rule 175: a number is read as strtoul does, and text after its digits is ignored") {
   for (const auto& [variable, expected] : {Row{"1gpu2,2ampere", {1, 2}},
                                            {"+3", {3}},
                                            {"-0", {0}},
@@ -175,7 +175,7 @@ TEST_CASE("rule 177: the beginning of a uuid names a card if it is that of one a
   CHECK(visible("GPU-", cards(1)) == Cards{0});
 }
 
-TEST_CASE("rule 178: of MIG instances CUDA shows the first, and its card is known if its name tells") {
+TEST_CASE("rule 178: CUDA shows only the first MIG instance, and its card is known if its name tells") {
   const VisibleDevices two = parse_visible_devices("MIG-a,MIG-b", nullptr, with_uuids);
   CHECK(two.cards == Cards{-1});
   REQUIRE(two.tokens.size() == 2);
@@ -199,7 +199,7 @@ TEST_CASE("rule 178: of MIG instances CUDA shows the first, and its card is know
   CHECK(fates("MIG-GPU-47/1/0,MIG-GPU-47/2/0", with_uuids) == std::vector{Fate::device, Fate::second_mig});
 }
 
-TEST_CASE("rule 179: numbers count from the fastest card on, or with PCI_BUS_ID as the cards stand on the bus") {
+TEST_CASE("rule 179: numbers count from the fastest card, or in bus order with PCI_BUS_ID") {
   std::vector<PhysicalCard> machine = cards(4);
   machine[1].speed = 3;
   machine[3].speed = 5;
@@ -236,7 +236,7 @@ TEST_CASE("rule 181: asking for a device that is not visible says so, with the v
   CHECK(says(none, "device 0 is not visible (CUDA_VISIBLE_DEVICES=)", "there is none"));
 }
 
-TEST_CASE("without cards what is written alone counts") {
+TEST_CASE("without known cards only the text of the variable counts") {
   const auto count = [](const char* variable) { return parse_visible_devices(variable, nullptr).cards.size(); };
   CHECK(count(nullptr) == 0);
   CHECK(count("") == 0);

@@ -45,7 +45,7 @@ bool has(const std::string& text, const char* words) { return text.find(words) !
 
 }  // namespace
 
-TEST_CASE("the report says what each token became, and where the list ended and why") {
+TEST_CASE("the report tells what each token means, and where and why the list ended") {
   const std::string text = full_report("1,0,abc,2", {seen(1), seen(0)});
   CHECK(says(text, "CUDA_VISIBLE_DEVICES is \"1,0,abc,2\":\n",
              "  \"1\" is device 0: A100, GPU-bb, on the bus at 0000:01:00.0\n",
@@ -73,7 +73,7 @@ TEST_CASE("an unset and an empty variable are told apart") {
              "No device is visible: no CUDA-capable device is detected."));
 }
 
-TEST_CASE("where the machine's cards are not known, the report says so, and what most likely ended the list") {
+TEST_CASE("if the machine's cards are not known, the report says so and guesses what ended the list") {
   const std::string text = report("1,5,0", Seen{seen(1)});
   CHECK(says(text, "\"1\" is device 0: A100, GPU-bb", "\"5\" would be device 1, which CUDA does not show: most likely",
              "\"0\" comes after it", "1 device is visible", "The other cards of the machine are unknown"));
@@ -81,7 +81,7 @@ TEST_CASE("where the machine's cards are not known, the report says so, and what
   CHECK(has(full_report("1,5,0", {seen(1)}), "\"5\" ends the list: there is no card of that number"));
 }
 
-TEST_CASE("where CUDA cannot be asked, the report tells what the text alone says") {
+TEST_CASE("if CUDA cannot be asked, the report explains the text of the variable alone") {
   const std::string text = report("1,0,-1", {}, "no driver");
   CHECK(says(text, "\"1\" would be device 0\n", "\"0\" would be device 1\n", "\"-1\" ends the list: it is negative",
              "No device is visible: no driver."));
@@ -121,7 +121,7 @@ TEST_CASE("the report is there with any variables, with and without a device") {
   }
 }
 
-TEST_CASE("a uuid is written as nvidia-smi writes it, and a place on the bus, too") {
+TEST_CASE("a uuid and a bus id are written as nvidia-smi writes them") {
   cudaDeviceProp properties{};
   for (int i = 0; i < 16; ++i) properties.uuid.bytes[i] = static_cast<char>(0xf0 + i);
   properties.pciDomainID = 0x10;

@@ -14,7 +14,7 @@ TEST_CASE("a token says which device it is, or why it is none") {
         "\"abc\" ends the list: it does not begin with a number");
 }
 
-TEST_CASE("each fate has words of its own, and those that end the list say so") {
+TEST_CASE("each outcome of a token has its own text, which says if it ends the list") {
   const auto says = [](Fate fate, const char* words) {
     const VisibleToken token{.text = "a", .fate = fate};
     CHECK(to_string(token) == std::string("\"a\" ") + words);

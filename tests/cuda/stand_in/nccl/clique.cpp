@@ -10,7 +10,7 @@
 namespace stand_in_nccl {
 namespace {
 
-/// How long a rank waits for the others before it says who does not come.
+/// How long a rank waits for the others before it names the missing ones.
 std::chrono::milliseconds patience() {
   static const auto value = [] {
     const char* const set = std::getenv("FANOUT_STAND_IN_PATIENCE_MS");
