@@ -33,6 +33,15 @@ TEST_CASE("arrays are made as docs/design.md says") {
   CHECK(batch(1, 0) == 4);
   CHECK(raw.size() == 6);
 
+  std::vector<float> mine(6);
+  // [view]
+  View table(mine.data(), rows, 3);  // View<float, 2> of memory of yours; extents in braces need View<float, 2>
+  View line = mine;                  // View<float, 1>
+  // [/view]
+  table(1, 2) = 5;
+  CHECK(mine[5] == 5);
+  CHECK(line.size() == 6);
+
   // [use]
   auto [n, columns] = batch.extents();  // 2 and 3
   View writes = zeros;                  // View<float, 2>; of a const tensor a View<const float, 2>

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 
 namespace {
@@ -50,6 +52,39 @@ struct Heat {
   }
 };
 // [/stencil]
+
+// [exchange]
+/// The same for many steps: each shard keeps its points, and gets one point of each neighbour before a step.
+struct Steps {
+  int count;
+
+  auto forward(Context auto& ctx, View<const double, 1> points) const {
+    const std::size_t n = points.size();
+    const bool first = ctx.rank() == 0;
+    const bool last = ctx.rank() + 1 == ctx.size();
+    auto now = fanout::empty<double>(ctx, n + 2);  // the points 1 to n are the shard's own
+    auto next = fanout::empty<double>(ctx, n + 2);
+    fanout::copy(points, now.rows({1, n + 1}));
+    auto shards = ctx.communicator();
+    for (int step = 0; step < count; ++step) {
+      auto group = shards.group();
+      if (!first) shards.send(now[1], ctx.rank() - 1);
+      if (!first) shards.recv(now[0], ctx.rank() - 1);
+      if (!last) shards.send(now[n], ctx.rank() + 1);
+      if (!last) shards.recv(now[n + 1], ctx.rank() + 1);
+      group.end();  // runs these calls, and waits for them
+      for (std::size_t i = 1; i <= n; ++i) {
+        const bool at_end = (first && i == 1) || (last && i == n);
+        next[i] = at_end ? now[i] : (now[i - 1] + now[i + 1]) / 2;
+      }
+      std::swap(now, next);
+    }
+    auto result = output<double>(ctx);
+    fanout::copy(now.rows({1, n + 1}), result);
+    return result;
+  }
+};
+// [/exchange]
 
 // [member]
 class Simulation {
@@ -101,6 +136,31 @@ TEST_CASE("a stencil is passed the whole array and its rows") {
   for (int n = 0; n < 4; ++n) rod = step(broadcast(rod), Range{rod.size()});
   // [/use_stencil]
   CHECK(std::vector<double>(rod.begin(), rod.end()) == std::vector<double>{0, 2, 4, 12, 20, 32});
+}
+
+TEST_CASE("shards exchange the points at their ends and keep the others") {
+  for (const int devices : {1, 2, 6}) {
+    Tensor<double, 1> rod(6);
+    rod[5] = 32;
+    const ParallelModel four_steps{Steps{4}, fanout::host_devices(devices)};
+    // [use_exchange]
+    rod = four_steps(rod);
+    // [/use_exchange]
+    CHECK(std::vector<double>(rod.begin(), rod.end()) == std::vector<double>{0, 2, 4, 12, 20, 32});
+  }
+}
+
+TEST_CASE("streams can be made outside of a call") {
+  const ParallelModel model{[](Context auto& ctx, RowRange rows) {
+                              auto x = output<double>(ctx);
+                              for (std::size_t i = 0; i < rows.size(); ++i) x[i] = ctx.random(i).uniform();
+                              return x;
+                            },
+                            fanout::host_devices(3), Options{.seed = 7}};
+  const auto first = model(Range{10});
+  const auto second = model(Range{10});
+  CHECK(first[9] == fanout::RandomStream(7, 0, 9).uniform());
+  CHECK(second[9] == fanout::RandomStream(7, 1, 9).uniform());
 }
 
 static_assert(std::is_same_v<decltype(ParallelModel{Heat()}), ParallelModel<Heat>>);
