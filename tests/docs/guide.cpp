@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -116,6 +121,81 @@ class Doubling {
 };
 // [/lambda]
 
+// [declared]
+struct Damping {  // in a header
+  double factor;
+  Tensor<double, 1> forward(fanout::ShardContext<fanout::HostDevice>& ctx, View<const double, 1> x) const;
+};
+// [/declared]
+Tensor<double, 1> Damping::forward(fanout::ShardContext<fanout::HostDevice>& ctx, View<const double, 1> x) const {
+  auto y = output<double>(ctx);
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = factor * x[i];
+  return y;
+}
+
+// [counts]
+using Counts = std::map<std::string, long>;
+
+/// Counts equal words. Shards have different words.
+struct WordCount {
+  auto forward(std::span<const std::string> words) const {
+    Counts counts;
+    for (const std::string& word : words) ++counts[word];
+    return fanout::reduce(std::move(counts), [](Counts all, const Counts& more) {
+      for (const auto& [word, count] : more) all[word] += count;
+      return all;
+    });
+  }
+};
+// [/counts]
+
+bool is_prime(long number) {
+  for (long d = 2; d < number; ++d) {
+    if (number % d == 0) return false;
+  }
+  return number > 1;
+}
+
+// [stop]
+struct Primes {
+  std::vector<long> forward(Context auto& ctx, std::span<const long> numbers) const {
+    std::vector<long> primes;
+    for (const long number : numbers) {
+      if (ctx.stop_requested()) break;  // this shard is late: what it returns is not used
+      if (is_prime(number)) primes.push_back(number);
+    }
+    return primes;
+  }
+};
+// [/stop]
+
+struct Total {
+  auto forward(View<const double, 1> x) const {
+    double sum = 0;
+    for (const double v : x) sum += v;
+    return psum(sum);
+  }
+};
+
+/// A class that lists its fields, as a template of the kind of its arrays.
+template <template <class, std::size_t> class Array>
+class Bodies {
+ public:
+  Bodies() = default;
+  Bodies(Array<double, 1> place, Array<double, 1> mass) : place_(std::move(place)), mass_(std::move(mass)) {}
+  const Array<double, 1>& place() const { return place_; }
+  const Array<double, 1>& mass() const { return mass_; }
+
+ private:
+  friend constexpr auto fields(const Bodies*) {
+    using namespace fanout::literals;
+    return fanout::dict("place"_k = &Bodies::place_, "mass"_k = &Bodies::mass_);
+  }
+
+  Array<double, 1> place_;
+  Array<double, 1> mass_;
+};
+
 }  // namespace
 
 TEST_CASE("random numbers of rows do not depend on the number of devices") {
@@ -177,4 +257,65 @@ TEST_CASE("a class has a model as a member, named by its type or by the function
   CHECK(rod[1] == 2);
   const Doubling doubled;
   CHECK(doubled(rod)[1] == 4);
+}
+
+TEST_CASE("a forward in another file names the type of its context") {
+  const ParallelModel damped{Damping{0.5}, fanout::host_devices(2)};
+  CHECK(damped(fanout::tensor<double>({2.0, 4.0, 6.0})) == fanout::tensor<double>({1.0, 2.0, 3.0}));
+}
+
+TEST_CASE("maps with different keys are merged by reduce") {
+  const ParallelModel count{WordCount(), fanout::host_devices(3)};
+  CHECK(count(std::vector<std::string>{"a", "b", "a", "c", "a"}) == Counts{{"a", 3}, {"b", 1}, {"c", 1}});
+}
+
+TEST_CASE("a forward that looks at its deadline is whole if it is in time") {
+  const ParallelModel primes{Primes(), fanout::host_devices(2), Options{.deadline = std::chrono::hours(1)}};
+  CHECK(primes(std::vector<long>{2, 3, 4, 5}) == std::vector<long>{2, 3, 5});
+  const ParallelModel late{Primes(), fanout::host_devices(2), Options{.deadline = std::chrono::seconds(0)}};
+  CHECK_THROWS_AS(late(std::vector<long>{2, 3, 4, 5}), fanout::Timeout);
+}
+
+TEST_CASE("models with results of different types run at the same time on devices of their own") {
+  const auto x = fanout::tensor<double>({1.0, 2.0});
+  // [own_devices]
+  const auto devices = fanout::host_devices(2);
+  const ParallelModel total{Total(), fanout::DeviceSet(std::vector{devices[0]})};
+  const ParallelModel damped{Damping{0.5}, fanout::DeviceSet(std::vector{devices[1]})};
+  auto first = total.async(x);
+  auto second = damped.async(x);
+  const std::tuple results{first.get(), second.get()};  // a double and a Tensor<double, 1>
+  // [/own_devices]
+  CHECK(std::get<0>(results) == 3);
+  CHECK(std::get<1>(results)[1] == 1);
+}
+
+TEST_CASE("models with an input whole each: pmean is their mean, stack keeps them apart") {
+  const auto devices = fanout::host_devices(2);
+  const auto x = fanout::tensor<double>({1.0, 2.0});
+  struct Scaled {
+    double factor;
+    auto forward(View<const double, 1> x) const {
+      const auto y = fanout::tensor<double>({factor * x[0], factor * x[1]});
+      return std::tuple{fanout::pmean(y), fanout::stack(y)};
+    }
+  };
+  const std::vector<Scaled> models{{1.0}, {3.0}};
+  const auto [mean, apart] =
+      fanout::gather(fanout::apply(models, devices, fanout::scatter(devices, fanout::broadcast(x))));
+  CHECK(mean == fanout::tensor<double>({2.0, 4.0}));
+  CHECK(apart == fanout::tensor<double>({{1.0, 2.0}, {3.0, 6.0}}));
+}
+
+TEST_CASE("a class that is a template of the kind of its arrays is split and gathered") {
+  const ParallelModel step{[](Context auto& ctx, const Bodies<fanout::ConstView>& mine, const Bodies<Tensor>& all) {
+                             auto place = output<double>(ctx);
+                             for (std::size_t i = 0; i < place.size(); ++i) place[i] = mine.place()[i] + all.mass()[2];
+                             return Bodies<Tensor>(place, Tensor(mine.mass()));
+                           },
+                           fanout::host_devices(2)};
+  Bodies<Tensor> bodies(fanout::tensor<double>({1.0, 2.0, 3.0}), fanout::tensor<double>({4.0, 5.0, 6.0}));
+  bodies = step(bodies, broadcast(bodies));
+  CHECK(bodies.place() == fanout::tensor<double>({7.0, 8.0, 9.0}));
+  CHECK(bodies.mass() == fanout::tensor<double>({4.0, 5.0, 6.0}));
 }
