@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -68,8 +68,10 @@ struct fanout::scatter_traits<Halo> {
     return {x.array.rows({begin, end}), target.rows.first - begin, target.rows.size()};
   }
 
-  static void visit_rows(const Halo& x, int, const LeafPath& path, const auto& f) { f(x.array.size(), path); }
+  static void visit_rows(const Halo& x, int, const LeafPath& path, auto& f) { f(x.array.size(), path); }
 };
+template <>
+inline constexpr bool fanout::splits_itself<Halo> = true;  // it has rows
 // [/scatter_traits]
 
 namespace {

@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -315,6 +316,35 @@ TEST_CASE("any class that owns its data can be combined whole") {
   static_assert(!fanout::detail::GatherableChosen<Left, Rows>);
   static_assert(!fanout::detail::GatherableChosen<LeftStruct, Shows>);
   static_assert(!fanout::detail::GatherableChosen<LeftOutput, fanout::Output<int, 1>>);
+}
+
+TEST_CASE("reduce copies no value that it combines whole") {
+  static int copies;
+  struct Counted {
+    Counted() = default;
+    Counted(const Counted& other) : values(other.values) { ++copies; }
+    Counted(Counted&&) noexcept = default;
+    Counted& operator=(const Counted& other) {
+      values = other.values;
+      ++copies;
+      return *this;
+    }
+    Counted& operator=(Counted&&) noexcept = default;
+    ~Counted() = default;
+    std::vector<int> values;
+  };
+  const ParallelModel model{[](std::span<const int> x) {
+                              Counted own;
+                              own.values.assign(x.begin(), x.end());
+                              return reduce(std::move(own), [](Counted all, const Counted& next) {
+                                all.values.insert(all.values.end(), next.values.begin(), next.values.end());
+                                return all;
+                              });
+                            },
+                            host_devices(3)};
+  copies = 0;
+  CHECK(model(std::vector{1, 2, 3, 4, 5}).values == std::vector{1, 2, 3, 4, 5});
+  CHECK(copies == 0);
 }
 
 TEST_CASE("a shard without rows counts only in sums, unless no shard has rows") {

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -15,6 +17,34 @@ using fanout::host_devices;
 using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::View;
+
+namespace {
+
+/// Rows without any array that could be seen.
+class Numbers {
+ public:
+  explicit Numbers(int count) : count_(count) {}
+  int count() const { return count_; }
+
+ private:
+  int count_;
+};
+
+}  // namespace
+
+template <>
+struct fanout::scatter_traits<Numbers> {
+  using piece_type = std::pair<std::size_t, std::size_t>;
+
+  static piece_type piece(const Numbers&, const ScatterTarget& target, const LeafPath&) {
+    return {target.rows.first, target.rows.last};
+  }
+  static void visit_rows(const Numbers& x, int, const LeafPath& path, auto& f) {
+    f(static_cast<std::size_t>(x.count()), path);
+  }
+};
+template <>
+inline constexpr bool fanout::splits_itself<Numbers> = true;
 
 namespace {
 
@@ -61,4 +91,17 @@ TEST_CASE("the documentation's example of input rules") {
   CHECK(state[5] == 1);
   CHECK(next.size() == 2);
   CHECK(next[1].extents() == Extents<2>{3, 2});
+}
+
+TEST_CASE("rows that only visit_rows knows are split, in a tuple too, and must agree with the others") {
+  const auto size = [](const std::pair<std::size_t, std::size_t>& rows) { return rows.second - rows.first; };
+  const fanout::ParallelModel model{[size](const auto& rows) { return fanout::psum(size(rows)); },
+                                    fanout::host_devices(3)};
+  CHECK(model(Numbers(7)) == 7);
+  CHECK(model.plan(7).size() == 3);
+  const fanout::ParallelModel inside{[size](const auto& x) { return size(std::get<0>(x)); }, fanout::host_devices(3)};
+  CHECK(inside(std::tuple(Numbers(7), 1)).extent(0) == 3);
+  const fanout::ParallelModel both{[](const auto&, fanout::View<const double, 1>) { return 1; },
+                                   fanout::host_devices(3)};
+  CHECK_THROWS_AS(both(Numbers(7), std::vector{1.0}), fanout::ShapeMismatch);
 }

@@ -183,9 +183,9 @@ struct gather_chosen<FoldOverShards<F>, X> {
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
     const std::size_t first = place.first();
-    type result = pieces[first];
+    type result = pieces.owned() ? X(std::move(pieces.take(first))) : X(pieces[first]);
     for (std::size_t i = first + 1; i < pieces.size(); ++i) {
-      if (place.counts(i)) result = F()(result, pieces[i]);
+      if (place.counts(i)) result = F()(std::move(result), pieces[i]);
     }
     return result;
   }

@@ -25,7 +25,7 @@ template <class X, bool Strided>
 struct PieceAs {
   using type = piece_t<X>;
   static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
-    return scatter_traits<X>::piece(x, place, path);
+    return piece_of<X>(x, place, path);
   }
 };
 template <Contiguous X>

@@ -26,7 +26,7 @@ namespace detail {
 template <class... P, std::size_t... I, class... Args>
 std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unused]] const ScatterTarget& place,
                               std::index_sequence<I...>, const Args&... args) {
-  return {scatter_traits<Args>::piece(args, place, input_path<I>)...};
+  return {piece_of<Args>(args, place, input_path<I>)...};
 }
 
 }  // namespace detail

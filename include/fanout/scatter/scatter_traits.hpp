@@ -49,10 +49,11 @@ struct scatter_defaults {
 ///
 ///     using piece_type = ...;
 ///     static piece_type piece(const X& x, const ScatterTarget& target, const LeafPath& path);
-///     static void visit_rows(const X& x, int axis, const LeafPath& path, const auto& f);  // only if it has rows
+///     static void visit_rows(const X& x, int axis, const LeafPath& path, auto& f);  // only if it has rows
 ///
 /// `piece` makes what the shard `target` is handed, on the thread that runs the shard. It borrows x, which outlives the
-/// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split; all must have the same number of rows.
+/// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split; all must have the same number of rows. A
+/// type with rows says so by `splits_itself<X> = true`, too.
 /// `path` names the place in the arguments, for errors. The default is what fanout does with types that it knows. An
 /// array that is split by rows needs `leaf_traits` only.
 template <class X>
@@ -61,7 +62,23 @@ struct scatter_traits : detail::scatter_defaults<X> {};
 namespace detail {
 
 template <class X>
+concept VisitsRows = requires {
+  &scatter_traits<X>::visit_rows;
+}
+|| requires { &scatter_traits<X>::template visit_rows<int>; };
+
+template <class X>
 using piece_t = typename scatter_traits<std::remove_cvref_t<X>>::piece_type;
+
+/// The piece of one shard.
+template <class X>
+decltype(auto) piece_of(const X& x, const ScatterTarget& target, const LeafPath& path) {
+  static_assert(
+      splits_itself<X> || !VisitsRows<X>,
+      "fanout: scatter_traits of this type has a visit_rows, which nobody calls; specialise splits_itself for "
+      "the type, too: `template <> inline constexpr bool fanout::splits_itself<X> = true;`");
+  return scatter_traits<X>::piece(x, target, path);
+}
 
 /// How an argument given as `X&&` is kept: a const reference to what the caller has, or what was moved in.
 template <class X>

@@ -44,7 +44,7 @@ struct AsPieces {
 template <class Result, class X>
 Result split_children(const X& x, const ScatterTarget& place, const LeafPath& path) {
   return rebuild<Result>(x, path, [&place]<class T>(const T& child, const LeafPath& at, auto) -> decltype(auto) {
-    return scatter_traits<T>::piece(child, place, at);
+    return piece_of<T>(child, place, at);
   });
 }
 
