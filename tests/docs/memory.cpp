@@ -125,7 +125,7 @@ TEST_CASE("documentation: results own their memory, and views borrow it") {
 
 TEST_CASE("documentation: tensors and outputs begin at a multiple of 64 bytes") {
   const auto offset = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 64; };
-  for (const std::size_t size : {1, 3, 1000}) CHECK(offset(Tensor<char, 1>(size).data()) == 0);
+  for (const std::size_t size : {1U, 3U, 1000U}) CHECK(offset(Tensor<char, 1>(size).data()) == 0);
   std::vector<std::uintptr_t> scratch(2);
   const ParallelModel model{[&](Context auto& ctx, View<const char, 1> x) {
                               scratch[ctx.rank()] = offset(fanout::empty<char>(ctx, 3).data()) +

@@ -118,7 +118,7 @@ class Lists(InFolder):
         self.refused("== a\nfile: f\n-b\n+c\n-d\n", "list:5: expected `\\+`")
         self.refused("== a\nfile: f\n-b\nwords\n", "list:4: expected `\\+`")
         self.refused("== a\nfile: f\n-b\n\nwords\n", "list:5: expected `== name`")
-        self.refused("== a\nfile: f\n-b\n\n== a\nfile: f\n-b\n", "two of a")
+        self.refused("== a\nfile: f\n-b\n\n== a\nfile: f\n-b\n", "duplicate name: a")
 
     def test_the_text_stands_in_the_file_once(self):
         written(self.folder, {"f": "a - b - c\n"})
