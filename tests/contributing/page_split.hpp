@@ -7,10 +7,10 @@
 
 namespace contributing {
 
-/// Shards of so many rows at most, which the devices take in turn: more shards than devices where a whole share of the
-/// batch would not fit into a device's memory or cache. Several shards of one device run one after the other.
+/// Shards of at most `page` rows, which the devices take in turn. So a device may have several shards, which run one
+/// after the other: useful if a device's whole share of the batch does not fit into its memory or cache.
 struct PageSplit {
-  std::size_t page;  ///< 0: all rows on one
+  std::size_t page;  ///< 0: all rows on one device
 
   constexpr fanout::Plan operator()(std::size_t rows, std::size_t devices) const {
     fanout::Plan plan;
