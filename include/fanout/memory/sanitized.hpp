@@ -7,12 +7,12 @@
 
 // AddressSanitizer's own functions, which only programs under it have. Its header is not needed for them, and not
 // always there.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
-void __asan_poison_memory_region(const volatile void* begin,
-                                 std::size_t bytes);  // NOLINT(bugprone-reserved-identifier)
-void __asan_unpoison_memory_region(const volatile void* begin,
-                                   std::size_t bytes);  // NOLINT(bugprone-reserved-identifier)
+void __asan_poison_memory_region(const volatile void* begin, std::size_t bytes);
+void __asan_unpoison_memory_region(const volatile void* begin, std::size_t bytes);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace fanout { inline namespace v0 { namespace detail {
 
