@@ -24,7 +24,8 @@ namespace detail {
 template <class Rule>
 inline constexpr bool lets_choose = true;
 
-/// True for rules that put a vector of rows together as one array, whatever its elements are. Others look at each element.
+/// True for rules that put a vector of rows together as one array, whatever its elements are. Others look at each
+/// element.
 template <class Rule>
 inline constexpr bool takes_rows = false;
 template <>
@@ -41,8 +42,9 @@ struct gather_defaults {};
 ///     using type = ...;  // what the values of all shards are gathered to
 ///     static type gather(ShardResults<X>& results, const GatherTarget& target, const LeafPath& path);
 ///
-/// `results` are the values of the shards, in row order. `path` names the place in the tree, for errors. `gather` runs on
-/// the thread that takes the result. The default is what fanout does with types that it knows.
+/// `results` are the values of the shards, in row order. `path` names the place in the tree, for errors. `gather` runs
+/// on the thread that takes the result. What it throws, the call throws. The default is what fanout does with types
+/// that it knows.
 template <class Rule, class X>
 struct gather_traits : detail::gather_defaults<Rule, X> {};
 

@@ -127,9 +127,8 @@ class Pool {
     if (block != 0) release(block_at(block), class_bytes(index));
   }
 
-  /// Releases cached blocks, the largest first, until the bytes held are at most twice the most that were in use at one
-  /// time. Held bytes are in use or cached. The most in use is measured only here, when more bytes are held than the
-  /// limit.
+  /// Releases cached blocks, the largest first, until the limit is met: twice the peak of the bytes in use. Both the
+  /// bytes in use and the cached ones count against it. The peak is measured only here, when the limit is exceeded.
   [[gnu::noinline]] void make_room() noexcept {
     const std::size_t held = held_.load(MemoryOrder::relaxed);
     const std::size_t unused = kept(first_counted);

@@ -44,8 +44,8 @@ struct SettledIfThrown<D> {
 };
 
 /// The read-only state that the threads of all shards of a call share. `body(i)` runs the i-th shard on this thread and
-/// fills its slot. Call says what is run: `Call::Taken` makes a shard's pieces. `Call::Runners` has `visit(device, f)`,
-/// which calls `f(runner)` with the Replica or the like that runs the shard f.shard.
+/// fills its slot. `Call::Taken` makes the pieces of a shard. `Call::Runners::visit(device, f)` calls `f(runner)`,
+/// where the runner, for example a Replica, runs the shard `f.shard`.
 ///
 /// Another core fetches each cache line that is read here from the caller's core. That takes longer than all else in a
 /// call. So there are few lines, and all are asked for at once. If all arguments are borrowed, the references are

@@ -52,10 +52,10 @@ struct scatter_defaults {
 ///     static void visit_rows(const X& x, int axis, const LeafPath& path, auto& f);  // only if it has rows
 ///
 /// `piece` makes what the shard `target` is handed, on the thread that runs the shard. It borrows x, which outlives the
-/// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split; all must have the same number of rows. A
-/// type with rows says so by `splits_itself<X> = true`, too.
-/// `path` names the place in the arguments, for errors. The default is what fanout does with types that it knows. An
-/// array that is split by rows needs `leaf_traits` only.
+/// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split; all must have the same number of rows.
+/// A type with rows says so by `splits_itself<X> = true`, too. `path` names the place in the arguments, for errors.
+/// What these functions throw, the call throws. The default is what fanout does with types that it knows. An array that
+/// is split by rows needs `leaf_traits` only.
 template <class X>
 struct scatter_traits : detail::scatter_defaults<X> {};
 
