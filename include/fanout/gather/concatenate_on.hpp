@@ -22,10 +22,10 @@ namespace fanout { inline namespace v0 {
 template <int Axis>
 struct ConcatenateOn {};
 
-/// `return concat<1>(x)`: concatenates arrays on this axis, in row order; -1 is the last axis. All other extents must agree,
-/// otherwise it throws ShapeMismatch. For tensors, views and outputs that have this axis, and for trees of them. Copies,
-/// unless there is only one shard. `concat<0>(x)` takes anything and is the default rule: use it inside another rule, or
-/// under another Options::axis.
+/// `return concat<1>(x)`: concatenates arrays on this axis, in row order; -1 is the last axis. All other extents must
+/// agree, otherwise it throws ShapeMismatch. For tensors, views and outputs that have this axis, and for trees of them.
+/// Copies, unless there is only one shard. `concat<0>(x)` takes anything and is the default rule: use it inside another
+/// rule, or under another Options::axis.
 template <int Axis, class X>
 WithRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
   return {std::forward<X>(value)};

@@ -19,9 +19,10 @@ namespace fanout { inline namespace v0 {
 /// The rule that keeps the value of the first shard.
 struct TakeFirst {};
 
-/// `return first(x)`: returns the value of the shard with the lowest rows. Numbers stay numbers; views and outputs become
-/// tensors. Shards without rows do not count, unless no shard has rows. The values of the other shards are ignored, and may
-/// have other keys or lengths. Only if a leaf inside has another rule, the shards must agree on what is around it.
+/// `return first(x)`: returns the value of the shard with the lowest rows. Numbers stay numbers; views and outputs
+/// become tensors. Shards without rows do not count, unless no shard has rows. The values of the other shards are
+/// ignored, and may have other keys or lengths. Only if a leaf inside has another rule, the shards must agree on what
+/// is around it.
 template <class X>
 WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
   return {std::forward<X>(value)};

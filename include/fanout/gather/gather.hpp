@@ -34,9 +34,10 @@ struct gathered<X> {
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 
-/// Gathers the results of the shards, in row order: concatenates arrays by rows, collects numbers in an array with one per
-/// shard, and gathers trees leaf by leaf. A leaf under a rule, for example psum(x), is gathered by that rule. Moves from
-/// results that it owns. Throws ShapeMismatch or StructureMismatch, with the leaf's path, if results do not fit together.
+/// Gathers the results of the shards, in row order: concatenates arrays by rows, collects numbers in an array with one
+/// per shard, and gathers trees leaf by leaf. A leaf under a rule, for example psum(x), is gathered by that rule. Moves
+/// from results that it owns. Throws ShapeMismatch or StructureMismatch, with the leaf's path, if results do not fit
+/// together.
 template <class X>
 gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
   using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
@@ -86,8 +87,8 @@ gathered_t<X> gather_sharded(const Sharded<X>& sharded, bool owned) {
 
 }  // namespace detail
 
-/// Gathers the values of a sharded result, in the memory in which the call would have gathered them. Moves from the values
-/// of an rvalue. Throws ShapeMismatch or StructureMismatch if values do not fit together.
+/// Gathers the values of a sharded result, in the memory in which the call would have gathered them. Moves from the
+/// values of an rvalue. Throws ShapeMismatch or StructureMismatch if values do not fit together.
 template <class X>
 gathered_t<X> gather(Sharded<X>&& sharded) {
   return detail::gather_sharded(sharded, true);

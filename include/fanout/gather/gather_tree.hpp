@@ -130,8 +130,8 @@ struct gather_defaults<Rule, X> {
   }
 };
 
-/// Fields that can hold what they are gathered to. The types must be the same: a std::span would take a std::vector, and
-/// then show what is gone.
+/// Fields that can hold what they are gathered to. The types must be the same: a std::span would take a std::vector,
+/// and then show what is gone.
 template <class Rule, class Field>
 concept HoldsGathered = Gatherable<Rule, Field> && std::same_as<gathered_under_t<Rule, Field>, std::remove_cv_t<Field>>;
 

@@ -16,8 +16,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A member of a struct with one value per shard. `forward` makes it from a T. The gathered struct holds the values of all
-/// shards in row order. One value needs no allocation. T is any copyable type that owns its data.
+/// A member of a struct with one value per shard. `forward` makes it from a T. The gathered struct holds the values of
+/// all shards in row order. One value needs no allocation. T is any copyable type that owns its data.
 template <class T>
 class PerShard {
  public:

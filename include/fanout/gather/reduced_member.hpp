@@ -13,12 +13,12 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A member of a struct with a rule: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>. It is made from a T and used as a T. In a
-/// struct that `forward` returns, it is combined over the shards, and the gathered struct holds the result.
+/// A member of a struct with a rule: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>. It is made from a T and used as a T. In
+/// a struct that `forward` returns, it is combined over the shards, and the gathered struct holds the result.
 ///
-/// As a field of a model, it is combined over the replicas after each call of a `forward` that is not const. All replicas
-/// and the original have the result then. A Mean is weighed by rows. A Sum adds what each replica changed. The others
-/// apply their rules to the replicas' values.
+/// As a field of a model, it is combined over the replicas after each call of a `forward` that is not const. All
+/// replicas and the original have the result then. A Mean is weighed by rows. A Sum adds what each replica changed. The
+/// others apply their rules to the replicas' values.
 template <class Rule, class T>
 struct ReducedMember {
   T value{};

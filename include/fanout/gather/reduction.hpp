@@ -77,9 +77,9 @@ struct FoldOverShards {
   }
 };
 
-/// The rule that adds the shards' values. Floating and complex numbers are added as doubles and rounded once at the end,
-/// except floats of few shards. A long double, and a class of numbers that is not narrower than a float, is added as its
-/// own type. Integers wrap around.
+/// The rule that adds the shards' values. Floating and complex numbers are added as doubles and rounded once at the
+/// end, except floats of few shards. A long double, and a class of numbers that is not narrower than a float, is added
+/// as its own type. Integers wrap around.
 struct SumOverShards : FoldOverShards<detail::Add> {
   static constexpr const char* name = "psum";
   /// Numbers of any type. The sum has the same type.
@@ -109,8 +109,8 @@ struct MinOverShards : FoldOverShards<detail::Less> {
   static constexpr const char* name = "pmin";
 };
 
-/// The rule that computes the mean over all rows from the means of the shards. Each shard is weighed by its rows, and all
-/// equally if there are no rows. Added as sums are.
+/// The rule that computes the mean over all rows from the means of the shards. Each shard is weighed by its rows, and
+/// all equally if there are no rows. Added as sums are.
 struct MeanOverShards {
   static constexpr const char* name = "pmean";
   /// Only floating and complex numbers: the mean of integers is none.
@@ -130,26 +130,26 @@ struct MeanOverShards {
   }
 };
 
-/// `return psum(x)`: the sum over the shards, element by element for arrays, leaf by leaf for trees. Throws ShapeMismatch if
-/// arrays have different extents. Adds in row order, so the result is the same in every run. Integers wrap around.
-/// Floating-point numbers are added as doubles and rounded once. With n shards the error is at most half a unit in the last
-/// place of the result, plus n * 2^-53 times the sum of the absolute values. Floats of up to 16 shards are added as floats:
-/// the error is at most n * 2^-24 times that sum.
+/// `return psum(x)`: the sum over the shards, element by element for arrays, leaf by leaf for trees. Throws
+/// ShapeMismatch if arrays have different extents. Adds in row order, so the result is the same in every run. Integers
+/// wrap around. Floating-point numbers are added as doubles and rounded once. With n shards the error is at most half a
+/// unit in the last place of the result, plus n * 2^-53 times the sum of the absolute values. Floats of up to 16 shards
+/// are added as floats: the error is at most n * 2^-24 times that sum.
 template <class X>
 WithRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
   return {std::forward<X>(value)};
 }
 
-/// `return pmean(x)`: the mean over all rows of the batch, if x is the mean over the shard's rows. Trees, arrays and the error
-/// are as for psum(). Shards without rows do not count, even if their mean is NaN, unless no shard has rows.
+/// `return pmean(x)`: the mean over all rows of the batch, if x is the mean over the shard's rows. Trees, arrays and
+/// the error are as for psum(). Shards without rows do not count, even if their mean is NaN, unless no shard has rows.
 template <class X>
 WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
   return {std::forward<X>(value)};
 }
 
 /// `return pmax(x)`: the greatest value of the shards. Trees and arrays are as for psum(). For numbers with an order:
-/// integers, floating-point numbers, bools and enums. NaN if one value is NaN; under `-ffast-math` the result for NaN is
-/// unspecified. Shards without rows do not count, unless no shard has rows.
+/// integers, floating-point numbers, bools and enums. NaN if one value is NaN; under `-ffast-math` the result for NaN
+/// is unspecified. Shards without rows do not count, unless no shard has rows.
 template <class X>
 WithRule<MaxOverShards, std::remove_cvref_t<X>> pmax(X&& value) {
   return {std::forward<X>(value)};
@@ -161,11 +161,11 @@ WithRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
   return {std::forward<X>(value)};
 }
 
-/// `return reduce(x, [](auto a, auto b) { return a * b; })`: combines the shards' values by a function of two numbers, in row
-/// order: f(f(x0, x1), x2) for three shards. Trees and arrays are as for psum(). A function of another type,
-/// `[](const Best& a, const Best& b) { return a.score < b.score ? b : a; }`, combines whole values of that type, which must
-/// own their data. `f` has no state and returns the type of its arguments. The result does not depend on the number of
-/// devices if `f` is associative. Shards without rows do not count, unless no shard has rows.
+/// `return reduce(x, [](auto a, auto b) { return a * b; })`: combines the shards' values by a function of two numbers,
+/// in row order: f(f(x0, x1), x2) for three shards. Trees and arrays are as for psum(). A function of another type,
+/// `[](const Best& a, const Best& b) { return a.score < b.score ? b : a; }`, combines whole values of that type, which
+/// must own their data. `f` has no state and returns the type of its arguments. The result does not depend on the
+/// number of devices if `f` is associative. Shards without rows do not count, unless no shard has rows.
 template <class X, class F>
 auto reduce(X&& value, const F&) {
   static_assert(

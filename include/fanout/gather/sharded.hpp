@@ -28,9 +28,9 @@ namespace fanout { inline namespace v0 {
 /// The rule that leaves each shard's result where it is.
 struct LeaveSharded {};
 
-/// The results of the shards of a call, one value per shard, in row order, with the plan of that call. As an argument of
-/// another call, each shard receives its own value, in place, whatever that model's split policy is. gather() gathers it.
-/// Owns the values. Arrays stay in the memory in which `forward` made them.
+/// The results of the shards of a call, one value per shard, in row order, with the plan of that call. As an argument
+/// of another call, each shard receives its own value, in place, whatever that model's split policy is. gather()
+/// gathers it. Owns the values. Arrays stay in the memory in which `forward` made them.
 template <class X>
 class Sharded {
  public:
@@ -61,9 +61,9 @@ inline constexpr bool wraps_tree<Sharded<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Sharded<X>> = true;
 
-/// `return sharded(x)`: the result is not gathered, but stays on the devices, as the argument of a next call on the same
-/// devices. An Output keeps the memory that `forward` wrote. A Tensor or a vector is moved. Borrowed memory, as of a View,
-/// is copied.
+/// `return sharded(x)`: the result is not gathered, but stays on the devices, as the argument of a next call on the
+/// same devices. An Output keeps the memory that `forward` wrote. A Tensor or a vector is moved. Borrowed memory, as of
+/// a View, is copied.
 template <class X>
 WithRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
   return {std::forward<X>(value)};

@@ -22,9 +22,9 @@ namespace fanout { inline namespace v0 {
 /// The rule that stacks the shards' arrays along a new first axis.
 struct Stack {};
 
-/// `return stack(x)`: arrays of R axes become a `Tensor<T, R + 1>` of [shards, extents...], in row order. All shards must
-/// return the same extents, otherwise it throws ShapeMismatch. Vectors and spans count as arrays of one axis. Numbers and
-/// strings give one value per shard. Trees are stacked leaf by leaf. Copies.
+/// `return stack(x)`: arrays of R axes become a `Tensor<T, R + 1>` of [shards, extents...], in row order. All shards
+/// must return the same extents, otherwise it throws ShapeMismatch. Vectors and spans count as arrays of one axis.
+/// Numbers and strings give one value per shard. Trees are stacked leaf by leaf. Copies.
 template <class X>
 WithRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
   return {std::forward<X>(value)};

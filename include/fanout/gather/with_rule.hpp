@@ -7,7 +7,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A tree that is gathered under a rule of its own, whatever stands around it. What psum(), first() and their kin return.
+/// A tree that is gathered under a rule of its own, whatever stands around it. What psum(), first() and their kin
+/// return.
 template <class Rule, class X>
 struct WithRule {
   X value;

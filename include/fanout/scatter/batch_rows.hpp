@@ -78,7 +78,8 @@ struct RefuseRows {
   }
 };
 
-/// A container of the standard library without arrays in it, whose elements have addresses that say nothing of each other.
+/// A container of the standard library without arrays in it, whose elements have addresses that say nothing of each
+/// other.
 template <class X>
 concept Scattered = !HasArrayLeaf<X> && !StringNode<X> && !is_vector_of_bool<X> && requires(const X& x) {
   typename X::value_type;

@@ -27,10 +27,10 @@ inline constexpr bool wraps_tree<Broadcast<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Broadcast<X>> = true;
 
-/// `model(x, broadcast(table))`: each shard's `forward` receives a const reference to the whole of `table`. It is copied
-/// only inside a vector, map, optional or variant, and to devices with their own memory. That happens at every call, so
-/// data that never changes is better a member of the model. Borrows an lvalue until the call has returned. Takes over an
-/// rvalue.
+/// `model(x, broadcast(table))`: each shard's `forward` receives a const reference to the whole of `table`. It is
+/// copied only inside a vector, map, optional or variant, and to devices with their own memory. That happens at every
+/// call, so data that never changes is better a member of the model. Borrows an lvalue until the call has returned.
+/// Takes over an rvalue.
 template <class X>
 Broadcast<detail::kept_t<X>> broadcast(X&& value) {
   return {std::forward<X>(value)};
@@ -58,8 +58,8 @@ struct FindElsewhere {
   }
 };
 
-/// Returns the value itself if its arrays are in the shard's memory. Otherwise returns a copy there, which lives as long as
-/// the shard's inputs. Throws DeviceMismatch if the value cannot be copied there.
+/// Returns the value itself if its arrays are in the shard's memory. Otherwise returns a copy there, which lives as
+/// long as the shard's inputs. Throws DeviceMismatch if the value cannot be copied there.
 template <class X>
 const X& whole_in_place(const X& x, const ScatterTarget& place, const LeafPath& path) {
   FindElsewhere elsewhere{place.memory.space};

@@ -63,9 +63,9 @@ struct leaf_traits<InOut<X>> {
 };
 
 /// `model(inout(state))`: the array is split by rows, and `forward` may read and write its rows in place. It receives a
-/// `View<T, R>` of a Tensor or a View, and a `std::span<T>` of a std::vector or a std::span. Copies nothing. The array must
-/// outlive the call. Throws InvalidArgument if another argument shows the same memory, unless each shard has the same rows
-/// of both: one shard would write what another one reads.
+/// `View<T, R>` of a Tensor or a View, and a `std::span<T>` of a std::vector or a std::span. Copies nothing. The array
+/// must outlive the call. Throws InvalidArgument if another argument shows the same memory, unless each shard has the
+/// same rows of both: one shard would write what another one reads.
 template <class X>
 auto inout(X&& value) {
   static_assert(detail::WritableRows<X>,

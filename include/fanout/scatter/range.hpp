@@ -13,8 +13,8 @@
 namespace fanout { inline namespace v0 {
 
 /// `model(Range{1000000})`: a number of rows without data, for example for Monte Carlo, ensembles and rays. `forward`
-/// receives the `RowRange` of the shard, with the numbers of its rows in the whole batch. Outputs and ctx.random() count
-/// from the shard's first row. So a loop may need both numbers:
+/// receives the `RowRange` of the shard, with the numbers of its rows in the whole batch. Outputs and ctx.random()
+/// count from the shard's first row. So a loop may need both numbers:
 ///
 ///     for (const auto [local, global] : rows.enumerate()) y[local] = trace(global, ctx.random(local));
 class Range {

@@ -43,12 +43,12 @@ struct leaf_traits<Rows<X>> {
   }
 };
 
-/// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever their type. `forward` receives
-/// a `std::span<const T>` of the shard's elements. Without rows(), each tensor of a vector is split. Copies nothing. Borrows
-/// an lvalue until the call has returned. Takes over an rvalue.
+/// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever their type. `forward`
+/// receives a `std::span<const T>` of the shard's elements. Without rows(), each tensor of a vector is split. Copies
+/// nothing. Borrows an lvalue until the call has returned. Takes over an rvalue.
 ///
-/// `return rows(std::move(tensors))` from `forward`: concatenates the elements of all shards in row order. Each element owns
-/// its memory then, in the memory of the result. An lvalue does not compile.
+/// `return rows(std::move(tensors))` from `forward`: concatenates the elements of all shards in row order. Each element
+/// owns its memory then, in the memory of the result. An lvalue does not compile.
 template <class X>
 Rows<detail::kept_t<X>> rows(X&& value) {
   static_assert(detail::SideBySide<std::remove_cvref_t<X>>,

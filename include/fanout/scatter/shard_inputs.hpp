@@ -19,9 +19,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The inputs of the shards of a call: a plan, and the arguments that it splits. scatter() makes it and checks the rows.
-/// apply() takes it, any number of times. Borrows lvalue arguments (`const X&`) and owns the others (`X`). The inputs of a
-/// shard are made on request, so nothing is allocated.
+/// The inputs of the shards of a call: a plan, and the arguments that it splits. scatter() makes it and checks the
+/// rows. apply() takes it, any number of times. Borrows lvalue arguments (`const X&`) and owns the others (`X`). The
+/// inputs of a shard are made on request, so nothing is allocated.
 template <class... Args>
 struct ShardInputs {
   Plan plan;
@@ -32,10 +32,10 @@ struct ShardInputs {
 
   using pieces_type = std::tuple<detail::piece_t<Args>...>;
 
-  /// The inputs of shard i < size() for a device with this memory: views of the shard's rows of each array, and references
-  /// to all else. Borrows from this object. Rows that must be packed, or copied to that memory, are put in the scratch;
-  /// without a scratch this throws InvalidArgument. Throws DeviceMismatch if an array is in a memory that cannot be copied
-  /// from.
+  /// The inputs of shard i < size() for a device with this memory: views of the shard's rows of each array, and
+  /// references to all else. Borrows from this object. Rows that must be packed, or copied to that memory, are put in
+  /// the scratch; without a scratch this throws InvalidArgument. Throws DeviceMismatch if an array is in a memory that
+  /// cannot be copied from.
   pieces_type pieces(std::size_t i, const backend::Memory& memory, detail::Scratch* scratch = nullptr) const {
     const ScatterTarget place{.shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
     return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);
@@ -53,8 +53,8 @@ using shard_inputs_t = ShardInputs<kept_t<A>...>;
 
 }  // namespace detail
 
-/// Splits the arguments by a plan: `scatter(EvenSplit{}(rows, 2), x, y)`. Throws ShapeMismatch if an array does not have as
-/// many rows as the plan. Arguments without arrays fit every plan.
+/// Splits the arguments by a plan: `scatter(EvenSplit{}(rows, 2), x, y)`. Throws ShapeMismatch if an array does not
+/// have as many rows as the plan. Arguments without arrays fit every plan.
 template <class... Args>
 detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
   const detail::CountRows count = detail::count_rows(0, args...);
@@ -74,8 +74,8 @@ detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
 }
 
 /// Splits the arguments evenly between the devices of a set; see EvenSplit. If nothing is split, as in
-/// `scatter(devices, broadcast(x))`, each device gets all arguments. Throws ShapeMismatch if arrays have different numbers
-/// of rows.
+/// `scatter(devices, broadcast(x))`, each device gets all arguments. Throws ShapeMismatch if arrays have different
+/// numbers of rows.
 template <Device... Ds, class... Args>
 detail::shard_inputs_t<Args...> scatter(const DeviceSet<Ds...>& devices, Args&&... args) {
   const detail::CountRows count = detail::count_rows(0, args...);

@@ -21,10 +21,10 @@ inline constexpr bool wraps_tree<SplitOn<Axis, X>> = true;
 template <int Axis, class X>
 inline constexpr bool splits_itself<SplitOn<Axis, X>> = true;
 
-/// `model(split<1>(x))`: the array is split on this axis, whose indices count as rows; -1 is the last axis. In a tree, all
-/// arrays without a rule of their own are. `forward` receives a View of a packed copy, which lives until the results are
-/// gathered. If it takes a `StridedView<const T, R>` and no View, it receives the elements in place. A contiguous part is
-/// not copied. Borrows an lvalue until the call has returned. Takes over an rvalue.
+/// `model(split<1>(x))`: the array is split on this axis, whose indices count as rows; -1 is the last axis. In a tree,
+/// all arrays without a rule of their own are. `forward` receives a View of a packed copy, which lives until the
+/// results are gathered. If it takes a `StridedView<const T, R>` and no View, it receives the elements in place. A
+/// contiguous part is not copied. Borrows an lvalue until the call has returned. Takes over an rvalue.
 template <int Axis, class X>
 SplitOn<Axis, detail::kept_t<X>> split(X&& value) {
   using Value = std::remove_cvref_t<X>;
