@@ -99,9 +99,10 @@ class Worker {
   /// task. Returns false if the thread sleeps for good or does not exist, or if another task is deferred.
   bool defer(detail::Task& task) noexcept {
     if (epoch_.load(detail::MemoryOrder::acquire) != detail::fork_epoch() || !looks_around()) return false;
+    if (is_deferred()) return false;
+    deferred_was_seen_.store(false, detail::MemoryOrder::relaxed);
     detail::Task* none = nullptr;
     if (!deferred_.compare_exchange_strong(none, &task, detail::MemoryOrder::seq_cst)) return false;
-    deferred_was_seen_.store(false, detail::MemoryOrder::relaxed);
     // The thread stores that it sleeps for good, and then checks for a deferred task. So one of the two notices.
     return looks_around() || !take_deferred(task);
   }
