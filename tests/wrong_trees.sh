@@ -28,7 +28,7 @@ rule() {
   echo "| $1 | what it does | what we do | $2 |" >> docs/conformance.md
 }
 
-# program [--cuda] [NAME SUCCESS]...: a program of test cases (of cards), which prints what doctest prints of them.
+# program [--cuda] [NAME SUCCESS]...: a program of test cases (of GPUs), which prints what doctest prints of them.
 program() {
   local to=program
   [[ $1 != --cuda ]] || { to=cuda && shift; }
@@ -62,10 +62,10 @@ right_tree() {
   for i in {1..83}; do echo "| $i | does | do | \`$name <&>\` |"; done > docs/conformance.md
   for i in {84..128}; do echo "| $i | does | do | no reason |"; done >> docs/conformance.md
   rule 84 '`rule 84: one`, `must_not_compile/rule_084_two`'
-  cards="rules $(seq -s ', ' 151 184) and 185: cards"
-  for i in {151..185}; do echo "| $i | does | do | \`cuda/$cards\` |"; done >> docs/conformance.md
+  GPUs="rules $(seq -s ', ' 151 184) and 185: GPUs"
+  for i in {151..185}; do echo "| $i | does | do | \`cuda/$GPUs\` |"; done >> docs/conformance.md
   program "$all" true 'rule 84: one' true
-  program --cuda "$cards" true
+  program --cuda "$GPUs" true
   mkdir must_not_compile
   echo '// expect: two' > must_not_compile/rule_084_two.cpp
   printf '%s\n' '#!/bin/sh' 'case $* in *FANOUT_CONTROL*) exit 0 ;; esac' 'echo "error: two"; exit 1' > compiler
@@ -103,7 +103,7 @@ arrows > /dev/null || { echo "arrows fails on the right tree" >&2; arrows >&2 ||
 refusals > /dev/null || { echo "refusals fails on the right tree" >&2; refusals >&2 || true; exit 1; }
 conformance > /dev/null || { echo "conformance fails on the right tree" >&2; conformance >&2 || true; exit 1; }
 
-grep -qF 'no CUDA toolkit: 1 test cases of cards were not looked for' <<< "$(without_cuda)" ||
+grep -qF 'no CUDA toolkit: 1 test cases of GPUs were not looked for' <<< "$(without_cuda)" ||
   { echo "conformance does not say what it did not look for" >&2; exit 1; }
 
 header base/error.hpp '#include <fanout/memory/view.hpp>' 'class Error {};'
@@ -187,10 +187,10 @@ refuses conformance './program did not come to its end'
 program --cuda 'rule 151: another' true
 refuses conformance 'there is no test case: cuda/rules 151, 152,'
 
-program --cuda "$cards" true 'rule 151: another' true
+program --cuda "$GPUs" true 'rule 151: another' true
 refuses conformance 'a test case that no row names: cuda/rule 151: another'
 
-program --cuda "$cards" false
+program --cuda "$GPUs" false
 refuses conformance 'a test case failed: cuda/rules 151, 152,'
 
 rule 151 '`cuda/rule 152: another`'

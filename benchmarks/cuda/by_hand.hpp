@@ -83,11 +83,11 @@ void start(cudaStream_t stream, std::size_t n, const F& f) {
 }
 #endif
 
-/// What one would write without fanout, with everything made before: on each of some cards two streams, events and
+/// What one would write without fanout, with everything made before: on each of some GPUs two streams, events and
 /// memory for two batches, and page-locked memory for one.
 class ByHand {
  public:
-  struct Card {
+  struct Gpu {
     cudaStream_t compute = nullptr;
     cudaStream_t copies = nullptr;
     cudaEvent_t done = nullptr;
@@ -97,110 +97,108 @@ class ByHand {
     void* pinned = nullptr;
   };
 
-  ByHand(int cards, std::size_t bytes) : bytes_(bytes), cards_(static_cast<std::size_t>(cards)) {
+  ByHand(int gpus, std::size_t bytes) : bytes_(bytes), gpus_(static_cast<std::size_t>(gpus)) {
     check(cudaGetDevice(&before_), "cudaGetDevice");
-    each([&](Card& card) {
-      check(cudaStreamCreate(&card.compute), "cudaStreamCreate");
-      check(cudaStreamCreate(&card.copies), "cudaStreamCreate");
-      for (cudaEvent_t* event : {&card.done, &card.copied, &card.computed[0], &card.computed[1]}) {
+    each([&](Gpu& gpu) {
+      check(cudaStreamCreate(&gpu.compute), "cudaStreamCreate");
+      check(cudaStreamCreate(&gpu.copies), "cudaStreamCreate");
+      for (cudaEvent_t* event : {&gpu.done, &gpu.copied, &gpu.computed[0], &gpu.computed[1]}) {
         check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
       }
-      for (void*& data : card.data) check(cudaMalloc(&data, bytes), "cudaMalloc");
-      check(cudaMallocHost(&card.pinned, bytes), "cudaMallocHost");
+      for (void*& data : gpu.data) check(cudaMalloc(&data, bytes), "cudaMalloc");
+      check(cudaMallocHost(&gpu.pinned, bytes), "cudaMallocHost");
     });
   }
   ByHand(const ByHand&) = delete;
   ByHand& operator=(const ByHand&) = delete;
   ~ByHand() {
-    each([](Card& card) {
-      static_cast<void>(cudaStreamDestroy(card.compute));
-      static_cast<void>(cudaStreamDestroy(card.copies));
-      for (cudaEvent_t event : {card.done, card.copied, card.computed[0], card.computed[1]}) {
+    each([](Gpu& gpu) {
+      static_cast<void>(cudaStreamDestroy(gpu.compute));
+      static_cast<void>(cudaStreamDestroy(gpu.copies));
+      for (cudaEvent_t event : {gpu.done, gpu.copied, gpu.computed[0], gpu.computed[1]}) {
         static_cast<void>(cudaEventDestroy(event));
       }
-      for (void* data : card.data) static_cast<void>(cudaFree(data));
-      static_cast<void>(cudaFreeHost(card.pinned));
+      for (void* data : gpu.data) static_cast<void>(cudaFree(data));
+      static_cast<void>(cudaFreeHost(gpu.pinned));
     });
   }
 
-  /// An empty kernel on each card, and waiting for all.
+  /// An empty kernel on each GPU, and waiting for all.
   void launch() {
-    each([](Card& card) {
-      start(card.compute, 1, Nothing{});
-      check(cudaEventRecord(card.done, card.compute), "cudaEventRecord");
+    each([](Gpu& gpu) {
+      start(gpu.compute, 1, Nothing{});
+      check(cudaEventRecord(gpu.done, gpu.compute), "cudaEventRecord");
     });
-    each([](Card& card) { check(cudaEventSynchronize(card.done), "cudaEventSynchronize"); });
+    each([](Gpu& gpu) { check(cudaEventSynchronize(gpu.done), "cudaEventSynchronize"); });
   }
 
-  /// To or from the cards' page-locked memory, or a part for each card of `host`, if that is not null.
+  /// To or from the GPUs' page-locked memory, or a part for each GPU of `host`, if that is not null.
   void copy(cudaMemcpyKind kind, void* host = nullptr) {
     std::size_t part = 0;
-    each([&](Card& card) {
+    each([&](Gpu& gpu) {
       const bool up = kind == cudaMemcpyHostToDevice;
-      void* const here = host == nullptr ? card.pinned : static_cast<char*>(host) + bytes_ * part++;
-      check(cudaMemcpyAsync(up ? card.data[0] : here, up ? here : card.data[0], bytes_, kind, card.copies),
+      void* const here = host == nullptr ? gpu.pinned : static_cast<char*>(host) + bytes_ * part++;
+      check(cudaMemcpyAsync(up ? gpu.data[0] : here, up ? here : gpu.data[0], bytes_, kind, gpu.copies),
             "cudaMemcpyAsync");
     });
-    each([](Card& card) { check(cudaStreamSynchronize(card.copies), "cudaStreamSynchronize"); });
+    each([](Gpu& gpu) { check(cudaStreamSynchronize(gpu.copies), "cudaStreamSynchronize"); });
   }
 
-  /// A kernel that makes one array of another on each card.
+  /// A kernel that makes one array of another on each GPU.
   void add_one() {
-    each([&](Card& card) {
-      start(card.compute, bytes_ / sizeof(float),
-            AddOne{static_cast<float*>(card.data[1]), static_cast<const float*>(card.data[0])});
+    each([&](Gpu& gpu) {
+      start(gpu.compute, bytes_ / sizeof(float),
+            AddOne{static_cast<float*>(gpu.data[1]), static_cast<const float*>(gpu.data[0])});
     });
-    each([](Card& card) { check(cudaStreamSynchronize(card.compute), "cudaStreamSynchronize"); });
+    each([](Gpu& gpu) { check(cudaStreamSynchronize(gpu.compute), "cudaStreamSynchronize"); });
   }
 
-  /// The same with a part for each card of what the host has, and back.
+  /// The same with a part for each GPU of what the host has, and back.
   void add_one(const void* from, void* to) {
     std::size_t part = 0;
-    each([&](Card& card) {
-      std::memcpy(card.pinned, static_cast<const char*>(from) + bytes_ * part++, bytes_);
-      check(cudaMemcpyAsync(card.data[0], card.pinned, bytes_, cudaMemcpyHostToDevice, card.compute),
-            "cudaMemcpyAsync");
-      start(card.compute, bytes_ / sizeof(float),
-            AddOne{static_cast<float*>(card.data[1]), static_cast<const float*>(card.data[0])});
-      check(cudaMemcpyAsync(card.pinned, card.data[1], bytes_, cudaMemcpyDeviceToHost, card.compute),
-            "cudaMemcpyAsync");
+    each([&](Gpu& gpu) {
+      std::memcpy(gpu.pinned, static_cast<const char*>(from) + bytes_ * part++, bytes_);
+      check(cudaMemcpyAsync(gpu.data[0], gpu.pinned, bytes_, cudaMemcpyHostToDevice, gpu.compute), "cudaMemcpyAsync");
+      start(gpu.compute, bytes_ / sizeof(float),
+            AddOne{static_cast<float*>(gpu.data[1]), static_cast<const float*>(gpu.data[0])});
+      check(cudaMemcpyAsync(gpu.pinned, gpu.data[1], bytes_, cudaMemcpyDeviceToHost, gpu.compute), "cudaMemcpyAsync");
     });
     part = 0;
-    each([&](Card& card) {
-      check(cudaStreamSynchronize(card.compute), "cudaStreamSynchronize");
-      std::memcpy(static_cast<char*>(to) + bytes_ * part++, card.pinned, bytes_);
+    each([&](Gpu& gpu) {
+      check(cudaStreamSynchronize(gpu.compute), "cudaStreamSynchronize");
+      std::memcpy(static_cast<char*>(to) + bytes_ * part++, gpu.pinned, bytes_);
     });
   }
 
-  /// Batches one after the other: each is copied to the cards, in turns to two places, and then a kernel runs so long.
+  /// Batches one after the other: each is copied to the GPUs, in turns to two places, and then a kernel runs so long.
   void batches(int count, std::uint64_t nanoseconds) {
     for (int n = 0; n < count; ++n) {
-      each([&](Card& card) {
+      each([&](Gpu& gpu) {
         const int place = n % 2;
-        if (n > 1) check(cudaStreamWaitEvent(card.copies, card.computed[place], 0), "cudaStreamWaitEvent");
-        check(cudaMemcpyAsync(card.data[place], card.pinned, bytes_, cudaMemcpyHostToDevice, card.copies),
+        if (n > 1) check(cudaStreamWaitEvent(gpu.copies, gpu.computed[place], 0), "cudaStreamWaitEvent");
+        check(cudaMemcpyAsync(gpu.data[place], gpu.pinned, bytes_, cudaMemcpyHostToDevice, gpu.copies),
               "cudaMemcpyAsync");
-        check(cudaEventRecord(card.copied, card.copies), "cudaEventRecord");
-        check(cudaStreamWaitEvent(card.compute, card.copied, 0), "cudaStreamWaitEvent");
-        start(card.compute, 1, Spin{nanoseconds});
-        check(cudaEventRecord(card.computed[place], card.compute), "cudaEventRecord");
+        check(cudaEventRecord(gpu.copied, gpu.copies), "cudaEventRecord");
+        check(cudaStreamWaitEvent(gpu.compute, gpu.copied, 0), "cudaStreamWaitEvent");
+        start(gpu.compute, 1, Spin{nanoseconds});
+        check(cudaEventRecord(gpu.computed[place], gpu.compute), "cudaEventRecord");
       });
     }
-    each([](Card& card) { check(cudaStreamSynchronize(card.compute), "cudaStreamSynchronize"); });
+    each([](Gpu& gpu) { check(cudaStreamSynchronize(gpu.compute), "cudaStreamSynchronize"); });
   }
 
  private:
   template <class F>
   void each(const F& f) {
-    for (std::size_t i = 0; i < cards_.size(); ++i) {
+    for (std::size_t i = 0; i < gpus_.size(); ++i) {
       static_cast<void>(cudaSetDevice(static_cast<int>(i)));
-      f(cards_[i]);
+      f(gpus_[i]);
     }
     static_cast<void>(cudaSetDevice(before_));
   }
 
   std::size_t bytes_;
-  std::vector<Card> cards_;
+  std::vector<Gpu> gpus_;
   int before_ = 0;
 };
 

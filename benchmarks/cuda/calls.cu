@@ -94,13 +94,13 @@ int main(int argc, char** argv) try {
     return 77;
   }
 
-  const int cards = cuda::device_count();
+  const int gpus = cuda::device_count();
   const auto version = [](auto function) {
     int number = 0;
     cuda::check(function(&number), "version");
     return std::to_string(number / 1000) + '.' + std::to_string(number % 1000 / 10);
   };
-  const std::string machine = std::to_string(cards) + " x " + cuda::device_name(0) + ", driver for CUDA " +
+  const std::string machine = std::to_string(gpus) + " x " + cuda::device_name(0) + ", driver for CUDA " +
                               version(&cudaDriverGetVersion) + ", runtime " + version(&cudaRuntimeGetVersion);
   std::printf("%s\n%d rounds, %d calls, %d batches, %zu MiB for each device\n\n", machine.c_str(), rounds, calls,
               batches, megabytes);
@@ -112,7 +112,7 @@ int main(int argc, char** argv) try {
            }) /
            calls;
   };
-  for (int count = 1; count <= cards; ++count) {
+  for (int count = 1; count <= gpus; ++count) {
     const ParallelModel model{EmptyKernel{}, fanout::cuda_devices({.count = count})};
     ByHand by_hand(count, row_bytes);
     comparisons.add(
@@ -128,7 +128,7 @@ int main(int argc, char** argv) try {
   }
 
   std::vector<int> counts{1};
-  if (cards > 1) counts.push_back(cards);
+  if (gpus > 1) counts.push_back(gpus);
   for (const int count : counts) {
     const std::size_t bytes = (megabytes << 20U) * static_cast<std::size_t>(count);
     const auto rate = [bytes](const auto& call) { return static_cast<double>(bytes) / 1e9 / seconds_of(call); };

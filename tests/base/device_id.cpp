@@ -26,7 +26,7 @@ static_assert(DeviceKind("ab") != DeviceKind("ba"), "the order of the letters co
 static_assert(DeviceId{"host", 1} != DeviceId{"cuda", 1});
 static_assert(DeviceId{"cuda", 0} < DeviceId{"cuda", 1});
 static_assert(DeviceId{"cuda", 1} >= DeviceId{"cuda", 1});
-static_assert(DeviceId{"cuda", 1} != DeviceId{"cuda", 1, 1}, "two devices on one card are two devices");
+static_assert(DeviceId{"cuda", 1} != DeviceId{"cuda", 1, 1}, "two devices on one GPU are two devices");
 static_assert((DeviceId{"cuda", 5} < DeviceId{"host", 0}) == (DeviceKind("cuda") < DeviceKind("host")),
               "the kind goes before the index");
 

@@ -7,7 +7,7 @@
 #
 # A test case is one of
 # - PROGRAM, which is run once;
-# - CUDA, the tests of cards, named cuda/..., of which those that are named after rules are run once. Where CUDA is
+# - CUDA, the tests of GPUs, named cuda/..., of which those that are named after rules are run once. Where CUDA is
 #   `none`, since there is no CUDA toolkit, rows that name some are checked for their form only;
 # - REFUSED/rule_NNN_*.cpp, named must_not_compile/rule_NNN_*, which COMPILER must refuse; without one it need only be
 #   there. TOGETHER is the folder with what must_not_compile/together.sh wrote.
@@ -88,7 +88,7 @@ run_cases() {
     if [[ $line =~ '<TestCase name="'([^\"]*)'"' ]]; then
       name=${BASH_REMATCH[1]}
       name=${name//'&quot;'/\"} name=${name//'&lt;'/<} name=${name//'&gt;'/>} name=$prefix${name//'&amp;'/'&'}
-      # Of the tests of cards, those that are named after no rule were not asked for.
+      # Of the tests of GPUs, those that are named after no rule were not asked for.
       [[ $line != *'skipped="true"'* || ($name == cuda/* && $name != cuda/rule*) ]] || passed[$name]=skipped
     elif [[ $line =~ test_case_success=\"([a-z]+)\" ]]; then
       passed[$name]=${BASH_REMATCH[1]}
@@ -99,14 +99,14 @@ run_cases() {
 }
 run_cases '' "$program"
 [[ $cuda == none ]] || run_cases cuda/ "$cuda" --test-case='rule*'
-on_cards=0
+on_gpus=0
 
 for name in "${!passed[@]}"; do
   [[ -n ${named[$name]+x} ]] || complain "a test case that no row names: $name"
 done
 for name in "${!named[@]}"; do
   if [[ $name == cuda/* ]]; then
-    on_cards=$((on_cards + 1))
+    on_gpus=$((on_gpus + 1))
     [[ $cuda != none ]] || continue
   fi
   if [[ $name == must_not_compile/* ]]; then
@@ -139,4 +139,4 @@ if ((errors > 0)); then
   exit 1
 fi
 echo "$(wc -w <<< "$all_rules") rules: ${#named[@]} test cases, $reasons reasons"
-[[ $cuda != none ]] || echo "no CUDA toolkit: $on_cards test cases of cards were not looked for"
+[[ $cuda != none ]] || echo "no CUDA toolkit: $on_gpus test cases of GPUs were not looked for"

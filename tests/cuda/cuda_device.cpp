@@ -10,30 +10,30 @@
 
 #include <fanout/cuda/cuda_device.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "device/device_conformance.hpp"
 
 namespace {
 
-/// All cards, as three devices each.
-struct LaneOfCard : fanout::CudaDevice {
+/// All GPUs, as three devices each.
+struct DeviceStreamsOfGpu : fanout::CudaDevice {
   using fanout::CudaDevice::CudaDevice;
-  static std::vector<LaneOfCard> visible() {
-    std::vector<LaneOfCard> devices;
-    const int cards = fanout::cuda::detail::count_cards().count;
-    for (int i = 0; i < 3 * cards; ++i) devices.emplace_back(i % cards, i / cards);
+  static std::vector<DeviceStreamsOfGpu> visible() {
+    std::vector<DeviceStreamsOfGpu> devices;
+    const int gpus = fanout::cuda::detail::count_gpus().count;
+    for (int i = 0; i < 3 * gpus; ++i) devices.emplace_back(i % gpus, i / gpus);
     return devices;
   }
 };
 
 }  // namespace
 
-FANOUT_TEST_DEVICE(fanout::CudaDevice, LaneOfCard);
+FANOUT_TEST_DEVICE(fanout::CudaDevice, DeviceStreamsOfGpu);
 
 namespace cuda = fanout::cuda;
 
-TEST_CASE("devices on one card are told apart, have a stream and a worker each, and share its memory") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("devices on one GPU are told apart, have a stream and a worker each, and share its memory") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice first(0);
   const fanout::CudaDevice second(0, 1);
@@ -54,15 +54,15 @@ TEST_CASE("devices on one card are told apart, have a stream and a worker each, 
 
 TEST_CASE("rule 43: a device that is not visible is an Invalid device id") {
   CHECK_THROWS_AS(fanout::CudaDevice(-1), fanout::InvalidDeviceId);
-  CHECK_THROWS_AS(fanout::CudaDevice(cuda::detail::count_cards().count), fanout::InvalidDeviceId);
-  if (!fanout_test::has_cards(1)) return;
+  CHECK_THROWS_AS(fanout::CudaDevice(cuda::detail::count_gpus().count), fanout::InvalidDeviceId);
+  if (!fanout_test::has_gpus(1)) return;
   CHECK_THROWS_AS(fanout::CudaDevice(0, -1), fanout::InvalidDeviceId);
 }
 
 TEST_CASE("listing the devices uses none, and entering one uses it only") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  const pid_t child = ::fork();  // before a card is used in this process, if this test is the first
+  const pid_t child = ::fork();  // before a GPU is used in this process, if this test is the first
   REQUIRE(child >= 0);
   if (child == 0) {
     if (cuda::detail::forked_after_use()) ::_exit(77);
@@ -83,7 +83,7 @@ TEST_CASE("listing the devices uses none, and entering one uses it only") {
 }
 
 TEST_CASE("a device is the thread's current one while it is entered") {
-  if (!fanout_test::has_cards(2)) return;
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
   const auto current = [] {
     int index = -1;

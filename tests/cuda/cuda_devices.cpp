@@ -17,7 +17,7 @@
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda_devices;
@@ -27,7 +27,7 @@ using fanout::DeviceSet;
 using fanout::host_devices;
 using fanout::HostDevice;
 using fanout::InvalidDeviceId;
-using fanout_test::has_cards;
+using fanout_test::has_gpus;
 using fanout_test::has_stand_in;
 using fanout_test::message_of;
 using fanout_test::says;
@@ -44,31 +44,32 @@ std::vector<std::string> names(const DeviceSet<Ds...>& devices) {
 
 using Names = std::vector<std::string>;
 
-/// A card of another size in place of the one with this index, for as long as it lives.
-class OtherCard {
+/// A GPU of another size in place of the one with this index, for as long as it lives.
+class OtherGpu {
  public:
-  OtherCard(int index, std::size_t memory, int multiprocessors)
+  OtherGpu(int index, std::size_t memory, int multiprocessors)
       : index_(index),
-        before_(fanout::cuda::detail::card_at(index).properties()),
-        card_(fanout::cuda::detail::cards[index].card.exchange(nullptr)) {
+        before_(fanout::cuda::detail::gpu_at(index).properties()),
+        gpu_(fanout::cuda::detail::gpus[index].gpu.exchange(nullptr)) {
     stand_in_set_device(index, "other", memory, multiprocessors, 9, 0);
   }
-  OtherCard(const OtherCard&) = delete;
-  OtherCard& operator=(const OtherCard&) = delete;
-  ~OtherCard() {
+  OtherGpu(const OtherGpu&) = delete;
+  OtherGpu& operator=(const OtherGpu&) = delete;
+  ~OtherGpu() {
     stand_in_set_device(index_, before_.name, before_.totalGlobalMem, before_.multiProcessorCount, before_.major,
                         before_.minor);
-    fanout::cuda::detail::Card* other = fanout::cuda::detail::cards[index_].card.exchange(card_);
+    fanout::cuda::detail::GpuState* other = fanout::cuda::detail::gpus[index_].gpu.exchange(gpu_);
     if (other == nullptr) return;
     delete &other->properties();
-    for (auto* lane = other->lanes().load(); lane != nullptr;) delete std::exchange(lane, lane->next());
+    for (auto* streams = other->all_streams().load(); streams != nullptr;)
+      delete std::exchange(streams, streams->next());
     delete other;
   }
 
  private:
   int index_;
   cudaDeviceProp before_;
-  fanout::cuda::detail::Card* card_;
+  fanout::cuda::detail::GpuState* gpu_;
 };
 
 template <class F>
@@ -79,7 +80,7 @@ std::string refusal(const F& f) {
 }  // namespace
 
 TEST_CASE("cuda_devices are all visible GPUs in CUDA's order") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const auto devices = cuda_devices();
   CHECK(static_cast<int>(devices.size()) == fanout::cuda::device_count());
@@ -89,7 +90,7 @@ TEST_CASE("cuda_devices are all visible GPUs in CUDA's order") {
 }
 
 TEST_CASE("cuda_devices of indices are these, in the order given") {
-  if (!has_cards(4)) return;
+  if (!has_gpus(4)) return;
   const Watched watched;
   CHECK(names(cuda_devices({0, 2, 3})) == Names{"cuda:0", "cuda:2", "cuda:3"});
   CHECK(names(cuda_devices({3, 1})) == Names{"cuda:3", "cuda:1"});
@@ -129,7 +130,7 @@ TEST_CASE("without a GPU the error of cuda_devices says why and what to use inst
 }
 
 TEST_CASE("a GPU that stands twice is refused unless it is asked for") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   CHECK(says(refusal([] {
                return cuda_devices({0, 0});
@@ -146,7 +147,7 @@ TEST_CASE("a GPU that stands twice is refused unless it is asked for") {
 }
 
 TEST_CASE("oversubscribed devices go around the GPUs that there are") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const int gpus = fanout::cuda::device_count();
   const auto devices = cuda_devices({.count = 4, .oversubscribe = true});
@@ -162,7 +163,7 @@ TEST_CASE("oversubscribed devices go around the GPUs that there are") {
 }
 
 TEST_CASE("devices on one GPU share its memory, and nothing else") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const auto devices = cuda_devices({.indices = {0, 0}, .oversubscribe = true});
   CHECK(devices[0].memory().space == devices[1].memory().space);
@@ -195,14 +196,14 @@ TEST_CASE("MostFreeMemory takes the GPU with the most free memory as the main de
 }
 
 TEST_CASE("rule 49: an imbalance is reported to the sink once for each selection") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   std::vector<std::string> warnings;
   const CudaDeviceOptions options{.on_imbalance = [&](std::string_view text) { warnings.emplace_back(text); }};
   static_cast<void>(cuda_devices(options));
-  std::vector<fanout::cuda::CardSize> sizes;
+  std::vector<fanout::cuda::GpuSize> sizes;
   for (const CudaDevice& device : cuda_devices()) {
-    const auto& properties = fanout::cuda::detail::card_at(device.index()).properties();
+    const auto& properties = fanout::cuda::detail::gpu_at(device.index()).properties();
     sizes.push_back({device.index(), properties.totalGlobalMem, properties.multiProcessorCount});
   }
   const std::string expected = fanout::cuda::imbalance_warning(sizes);
@@ -219,8 +220,8 @@ TEST_CASE("rule 49: the sink is told of GPUs of different sizes only if they are
         {.indices = indices, .on_imbalance = [&](std::string_view text) { warnings.emplace_back(text); }}));
     return warnings;
   };
-  const OtherCard small(0, std::size_t{10} << 30, 100);
-  const OtherCard large(1, std::size_t{20} << 30, 100);
+  const OtherGpu small(0, std::size_t{10} << 30, 100);
+  const OtherGpu large(1, std::size_t{20} << 30, 100);
   CHECK(told({0}).empty());
   CHECK(told({1}).empty());
   const auto warnings = told({1, 0});
@@ -241,7 +242,7 @@ TEST_CASE("FirstAvailable takes GPUs where there are some, and else cores") {
 }
 
 TEST_CASE("GPUs and cores work in one set, in shards of their weights") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const auto devices = cuda_devices({0}) | host_devices(1);
   CHECK(names(devices) == Names{"cuda:0", "host:0"});
@@ -253,7 +254,7 @@ TEST_CASE("GPUs and cores work in one set, in shards of their weights") {
 }
 
 TEST_CASE("a model runs on several devices of one GPU at once") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const auto devices = cuda_devices({.indices = {0}, .count = 3, .oversubscribe = true});
   const auto where = [](fanout::Context auto& ctx, fanout::RowRange) {

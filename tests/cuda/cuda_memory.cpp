@@ -13,7 +13,7 @@
 #include <fanout/cuda/runtime/pinned.hpp>
 #include <fanout/memory/transfer.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 
@@ -37,8 +37,8 @@ bool same(const Numbers& a, const Numbers& b) { return std::equal(a.begin(), a.e
 
 }  // namespace
 
-TEST_CASE("a tensor lives on a card, and is copied, assigned, cleared and moved there") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("a tensor lives on a GPU, and is copied, assigned, cleared and moved there") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const fanout::backend::Memory memory = fanout::CudaDevice(0).memory();
   CHECK(fanout::backend::memory_of(memory.space).operations == memory.operations);
@@ -65,8 +65,8 @@ TEST_CASE("a tensor lives on a card, and is copied, assigned, cleared and moved 
   CHECK(Numbers(fanout::Extents<1>{0}, memory).data() == nullptr);
 }
 
-TEST_CASE("memory goes between the host, cards and devices on one card") {
-  if (!fanout_test::has_cards(2)) return;
+TEST_CASE("memory goes between the host, GPUs and devices on one GPU") {
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
   const fanout::backend::Memory first = fanout::CudaDevice(0).memory();
   const fanout::backend::Memory second = fanout::CudaDevice(1).memory();
@@ -77,8 +77,8 @@ TEST_CASE("memory goes between the host, cards and devices on one card") {
   CHECK(same(sent(sent(cuda::pin(original), second), {}), original));
 }
 
-TEST_CASE("the host cannot access elements in a card's memory") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("the host cannot access elements in a GPU's memory") {
+  if (!fanout_test::has_gpus(1)) return;
   const Numbers there(fanout::Extents<1>{3}, fanout::CudaDevice(0).memory());
   CHECK_THROWS_AS(static_cast<void>(there.values()), fanout::DeviceMismatch);
 #if FANOUT_CHECKS
@@ -86,8 +86,8 @@ TEST_CASE("the host cannot access elements in a card's memory") {
 #endif
 }
 
-TEST_CASE("a thread's operations on a card's memory are in order with its entered device") {
-  if (!fanout_test::has_stand_in(1)) return;  // a card's memory is written on the host
+TEST_CASE("a thread's operations on a GPU's memory are in order with its entered device") {
+  if (!fanout_test::has_stand_in(1)) return;  // a GPU's memory is written on the host
   const fanout_test::Watched watched;
   const fanout::CudaDevice first(0);
   const fanout::CudaDevice second(0, 1);
@@ -109,7 +109,7 @@ TEST_CASE("a thread's operations on a card's memory are in order with its entere
   const Numbers zeros(fanout::Extents<1>{10}, first.memory());
   const Numbers copy = zeros;
   CHECK(sent(copy, {})(3) == 0.0F);
-  CHECK(fanout::cuda::detail::current_lane(fanout::cuda::detail::card_at(0)).compute().is_idle());
+  CHECK(fanout::cuda::detail::current_streams(fanout::cuda::detail::gpu_at(0)).compute().is_idle());
   fanout::backend::wait_for(first.memory());
   CHECK_FALSE(first.stream().is_idle());
   barrier.open();
@@ -118,7 +118,7 @@ TEST_CASE("a thread's operations on a card's memory are in order with its entere
 }
 
 TEST_CASE("copies of a thread that has entered no device are complete when they return") {
-  if (!fanout_test::has_stand_in(2)) return;  // cards' memory is read on the host
+  if (!fanout_test::has_stand_in(2)) return;  // GPUs' memory is read on the host
   const fanout_test::Watched watched;
   const fanout::backend::Memory host;
   const fanout::backend::Memory first = fanout::CudaDevice(0).memory();
@@ -128,13 +128,13 @@ TEST_CASE("copies of a thread that has entered no device are complete when they 
   const Numbers original = numbers(count);
   Numbers pinned = cuda::pinned<float>(count);
   pinned = original;
-  const auto outside = [](int card) {
-    return cuda::detail::lane_of(cuda::detail::card_at(card), cuda::detail::Lane::outside).compute();
+  const auto shared = [](int gpu) {
+    return cuda::detail::streams_of(cuda::detail::gpu_at(gpu), cuda::detail::DeviceStreams::shared).compute();
   };
-  // What other threads that have entered no device do with the cards takes long.
+  // What other threads that have entered no device do with the GPUs takes long.
   auto takes_long = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
   const auto delay = [&] {
-    for (const int card : {0, 1}) fanout_test::call_in(outside(card), takes_long);
+    for (const int gpu : {0, 1}) fanout_test::call_in(shared(gpu), takes_long);
   };
   const auto is_there = [&](const Numbers& array) {
     return std::equal(original.begin(), original.end(), array.data());
@@ -150,7 +150,7 @@ TEST_CASE("copies of a thread that has entered no device are complete when they 
       delay();
       copy = there;
       CHECK(is_there(copy));
-      // To the other card, directly and back by way of the host.
+      // To the other GPU, directly and back by way of the host.
       const fanout::backend::Memory& other = memory.space == first.space ? second : first;
       Numbers across(fanout::Extents<1>{count}, other);
       delay();
@@ -164,14 +164,14 @@ TEST_CASE("copies of a thread that has entered no device are complete when they 
       fanout::backend::transfer(host, back.data(), across.space(), across.data(), bytes);
       CHECK(is_there(back));
       delay();
-      void* const brought = fanout::backend::bring(memory, fanout::host_memory, original.data(), bytes);
-      CHECK(is_there(Numbers(fanout::detail::Storage(memory, brought, bytes, nullptr), original.extents())));
+      void* const transferred = fanout::backend::transfer_in(memory, fanout::host_memory, original.data(), bytes);
+      CHECK(is_there(Numbers(fanout::detail::Storage(memory, transferred, bytes, nullptr), original.extents())));
     }
   }
-  for (const int card : {0, 1}) outside(card).synchronize();
+  for (const int gpu : {0, 1}) shared(gpu).synchronize();
 }
 
-TEST_CASE("memory that one device allocates may be used by the others on its card") {
+TEST_CASE("memory that one device allocates may be used by the others on its GPU") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice first(0);
@@ -190,8 +190,8 @@ TEST_CASE("memory that one device allocates may be used by the others on its car
   first.memory().operations->release(first.memory().space, data, 100, nullptr);
 }
 
-TEST_CASE("rule 11: an upload to a card does not wait for its earlier work") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("rule 11: an upload to a GPU does not wait for its earlier work") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice device(0);
   const Numbers original = numbers(1000);
@@ -200,9 +200,10 @@ TEST_CASE("rule 11: an upload to a card does not wait for its earlier work") {
   void* data = nullptr;
   {
     const auto entered = device.enter();
-    data = fanout::backend::bring(device.memory(), fanout::host_memory, original.data(), original.storage().bytes());
+    data =
+        fanout::backend::transfer_in(device.memory(), fanout::host_memory, original.data(), original.storage().bytes());
   }
-  cuda::detail::lane_of(cuda::detail::card_at(0), 0).copies().synchronize();
+  cuda::detail::streams_of(cuda::detail::gpu_at(0), 0).copies().synchronize();
   CHECK_FALSE(device.stream().is_idle());
   barrier.open();
   device.synchronize();
@@ -211,13 +212,13 @@ TEST_CASE("rule 11: an upload to a card does not wait for its earlier work") {
   CHECK(same(sent(there, {}), original));
 }
 
-TEST_CASE("memory of a card is given back on any thread, and all of it") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("memory of a GPU is given back on any thread, and all of it") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice device(0, 1);
   const auto allocated = [&device] {
     fanout::backend::wait_for(device.memory());
-    return cuda::detail::pool_use(cuda::detail::card_at(0)).allocated;
+    return cuda::detail::pool_use(cuda::detail::gpu_at(0)).allocated;
   };
   const std::uint64_t before = allocated();
   {
@@ -233,7 +234,7 @@ TEST_CASE("memory of a card is given back on any thread, and all of it") {
   CHECK(allocated() == before);
 }
 
-TEST_CASE("releasing memory of a lost card or after the runtime's end is silent") {
+TEST_CASE("releasing memory of a lost GPU or after the runtime's end is silent") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice device(0);
@@ -259,8 +260,8 @@ TEST_CASE("releasing memory of a lost card or after the runtime's end is silent"
   cuda::detail::release_in(device.stream(), late_data);
 }
 
-TEST_CASE("tensors of an output buffer in a card's memory release the buffer") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("tensors of an output buffer in a GPU's memory release the buffer") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const fanout::backend::Memory memory = fanout::CudaDevice(0).memory();
   const fanout::backend::MemoryOperations* const windows = fanout::detail::windows_in(memory);

@@ -10,14 +10,14 @@
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::current_device;
 using fanout::cuda::DeviceGuard;
 using fanout::cuda::set_device;
 using fanout::cuda::synchronize;
-using fanout_test::has_cards;
+using fanout_test::has_gpus;
 using fanout_test::has_stand_in;
 using fanout_test::message_of;
 using fanout_test::says;
@@ -34,7 +34,7 @@ void in_new_thread(const F& f) {
 }  // namespace
 
 TEST_CASE("rule 153: the current device is 0 until another one is set, in each thread on its own") {
-  if (!has_cards(2)) return;
+  if (!has_gpus(2)) return;
   const Watched watched;
   in_new_thread([] {
     CHECK(current_device() == 0);
@@ -65,7 +65,7 @@ TEST_CASE("rule 154: a device that does not exist cannot be set, nor can a negat
 }
 
 TEST_CASE("rule 155: a guard restores the previous current device") {
-  if (!has_cards(2)) return;
+  if (!has_gpus(2)) return;
   const Watched watched;
   in_new_thread([] {
     set_device(1);
@@ -79,8 +79,8 @@ TEST_CASE("rule 155: a guard restores the previous current device") {
   });
 }
 
-TEST_CASE("rule 170: synchronize waits for all streams of a card, whoever made them") {
-  if (!has_cards(1)) return;
+TEST_CASE("rule 170: synchronize waits for all streams of a GPU, whoever made them") {
+  if (!has_gpus(1)) return;
   const Watched watched;
   cudaStream_t stream = nullptr;
   std::atomic<bool> done = false;
@@ -99,7 +99,7 @@ TEST_CASE("rule 170: synchronize waits for all streams of a card, whoever made t
   CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
 
-TEST_CASE("synchronize leaves a card alone that the process has not used") {
+TEST_CASE("synchronize leaves a GPU alone that the process has not used") {
   if (!has_stand_in(1)) return;
   const Watched watched;
   const int last = fanout::cuda::device_count() - 1;

@@ -8,7 +8,7 @@
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::can_access_peer;
@@ -16,7 +16,7 @@ using fanout::cuda::Capability;
 using fanout::cuda::device_capability;
 using fanout::cuda::device_name;
 using fanout::cuda::device_properties;
-using fanout_test::has_cards;
+using fanout_test::has_gpus;
 using fanout_test::has_stand_in;
 using fanout_test::message_of;
 using fanout_test::says;
@@ -28,8 +28,8 @@ TEST_CASE("capabilities are compared by their major number first") {
   CHECK(Capability{7, 5} == Capability{7, 5});
 }
 
-TEST_CASE("rule 156: a card's name, capability and the rest come from one set of properties") {
-  if (!has_cards(1)) return;
+TEST_CASE("rule 156: a GPU's name, capability and the rest come from one set of properties") {
+  if (!has_gpus(1)) return;
   const Watched watched;
   const cudaDeviceProp& properties = device_properties(0);
   CHECK(device_name(0) == std::string(properties.name));
@@ -51,8 +51,8 @@ TEST_CASE("rule 156: asking for properties of a device that does not exist is an
   }
 }
 
-TEST_CASE("rule 157: a query for peers answers, or names the card that does not exist") {
-  if (!has_cards(1)) return;
+TEST_CASE("rule 157: a query for peers answers, or names the GPU that does not exist") {
+  if (!has_gpus(1)) return;
   const Watched watched;
   const int count = fanout::cuda::device_count();
   CHECK(says(message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(can_access_peer(count, 0)); }),
@@ -70,15 +70,15 @@ TEST_CASE("rule 157: a query for peers answers, or names the card that does not 
   CHECK(can_access_peer(1, 0));
 }
 
-TEST_CASE("asking for the peers of a lost card throws DeviceLost") {
+TEST_CASE("asking for the peers of a lost GPU throws DeviceLost") {
   if (!has_stand_in(2)) return;
   const Watched watched;
-  fanout::cuda::detail::card_at(0).context();
+  fanout::cuda::detail::gpu_at(0).context();
   fanout::cuda::detail::note(cudaErrorIllegalAddress, 0);
   CHECK_THROWS_AS(static_cast<void>(can_access_peer(0, 1)), fanout::cuda::DeviceLost);
 }
 
-TEST_CASE("a card's properties can be queried without a context") {
+TEST_CASE("a GPU's properties can be queried without a context") {
   if (!has_stand_in(1)) return;
   const Watched watched;
   const int before = stand_in_contexts();

@@ -2,7 +2,7 @@
 //
 // Every call of CUDA that a use of the library makes fails once, each in its turn: the first, the second, and so on
 // until nothing is left that could fail. What failed throws an error of the library's, nothing hangs or is left, the
-// thread is as it was, and the same model works at the next call. Then the same with a card that is lost at that point.
+// thread is as it was, and the same model works at the next call. Then the same with a GPU that is lost at that point.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/runtime/peer_access.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "cuda/host_launcher.hpp"
 #include "cuda/stand_in/stand_in.h"
 #include "support/fork.hpp"
@@ -100,14 +100,14 @@ class Watchdog {
   }
 };
 
-int cards_there() { return fanout::cuda::detail::count_cards().count; }
+int gpus_there() { return fanout::cuda::detail::count_gpus().count; }
 
-/// Two cards, or the one that is there: with more, the same calls only come more often.
-auto two_cards() { return fanout::cuda_devices({.count = cards_there() < 2 ? cards_there() : 2}); }
+/// Two GPUs, or the one that is there: with more, the same calls only come more often.
+auto two_gpus() { return fanout::cuda_devices({.count = gpus_there() < 2 ? gpus_there() : 2}); }
 
-/// Until all work of all cards is done, so that what is counted stands still.
+/// Until all work of all GPUs is done, so that what is counted stands still.
 void settle() {
-  for (int i = 0; i < cards_there(); ++i) fanout::cuda::synchronize(i);
+  for (int i = 0; i < gpus_there(); ++i) fanout::cuda::synchronize(i);
 }
 
 int left(const char* kind) {
@@ -115,13 +115,15 @@ int left(const char* kind) {
   return stand_in_alive(kind);
 }
 
-/// Streams and chunks of staging memory of all lanes, at most: they are made when first needed.
-int lanes_there() {
-  int lanes = 0;
-  for (int i = 0; i < cards_there(); ++i) {
-    for (auto* lane = fanout::cuda::detail::card_at(i).lanes().load(); lane != nullptr; lane = lane->next()) ++lanes;
+/// Streams and chunks of staging memory of all devices, at most: they are made when first needed.
+int streams_there() {
+  int devices = 0;
+  for (int i = 0; i < gpus_there(); ++i) {
+    for (auto* streams = fanout::cuda::detail::gpu_at(i).all_streams().load(); streams != nullptr;
+         streams = streams->next())
+      ++devices;
   }
-  return lanes;
+  return devices;
 }
 
 /// The thread's stack of contexts and its current device, which no call changes.
@@ -143,26 +145,26 @@ std::string refused_with(const F& f) {
   return {};
 }
 
-/// What a process knows of its cards, forgotten, so that the next use is the first. The old is kept, and nobody uses
+/// What a process knows of its GPUs, forgotten, so that the next use is the first. The old is kept, and nobody uses
 /// it.
-void forget_cards() {
+void forget_gpus() {
   using namespace fanout::cuda::detail;
   static auto& forgotten = *new std::vector<const void*>;  // not destroyed, so that it is no leak what it holds
   settle();
-  for (int i = 0; i < cards_there(); ++i) {
-    Card* card = cards[i].card.load();
-    if (card == nullptr) continue;
-    if (card->known_context() != nullptr) {
-      const fanout::cuda::DeviceGuard entered(*card);
-      for (Lane* lane = card->lanes().load(); lane != nullptr; lane = lane->next()) {
-        fanout::cuda::check(::cudaStreamDestroy(lane->compute().get()), "cudaStreamDestroy");
-        fanout::cuda::check(::cudaStreamDestroy(lane->copies().get()), "cudaStreamDestroy");
+  for (int i = 0; i < gpus_there(); ++i) {
+    GpuState* gpu = gpus[i].gpu.load();
+    if (gpu == nullptr) continue;
+    if (gpu->known_context() != nullptr) {
+      const fanout::cuda::DeviceGuard entered(*gpu);
+      for (DeviceStreams* streams = gpu->all_streams().load(); streams != nullptr; streams = streams->next()) {
+        fanout::cuda::check(::cudaStreamDestroy(streams->compute().get()), "cudaStreamDestroy");
+        fanout::cuda::check(::cudaStreamDestroy(streams->copies().get()), "cudaStreamDestroy");
       }
-      if (cudaMemPool_t pool = card->pool().load())
+      if (cudaMemPool_t pool = gpu->pool().load())
         fanout::cuda::check(::cudaMemPoolDestroy(pool), "cudaMemPoolDestroy");
     }
-    forgotten.push_back(card);
-    cards[i].card.store(nullptr);
+    forgotten.push_back(gpu);
+    gpus[i].gpu.store(nullptr);
   }
   forgotten.push_back(only_peer_table.load());
   only_peer_table.store(nullptr);
@@ -198,26 +200,26 @@ void sweep(Model& model, const Use& use, int code = cudaErrorUnknown) {
     REQUIRE(nth < 2000);
   }
   CHECK(refused > 0);
-  // Each lane has two streams and at most four chunks, with an event each; and events for the calls in flight.
-  CHECK(left("streams") <= 2 * lanes_there());
-  CHECK(left("events") <= events + 8 * lanes_there());
+  // Each device has two streams and at most four chunks, with an event each; and events for the calls in flight.
+  CHECK(left("streams") <= 2 * streams_there());
+  CHECK(left("events") <= events + 8 * streams_there());
   MESSAGE((nth - 1), " calls, ", refused, " refused");
 }
 
-/// The same with a card that is lost at each of the calls: the error says so, the next use does so too, and a new
+/// The same with a GPU that is lost at each of the calls: the error says so, the next use does so too, and a new
 /// process is well again.
 template <class Model, class Use>
-void sweep_loss(const Model& make, const Use& use, int card, int step = 1) {
+void sweep_loss(const Model& make, const Use& use, int gpu, int step = 1) {
   const Watchdog watchdog;
   for (int nth = 1;; nth += step) {
-    INFO("cuda:", card, " is lost at call ", nth);
+    INFO("cuda:", gpu, " is lost at call ", nth);
     const ThreadState before;
     const int memory = left("device memory");
     bool ended = false;
     {
       auto model = make();
       use(model);
-      stand_in_poison_at(nth, card, cudaErrorIllegalAddress);
+      stand_in_poison_at(nth, gpu, cudaErrorIllegalAddress);
       const std::string said = refused_with([&] { use(model); });
       ended = stand_in_no_failures() != 0;
       CHECK(ThreadState() == before);
@@ -227,24 +229,24 @@ void sweep_loss(const Model& make, const Use& use, int card, int step = 1) {
       }
       // Work may have been lost that nobody waited for yet; the next use finds it at the latest.
       const std::string next = refused_with([&] { use(model); });
-      CHECK(next.find("device cuda:" + std::to_string(card) + " is lost") != std::string::npos);
+      CHECK(next.find("device cuda:" + std::to_string(gpu) + " is lost") != std::string::npos);
       if (!said.empty()) {
         INFO(said);
         CHECK(said.find("is lost") != std::string::npos);
       }
       CHECK(ThreadState() == before);
     }
-    fanout_test::restore_lost_cards(memory);
+    fanout_test::restore_lost_gpus(memory);
     CHECK(std::string(stand_in_misuse()) == "");
     REQUIRE(nth < 2000);
   }
 }
 
-/// All calls of the first use of the cards fail, each once: of use(make()).
+/// All calls of the first use of the GPUs fail, each once: of use(make()).
 template <class Make, class Use>
 void sweep_first_use(const Make& make, const Use& use, int code = cudaErrorUnknown, int step = 1) {
   const Watchdog watchdog;
-  forget_cards();
+  forget_gpus();
   const int memory = stand_in_alive("device memory");
   const int streams = stand_in_alive("streams");
   int refused = 0;
@@ -268,7 +270,7 @@ void sweep_first_use(const Make& make, const Use& use, int code = cudaErrorUnkno
     CHECK(ThreadState() == before);
     CHECK(left("device memory") == memory);
     CHECK(left("pinned memory") >= 0);
-    forget_cards();
+    forget_gpus();
     CHECK(stand_in_alive("streams") == streams);
     CHECK(std::string(stand_in_misuse()) == "");
     if (ended) break;
@@ -277,9 +279,9 @@ void sweep_first_use(const Make& make, const Use& use, int code = cudaErrorUnkno
   CHECK(refused > 0);
 }
 
-/// A copy that the lost card had begun may read what the other one is giving back: it cannot be waited for, nor does
+/// A copy that the lost GPU had begun may read what the other one is giving back: it cannot be waited for, nor does
 /// anybody see what it read. ThreadSanitizer, where there is no fork either, calls it a race.
-constexpr const char* lost_card_reads_on = "ThreadSanitizer sees the last copies of a lost card";
+constexpr const char* lost_gpu_reads_on = "ThreadSanitizer sees the last copies of a lost GPU";
 
 auto on_main = [](auto& model) {
   const auto x = numbers(11, 3);
@@ -288,10 +290,10 @@ auto on_main = [](auto& model) {
 
 }  // namespace
 
-TEST_CASE("failure sweep: results on the main card") {
+TEST_CASE("failure sweep: results on the main GPU") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), two_cards()};
+  const ParallelModel model{shifted_by(5), two_gpus()};
   stand_in_fresh_thread();
   sweep(model, on_main);
   sweep(model, on_main, cudaErrorMemoryAllocation);
@@ -300,7 +302,7 @@ TEST_CASE("failure sweep: results on the main card") {
 TEST_CASE("failure sweep: a thread that has a current device") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), two_cards()};
+  const ParallelModel model{shifted_by(5), two_gpus()};
   stand_in_fresh_thread();
   const fanout::cuda::DeviceGuard entered(1);
   sweep(model, on_main);
@@ -309,7 +311,7 @@ TEST_CASE("failure sweep: a thread that has a current device") {
 TEST_CASE("failure sweep: results on the host") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), two_cards(), Options{.output = DeviceId{"host"}}};
+  const ParallelModel model{shifted_by(5), two_gpus(), Options{.output = DeviceId{"host"}}};
   sweep(model, [](auto& m) {
     const auto x = numbers(11, 3);
     check_shifted(m(x), x, 5);
@@ -319,7 +321,7 @@ TEST_CASE("failure sweep: results on the host") {
 TEST_CASE("failure sweep: asynchronous calls") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  const ParallelModel model{shifted_by(5), two_cards(), Options{.output = DeviceId{"host"}}};
+  const ParallelModel model{shifted_by(5), two_gpus(), Options{.output = DeviceId{"host"}}};
   sweep(model, [](auto& m) {
     const auto x = numbers(9, 3);
     auto first = m.async(x);
@@ -332,7 +334,7 @@ TEST_CASE("failure sweep: asynchronous calls") {
 TEST_CASE("failure sweep: an update and the next call") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  ParallelModel model{shifted_by(5), two_cards()};
+  ParallelModel model{shifted_by(5), two_gpus()};
   float shift = 5;
   sweep(model, [&](auto& m) {
     shift += 1;
@@ -347,7 +349,7 @@ TEST_CASE("failure sweep: a model, made and used") {
   const fanout_test::Watched watched;
   int none = 0;
   sweep(none, [](int) {
-    const ParallelModel model{shifted_by(5), two_cards()};
+    const ParallelModel model{shifted_by(5), two_gpus()};
     on_main(model);
   });
 }
@@ -365,7 +367,7 @@ TEST_CASE("failure sweep: large inputs, and one for all") {
     });
     return y;
   };
-  const ParallelModel model{forward, two_cards(), Options{.output = DeviceId{"host"}}};
+  const ParallelModel model{forward, two_gpus(), Options{.output = DeviceId{"host"}}};
   const auto x = numbers(2, columns);
   const auto all = numbers(1, 700);
   sweep(model, [&](auto& m) {
@@ -378,10 +380,10 @@ TEST_CASE("failure sweep: large inputs, and one for all") {
 
 namespace {
 
-void between_cards(int able, int corrupting) {
+void between_gpus(int able, int corrupting) {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  forget_cards();
+  forget_gpus();
   stand_in_set_peer(0, 1, able);
   stand_in_set_corrupting(0, 1, corrupting);
   {
@@ -389,45 +391,45 @@ void between_cards(int able, int corrupting) {
     const CudaDevice first(0);
     const auto use = [&](auto& m) {
       const auto host = numbers(10, 3);
-      const auto x = fanout::to(host, first);  // the second card has its part of it by way of the first
+      const auto x = fanout::to(host, first);  // the second GPU has its part of it by way of the first
       check_shifted(to_host(m(x)), host, 5);
     };
     use(model);
     CHECK(fanout::cuda::peer_trusted(0, 1) == (able == 1 && corrupting == 0));
     sweep(model, use);
   }
-  forget_cards();
+  forget_gpus();
   stand_in_set_peer(0, 1, 1);
   stand_in_set_corrupting(0, 1, 0);
 }
 
 }  // namespace
 
-TEST_CASE("failure sweep: arrays that go from card to card") { between_cards(1, 0); }
-TEST_CASE("failure sweep: cards that do not reach each other") { between_cards(0, 0); }
-TEST_CASE("failure sweep: cards between which copies arrive wrong") { between_cards(1, 1); }
+TEST_CASE("failure sweep: arrays that go from GPU to GPU") { between_gpus(1, 0); }
+TEST_CASE("failure sweep: GPUs that do not reach each other") { between_gpus(0, 0); }
+TEST_CASE("failure sweep: GPUs between which copies arrive wrong") { between_gpus(1, 1); }
 
-TEST_CASE("failure sweep: several devices on a card") {
+TEST_CASE("failure sweep: several devices on a GPU") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const ParallelModel model{shifted_by(5), fanout::cuda_devices({.indices = {0}, .count = 3, .oversubscribe = true})};
   sweep(model, on_main);
 }
 
-TEST_CASE("failure sweep: cards and cores") {
+TEST_CASE("failure sweep: GPUs and cores") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const ParallelModel model{shifted_by(5), fanout::devices_at<CudaDevice>({0}) | fanout::host_devices(1)};
   sweep(model, on_main);
 }
 
-TEST_CASE("failure sweep: the first use of a card") {
+TEST_CASE("failure sweep: the first use of a GPU") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   sweep_first_use([] { return ParallelModel{shifted_by(5), fanout::cuda_devices({.indices = {0}})}; }, on_main);
 }
 
-TEST_CASE("failure sweep: the first use of two cards, and of what is between them") {
+TEST_CASE("failure sweep: the first use of two GPUs, and of what is between them") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   sweep_first_use(
@@ -441,18 +443,18 @@ TEST_CASE("failure sweep: the first use of two cards, and of what is between the
       cudaErrorUnknown, 9);
 }
 
-TEST_CASE("failure sweep: a card is lost in a call") {
+TEST_CASE("failure sweep: a GPU is lost in a call") {
   if (!fanout_test::has_stand_in(2)) return;
-  if (!fanout_test::can_fork) return fanout_test::skip(lost_card_reads_on);
+  if (!fanout_test::can_fork) return fanout_test::skip(lost_gpu_reads_on);
   const fanout_test::Watched watched;
   const auto make = [] { return ParallelModel{shifted_by(5), fanout::cuda_devices({0, 1})}; };
   sweep_loss(make, on_main, 1);
   sweep_loss(make, on_main, 0);
 }
 
-TEST_CASE("failure sweep: a card is lost between copies from card to card") {
+TEST_CASE("failure sweep: a GPU is lost between copies from GPU to GPU") {
   if (!fanout_test::has_stand_in(2)) return;
-  if (!fanout_test::can_fork) return fanout_test::skip(lost_card_reads_on);
+  if (!fanout_test::can_fork) return fanout_test::skip(lost_gpu_reads_on);
   const fanout_test::Watched watched;
   sweep_loss(
       [] {

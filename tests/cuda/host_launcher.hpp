@@ -33,7 +33,7 @@ struct fanout::backend::Launcher<fanout::CudaDevice> {
     auto* call = new Call{n, f};
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-    __lsan_ignore_object(call);  // a card that is lost never makes it
+    __lsan_ignore_object(call);  // a GPU that is lost never makes it
 #endif
 #endif
     const cudaError_t status = ::cudaLaunchHostFunc(device.stream().get(), &Call::run, call);

@@ -9,7 +9,7 @@
 #include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/memory/storage.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "support/message_of.hpp"
 
 using fanout::CudaDevice;
@@ -19,7 +19,7 @@ using fanout::cuda::memory_allocated;
 using fanout::cuda::memory_info;
 using fanout::cuda::memory_reserved;
 using fanout::cuda::reset_peak_memory;
-using fanout_test::has_cards;
+using fanout_test::has_gpus;
 using fanout_test::has_stand_in;
 using fanout_test::message_of;
 using fanout_test::says;
@@ -59,7 +59,7 @@ TEST_CASE("a default-constructed MemoryInfo is all zeros") {
 }
 
 TEST_CASE("rule 162: allocated, peak and reserved memory are reported") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const CudaDevice device(0);
   const std::size_t before = memory_allocated(0);
@@ -78,20 +78,20 @@ TEST_CASE("rule 162: allocated, peak and reserved memory are reported") {
 }
 
 TEST_CASE("rule 161: empty_cache releases cached memory and keeps allocations") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const CudaDevice device(0);
   { const Held held(device, 64 * mebibyte); }
   CHECK(memory_reserved(0) >= memory_allocated(0) + 64 * mebibyte);
   const std::size_t allocated = memory_allocated(0);
-  SUBCASE("of one card") { empty_cache(0); }
+  SUBCASE("of one GPU") { empty_cache(0); }
   SUBCASE("of all") { empty_cache(); }
   CHECK(memory_reserved(0) < allocated + 64 * mebibyte);
   CHECK(memory_allocated(0) == allocated);
 }
 
-TEST_CASE("rule 164: free and total memory are those of the whole card") {
-  if (!has_cards(1)) return;
+TEST_CASE("rule 164: free and total memory are those of the whole GPU") {
+  if (!has_gpus(1)) return;
   const Watched watched;
   const auto [free, total] = memory_info(0);
   CHECK(free > 0);

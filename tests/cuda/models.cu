@@ -363,7 +363,7 @@ bool copies_are_done(const DeviceSet<CudaDevice>& devices) {
   bool done = true;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const fanout::DeviceId id = devices[i].id();
-    done = done && cuda::detail::lane_of(cuda::detail::card_at(id.index), id.instance).copies().is_idle();
+    done = done && cuda::detail::streams_of(cuda::detail::gpu_at(id.index), id.instance).copies().is_idle();
   }
   return done;
 }

@@ -15,7 +15,7 @@
 #include <fanout/memory/transfer.hpp>
 
 #include "collective/communicator_conformance.hpp"
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "cuda/stand_in/stand_in.h"
 
 using fanout::Context;
@@ -35,10 +35,10 @@ const bool left_too = [] {
   return true;
 }();
 
-/// So many ranks, each on a card and a thread of its own.
+/// So many ranks, each on a GPU and a thread of its own.
 struct NcclRanks {
   using communicator = NcclCommunicator;
-  static bool available(std::size_t ranks) { return fanout_test::has_cards(static_cast<int>(ranks)); }
+  static bool available(std::size_t ranks) { return fanout_test::has_gpus(static_cast<int>(ranks)); }
   template <class F>
   static void run(std::size_t ranks, const F& f) {
     std::vector<ncclComm_t> made(ranks);
@@ -87,7 +87,7 @@ bool reduces_as_its_type() {
          reduced(fanout::backend::Reduction::min) == Twice(2, {least, 1, 1, 3});
 }
 
-/// What all shards' cards hold is added up there, and each shard tells what it has then.
+/// What all shards' GPUs hold is added up there, and each shard tells what it has then.
 struct Adds {
   float forward(Context auto& ctx, int) const {
     const auto own = fanout::empty<float>(ctx, 1000);
@@ -110,7 +110,7 @@ struct Adds {
 
 FANOUT_TEST_COMMUNICATOR(NcclRanks);
 
-TEST_CASE("shards on cards pass arrays by NCCL if Options say so, and otherwise through the host") {
+TEST_CASE("shards on GPUs pass arrays by NCCL if Options say so, and otherwise through the host") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   for (const bool by_nccl : {true, false}) {
@@ -202,7 +202,7 @@ TEST_CASE("a shard that throws releases those that would wait for it in NCCL") {
 }
 
 TEST_CASE(
-    "arrays in the host's memory, on two devices of one card, and of types that NCCL does not know go by the host") {
+    "arrays in the host's memory, on two devices of one GPU, and of types that NCCL does not know go by the host") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const auto adds = [](Context auto& ctx, int) {
@@ -223,13 +223,13 @@ TEST_CASE(
 
 TEST_CASE_TEMPLATE("numbers of each type are reduced as that type", T, signed char, int, long, long long, unsigned char,
                    unsigned, unsigned long, unsigned long long, float, double) {
-  if (!fanout_test::has_cards(2)) return;
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
   CHECK(reduces_as_its_type<T>());
 }
 
-TEST_CASE("arrays off the communicator's card, and types that cannot be reduced, are refused") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("arrays off the communicator's GPU, and types that cannot be reduced, are refused") {
+  if (!fanout_test::has_gpus(1)) return;
   NcclRanks::run(1, [](NcclCommunicator& ranks) {
     std::vector<float> here(2);
     CHECK_THROWS_AS(ranks.all_reduce(here), fanout::DeviceMismatch);

@@ -30,11 +30,11 @@ class NothingChecked {
     delete table;
   }
 
-  /// Ends access that was enabled between the first two cards.
+  /// Ends access that was enabled between the first two GPUs.
   static void close() {
-    for (const int card : {0, 1}) {
-      const fanout::cuda::DeviceGuard guard(card);
-      if (cudaDeviceDisablePeerAccess(1 - card) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    for (const int gpu : {0, 1}) {
+      const fanout::cuda::DeviceGuard guard(gpu);
+      if (cudaDeviceDisablePeerAccess(1 - gpu) != cudaSuccess) static_cast<void>(cudaGetLastError());
     }
   }
 

@@ -12,7 +12,7 @@
 
 #include <fanout/cuda.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "cuda/host_launcher.hpp"
 #include "cuda/stand_in/stand_in.h"
 
@@ -44,17 +44,17 @@ Tensor<double, 1> ascending(std::size_t size, double first) {
   return tensor;
 }
 
-/// One device on each card, and two.
+/// One device on each GPU, and two.
 std::vector<DeviceSet<CudaDevice>> sets() {
-  const int cards = cuda::device_count();
-  return {fanout::cuda_devices(), fanout::cuda_devices({.count = 2 * cards, .oversubscribe = true})};
+  const int gpus = cuda::device_count();
+  return {fanout::cuda_devices(), fanout::cuda_devices({.count = 2 * gpus, .oversubscribe = true})};
 }
 
 bool copies_are_done(const DeviceSet<CudaDevice>& devices) {
   bool done = true;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const fanout::DeviceId id = devices[i].id();
-    done = done && cuda::detail::lane_of(cuda::detail::card_at(id.index), id.instance).copies().is_idle();
+    done = done && cuda::detail::streams_of(cuda::detail::gpu_at(id.index), id.instance).copies().is_idle();
   }
   return done;
 }
@@ -73,7 +73,7 @@ struct Hold {
 }  // namespace
 
 TEST_CASE_FIXTURE(fanout_test::Watched,
-                  "the next batch is copied to the cards while the kernels of the one before run") {
+                  "the next batch is copied to the GPUs while the kernels of the one before run") {
   if (!fanout_test::has_stand_in(1)) return;
   for (const DeviceSet<CudaDevice>& devices : sets()) {
     fanout_test::Barrier barrier;
@@ -123,7 +123,7 @@ struct Together {
 }  // namespace
 
 TEST_CASE_FIXTURE(fanout_test::Watched,
-                  "kernels of one call run at the same time, on all cards and all devices of a card") {
+                  "kernels of one call run at the same time, on all GPUs and all devices of a GPU") {
   if (!fanout_test::has_stand_in(1)) return;
   for (const DeviceSet<CudaDevice>& devices : sets()) {
     fanout::detail::Atomic<std::uint32_t> running{0};
@@ -142,7 +142,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched,
 
 namespace {
 
-long copies_to_or_between_cards() {
+long copies_to_or_between_gpus() {
   long copies = 0;
   for (const char* kind : {"h2d pinned", "h2d pageable", "d2d", "peer direct", "peer staged"}) {
     copies += stand_in_copies(kind);
@@ -164,7 +164,7 @@ struct Scaled {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(fanout_test::Watched, "what lies on its card already is not copied, and parameters once") {
+TEST_CASE_FIXTURE(fanout_test::Watched, "what lies on its GPU already is not copied, and parameters once") {
   if (!fanout_test::has_stand_in(1)) return;
   const CudaDevice device(0);
   const auto x = fanout::to(ascending(1000, 1), device);
@@ -173,12 +173,12 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "what lies on its card already is not co
   stand_in_forget_counts();
   const auto y = model(x.view());
   const auto z = model(y);
-  CHECK(copies_to_or_between_cards() == 0);
+  CHECK(copies_to_or_between_gpus() == 0);
   CHECK(y.space() == device.memory().space);
   CHECK(fanout::to_host(z)[999] == 9000);
 }
 
-TEST_CASE_FIXTURE(fanout_test::Watched, "what a call left on many cards is the next one's in place") {
+TEST_CASE_FIXTURE(fanout_test::Watched, "what a call left on many GPUs is the next one's in place") {
   if (!fanout_test::has_stand_in(1)) return;
   const auto stays = [](Context auto& ctx, View<const double, 1> x) {
     auto y = fanout::output<double>(ctx);
@@ -192,7 +192,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "what a call left on many cards is the n
     second(pieces);
     stand_in_forget_counts();
     const auto y = second(pieces);
-    CHECK(copies_to_or_between_cards() == 0);
+    CHECK(copies_to_or_between_gpus() == 0);
     for (std::size_t i = 0; i < 64; ++i) CHECK(y[i] == 2 * static_cast<double>(i + 1));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Models on all visible cards, from the arguments to the result.
+// Models on all visible GPUs, from the arguments to the result.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/memory_info.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "cuda/host_launcher.hpp"
 #include "cuda/stand_in/stand_in.h"
 
@@ -77,12 +77,12 @@ void check_equal(const Tensor<float, 2>& found, const Tensor<float, 2>& wanted) 
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(found.data()[i] == wanted.data()[i]);
 }
 
-// What is launched here runs on the host, which cannot read the memory of a real card.
+// What is launched here runs on the host, which cannot read the memory of a real GPU.
 bool no_device() { return !fanout_test::has_stand_in(1); }
 
 }  // namespace
 
-TEST_CASE("a model runs on all cards, and its results lie on the first") {
+TEST_CASE("a model runs on all GPUs, and its results lie on the first") {
   if (no_device()) return;
   const auto x = row_numbers(30, 3);
   const ParallelModel model{linear(), AllVisible<CudaDevice>{}};
@@ -100,7 +100,7 @@ TEST_CASE("results go to the host if it is asked for") {
   for (int call = 0; call < 10; ++call) check_equal(model(x), expected(linear(), x));
 }
 
-TEST_CASE("cards and cores share a batch by weights") {
+TEST_CASE("GPUs and cores share a batch by weights") {
   if (no_device()) return;
   const auto x = row_numbers(40, 3);
   const auto devices = AllVisible<CudaDevice>{}.select() | fanout::host_devices(1);
@@ -120,7 +120,7 @@ TEST_CASE("batches in flight at the same time give the right results") {
   for (auto& one : pending) check_equal(one.get(), wanted);
 }
 
-TEST_CASE("an update is on all cards at the next call") {
+TEST_CASE("an update is on all GPUs at the next call") {
   if (no_device()) return;
   const auto x = row_numbers(9, 3);
   ParallelModel model{linear(), AllVisible<CudaDevice>{}};
@@ -136,7 +136,7 @@ TEST_CASE("an update is on all cards at the next call") {
   }
 }
 
-TEST_CASE("an update waits for work in flight on the cards, whoever takes the results") {
+TEST_CASE("an update waits for work in flight on the GPUs, whoever takes the results") {
   if (no_device()) return;
   const fanout_test::Watched watched;
   std::atomic<std::size_t> ended{0};
@@ -147,30 +147,30 @@ TEST_CASE("an update waits for work in flight on the cards, whoever takes the re
     });
   };
   ParallelModel model{takes_long, AllVisible<CudaDevice>{}};
-  const std::size_t cards = model.devices().size();
-  const auto x = row_numbers(cards, 3);
+  const std::size_t gpus = model.devices().size();
+  const auto x = row_numbers(gpus, 3);
   const auto pending = model.async(x);
   pending.wait();  // its forwards have returned
-  model.update([&](auto&) { CHECK(ended == cards); });
+  model.update([&](auto&) { CHECK(ended == gpus); });
 }
 
-TEST_CASE("an update may move the model to a card, to another one and back") {
+TEST_CASE("an update may move the model to a GPU, to another one and back") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   const auto x = row_numbers(9, 3);
   ParallelModel model{linear(), AllVisible<CudaDevice>{}};
   auto changed = linear();
   check_equal(to_host(model(x)), expected(changed, x));
-  for (const int card : {0, 1, -1, 1, 0, 0, -1}) {
+  for (const int gpu : {0, 1, -1, 1, 0, 0, -1}) {
     changed.bias[0] += 1;
-    model.update([&](Linear& m) { m = card < 0 ? changed : fanout::to(changed, CudaDevice(card)); });
+    model.update([&](Linear& m) { m = gpu < 0 ? changed : fanout::to(changed, CudaDevice(gpu)); });
     check_equal(to_host(model(x)), expected(changed, x));
-    CHECK(model.replica(0).shares_original() == (card == 0));
-    CHECK(model.replica(1).shares_original() == (card == 1));
+    CHECK(model.replica(0).shares_original() == (gpu == 0));
+    CHECK(model.replica(1).shares_original() == (gpu == 1));
   }
 }
 
-TEST_CASE("nested results, numbers and rules come from cards, too") {
+TEST_CASE("nested results, numbers and rules come from GPUs, too") {
   if (no_device()) return;
   const auto x = row_numbers(11, 2);
   const auto forward = [](Context auto& ctx, View<const float, 2> rows, std::span<const int> labels) {
@@ -216,14 +216,14 @@ TEST_CASE("large arrays come and go in parts") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a failing kernel is the call's error, and only its card is lost from then on") {
+TEST_CASE("a failing kernel is the call's error, and only its GPU is lost from then on") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  stand_in_allow_at_exit("device memory", 1);  // a lost card keeps what a shard had
+  stand_in_allow_at_exit("device memory", 1);  // a lost GPU keeps what a shard had
   const auto x = row_numbers(8, 3);
   const auto forward = [](Context auto& ctx, View<const float, 2> rows, bool breaks) {
-    fanout::launch(ctx, 1, [breaks, card = ctx.device().index()](std::size_t) {
-      if (breaks && card == 1) stand_in_poison(1, cudaErrorIllegalAddress);
+    fanout::launch(ctx, 1, [breaks, gpu = ctx.device().index()](std::size_t) {
+      if (breaks && gpu == 1) stand_in_poison(1, cudaErrorIllegalAddress);
     });
     return static_cast<int>(rows.extent(0));
   };
@@ -271,9 +271,9 @@ TEST_CASE("a call from inside a forward sees what the forward's device is still 
   };
   auto x = row_numbers(12, 3);
   const ParallelModel model{outer, AllVisible<CudaDevice>{}};
-  const auto [cards, cores, later] = model(x);
+  const auto [gpus, cores, later] = model(x);
   for (float& value : x) value *= 2;
-  check_equal(to_host(cards), expected(linear(), x));
+  check_equal(to_host(gpus), expected(linear(), x));
   check_equal(to_host(cores), expected(linear(), x));
   check_equal(to_host(later), expected(linear(), x));
 }
@@ -295,8 +295,8 @@ Tensor<float, 2> even_numbers(std::size_t rows, std::size_t columns) {
   return tensor;
 }
 
-/// All visible cards, with two devices on each.
-auto two_on_each_card() {
+/// All visible GPUs, with two devices on each.
+auto two_on_each_gpu() {
   std::vector<CudaDevice> devices;
   for (int i = 0; i < fanout::cuda::device_count(); ++i) {
     devices.push_back(CudaDevice(i));
@@ -311,7 +311,7 @@ TEST_CASE("a call from inside an entered device sees what that device is still c
   if (no_device()) return;
   const fanout_test::Watched watched;
   const CudaDevice first(0);
-  const ParallelModel cards{linear(), two_on_each_card()};
+  const ParallelModel gpus{linear(), two_on_each_gpu()};
   const ParallelModel cores{linear(), fanout::host_devices(2)};
   const auto find_sum = [](Context auto& ctx, View<const float, 2> of) {
     auto sum = fanout::empty<float>(ctx, 1);
@@ -321,7 +321,7 @@ TEST_CASE("a call from inside an entered device sees what that device is still c
     });
     return sum;
   };
-  const ParallelModel sums{find_sum, two_on_each_card()};
+  const ParallelModel sums{find_sum, two_on_each_gpu()};
   const auto x = even_numbers(12, 3);
   const auto wanted = expected(linear(), x);
   const auto before = row_numbers(12, 3);
@@ -334,11 +334,11 @@ TEST_CASE("a call from inside an entered device sees what that device is still c
     first.synchronize();
     fanout::copy(before, there);
   };
-  const auto inputs = fanout::scatter(cards.devices(), there);
+  const auto inputs = fanout::scatter(gpus.devices(), there);
   {
     const auto entered = first.enter();
     again();
-    check_equal(to_host(cards(there)), wanted);
+    check_equal(to_host(gpus(there)), wanted);
     clear();
     again();
     check_equal(cores(there), wanted);
@@ -348,19 +348,19 @@ TEST_CASE("a call from inside an entered device sees what that device is still c
     for (const float sum : every) CHECK(sum == 1332);
     clear();
     again();
-    auto pending = cards.async(there);
+    auto pending = gpus.async(there);
     check_equal(to_host(pending.get()), wanted);
     clear();
     again();
     Tensor<float, 2> result(12, 2);
-    cards.into(result)(there);
+    gpus.into(result)(there);
     check_equal(result, wanted);
     clear();
     again();
     check_equal(to_host(fanout::to(there, CudaDevice(fanout::cuda::device_count() - 1))), x);
     clear();
     again();
-    const auto replicas = fanout::replicate(linear(), cards.devices());
+    const auto replicas = fanout::replicate(linear(), gpus.devices());
     check_equal(to_host(gather(apply(replicas, inputs))), wanted);
   }
 }
@@ -377,26 +377,26 @@ TEST_CASE("a model that is made or changed inside an entered device is the same 
   Linear there = fanout::to(linear(), first);
   fill_slowly(first, there.weight);
   SUBCASE("made") {
-    const ParallelModel model{there, two_on_each_card()};
+    const ParallelModel model{there, two_on_each_gpu()};
     check_equal(to_host(model(x)), outcome);
   }
   SUBCASE("moved in") {
-    const ParallelModel model{std::move(there), two_on_each_card()};
+    const ParallelModel model{std::move(there), two_on_each_gpu()};
     check_equal(to_host(model(x)), outcome);
   }
   SUBCASE("replicated") {
-    const auto devices = two_on_each_card();
+    const auto devices = two_on_each_gpu();
     const auto replicas = fanout::replicate(std::move(there), devices);
     check_equal(to_host(gather(apply(replicas, fanout::scatter(devices, x)))), outcome);
   }
   SUBCASE("one of several") {
-    // Two devices of one card read the model where it lies.
+    // Two devices of one GPU read the model where it lies.
     const fanout::DeviceSet devices(std::vector{CudaDevice(0, 1), CudaDevice(0, 2)});
     const auto models = std::tie(there, there);
     check_equal(to_host(gather(apply(models, devices, fanout::scatter(devices, x)))), outcome);
   }
   SUBCASE("changed") {
-    ParallelModel model{linear(), two_on_each_card()};
+    ParallelModel model{linear(), two_on_each_gpu()};
     model(x);
     model.update([&](Linear& m) {
       m = fanout::to(linear(), first);
@@ -405,7 +405,7 @@ TEST_CASE("a model that is made or changed inside an entered device is the same 
     check_equal(to_host(model(x)), outcome);
   }
   SUBCASE("changed by what then throws") {
-    ParallelModel model{linear(), two_on_each_card()};
+    ParallelModel model{linear(), two_on_each_gpu()};
     model(x);
     CHECK_THROWS_AS(model.update([&](Linear& m) {
       m = fanout::to(linear(), first);
@@ -435,7 +435,7 @@ TEST_CASE("fields combined inside an entered device are complete at the next cal
   if (no_device()) return;
   const fanout_test::Watched watched;
   const auto x = row_numbers(8, 3);
-  const ParallelModel model{Counting{}, two_on_each_card()};
+  const ParallelModel model{Counting{}, two_on_each_gpu()};
   const auto entered = CudaDevice(0).enter();
   for (int call = 0; call < 10; ++call) {
     model(x, false);
@@ -455,7 +455,7 @@ TEST_CASE("a factory called inside an entered device sees what that device is st
   Linear there = fanout::to(linear(), first);
   fill_slowly(first, there.weight);
   const ParallelModel model{fanout::factory([&there](const auto& device) { return fanout::to(there, device); }),
-                            two_on_each_card()};
+                            two_on_each_gpu()};
   check_equal(to_host(model(x)), expected(wanted, x));
 }
 
@@ -463,7 +463,7 @@ TEST_CASE("sharded values that an entered device is still computing are complete
   if (no_device()) return;
   const fanout_test::Watched watched;
   const CudaDevice first(0);
-  const auto devices = two_on_each_card();
+  const auto devices = two_on_each_gpu();
   const ParallelModel model{linear(), devices};
   const auto x = even_numbers(12, 3);
   const auto entered = first.enter();

@@ -7,13 +7,13 @@
 
 #include <fanout/cuda/runtime/availability.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "cuda/nothing_checked.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::peer_links;
 using fanout::cuda::peer_report;
-using fanout_test::has_cards;
+using fanout_test::has_gpus;
 using fanout_test::says;
 using fanout_test::Watched;
 
@@ -23,8 +23,8 @@ TEST_CASE("the report of peers without a device says why there is none") {
   CHECK(says(peer_report(), "No CUDA device is visible: ", fanout::cuda::unavailable_reason()));
 }
 
-TEST_CASE("links are listed from each card to each, and the report is their matrix") {
-  if (!has_cards(1)) return;
+TEST_CASE("links are listed from each GPU to each, and the report is their matrix") {
+  if (!has_gpus(1)) return;
   const Watched watched;
   const auto links = peer_links();
   const auto count = static_cast<std::size_t>(fanout::cuda::device_count());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules of docs/conformance.md, on cards, that are no single header's matter.
+// Rules of docs/conformance.md, on GPUs, that are no single header's matter.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 #include <fanout/cuda.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "cuda/host_launcher.hpp"
 #include "support/message_of.hpp"
 
@@ -39,23 +39,23 @@ std::vector<double> values(const Tensor<double, 1>& tensor) {
   return {here.begin(), here.end()};
 }
 
-bool on(const Tensor<double, 1>& tensor, int card) { return tensor.space() == CudaDevice(card).memory().space; }
+bool on(const Tensor<double, 1>& tensor, int gpu) { return tensor.space() == CudaDevice(gpu).memory().space; }
 
-/// What a `forward` makes on its card from its rows: as many numbers as `size(rank)` says, each `value(rank)`.
+/// What a `forward` makes on its GPU from its rows: as many numbers as `size(rank)` says, each `value(rank)`.
 template <class Size, class Value, class Rule>
-auto made_on_cards(int cards, const Size& size, const Value& value, const Rule& rule) {
+auto made_on_gpus(int gpus, const Size& size, const Value& value, const Rule& rule) {
   const auto forward = [&](Context auto& ctx, fanout::RowRange) {
     auto part = fanout::empty<double>(ctx, size(ctx.rank()));
     const View<double, 1> to = part;
     fanout::launch(ctx, to.size(), [to, v = value(ctx.rank())](std::size_t i) { to[i] = v; });
     return rule(part);
   };
-  return ParallelModel{forward, fanout::cuda_devices({.count = cards})}(fanout::Range(static_cast<std::size_t>(cards)));
+  return ParallelModel{forward, fanout::cuda_devices({.count = gpus})}(fanout::Range(static_cast<std::size_t>(gpus)));
 }
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Watched, "rule 80: in a forward its own card is the current device, and the caller's is as it was") {
+TEST_CASE_FIXTURE(Watched, "rule 80: in a forward its own GPU is the current device, and the caller's is as it was") {
   if (!has_stand_in(2)) return;
   fanout::cuda::set_device(1);
   const ParallelModel model{[](Context auto& ctx, fanout::RowRange) {
@@ -71,7 +71,7 @@ TEST_CASE_FIXTURE(Watched, "rule 80: in a forward its own card is the current de
 }
 
 TEST_CASE_FIXTURE(Watched,
-                  "rules 98 and 99: results are gathered on the first card, on whichever card or host they stand") {
+                  "rules 98 and 99: results are gathered on the first GPU, on whichever GPU or host they stand") {
   if (!has_stand_in(2)) return;
   const auto on_host = numbers(2);
   const auto on_second = fanout::to(on_host, CudaDevice(1));
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(Watched,
   }
 }
 
-TEST_CASE_FIXTURE(Watched, "rules 101 and 102: a result on a card is owned by the caller, also of one replica") {
+TEST_CASE_FIXTURE(Watched, "rules 101 and 102: a result on a GPU is owned by the caller, also of one replica") {
   if (!has_stand_in(1)) return;
   const auto x = fanout::to(numbers(3), CudaDevice(0));
   const ParallelModel model{[](View<const double, 1> rows) { return rows; }, fanout::cuda_devices({0})};
@@ -97,24 +97,24 @@ TEST_CASE_FIXTURE(Watched, "rules 101 and 102: a result on a card is owned by th
 }
 
 TEST_CASE_FIXTURE(Watched,
-                  "rule 117: sums over cards are made in the order of the rows, bit by bit the same in every run") {
+                  "rule 117: sums over GPUs are made in the order of the rows, bit by bit the same in every run") {
   if (!has_stand_in(2)) return;
-  const int cards = fanout::cuda::device_count();
+  const int gpus = fanout::cuda::device_count();
   const auto value = [](std::size_t rank) { return (rank % 2 == 0 ? 1e17 : 1e-3) / static_cast<double>(3 + rank); };
   double in_order = value(0);
-  for (int i = 1; i < cards; ++i) in_order += value(static_cast<std::size_t>(i));
+  for (int i = 1; i < gpus; ++i) in_order += value(static_cast<std::size_t>(i));
   for (int run = 0; run < 10; ++run) {
-    const auto sum = made_on_cards(
-        cards, [](std::size_t) { return 3; }, value, [](const auto& part) { return fanout::psum(part); });
+    const auto sum = made_on_gpus(
+        gpus, [](std::size_t) { return 3; }, value, [](const auto& part) { return fanout::psum(part); });
     CHECK(values(sum) == std::vector<double>(3, in_order));
   }
 }
 
-TEST_CASE_FIXTURE(Watched, "rule 118: summing different extents on cards is an error, but not with one shard") {
+TEST_CASE_FIXTURE(Watched, "rule 118: summing different extents on GPUs is an error, but not with one shard") {
   if (!has_stand_in(2)) return;
-  const auto sum_of = [](int cards) {
-    return made_on_cards(
-        cards, [](std::size_t rank) { return 3 + rank; }, [](std::size_t) { return 0.5; },
+  const auto sum_of = [](int gpus) {
+    return made_on_gpus(
+        gpus, [](std::size_t rank) { return 3 + rank; }, [](std::size_t) { return 0.5; },
         [](const auto& part) { return fanout::psum(part); });
   };
   CHECK(says(message_of<fanout::ShapeMismatch>([&] { sum_of(2); }), "output", "[3]", "[4]", "on cuda:1", "psum"));
@@ -122,9 +122,9 @@ TEST_CASE_FIXTURE(Watched, "rule 118: summing different extents on cards is an e
 }
 
 TEST_CASE_FIXTURE(Watched,
-                  "rules 159 and 160: random numbers depend on the model's seed and the row, not on the cards") {
+                  "rules 159 and 160: random numbers depend on the model's seed and the row, not on the GPUs") {
   if (!has_stand_in(2)) return;
-  const auto drawn = [](int cards, std::uint64_t seed) {
+  const auto drawn = [](int gpus, std::uint64_t seed) {
     const auto forward = [](Context auto& ctx, fanout::RowRange rows) {
       auto y = fanout::output<double>(ctx);
       const View<double, 1> to = y;
@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(Watched,
       });
       return y;
     };
-    const ParallelModel model{forward, fanout::cuda_devices({.count = cards}), fanout::Options{.seed = seed}};
+    const ParallelModel model{forward, fanout::cuda_devices({.count = gpus}), fanout::Options{.seed = seed}};
     return values(model(fanout::Range(16)));
   };
   const auto one = drawn(1, 7);
@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(Watched,
 }
 
 TEST_CASE_FIXTURE(Watched,
-                  "rule 169: an array on the wrong card is a device mismatch, and copy() and to() transfer it") {
+                  "rule 169: an array on the wrong GPU is a device mismatch, and copy() and to() transfer it") {
   if (!has_stand_in(2)) return;
   auto on_first = fanout::to(numbers(4), CudaDevice(0));
   const ParallelModel model{[](View<double, 1>) {}, fanout::cuda_devices({0, 1})};

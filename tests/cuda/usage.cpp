@@ -13,7 +13,7 @@
 
 #include <fanout/cuda.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace {
 
@@ -76,7 +76,7 @@ fanout::Tensor<float, 2> numbers(std::size_t rows, std::size_t columns) {
 }  // namespace
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a model on all GPUs") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const auto input = numbers(30, 5);
   fanout::ParallelModel model{Copied{}, fanout::cuda_devices()};
   fanout::Tensor<float, 2> output = model(input);           // complete, in the memory of the first GPU
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a model on all GPUs") {
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a forward with a stream of its own") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const auto input = numbers(301, 70);
   const fanout::ParallelModel model{Overlapped{}, fanout::cuda_devices(),
                                     fanout::Options{.output = fanout::DeviceId{"host"}}};
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: a forward with a stream 
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: where results lie, and the next batch") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const auto input = numbers(30, 5);
   const auto use = [&](const fanout::Tensor<float, 2>& x) {
     REQUIRE(x.space() == fanout::host_memory);
@@ -123,7 +123,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: where results lie, and t
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: GPUs and cores") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const auto input = numbers(30, 5);
   // [mixed]
   const auto devices = fanout::cuda_devices({0}) | fanout::host_devices(1);
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: GPUs and cores") {
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: which GPUs") {
-  if (!fanout_test::has_cards(4)) return;
+  if (!fanout_test::has_gpus(4)) return;
   // [selection]
   auto all = fanout::cuda_devices();            // all that the process may use, in CUDA's order
   auto some = fanout::cuda_devices({0, 2, 3});  // by their numbers among these; the first is the main device
@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: what is there") {
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: streams and events") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout::CudaDevice device(0);
   // [streams]
   const fanout::cuda::Stream own(device);                // made here, destroyed at the end
@@ -206,7 +206,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: streams and events") {
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: memory") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout::CudaDevice device(0);
   // [memory]
   const fanout::Tensor<float, 2> batch = fanout::cuda::pinned<float>(1024, 64);  // in page-locked host memory
@@ -222,7 +222,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: memory") {
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "documentation: what goes wrong") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   std::string said;
   const auto tell = [&](const char* text) { said += text; };
   const fanout::CudaDevice device(0);

@@ -8,8 +8,8 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
-#include <fanout/cuda/runtime/card.hpp>
-#include <fanout/cuda/runtime/lane.hpp>
+#include <fanout/cuda/runtime/device_streams.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/device/completion.hpp>
@@ -29,40 +29,41 @@ class CudaDevice {
 
   /// The GPU with this index among the visible ones, and the instance among the devices on it, both from 0. Throws
   /// InvalidDeviceId.
-  explicit CudaDevice(int index, int instance = 0) : lane_(&cuda::detail::lane_of(valid(index, instance), instance)) {
+  explicit CudaDevice(int index, int instance = 0)
+      : streams_(&cuda::detail::streams_of(valid(index, instance), instance)) {
     backend::declare_memory("cuda", cuda::cuda_memory_operations);
   }
 
-  const DeviceId& id() const noexcept { return lane_->id(); }
+  const DeviceId& id() const noexcept { return streams_->id(); }
   /// The GPU's index among the visible ones, as CUDA numbers them.
-  int index() const noexcept { return lane_->id().index; }
+  int index() const noexcept { return streams_->id().index; }
   /// The GPU's memory, with the operations on it. Devices on one GPU return the same.
-  backend::Memory memory() const noexcept { return {lane_->card().space(), &cuda::cuda_memory_operations}; }
-  backend::Worker& worker() const noexcept { return lane_->worker(); }
+  backend::Memory memory() const noexcept { return {streams_->gpu().space(), &cuda::cuda_memory_operations}; }
+  backend::Worker& worker() const noexcept { return streams_->worker(); }
 
   /// Until the result is destroyed, the GPU is the thread's current device, and what the thread does with the GPU's
   /// memory is in order with this device's work. Throws DeviceLost. Throws CudaError, also in the child of a process
   /// that used CUDA before it forked.
-  cuda::detail::EnteredLane enter() const { return cuda::detail::EnteredLane(*lane_); }
+  cuda::detail::EnteredStreams enter() const { return cuda::detail::EnteredStreams(*streams_); }
 
   /// Waits until all work in the device's streams is done, that of other threads included. Throws CudaError, or
   /// DeviceLost, if any of it failed.
-  void synchronize() const { lane_->synchronize(); }
+  void synchronize() const { streams_->synchronize(); }
 
   /// A Completion of all the device's work so far: any thread can wait for it. Throws CudaError.
-  backend::Completion completion() const { return lane_->completion(); }
+  backend::Completion completion() const { return streams_->completion(); }
 
   /// The stream of the device's work: kernels go here. It lives until the process ends. A thread that has not entered
   /// the device must wait for its work there before others use the results.
-  cuda::StreamRef stream() const { return lane_->compute(); }
+  cuda::StreamRef stream() const { return streams_->compute(); }
 
   /// Free bytes of the whole GPU. Makes its context at first use. Throws CudaError.
-  std::size_t free_memory() const { return cuda::detail::memory_info_of(lane_->card()).free; }
+  std::size_t free_memory() const { return cuda::detail::memory_info_of(streams_->gpu()).free; }
 
   /// One device for each visible GPU, in CUDA's order. Empty if CUDA cannot be used.
   static std::vector<CudaDevice> visible() {
     std::vector<CudaDevice> devices;
-    const int count = cuda::detail::count_cards().count;
+    const int count = cuda::detail::count_gpus().count;
     for (int i = 0; i < count; ++i) devices.push_back(CudaDevice(i));
     return devices;
   }
@@ -70,15 +71,15 @@ class CudaDevice {
   friend bool operator==(const CudaDevice&, const CudaDevice&) = default;
 
  private:
-  static cuda::detail::Card& valid(int index, int instance) {
-    cuda::detail::Card& card = cuda::detail::card_at(index);
-    if (instance >= 0) return card;
+  static cuda::detail::GpuState& valid(int index, int instance) {
+    cuda::detail::GpuState& gpu = cuda::detail::gpu_at(index);
+    if (instance >= 0) return gpu;
     throw InvalidDeviceId(explain({.what = "Invalid device id",
                                    .expected = "an instance number that is not negative",
                                    .found = std::to_string(instance)}));
   }
 
-  cuda::detail::Lane* lane_;
+  cuda::detail::DeviceStreams* streams_;
 };
 static_assert(HasOwnMemory<CudaDevice>);
 

@@ -12,7 +12,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
-#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/visible/imbalance.hpp>
 #include <fanout/device/device_set.hpp>
@@ -40,9 +40,9 @@ namespace detail {
 inline void warn_of_imbalance(const std::vector<CudaDevice>& devices,
                               const AnyFunction<void(std::string_view)>& on_imbalance) {
   if (!on_imbalance) return;
-  std::vector<cuda::CardSize> sizes;
+  std::vector<cuda::GpuSize> sizes;
   for (const CudaDevice& device : devices) {
-    const cudaDeviceProp& properties = cuda::detail::card_at(device.index()).properties();
+    const cudaDeviceProp& properties = cuda::detail::gpu_at(device.index()).properties();
     sizes.push_back({device.index(), properties.totalGlobalMem, properties.multiProcessorCount});
   }
   const std::string warning = cuda::imbalance_warning(sizes);
@@ -51,7 +51,7 @@ inline void warn_of_imbalance(const std::vector<CudaDevice>& devices,
 
 /// The indices that the options name, before `count` applies. Throws InvalidDeviceId if one is not visible, or if there
 /// are none.
-inline std::vector<int> named_cards(const CudaDeviceOptions& options) {
+inline std::vector<int> named_gpus(const CudaDeviceOptions& options) {
   std::vector<int> named = options.indices;
   const int visible = cuda::device_count();
   for (const int index : named) {
@@ -70,7 +70,7 @@ inline std::vector<int> named_cards(const CudaDeviceOptions& options) {
 }
 
 inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options) {
-  const std::vector<int> named = named_cards(options);
+  const std::vector<int> named = named_gpus(options);
   const std::size_t count = options.count > 0 ? static_cast<std::size_t>(options.count) : named.size();
   const auto refuse = [](std::string expected, std::string found) {
     throw InvalidDeviceId(explain({.what = "Invalid device id",
@@ -91,7 +91,7 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
       if (device.index() == index) ++instance;
     }
     if (instance > 0 && !options.oversubscribe) {
-      refuse("each GPU once", cuda::detail::name_of_card(index) + " again at position " + std::to_string(i));
+      refuse("each GPU once", cuda::detail::name_of_gpu(index) + " again at position " + std::to_string(i));
     }
     devices.emplace_back(index, instance);
   }

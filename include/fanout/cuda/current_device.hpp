@@ -3,10 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/runtime/card.hpp>
-#include <fanout/cuda/runtime/card_index.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
+#include <fanout/cuda/runtime/gpu_index.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -18,27 +18,27 @@ inline int current_device() { return detail::current_index(); }
 /// Makes a GPU the calling thread's current device until another one is set. Makes the GPU's context at first use.
 /// Prefer a DeviceGuard, which restores the previous device. Throws InvalidDeviceId, also for a negative index, and
 /// CudaError.
-inline void set_device(CardIndex device) {
-  detail::Card& card = device.card();
-  card.require();
-  check(::cudaSetDevice(card.index()), "cudaSetDevice", card.index());
+inline void set_device(GpuIndex device) {
+  detail::GpuState& gpu = device.gpu();
+  gpu.require();
+  check(::cudaSetDevice(gpu.index()), "cudaSetDevice", gpu.index());
 }
 
 /// Waits until all work of this process on a GPU is done, in all streams of all threads. Does nothing if the process
 /// has not used the GPU. Throws CudaError or DeviceLost if any of the work failed, and InvalidDeviceId.
-inline void synchronize(CardIndex device = {}) {
-  detail::Card& card = device.card();
-  card.require();
+inline void synchronize(GpuIndex device = {}) {
+  detail::GpuState& gpu = device.gpu();
+  gpu.require();
   const detail::Driver& driver = detail::driver();
   CUdevice handle = 0;
   unsigned flags = 0;
   int active = 0;
-  check(detail::status_of(driver.get_device(&handle, card.index())), "cuDeviceGet", card.index());
+  check(detail::status_of(driver.get_device(&handle, gpu.index())), "cuDeviceGet", gpu.index());
   check(detail::status_of(driver.primary_context_state(handle, &flags, &active)), "cuDevicePrimaryCtxGetState",
-        card.index());
+        gpu.index());
   if (active == 0) return;
-  const DeviceGuard on_card(card);
-  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", card.index());
+  const DeviceGuard on_gpu(gpu);
+  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu.index());
 }
 
 }}}  // namespace fanout::v0::cuda

@@ -6,8 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/runtime/card.hpp>
-#include <fanout/cuda/runtime/card_index.hpp>
+#include <fanout/cuda/runtime/gpu_index.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -24,25 +24,25 @@ struct Capability {
 };
 
 /// The runtime's properties of a GPU. Asked once, then cached until the process ends; the reference stays valid.
-inline const cudaDeviceProp& device_properties(CardIndex device = {}) { return device.card().properties(); }
+inline const cudaDeviceProp& device_properties(GpuIndex device = {}) { return device.gpu().properties(); }
 
 /// The name of the GPU: `NVIDIA H100 80GB HBM3`.
-inline std::string device_name(CardIndex device = {}) { return device_properties(device).name; }
+inline std::string device_name(GpuIndex device = {}) { return device_properties(device).name; }
 
 /// The compute capability of the GPU.
-inline Capability device_capability(CardIndex device = {}) {
+inline Capability device_capability(GpuIndex device = {}) {
   const cudaDeviceProp& properties = device_properties(device);
   return {.major = properties.major, .minor = properties.minor};
 }
 
 /// True if the hardware lets a GPU read a peer's memory. A GPU is no peer of itself. It does not say if copies arrive
 /// intact: see peer_trusted(). Throws InvalidDeviceId, with `Invalid peer device id` for the second.
-inline bool can_access_peer(CardIndex device, CardIndex peer) {
-  detail::Card& card = device.card();
-  card.require();
+inline bool can_access_peer(GpuIndex device, GpuIndex peer) {
+  detail::GpuState& gpu = device.gpu();
+  gpu.require();
   const int other = peer.get_peer();
   int can = 0;
-  check(::cudaDeviceCanAccessPeer(&can, card.index(), other), "cudaDeviceCanAccessPeer", card.index());
+  check(::cudaDeviceCanAccessPeer(&can, gpu.index(), other), "cudaDeviceCanAccessPeer", gpu.index());
   return can != 0;
 }
 

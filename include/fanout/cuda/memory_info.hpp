@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include <fanout/cuda/runtime/card.hpp>
-#include <fanout/cuda/runtime/card_index.hpp>
+#include <fanout/cuda/runtime/gpu_index.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -17,32 +17,30 @@ using MemoryInfo = detail::MemoryInfo;
 
 /// Memory of the whole GPU, other processes included. Makes the GPU's context at first use, since CUDA does not tell
 /// otherwise.
-inline MemoryInfo memory_info(CardIndex device = {}) { return detail::memory_info_of(device.card()); }
+inline MemoryInfo memory_info(GpuIndex device = {}) { return detail::memory_info_of(device.gpu()); }
 
 // These report fanout's own pool of the GPU's memory in this process. They make no context: on a GPU that was not used,
 // they return 0 and do nothing. Released memory counts as allocated until the work before its release is done.
 
 /// Bytes that tensors, buffers and scratch memory hold now.
-inline std::size_t memory_allocated(CardIndex device = {}) { return detail::pool_use(device.card()).allocated; }
+inline std::size_t memory_allocated(GpuIndex device = {}) { return detail::pool_use(device.gpu()).allocated; }
 
 /// The largest memory_allocated() since the process began, or since reset_peak_memory().
-inline std::size_t max_memory_allocated(CardIndex device = {}) {
-  return detail::pool_use(device.card()).most_allocated;
-}
+inline std::size_t max_memory_allocated(GpuIndex device = {}) { return detail::pool_use(device.gpu()).most_allocated; }
 
 /// Bytes that the pool holds of the GPU's memory: allocated ones, and free ones that it keeps for later.
-inline std::size_t memory_reserved(CardIndex device = {}) { return detail::pool_use(device.card()).reserved; }
+inline std::size_t memory_reserved(GpuIndex device = {}) { return detail::pool_use(device.gpu()).reserved; }
 
 /// Restarts max_memory_allocated() at what is allocated now.
-inline void reset_peak_memory(CardIndex device = {}) { detail::reset_peaks(device.card()); }
+inline void reset_peak_memory(GpuIndex device = {}) { detail::reset_peaks(device.gpu()); }
 
 /// Returns the pool's free memory to the GPU, so that others can allocate it. Allocated memory stays. It does not give
 /// fanout more memory. Waits for all work of the GPU. Throws DeviceLost and CudaError.
-inline void empty_cache(CardIndex device) { detail::trim_pool(device.card()); }
+inline void empty_cache(GpuIndex device) { detail::trim_pool(device.gpu()); }
 
 /// The same on all GPUs that the process has used.
 inline void empty_cache() {
-  for (int i = 0; i < detail::count_cards().count; ++i) detail::trim_pool(detail::card_at(i));
+  for (int i = 0; i < detail::count_gpus().count; ++i) detail::trim_pool(detail::gpu_at(i));
 }
 
 }}}  // namespace fanout::v0::cuda

@@ -18,9 +18,9 @@
 #include <fanout/collective/collective_operations.hpp>
 #include <fanout/collective/communicator.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
-#include <fanout/cuda/runtime/lane.hpp>
+#include <fanout/cuda/runtime/device_streams.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -143,17 +143,17 @@ class NcclClique {
  public:
   NcclClique(const DeviceId* devices, std::size_t count)
       : streams_(count, [](std::size_t) { return cudaStream_t{}; }),
-        cards_(count, [devices](std::size_t i) { return devices[i].index; }),
+        gpus_(count, [devices](std::size_t i) { return devices[i].index; }),
         communicators_(count, [](std::size_t) { return ncclComm_t{}; }) {
-    check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(count), cards_.data()), "ncclCommInitAll");
+    check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(count), gpus_.data()), "ncclCommInitAll");
   }
   NcclClique(const NcclClique&) = delete;
   NcclClique& operator=(const NcclClique&) = delete;
 
   bool is_for(const DeviceId* devices, std::size_t count) const noexcept {
-    if (count != cards_.size()) return false;
+    if (count != gpus_.size()) return false;
     for (std::size_t i = 0; i < count; ++i) {
-      if (devices[i].index != cards_[i]) return false;
+      if (devices[i].index != gpus_[i]) return false;
     }
     return true;
   }
@@ -161,11 +161,11 @@ class NcclClique {
   /// Notes the streams of these devices, before a call on them.
   void use(const DeviceId* devices) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
-      streams_[i] = lane_of(card_at(devices[i].index), devices[i].instance).compute().get();
+      streams_[i] = streams_of(gpu_at(devices[i].index), devices[i].instance).compute().get();
     }
   }
 
-  int card(std::size_t rank) const noexcept { return cards_[rank]; }
+  int gpu(std::size_t rank) const noexcept { return gpus_[rank]; }
   cudaStream_t stream(std::size_t rank) const noexcept { return streams_[rank]; }
   ncclComm_t communicator(std::size_t rank) const {
     if (broken_.load(fanout::detail::MemoryOrder::acquire)) {
@@ -195,7 +195,7 @@ class NcclClique {
 
  private:
   fanout::detail::InlineArray<cudaStream_t> streams_;
-  fanout::detail::InlineArray<int> cards_;
+  fanout::detail::InlineArray<int> gpus_;
   fanout::detail::InlineArray<ncclComm_t> communicators_;
   fanout::detail::Atomic<bool> broken_{false};
 };
@@ -229,8 +229,8 @@ inline void* open_nccl(const DeviceId* devices, std::size_t count) {
 }
 
 inline bool nccl_takes(void* shared, std::size_t rank, const backend::Collective& call) noexcept {
-  const int card = static_cast<NcclClique*>(shared)->card(rank);
-  const MemorySpace own{.owner = {.kind = "cuda", .index = card}};
+  const int gpu = static_cast<NcclClique*>(shared)->gpu(rank);
+  const MemorySpace own{.owner = {.kind = "cuda", .index = gpu}};
   return call.from_space == own && call.to_space == own && nccl_elements(call).known;
 }
 
@@ -329,7 +329,7 @@ class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
   void wait_for_all() const {
     detail::Storage one({{.owner = {.kind = "cuda", .index = stream_.device()}}, &cuda::cuda_memory_operations},
                         sizeof(int));
-    stream_.wait(cuda::detail::current_lane(cuda::detail::card_at(stream_.device())).compute());
+    stream_.wait(cuda::detail::current_streams(cuda::detail::gpu_at(stream_.device())).compute());
     cuda::detail::check_nccl(
         ::ncclAllReduce(one.data(), one.data(), 1, ncclInt32, ncclMax, communicator_, stream_.get()), "ncclAllReduce",
         communicator_);

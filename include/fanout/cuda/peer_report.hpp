@@ -33,13 +33,13 @@ inline std::string peer_report() {
     return text + std::string(text.size() < 10 ? 10 - text.size() : 1, ' ');
   };
   std::string matrix = padded("from \\ to");
-  for (int to = 0; to < count; ++to) matrix += padded(detail::name_of_card(to));
+  for (int to = 0; to < count; ++to) matrix += padded(detail::name_of_gpu(to));
   std::string reasons;
   for (const PeerLink& link : links) {
-    if (link.to == 0) matrix += '\n' + padded(detail::name_of_card(link.from));
+    if (link.to == 0) matrix += '\n' + padded(detail::name_of_gpu(link.from));
     matrix += padded(link.from == link.to ? "-" : link.direct ? "direct" : "staged");
     if (link.direct || link.from > link.to) continue;
-    reasons += detail::name_of_card(link.from) + " and " + detail::name_of_card(link.to) +
+    reasons += detail::name_of_gpu(link.from) + " and " + detail::name_of_gpu(link.to) +
                " copy through the host's memory: " + link.why + '\n';
   }
   return matrix + '\n' + reasons;

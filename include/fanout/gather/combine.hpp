@@ -121,13 +121,13 @@ struct CombineArrays {
       combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return pieces[i].data(); });
       return result;
     }
-    InlineArray<type> brought(pieces.size());
+    InlineArray<type> transferred(pieces.size());
     ShardResults<type> here(pieces.size(), false);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      brought[i] = type::uninitialized(pieces[i].extents(), {});
-      backend::transfer(backend::Memory{}, brought[i].data(), pieces[i].space(), pieces[i].data(),
+      transferred[i] = type::uninitialized(pieces[i].extents(), {});
+      backend::transfer(backend::Memory{}, transferred[i].data(), pieces[i].space(), pieces[i].data(),
                         pieces[i].size() * sizeof(T));
-      here.set(i, brought[i]);
+      here.set(i, transferred[i]);
     }
     combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return here[i].data(); });
     return result;

@@ -23,7 +23,7 @@ namespace backend {
 /// 4. `fresh` is the table for new memory of the same space: the table itself, unless it stands for adopted memory.
 /// 5. `transfer` copies between two spaces: one of this kind, the other of this kind or the host's. When it returns,
 ///    data for the host has arrived, and data from the host has been read. Null if it cannot.
-/// 6. `bring` is `allocate` and `transfer` from host memory in one. It need not be in order with earlier work of the
+/// 6. `transfer_in` is `allocate` and `transfer` from host memory in one. It need not be in order with earlier work of the
 ///    device, which does not know this memory. Null if that is no better.
 /// 7. `wait` waits until all that the thread has done in the space is done, and throws the error of what failed. Each
 ///    call of a model waits for the spaces of its arguments, so it should cost little if nothing is in flight.
@@ -37,7 +37,7 @@ struct MemoryOperations {
   const MemoryOperations* fresh;
   void (*transfer)(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
                    std::size_t bytes) = nullptr;
-  void* (*bring)(const MemorySpace& to, const void* from_data, std::size_t bytes) = nullptr;
+  void* (*transfer_in)(const MemorySpace& to, const void* from_data, std::size_t bytes) = nullptr;
   void (*wait)(const MemorySpace& space) = nullptr;
   const MemoryOperations* windows = nullptr;
 };

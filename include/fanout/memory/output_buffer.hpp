@@ -97,7 +97,8 @@ inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) 
 /// The table for parts of an OutputBuffer in the memory of `base`. The buffer is the owner of a part, which releases it
 /// at the end. Copies of a part are ordinary storage.
 constexpr backend::MemoryOperations window_operations(const backend::MemoryOperations& base) noexcept {
-  return {base.allocate, &release_window, base.copy, base.clear, &base, base.transfer, base.bring, base.wait, nullptr};
+  return {base.allocate, &release_window,  base.copy, base.clear, &base,
+          base.transfer, base.transfer_in, base.wait, nullptr};
 }
 
 inline constexpr backend::MemoryOperations host_window_operations = window_operations(backend::host_memory_operations);

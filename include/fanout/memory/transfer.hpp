@@ -113,11 +113,12 @@ void transfer(const To& to, void* to_data, const MemorySpace& from, const void* 
 }
 
 /// Allocates memory and copies bytes from any memory into it. A copy from the host overlaps with earlier work of the
-/// device if the memory has a `bring`.
+/// device if the memory has a `transfer_in`.
 template <std::same_as<Memory> To = Memory>
-void* bring(const To& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
+void* transfer_in(const To& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   const MemoryOperations& operations = *to.operations->fresh;
-  if (from == host_memory && operations.bring != nullptr) return operations.bring(to.space, from_data, bytes);
+  if (from == host_memory && operations.transfer_in != nullptr)
+    return operations.transfer_in(to.space, from_data, bytes);
   void* const data = operations.allocate(to.space, bytes);
   try {
     transfer({to.space, &operations}, data, from, from_data, bytes);

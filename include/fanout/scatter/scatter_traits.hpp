@@ -169,7 +169,7 @@ const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size
   const std::size_t bytes = size * sizeof(T);
   return static_cast<const T*>(
       scratch.keep_bytes(Storage({place.memory.space, place.memory.operations->fresh},
-                                 backend::bring(place.memory, from, data, bytes), bytes, nullptr)));
+                                 backend::transfer_in(place.memory, from, data, bytes), bytes, nullptr)));
 }
 
 template <class T, std::size_t R>
@@ -180,11 +180,12 @@ template <class T, std::size_t R>
 
 /// A piece where the shard works: as it is, or moved there.
 template <class T, std::size_t R>
-inline View<const T, R> brought(const View<const T, R>& piece, const ScatterTarget& place, const LeafPath& path) {
+inline View<const T, R> transferred(const View<const T, R>& piece, const ScatterTarget& place, const LeafPath& path) {
   return piece.space() == place.memory.space ? piece : moved_piece(piece, place, path);
 }
 template <class T>
-inline std::span<const T> brought(const std::span<const T>& piece, const ScatterTarget& place, const LeafPath& path) {
+inline std::span<const T> transferred(const std::span<const T>& piece, const ScatterTarget& place,
+                                      const LeafPath& path) {
   if constexpr (std::is_trivially_copyable_v<T>) {
     if (!(place.memory.space == host_memory)) {
       return {moved_elements(host_memory, piece.data(), piece.size(), place, path), piece.size()};
@@ -196,7 +197,8 @@ inline std::span<const T> brought(const std::span<const T>& piece, const Scatter
 /// Such a part of an array as a View: in place if it is one run of memory, else packed in the shard's scratch.
 template <class T, std::size_t R>
 View<const T, R> packed(const StridedView<const T, R>& part, const ScatterTarget& place, const LeafPath& path) {
-  if (part.is_contiguous()) return brought(View<const T, R>(part.data(), part.extents(), part.space()), place, path);
+  if (part.is_contiguous())
+    return transferred(View<const T, R>(part.data(), part.extents(), part.space()), place, path);
   backend::Memory memory = place.memory;
   if (!(part.space() == memory.space)) {
     if (!backend::can_transfer(memory, part.space())) refuse_piece(part.space(), place, path);
@@ -204,7 +206,7 @@ View<const T, R> packed(const StridedView<const T, R>& part, const ScatterTarget
   }
   T* const to = static_cast<T*>(scratch_for(place, path).allocate(memory, part.size() * sizeof(T)));
   pack(*memory.operations, to, part);
-  return brought(View<const T, R>(to, part.extents(), part.space()), place, path);
+  return transferred(View<const T, R>(to, part.extents(), part.space()), place, path);
 }
 
 /// The same in place, on any axis; packed if it has to be moved.
@@ -260,8 +262,8 @@ struct scatter_defaults<X> {
     } else {
       const std::size_t end = place.rows.last == all_rows.last ? leaf_traits<X>::rows(x) : place.rows.last;
       piece_type piece = leaf_traits<X>::piece(x, place.rows.first, end);
-      if constexpr (!WithoutAxes<X> && requires { brought(piece, place, path); }) {
-        return brought(piece, place, path);
+      if constexpr (!WithoutAxes<X> && requires { transferred(piece, place, path); }) {
+        return transferred(piece, place, path);
       } else {
         if constexpr (requires { piece.space(); }) {
           check_piece_space(piece.space(), place, path);

@@ -2,7 +2,7 @@
 //
 // contexts [other]
 //
-// Two models, on card 1 and on cards 2 and 3 of at least four, from their making to their end: no other card gets a
+// Two models, on GPU 1 and on GPUs 2 and 3 of at least four, from their making to their end: no other GPU gets a
 // context, and every thread keeps the device that it had: none, or with `other` one that the program set.
 #include <initializer_list>
 #include <thread>
@@ -25,11 +25,11 @@ CUcontext current_context() {
   return context;
 }
 
-bool has_context(int card) {
+bool has_context(int gpu) {
   CUdevice device = 0;
   unsigned flags = 0;
   int active = 0;
-  cuda::check(cuda::detail::status_of(cuda::detail::driver().get_device(&device, card)), "cuDeviceGet");
+  cuda::check(cuda::detail::status_of(cuda::detail::driver().get_device(&device, gpu)), "cuDeviceGet");
   cuda::check(cuda::detail::status_of(cuda::detail::driver().primary_context_state(device, &flags, &active)),
               "cuDevicePrimaryCtxGetState");
   return active != 0;
@@ -51,17 +51,17 @@ struct Look : fanout::detail::Task {
   int depth = 0;
 };
 
-/// Which cards have contexts, and what this thread was before anything was done.
+/// Which GPUs have contexts, and what this thread was before anything was done.
 struct Watch {
   int set = -1;  // the device that the program set
   CUcontext context = current_context();
   int depth = stand_in_is_here() ? stand_in_depth() : 0;
 
   void look(std::initializer_list<int> used, std::source_location where = std::source_location::current()) const {
-    for (int card = 0; card < cuda::device_count(); ++card) {
-      bool may_have = card == set;
-      for (const int one : used) may_have = may_have || one == card;
-      expect(has_context(card) == may_have, where);
+    for (int gpu = 0; gpu < cuda::device_count(); ++gpu) {
+      bool may_have = gpu == set;
+      for (const int one : used) may_have = may_have || one == gpu;
+      expect(has_context(gpu) == may_have, where);
     }
     expect(current_context() == context, where);
     if (stand_in_is_here()) expect(stand_in_depth() == depth, where);
@@ -106,7 +106,7 @@ void live(const Watch& watch) {
     expect(fanout_test::equal(y, x));
     expect(throws([&] { one(x, true); }));
     expect(throws([&] { two(x, true); }));
-    expect(fanout_test::equal(one(y, false), x));  // from another card
+    expect(fanout_test::equal(one(y, false), x));  // from another GPU
     expect(throws([] { cuda::device_name(4711); }));
     watch.look({1, 2, 3});
     for (int n = 0; n < 3; ++n) {
@@ -135,7 +135,7 @@ void live(const Watch& watch) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fanout_test::need_cards(4);
+  fanout_test::need_gpus(4);
   Watch watch;
   if (fanout_test::is_mode(argc, argv, "other")) {
     cuda::set_device(3);

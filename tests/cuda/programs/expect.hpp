@@ -21,8 +21,8 @@ inline void expect(bool so, std::source_location where = std::source_location::c
   ::_exit(EXIT_FAILURE);
 }
 
-/// Ends the process as one that was skipped unless there are so many cards.
-inline void need_cards(int count) {
+/// Ends the process as one that was skipped unless there are so many GPUs.
+inline void need_gpus(int count) {
   if (fanout::cuda::device_count() >= count) return;
   std::printf("SKIPPED: fewer than %d CUDA devices\n", count);
   std::exit(77);
@@ -56,7 +56,7 @@ inline fanout::Tensor<float, 2> numbers(std::size_t rows) {
   return x;
 }
 
-/// Also of an array that lies on a card.
+/// Also of an array that lies on a GPU.
 inline bool equal(const fanout::Tensor<float, 2>& found, const fanout::Tensor<float, 2>& wanted) {
   const auto here = fanout::to_host(found);
   return here.size() == wanted.size() && std::memcmp(here.data(), wanted.data(), here.size() * sizeof(float)) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A process that has used its cards forks: in the child whatever uses CUDA says so at once, models on cores work, and
+// A process that has used its GPUs forks: in the child whatever uses CUDA says so at once, models on cores work, and
 // it ends as any process, with results of the parent's in its statics. The parent goes on.
 #include <chrono>
 #include <cstdlib>
@@ -55,7 +55,7 @@ int main() {
     std::printf("SKIPPED: %s\n", fanout_test::cannot_fork);
     return 77;
   }
-  fanout_test::need_cards(1);
+  fanout_test::need_gpus(1);
   ::alarm(60);
   expect(looks_last == stand_in_is_here());
   const Tensor x = fanout_test::numbers(40);

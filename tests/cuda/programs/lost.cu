@@ -55,7 +55,7 @@ bool says_lost(const F& f) {
 }  // namespace
 
 int main() {
-  fanout_test::need_cards(1);
+  fanout_test::need_gpus(1);
   ::alarm(60);
   const Tensor x = fanout_test::numbers(100);
   Tensor wanted = x;

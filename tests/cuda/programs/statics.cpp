@@ -3,7 +3,7 @@
 // statics [unloading|lost]
 //
 // A process ends with results, models, pending calls, streams and events in statics, which are destroyed after main():
-// as it is, when the runtime has been shut down before them, and after a card was lost.
+// as it is, when the runtime has been shut down before them, and after a GPU was lost.
 #include <cstdlib>
 #include <optional>
 
@@ -54,7 +54,7 @@ void fill(Kept& kept) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fanout_test::need_cards(1);
+  fanout_test::need_gpus(1);
   ::alarm(60);
   expect(looks_last == stand_in_is_here());
   fill(first);

@@ -3,7 +3,7 @@
 // visible [count]
 //
 // Compares parse_visible_devices() with the real CUDA: for each value of CUDA_VISIBLE_DEVICES a child process counts its
-// devices. The cards are numbered as CUDA numbers them when the variable is unset. `count` is the child's mode.
+// devices. The GPUs are numbered as CUDA numbers them when the variable is unset. `count` is the child's mode.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -50,15 +50,15 @@ int main(int argc, char** argv) {
     std::puts("SKIPPED: the stand-in reads numbers only");
     return 77;
   }
-  fanout_test::need_cards(1);
-  std::vector<cuda::PhysicalCard> machine;
+  fanout_test::need_gpus(1);
+  std::vector<cuda::PhysicalGpu> machine;
   for (int i = 0; i < cuda::device_count(); ++i) {
-    const auto card = cuda::detail::seen_device(cuda::detail::card_at(i).properties());
-    machine.push_back({.uuid = card.uuid, .name = card.name, .speed = 1});
+    const auto gpu = cuda::detail::seen_device(cuda::detail::gpu_at(i).properties());
+    machine.push_back({.uuid = gpu.uuid, .name = gpu.name, .speed = 1});
   }
   const std::string uuid = machine[0].uuid;
-  const std::string none = std::to_string(machine.size());    // the first number that names no card
-  const std::string beyond = std::to_string(machine.size());  // names no card
+  const std::string none = std::to_string(machine.size());    // the first number that names no GPU
+  const std::string beyond = std::to_string(machine.size());  // names no GPU
   const std::vector<std::string> values{"",
                                         " ",
                                         ",",
@@ -102,12 +102,12 @@ int main(int argc, char** argv) {
                                         uuid + ", " + uuid};
   // Where the driver 580.159 differs from the rules of torch.cuda, which fanout keeps. It reads numbers as 32 bits, looks
   // for what is named twice only in front of what ends the list, and takes uuids in capitals and with a tail, but none
-  // that is empty. And fanout cannot know that a card has no MIG instances.
+  // that is empty. And fanout cannot know that a GPU has no MIG instances.
   const std::vector<std::string> known{"0," + beyond + ",0", "4294967296", "GPU-",  in_capitals(uuid),
                                        uuid + "0",           uuid + " ",   "MIG-x", "MIG-" + uuid + "/0/0"};
   int faults = 0;
   const auto compare = [&](const char* variable, bool differs = false) {
-    const auto expected = static_cast<int>(cuda::parse_visible_devices(variable, nullptr, machine).cards.size());
+    const auto expected = static_cast<int>(cuda::parse_visible_devices(variable, nullptr, machine).gpus.size());
     const int found = counted(argv[0], variable);
     if (found == expected) return;
     if (!differs) ++faults;

@@ -7,9 +7,9 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/cuda/current_device.hpp>
-#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "support/environment.hpp"
 #include "support/fork.hpp"
 #include "support/message_of.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("rule 151: whether CUDA is available is said without throwing, and if 
   CHECK(is_available() == unavailable_reason().empty());
 }
 
-TEST_CASE("rules 151 and 152: without a driver or a card there are 0 devices, and each query asks again") {
+TEST_CASE("rules 151 and 152: without a driver or a GPU there are 0 devices, and each query asks again") {
   if (!has_stand_in(1)) return;
   const Watched watched;
   const int count = device_count();
@@ -86,7 +86,7 @@ TEST_CASE("the reason why no device is visible tells of the variable that hides 
 }
 
 TEST_CASE("rule 158: in the child of a process that has used CUDA it is not available, and the reason is said") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   if (!fanout_test::can_fork) return fanout_test::skip(fanout_test::cannot_fork);
   CHECK(fanout_test::in_child([] {
           if (is_available() || device_count() != 0) return 1;

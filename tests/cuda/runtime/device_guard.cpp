@@ -9,7 +9,7 @@
 
 #include <fanout/cuda/runtime/device_guard.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 
@@ -23,8 +23,8 @@ int device_of_thread() {
 
 }  // namespace
 
-TEST_CASE("a guard makes a card the current device and restores the previous one") {
-  if (!fanout_test::has_cards(2)) return;
+TEST_CASE("a guard makes a GPU the current device and restores the previous one") {
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
   std::thread([] {
     cuda::check(::cudaSetDevice(1), "cudaSetDevice");
@@ -42,10 +42,10 @@ TEST_CASE("a guard makes a card the current device and restores the previous one
   }).join();
 }
 
-TEST_CASE("rule 155: a guard leaves a thread without a context as it was, and makes none on other cards") {
+TEST_CASE("rule 155: a guard leaves a thread without a context as it was, and makes none on other GPUs") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  cuda::detail::card_at(1).context();
+  cuda::detail::gpu_at(1).context();
   const int contexts = stand_in_contexts();
   std::thread([] {
     CHECK(stand_in_depth() == 0);
@@ -91,18 +91,18 @@ TEST_CASE("a guard that ends in the child of a fork leaves CUDA alone") {
   CHECK(WEXITSTATUS(status) == EXIT_SUCCESS);
 }
 
-TEST_CASE("a quiet guard enters nothing if the card cannot be used") {
+TEST_CASE("a quiet guard enters nothing if the GPU cannot be used") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  cuda::detail::Card unused(0);
+  cuda::detail::GpuState unused(0);
   CHECK_FALSE(cuda::detail::QuietGuard(unused).entered());
-  cuda::detail::Card& card = cuda::detail::card_at(0);
-  const cuda::DeviceGuard used(card);
-  CHECK(cuda::detail::QuietGuard(card).entered());
+  cuda::detail::GpuState& gpu = cuda::detail::gpu_at(0);
+  const cuda::DeviceGuard used(gpu);
+  CHECK(cuda::detail::QuietGuard(gpu).entered());
   stand_in_set_unloading(1);
-  CHECK_FALSE(cuda::detail::QuietGuard(card).entered());
+  CHECK_FALSE(cuda::detail::QuietGuard(gpu).entered());
   stand_in_set_unloading(0);
-  CHECK(card.usable());
+  CHECK(gpu.usable());
   cuda::detail::note(cudaErrorIllegalAddress, 0);
-  CHECK_FALSE(cuda::detail::QuietGuard(card).entered());
+  CHECK_FALSE(cuda::detail::QuietGuard(gpu).entered());
 }

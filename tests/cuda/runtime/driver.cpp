@@ -3,12 +3,12 @@
 
 #include <fanout/cuda/runtime/driver.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace detail = fanout::cuda::detail;
 
 TEST_CASE("the driver's functions are found through the runtime, once") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const detail::Driver& driver = detail::driver();
   CHECK(&detail::driver() == &driver);
@@ -19,7 +19,7 @@ TEST_CASE("the driver's functions are found through the runtime, once") {
 }
 
 TEST_CASE("a function that the driver does not have is named") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   CUresult (*function)() = nullptr;
   const std::string message = fanout_test::message_of([&] { detail::find_in_driver("cuNobodyHasThis", function); });
   CHECK(message.find("cuNobodyHasThis") != std::string::npos);

@@ -6,13 +6,13 @@
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "support/message_of.hpp"
 
 namespace cuda = fanout::cuda;
 
 TEST_CASE("rule 167: an event is made when it is first recorded, and is done before that") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   cuda::Event event;
@@ -34,8 +34,8 @@ TEST_CASE("rule 167: an event is made when it is first recorded, and is done bef
   CHECK(event.is_done());
 }
 
-TEST_CASE("rule 167: an event is recorded on one card only, and waited for on any") {
-  if (!fanout_test::has_cards(2)) return;
+TEST_CASE("rule 167: an event is recorded on one GPU only, and waited for on any") {
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
   const cuda::Stream first(0);
   const cuda::Stream second(1);
@@ -62,7 +62,7 @@ TEST_CASE("rule 167: an event is recorded on one card only, and waited for on an
 }
 
 TEST_CASE("rule 167: the time between two events needs events with timing") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   cuda::Event begin(cuda::Timing::on);
@@ -80,7 +80,7 @@ TEST_CASE("rule 167: the time between two events needs events with timing") {
 }
 
 TEST_CASE("an event can be moved, released to a native handle and adopted from one") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   cuda::Event event;

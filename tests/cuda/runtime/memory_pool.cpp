@@ -5,7 +5,7 @@
 
 #include <fanout/cuda/runtime/memory_pool.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 namespace detail = fanout::cuda::detail;
@@ -13,7 +13,7 @@ namespace detail = fanout::cuda::detail;
 TEST_CASE("an unused pool reports zeros and is not made for a query") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  detail::Card unused(0);
+  detail::GpuState unused(0);
   const long calls = stand_in_calls(nullptr);
   detail::trim_pool(unused);
   detail::reset_peaks(unused);
@@ -26,34 +26,34 @@ TEST_CASE("an unused pool reports zeros and is not made for a query") {
 }
 
 TEST_CASE("a pool reports allocated, peak and reserved bytes") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  detail::Card& card = detail::card_at(0);
+  detail::GpuState& gpu = detail::gpu_at(0);
   const cuda::Stream stream(0);
-  const std::uint64_t before = detail::pool_use(card).allocated;
+  const std::uint64_t before = detail::pool_use(gpu).allocated;
   constexpr std::size_t bytes = std::size_t{1} << 20;
   void* data = detail::allocate_in(stream, bytes);
   CHECK(reinterpret_cast<std::uintptr_t>(data) % 256 == 0);
-  CHECK(detail::pool_use(card).allocated >= before + bytes);
+  CHECK(detail::pool_use(gpu).allocated >= before + bytes);
   detail::release_in(stream, data);
   stream.synchronize();
-  detail::PoolUse use = detail::pool_use(card);
+  detail::PoolUse use = detail::pool_use(gpu);
   CHECK(use.allocated == before);
   CHECK(use.most_allocated >= before + bytes);
   CHECK(use.reserved >= bytes);  // it is kept
   CHECK(use.most_reserved >= use.reserved);
 
-  detail::reset_peaks(card);
-  detail::trim_pool(card);
-  use = detail::pool_use(card);
+  detail::reset_peaks(gpu);
+  detail::trim_pool(gpu);
+  use = detail::pool_use(gpu);
   CHECK(use.most_allocated == before);
   CHECK(use.reserved < bytes + before);
 }
 
-TEST_CASE("free and total bytes of a card") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("free and total bytes of a GPU") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  const detail::MemoryInfo info = detail::memory_info_of(detail::card_at(0));
+  const detail::MemoryInfo info = detail::memory_info_of(detail::gpu_at(0));
   CHECK(info.total > 0);
   CHECK(info.free <= info.total);
 }
@@ -77,7 +77,7 @@ TEST_CASE("OutOfMemory tells the requested and the available bytes") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
-  const std::size_t total = detail::memory_info_of(detail::card_at(0)).total;
+  const std::size_t total = detail::memory_info_of(detail::gpu_at(0)).total;
   try {
     detail::allocate_in(stream, 2 * total);
     FAIL("nothing was thrown");
@@ -88,7 +88,7 @@ TEST_CASE("OutOfMemory tells the requested and the available bytes") {
     CHECK(text.find("smaller batches") != std::string::npos);
   }
   CHECK(::cudaPeekAtLastError() == cudaSuccess);
-  void* data = detail::allocate_in(stream, 100);  // the card is well
+  void* data = detail::allocate_in(stream, 100);  // the GPU is well
   detail::release_in(stream, data);
   stream.synchronize();
 }
@@ -97,7 +97,7 @@ TEST_CASE("a pool that cannot be made is an error, and is made the next time") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   for (const char* call : {"cudaMemPoolCreate", "cudaMemPoolSetAttribute"}) {
-    detail::Card fresh(1);
+    detail::GpuState fresh(1);
     const int pools = stand_in_alive("pools");
     stand_in_fail(call, 1, 1, cudaErrorNotSupported);
     CHECK_THROWS_AS(detail::pool_of(fresh), cuda::CudaError);
@@ -106,7 +106,7 @@ TEST_CASE("a pool that cannot be made is an error, and is made the next time") {
   }
 }
 
-TEST_CASE("memory is released without a context, on a lost card, and when the runtime is gone") {
+TEST_CASE("memory is released without a context, on a lost GPU, and when the runtime is gone") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);

@@ -12,13 +12,13 @@
 #include <fanout/cuda/memory_info.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 #include "cuda/nothing_checked.hpp"
 #include "support/message_of.hpp"
 
 using fanout::cuda::peer_link;
 using fanout::cuda::peer_trusted;
-using fanout_test::has_cards;
+using fanout_test::has_gpus;
 using fanout_test::has_stand_in;
 using fanout_test::message_of;
 using fanout_test::NothingChecked;
@@ -27,9 +27,9 @@ using fanout_test::Watched;
 
 namespace {
 
-/// Whether a card has access to a peer: what CUDA says when it is enabled once more.
-bool has_access(int card, int peer) {
-  const fanout::cuda::DeviceGuard guard(card);
+/// Whether a GPU has access to a peer: what CUDA says when it is enabled once more.
+bool has_access(int gpu, int peer) {
+  const fanout::cuda::DeviceGuard guard(gpu);
   const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
   static_cast<void>(cudaGetLastError());
   if (status == cudaSuccess) CHECK(cudaDeviceDisablePeerAccess(peer) == cudaSuccess);
@@ -38,14 +38,14 @@ bool has_access(int card, int peer) {
 
 }  // namespace
 
-TEST_CASE("a card and itself are linked directly") {
-  if (!has_cards(1)) return;
+TEST_CASE("a GPU and itself are linked directly") {
+  if (!has_gpus(1)) return;
   const Watched watched;
   CHECK(peer_trusted(0, 0));
   CHECK(peer_link(0, 0).why.empty());
 }
 
-TEST_CASE("cards that can access each other are connected, once it was seen that copies arrive") {
+TEST_CASE("GPUs that can access each other are connected, once it was seen that copies arrive") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   const NothingChecked unchecked;
@@ -70,7 +70,7 @@ TEST_CASE("cards that can access each other are connected, once it was seen that
   CHECK(stand_in_calls("cudaDeviceCanAccessPeer") == calls);
 }
 
-TEST_CASE("cards that cannot access each other go through the host, and the reason is kept") {
+TEST_CASE("GPUs that cannot access each other go through the host, and the reason is kept") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   const NothingChecked unchecked;
@@ -132,7 +132,7 @@ TEST_CASE("whichever call fails while a pair is checked, nothing is left behind,
   };
   const std::vector<int> before = left();
   const std::size_t allocated = fanout::cuda::memory_allocated(0) + fanout::cuda::memory_allocated(1);
-  // Not those that enter a card: what cannot enter it can give nothing back.
+  // Not those that enter a GPU: what cannot enter it can give nothing back.
   for (const char* call : {"cudaDeviceCanAccessPeer", "cudaDeviceEnablePeerAccess", "cudaMemPoolSetAccess",
                            "cudaStreamCreateWithPriority", "cudaHostAlloc", "cudaMallocFromPoolAsync",
                            "cudaMemcpyAsync", "cudaMemsetAsync", "cudaMemcpyPeerAsync", "cudaStreamSynchronize"}) {
@@ -158,15 +158,15 @@ TEST_CASE("whichever call fails while a pair is checked, nothing is left behind,
   }
 }
 
-TEST_CASE("a card that is lost while a pair is checked is an error, and the pair is not decided") {
+TEST_CASE("a GPU that is lost while a pair is checked is an error, and the pair is not decided") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   const NothingChecked unchecked;
-  // The first call for memory: what had been in use of a lost card would stay so.
+  // The first call for memory: what had been in use of a lost GPU would stay so.
   stand_in_fail("cudaMallocFromPoolAsync", 1, 1, cudaErrorIllegalAddress);
   CHECK_THROWS_AS(static_cast<void>(peer_link(0, 1)), fanout::cuda::DeviceLost);
   CHECK_THROWS_AS(static_cast<void>(peer_link(0, 1)), fanout::cuda::DeviceLost);
-  for (const int card : {0, 1}) fanout::cuda::detail::losses[card].code.store(cudaSuccess);
+  for (const int gpu : {0, 1}) fanout::cuda::detail::losses[gpu].code.store(cudaSuccess);
   CHECK(peer_trusted(0, 1));
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("many threads that ask for a pair at once get one answer") {
 }
 
 TEST_CASE("rule 157: a link from or to a device that does not exist names it") {
-  if (!has_cards(1)) return;
+  if (!has_gpus(1)) return;
   const Watched watched;
   const int none = fanout::cuda::device_count();
   CHECK(says(message_of<fanout::InvalidDeviceId>([&] { static_cast<void>(peer_link(none, 0)); }), "Invalid device id"));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t compared = 4096;
 
-/// How many of so many bytes are the same in the copy of a size between two cards and in another one.
+/// How many of so many bytes are the same in the copy of a size between two GPUs and in another one.
 template <class Other>
 int same_bytes(const Other& other) {
   int same = 0;
@@ -22,8 +22,9 @@ int same_bytes(const Other& other) {
 
 }  // namespace
 
-// Cards copy more than 2 MiB by other means.
-static_assert(std::size(fanout::cuda::detail::checked_sizes) == 4 && fanout::cuda::detail::checked_sizes[3] > 2'097'152);
+// GPUs copy more than 2 MiB by other means.
+static_assert(std::size(fanout::cuda::detail::checked_sizes) == 4 &&
+              fanout::cuda::detail::checked_sizes[3] > 2'097'152);
 
 TEST_CASE("the pattern that checks a pair differs from its own shifts and from other sizes and pairs") {
   constexpr int most = compared / 20;  // one in 256 is so by chance

@@ -7,7 +7,7 @@
 
 #include <fanout/cuda/runtime/pinned.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 
@@ -59,7 +59,7 @@ TEST_CASE("only requested tensors are pinned, and their memory is released") {
 }
 
 TEST_CASE("parts of pinned tensors are known as pinned, and nothing else is") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   auto& blocks = cuda::detail::pinned_blocks();
@@ -78,8 +78,8 @@ TEST_CASE("parts of pinned tensors are known as pinned, and nothing else is") {
   tensors.clear();
 }
 
-TEST_CASE("releasing a pinned tensor waits for the cards that use it") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("releasing a pinned tensor waits for the GPUs that use it") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   fanout_test::Barrier barrier;
@@ -117,7 +117,7 @@ TEST_CASE("pinned memory that cannot be had is OutOfMemory") {
 }
 
 TEST_CASE("pinned memory of other libraries is adopted and copied like that of pinned()") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   float* data = nullptr;
@@ -151,7 +151,7 @@ TEST_CASE("pinned memory of other libraries is adopted and copied like that of p
 }
 
 TEST_CASE("an empty pinned tensor may begin at or inside another, in any order of destruction") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   constexpr std::size_t size = 5000;
@@ -198,7 +198,7 @@ TEST_CASE("an empty pinned tensor may begin at or inside another, in any order o
 }
 
 TEST_CASE("adopting memory that is not pinned is refused and frees it") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   int freed = 0;
   int value = 0;

@@ -9,24 +9,24 @@
 #include <fanout/cuda/runtime/staging.hpp>
 #include <fanout/sync/atomic.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 using cuda::detail::Staging;
 
 namespace {
 
-/// On the first card. It is never destroyed, as those of lanes are not.
+/// On the first GPU. It is never destroyed, as those of devices are not.
 Staging& made_for_good() {
   static auto& all = *new std::vector<Staging*>;
-  all.push_back(new Staging(cuda::detail::card_at(0)));
+  all.push_back(new Staging(cuda::detail::gpu_at(0)));
   return *all.back();
 }
 
 }  // namespace
 
-TEST_CASE("small pieces share a chunk until the card has read them, and never overlap") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("small pieces share a chunk until the GPU has read them, and never overlap") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
   const cuda::Stream stream(0);
@@ -81,7 +81,7 @@ TEST_CASE("at most most_chunks chunks are made, and a request beyond that waits 
 }
 
 TEST_CASE("a chunk whose user failed is taken again only when its stream is done") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
   const cuda::Stream stream(0);
@@ -97,8 +97,8 @@ TEST_CASE("a chunk whose user failed is taken again only when its stream is done
   room.done();
 }
 
-TEST_CASE("a chunk goes from a stream of one card to that of another") {
-  if (!fanout_test::has_cards(2)) return;
+TEST_CASE("a chunk goes from a stream of one GPU to that of another") {
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
   const cuda::Stream first(0);
@@ -112,7 +112,7 @@ TEST_CASE("a chunk goes from a stream of one card to that of another") {
 }
 
 TEST_CASE("threads that take pieces at the same time get separate ones") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
   fanout::detail::Atomic<int> wrong{0};

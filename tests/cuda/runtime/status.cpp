@@ -3,16 +3,16 @@
 
 #include <fanout/cuda/runtime/status.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 using fanout_test::message_of;
 
 namespace {
-constexpr int nobodys = cuda::detail::most_cards - 1;  // no machine has a card of that index
+constexpr int nobodys = cuda::detail::most_gpus - 1;  // no machine has a GPU of that index
 }
 
-TEST_CASE("a status other than success is thrown with its name, the call and the card") {
+TEST_CASE("a status other than success is thrown with its name, the call and the GPU") {
   CHECK_NOTHROW(cuda::check(cudaSuccess, "cudaSomething"));
   try {
     cuda::check(cudaErrorInvalidValue, "cudaSomething", 3);
@@ -26,9 +26,9 @@ TEST_CASE("a status other than success is thrown with its name, the call and the
 }
 
 TEST_CASE("an error that was thrown is not returned by a later call") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  CHECK_THROWS_AS(cuda::check(::cudaSetDevice(cuda::detail::count_cards().count), "cudaSetDevice"), cuda::CudaError);
+  CHECK_THROWS_AS(cuda::check(::cudaSetDevice(cuda::detail::count_gpus().count), "cudaSetDevice"), cuda::CudaError);
   CHECK(::cudaGetLastError() == cudaSuccess);
 }
 
@@ -39,7 +39,7 @@ TEST_CASE("memory that could not be had is OutOfMemory") {
         }).starts_with("out of memory of cuda:1 at cudaSomething"));
 }
 
-TEST_CASE("a card with a sticky error is lost from then on") {
+TEST_CASE("a GPU with a sticky error is lost from then on") {
   CHECK_NOTHROW(cuda::detail::refuse_lost(nobodys));
   try {
     cuda::check(cudaErrorIllegalAddress, "cudaStreamSynchronize", nobodys);

@@ -9,7 +9,7 @@
 
 #include <fanout/cuda/runtime/stream.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 
@@ -17,7 +17,7 @@ static_assert(!std::is_copy_constructible_v<cuda::Stream> && !std::is_copy_assig
 static_assert(std::is_trivially_copyable_v<cuda::StreamRef>);
 
 TEST_CASE("a stream does its work in order, while the thread goes on") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream stream(0);
   CHECK(stream.get() != nullptr);
@@ -38,11 +38,11 @@ TEST_CASE("a stream does its work in order, while the thread goes on") {
   CHECK(stream.is_idle());
 }
 
-TEST_CASE("rule 166: a stream waits for another, also of another card") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("rule 166: a stream waits for another, also of another GPU") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream first(0);
-  const cuda::Stream second(cuda::detail::count_cards().count - 1);
+  const cuda::Stream second(cuda::detail::count_gpus().count - 1);
   fanout_test::Barrier barrier;
   int value = 0;
   auto write = [&value] { value = 1; };
@@ -60,7 +60,7 @@ TEST_CASE("rule 166: a stream waits for another, also of another card") {
 }
 
 TEST_CASE("rule 166: streams of two priorities") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::Stream normal(0);
   const cuda::Stream high(0, -1);
@@ -68,7 +68,7 @@ TEST_CASE("rule 166: streams of two priorities") {
 }
 
 TEST_CASE("streams bridge to native handles both ways") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   cudaStream_t handle = nullptr;
   {
@@ -92,8 +92,8 @@ TEST_CASE("streams bridge to native handles both ways") {
   CHECK(last.is_idle());
 }
 
-TEST_CASE("rule 168: the card's default stream can be borrowed, and its results are ready in other streams") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("rule 168: the GPU's default stream can be borrowed, and its results are ready in other streams") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   const cuda::StreamRef byDefault(nullptr, 0);
   const cuda::Stream stream(0);
@@ -132,7 +132,7 @@ TEST_CASE("a stream that cannot be made is an error, and so is failed work") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   CHECK_THROWS_AS(cuda::Stream(-1), fanout::InvalidDeviceId);
-  CHECK_THROWS_AS(cuda::Stream(cuda::detail::count_cards().count), fanout::InvalidDeviceId);
+  CHECK_THROWS_AS(cuda::Stream(cuda::detail::count_gpus().count), fanout::InvalidDeviceId);
   stand_in_fail("cudaStreamCreateWithPriority", 1, 1, cudaErrorMemoryAllocation);
   CHECK_THROWS_AS(cuda::Stream(0), fanout::OutOfMemory);
   const cuda::Stream stream(0);
@@ -165,5 +165,5 @@ TEST_CASE("a stream may be destroyed after the runtime") {
     stand_in_set_unloading(1);
   }
   stand_in_set_unloading(0);
-  CHECK(cuda::detail::card_at(0).usable());
+  CHECK(cuda::detail::gpu_at(0).usable());
 }

@@ -8,7 +8,7 @@
 #include <fanout/cuda/runtime/pinned.hpp>
 #include <fanout/cuda/runtime/transfer.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace cuda = fanout::cuda;
 namespace detail = fanout::cuda::detail;
@@ -16,7 +16,9 @@ using detail::Staging;
 
 namespace {
 
-detail::Lane& lane_at(int index, int instance = 0) { return detail::lane_of(detail::card_at(index), instance); }
+detail::DeviceStreams& streams_at(int index, int instance = 0) {
+  return detail::streams_of(detail::gpu_at(index), instance);
+}
 
 std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
   std::vector<unsigned char> data(bytes);
@@ -28,46 +30,46 @@ std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
   return data;
 }
 
-/// Memory of a lane's card, released in order with its work.
-struct OnCard {
-  OnCard(detail::Lane& of, std::size_t bytes) : lane(of), data(detail::allocate_in(of.compute(), bytes)) {}
-  OnCard(const OnCard&) = delete;
-  OnCard& operator=(const OnCard&) = delete;
-  ~OnCard() { detail::release_in(lane.compute(), data); }
-  detail::Lane& lane;
+/// Memory of a device's GPU, released in order with its work.
+struct OnGpu {
+  OnGpu(detail::DeviceStreams& of, std::size_t bytes) : streams(of), data(detail::allocate_in(of.compute(), bytes)) {}
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+  ~OnGpu() { detail::release_in(streams.compute(), data); }
+  detail::DeviceStreams& streams;
   void* data;
 };
 
 }  // namespace
 
-TEST_CASE("bytes copied to a card and back are the same, whatever their number") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("bytes copied to a GPU and back are the same, whatever their number") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  detail::Lane& lane = lane_at(0);
+  detail::DeviceStreams& streams = streams_at(0);
   constexpr std::size_t chunk = Staging::chunk_bytes;
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{1000}, chunk - 1, chunk, chunk + 1, 6 * chunk + 12345}) {
     std::vector<unsigned char> sent = pattern(bytes, 1);
     const std::vector<unsigned char> expected = sent;
-    const OnCard memory(lane, bytes);
-    detail::upload(lane, memory.data, sent.data(), bytes);
+    const OnGpu memory(streams, bytes);
+    detail::upload(streams, memory.data, sent.data(), bytes);
     std::memset(sent.data(), 0, bytes);  // it has been read
     std::vector<unsigned char> back(bytes);
-    detail::download(lane, back.data(), memory.data, bytes);
+    detail::download(streams, back.data(), memory.data, bytes);
     CHECK(back == expected);
   }
-  lane.synchronize();
+  streams.synchronize();
 }
 
-TEST_CASE("all transfers to and from a card go through pinned memory") {
+TEST_CASE("all transfers to and from a GPU go through pinned memory") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  detail::Lane& lane = lane_at(0);
+  detail::DeviceStreams& streams = streams_at(0);
   stand_in_forget_counts();
   const std::vector<unsigned char> sent = pattern(100000, 2);
   std::vector<unsigned char> back(sent.size());
-  const OnCard memory(lane, sent.size());
-  detail::upload(lane, memory.data, sent.data(), sent.size());
-  detail::download(lane, back.data(), memory.data, sent.size());
+  const OnGpu memory(streams, sent.size());
+  detail::upload(streams, memory.data, sent.data(), sent.size());
+  detail::download(streams, back.data(), memory.data, sent.size());
   CHECK(back == sent);
   CHECK(stand_in_copies("h2d pageable") == 0);
   CHECK(stand_in_copies("d2h pageable") == 0);
@@ -78,27 +80,27 @@ TEST_CASE("all transfers to and from a card go through pinned memory") {
 TEST_CASE("rule 182: pinned tensors are copied in one piece, without waiting") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  detail::Lane& lane = lane_at(0);
+  detail::DeviceStreams& streams = streams_at(0);
   const std::size_t bytes = 3 * Staging::chunk_bytes;
   const std::vector<unsigned char> sent = pattern(bytes, 3);
   fanout::Tensor<unsigned char, 1> pinned = cuda::pinned<unsigned char>(bytes);
   std::memcpy(pinned.data(), sent.data(), bytes);
   fanout::Tensor<unsigned char, 1> back = cuda::pinned<unsigned char>(bytes);
   stand_in_forget_counts();
-  const OnCard memory(lane, bytes);
-  detail::upload(lane, memory.data, pinned.data(), bytes);
-  pinned = {};  // waits until the card has read it
-  detail::download(lane, back.data(), memory.data, bytes);
+  const OnGpu memory(streams, bytes);
+  detail::upload(streams, memory.data, pinned.data(), bytes);
+  pinned = {};  // waits until the GPU has read it
+  detail::download(streams, back.data(), memory.data, bytes);
   CHECK(stand_in_copies("h2d pinned") == 1);
   CHECK(stand_in_copies("d2h pinned") == 1);
   CHECK(std::memcmp(back.data(), sent.data(), bytes) == 0);
 }
 
-TEST_CASE("an upload is in order with the lane's work, before and after it") {
-  if (!fanout_test::has_stand_in(1)) return;  // a card's memory is read on the host
+TEST_CASE("an upload is in order with the device's work, before and after it") {
+  if (!fanout_test::has_stand_in(1)) return;  // a GPU's memory is read on the host
   const fanout_test::Watched watched;
-  detail::Lane& lane = lane_at(0);
-  const OnCard memory(lane, sizeof(int));
+  detail::DeviceStreams& streams = streams_at(0);
+  const OnGpu memory(streams, sizeof(int));
   auto* const value = static_cast<int*>(memory.data);
   fanout_test::Barrier barrier;
   int before = -1;
@@ -106,73 +108,73 @@ TEST_CASE("an upload is in order with the lane's work, before and after it") {
   auto write = [value] { *value = 1; };
   auto read_before = [value, &before] { before = *value; };
   auto read_after = [value, &after] { after = *value; };
-  fanout_test::call_in(lane.compute(), write);
-  fanout_test::call_in(lane.compute(), barrier);
-  fanout_test::call_in(lane.compute(), read_before);
+  fanout_test::call_in(streams.compute(), write);
+  fanout_test::call_in(streams.compute(), barrier);
+  fanout_test::call_in(streams.compute(), read_before);
   const int sent = 2;
-  detail::upload(lane, value, &sent, sizeof sent);
-  fanout_test::call_in(lane.compute(), read_after);
+  detail::upload(streams, value, &sent, sizeof sent);
+  fanout_test::call_in(streams.compute(), read_after);
   CHECK(before == -1);
   barrier.open();
-  lane.synchronize();
+  streams.synchronize();
   CHECK(before == 1);
   CHECK(after == 2);
 }
 
-TEST_CASE("rule 11: new memory is filled while the lane still computes, and its work then waits for it") {
-  if (!fanout_test::has_stand_in(1)) return;  // a card's memory is read on the host
+TEST_CASE("rule 11: new memory is filled while the device still computes, and its work then waits for it") {
+  if (!fanout_test::has_stand_in(1)) return;  // a GPU's memory is read on the host
   const fanout_test::Watched watched;
-  detail::Lane& lane = lane_at(0);
-  static_cast<void>(lane.compute());
+  detail::DeviceStreams& streams = streams_at(0);
+  static_cast<void>(streams.compute());
   fanout_test::Barrier barrier;
-  fanout_test::call_in(lane.compute(), barrier);
+  fanout_test::call_in(streams.compute(), barrier);
   const std::vector<unsigned char> sent = pattern(6 * Staging::chunk_bytes, 4);
-  void* const data = detail::upload_new(lane, sent.data(), sent.size());
-  lane.copies().synchronize();  // though the work before it has not ended
-  CHECK_FALSE(lane.compute().is_idle());
+  void* const data = detail::upload_new(streams, sent.data(), sent.size());
+  streams.copies().synchronize();  // though the work before it has not ended
+  CHECK_FALSE(streams.compute().is_idle());
   CHECK(std::memcmp(data, sent.data(), sent.size()) == 0);
   barrier.open();
-  lane.compute().synchronize();
+  streams.compute().synchronize();
 
   // The other way round: the copies are late, and the work waits for them.
   fanout_test::Barrier late;
-  fanout_test::call_in(lane.copies(), late);
+  fanout_test::call_in(streams.copies(), late);
   const int value = 5;
-  void* const there = detail::upload_new(lane, &value, sizeof value);
+  void* const there = detail::upload_new(streams, &value, sizeof value);
   int seen = 0;
   auto look = [there, &seen] { seen = *static_cast<int*>(there); };
-  fanout_test::call_in(lane.compute(), look);
+  fanout_test::call_in(streams.compute(), look);
   late.open();
-  lane.compute().synchronize();
+  streams.compute().synchronize();
   CHECK(seen == 5);
-  detail::release_in(lane.compute(), data);
-  detail::release_in(lane.compute(), there);
-  lane.synchronize();
+  detail::release_in(streams.compute(), data);
+  detail::release_in(streams.compute(), there);
+  streams.synchronize();
 }
 
-TEST_CASE("a download is in order with the lane's work") {
-  if (!fanout_test::has_stand_in(1)) return;  // a card's memory is written on the host
+TEST_CASE("a download is in order with the device's work") {
+  if (!fanout_test::has_stand_in(1)) return;  // a GPU's memory is written on the host
   const fanout_test::Watched watched;
-  detail::Lane& lane = lane_at(0);
-  const OnCard memory(lane, sizeof(int));
+  detail::DeviceStreams& streams = streams_at(0);
+  const OnGpu memory(streams, sizeof(int));
   auto write = [&memory] { *static_cast<int*>(memory.data) = 7; };
   fanout_test::Barrier barrier;
-  fanout_test::call_in(lane.compute(), barrier);
-  fanout_test::call_in(lane.compute(), write);
+  fanout_test::call_in(streams.compute(), barrier);
+  fanout_test::call_in(streams.compute(), write);
   std::thread opener([&barrier] { barrier.open(); });
   int back = 0;
-  detail::download(lane, &back, memory.data, sizeof back);
+  detail::download(streams, &back, memory.data, sizeof back);
   CHECK(back == 7);
   opener.join();
 }
 
-TEST_CASE("a card does not change what another one still copies from it") {
-  if (!fanout_test::has_stand_in(2)) return;  // a card's memory is written on the host
+TEST_CASE("a GPU does not change what another one still copies from it") {
+  if (!fanout_test::has_stand_in(2)) return;  // a GPU's memory is written on the host
   const fanout_test::Watched watched;
-  detail::Lane& first = lane_at(0);
-  detail::Lane& second = lane_at(1);
-  const OnCard from(first, sizeof(int));
-  const OnCard to(second, sizeof(int));
+  detail::DeviceStreams& first = streams_at(0);
+  detail::DeviceStreams& second = streams_at(1);
+  const OnGpu from(first, sizeof(int));
+  const OnGpu to(second, sizeof(int));
   auto write = [&from] { *static_cast<int*>(from.data) = 1; };
   auto change = [&from] { *static_cast<int*>(from.data) = 2; };
   const bool direct = fanout::cuda::peer_trusted(0, 1);
@@ -189,20 +191,20 @@ TEST_CASE("a card does not change what another one still copies from it") {
   first.synchronize();
 }
 
-TEST_CASE("memory goes from card to card") {
-  if (!fanout_test::has_cards(2)) return;
+TEST_CASE("memory goes from GPU to GPU") {
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
-  detail::Lane& first = lane_at(0);
-  detail::Lane& second = lane_at(1);
+  detail::DeviceStreams& first = streams_at(0);
+  detail::DeviceStreams& second = streams_at(1);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{5000}, 6 * Staging::chunk_bytes + 77}) {
     const std::vector<unsigned char> sent = pattern(bytes, 5);
-    const OnCard from(first, bytes);
-    const OnCard to(second, bytes);
-    // As the cards can, and by the host, which does for all.
+    const OnGpu from(first, bytes);
+    const OnGpu to(second, bytes);
+    // As the GPUs can, and by the host, which does for all.
     for (const auto exchange : {&detail::exchange, &detail::exchange_by_host}) {
       detail::upload(first, from.data, sent.data(), bytes);
       exchange(second, to.data, first, from.data, bytes);
-      // The source may be changed at once, in order with its card's work.
+      // The source may be changed at once, in order with its GPU's work.
       const std::vector<unsigned char> other = pattern(bytes, 6);
       detail::upload(first, from.data, other.data(), bytes);
       std::vector<unsigned char> back(bytes);
@@ -216,41 +218,41 @@ TEST_CASE("memory goes from card to card") {
   second.synchronize();
 }
 
-TEST_CASE("threads that use one lane at once each get their own bytes") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("threads that use one device at once each get their own bytes") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  detail::Lane& lane = lane_at(0);
+  detail::DeviceStreams& streams = streams_at(0);
   fanout::detail::Atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
-    threads.emplace_back([&lane, &wrong, t] {
+    threads.emplace_back([&streams, &wrong, t] {
       for (unsigned i = 0; i < 20; ++i) {
         const std::size_t bytes = i % 5 == 0 ? 2 * Staging::chunk_bytes + t : 3000 + t;
         const std::vector<unsigned char> sent = pattern(bytes, 100 * t + i);
         std::vector<unsigned char> back(bytes);
-        const OnCard memory(lane, bytes);
-        detail::upload(lane, memory.data, sent.data(), bytes);
-        detail::download(lane, back.data(), memory.data, bytes);
+        const OnGpu memory(streams, bytes);
+        detail::upload(streams, memory.data, sent.data(), bytes);
+        detail::download(streams, back.data(), memory.data, bytes);
         wrong.fetch_add(back == sent ? 0 : 1);
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong.load() == 0);
-  lane.synchronize();
+  streams.synchronize();
 }
 
-TEST_CASE("threads that copy between two cards in both directions do not deadlock") {
-  if (!fanout_test::has_cards(2)) return;
+TEST_CASE("threads that copy between two GPUs in both directions do not deadlock") {
+  if (!fanout_test::has_gpus(2)) return;
   const fanout_test::Watched watched;
   const std::size_t bytes = 6 * Staging::chunk_bytes;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([t] {
-      detail::Lane& from = lane_at(t % 2);
-      detail::Lane& to = lane_at(1 - t % 2);
-      const OnCard source(from, bytes);
-      const OnCard target(to, bytes);
+      detail::DeviceStreams& from = streams_at(t % 2);
+      detail::DeviceStreams& to = streams_at(1 - t % 2);
+      const OnGpu source(from, bytes);
+      const OnGpu target(to, bytes);
       const std::vector<unsigned char> sent = pattern(bytes, 7);
       std::vector<unsigned char> back(bytes);
       for (int i = 0; i < 3; ++i) {
@@ -262,20 +264,20 @@ TEST_CASE("threads that copy between two cards in both directions do not deadloc
     });
   }
   for (std::thread& thread : threads) thread.join();
-  lane_at(0).synchronize();
-  lane_at(1).synchronize();
+  streams_at(0).synchronize();
+  streams_at(1).synchronize();
 }
 
 TEST_CASE("whichever call fails, a copy throws, and the next copy works") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  detail::Lane& first = lane_at(0);
-  detail::Lane& second = lane_at(1);
+  detail::DeviceStreams& first = streams_at(0);
+  detail::DeviceStreams& second = streams_at(1);
   const std::size_t bytes = Staging::chunk_bytes + 1;
   const std::vector<unsigned char> sent = pattern(bytes, 8);
   std::vector<unsigned char> back(bytes);
-  const OnCard from(first, bytes);
-  const OnCard to(second, bytes);
+  const OnGpu from(first, bytes);
+  const OnGpu to(second, bytes);
   const auto go = [&] {
     detail::upload(first, from.data, sent.data(), bytes);
     detail::exchange(second, to.data, first, from.data, bytes);

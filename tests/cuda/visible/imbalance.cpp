@@ -8,17 +8,17 @@
 
 #include "support/message_of.hpp"
 
-using fanout::cuda::CardSize;
+using fanout::cuda::GpuSize;
 using fanout::cuda::imbalance_warning;
 using fanout_test::says;
 
 namespace {
 
-using Sizes = std::vector<CardSize>;
+using Sizes = std::vector<GpuSize>;
 
 }  // namespace
 
-TEST_CASE("rule 49: a card with less than 75% of another's memory gives a warning in the original's words") {
+TEST_CASE("rule 49: a GPU with less than 75% of another's memory gives a warning in the original's words") {
   CHECK(says(imbalance_warning({{0, 100, 10}, {1, 74, 10}}),
              "There is an imbalance between your GPUs. You may want to exclude GPU 1 which has less than 75% of the "
              "memory or cores of GPU 0."));
@@ -43,7 +43,7 @@ TEST_CASE("rule 49: of equal ones the first is named") {
   CHECK(says(imbalance_warning({{0, 100, 1}, {1, 10, 1}, {2, 10, 1}, {3, 100, 1}}), "exclude GPU 1", "of GPU 0"));
 }
 
-TEST_CASE("one card, none, and the same card twice are balanced") {
+TEST_CASE("one GPU, none, and the same GPU twice are balanced") {
   CHECK(imbalance_warning({}).empty());
   CHECK(imbalance_warning({{0, 100, 10}}).empty());
   CHECK(imbalance_warning({{0, 100, 10}, {0, 100, 10}}).empty());

@@ -10,7 +10,7 @@
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 
-using fanout::cuda::PhysicalCard;
+using fanout::cuda::PhysicalGpu;
 using fanout::cuda::visible_devices_report;
 using fanout::cuda::detail::SeenDevice;
 using fanout::cuda::detail::VisibleDevicesReport;
@@ -19,17 +19,17 @@ using fanout_test::says;
 
 namespace {
 
-using Machine = std::vector<PhysicalCard>;
+using Machine = std::vector<PhysicalGpu>;
 using Seen = std::vector<SeenDevice>;
 
 const Machine machine = {
     {.uuid = "GPU-aa", .name = "A100"}, {.uuid = "GPU-bb", .name = "A100"}, {.uuid = "GPU-cc", .name = "T4"}};
 
-SeenDevice seen(std::size_t card) {
-  return {.uuid = machine[card].uuid, .name = machine[card].name, .bus_id = "0000:0" + std::to_string(card) + ":00.0"};
+SeenDevice seen(std::size_t gpu) {
+  return {.uuid = machine[gpu].uuid, .name = machine[gpu].name, .bus_id = "0000:0" + std::to_string(gpu) + ":00.0"};
 }
 
-/// The report where the machine's cards are not known.
+/// The report where the machine's GPUs are not known.
 std::string report(const char* variable, const std::optional<Seen>& shown, const std::string& reason = {}) {
   return VisibleDevicesReport{.variable = variable, .order = nullptr, .machine = {}, .seen = shown, .reason = reason}
       .text();
@@ -52,33 +52,33 @@ TEST_CASE("the report tells what each token means, and where and why the list en
              "  \"0\" is device 1: A100, GPU-aa, on the bus at 0000:00:00.0\n",
              "  \"abc\" ends the list: it does not begin with a number\n",
              "  \"2\" is not read: the list ended before it\n", "2 devices are visible.\n",
-             "Not visible: card 2 on the bus, T4, GPU-cc.\n"));
+             "Not visible: GPU 2 on the bus, T4, GPU-cc.\n"));
   CHECK(!has(text, "CUDA shows other devices"));
 }
 
-TEST_CASE("the report says how cards are counted") {
-  CHECK(has(full_report("0", {seen(0)}), "CUDA_DEVICE_ORDER is \"PCI_BUS_ID\": numbers count the cards as they stand"));
-  CHECK(has(full_report("0", {seen(0)}, nullptr),
-            "CUDA_DEVICE_ORDER is unset: numbers count the cards from the fastest"));
+TEST_CASE("the report says how GPUs are counted") {
+  CHECK(has(full_report("0", {seen(0)}), "CUDA_DEVICE_ORDER is \"PCI_BUS_ID\": numbers count the GPUs as they stand"));
   CHECK(
-      has(full_report("0", {seen(0)}, "FASTEST_FIRST"), "is \"FASTEST_FIRST\": numbers count the cards from the fast"));
-  CHECK(has(full_report("0", {seen(0)}, "pci"),
-            "is \"pci\", which CUDA does not know: numbers count the cards from the"));
+      has(full_report("0", {seen(0)}, nullptr), "CUDA_DEVICE_ORDER is unset: numbers count the GPUs from the fastest"));
+  CHECK(
+      has(full_report("0", {seen(0)}, "FASTEST_FIRST"), "is \"FASTEST_FIRST\": numbers count the GPUs from the fast"));
+  CHECK(
+      has(full_report("0", {seen(0)}, "pci"), "is \"pci\", which CUDA does not know: numbers count the GPUs from the"));
 }
 
 TEST_CASE("an unset and an empty variable are told apart") {
-  CHECK(says(report(nullptr, Seen{seen(0), seen(2)}), "is unset: every card is visible", "device 0: A100, GPU-aa",
+  CHECK(says(report(nullptr, Seen{seen(0), seen(2)}), "is unset: every GPU is visible", "device 0: A100, GPU-aa",
              "device 1: T4, GPU-cc", "2 devices are visible"));
-  CHECK(says(report("", Seen{}, "no CUDA-capable device is detected"), "is empty: no card is visible",
+  CHECK(says(report("", Seen{}, "no CUDA-capable device is detected"), "is empty: no GPU is visible",
              "No device is visible: no CUDA-capable device is detected."));
 }
 
-TEST_CASE("if the machine's cards are not known, the report says so and guesses what ended the list") {
+TEST_CASE("if the machine's GPUs are not known, the report says so and guesses what ended the list") {
   const std::string text = report("1,5,0", Seen{seen(1)});
   CHECK(says(text, "\"1\" is device 0: A100, GPU-bb", "\"5\" would be device 1, which CUDA does not show: most likely",
-             "\"0\" comes after it", "1 device is visible", "The other cards of the machine are unknown"));
+             "\"0\" comes after it", "1 device is visible", "The other GPUs of the machine are unknown"));
   CHECK(!has(text, "CUDA shows other devices"));
-  CHECK(has(full_report("1,5,0", {seen(1)}), "\"5\" ends the list: there is no card of that number"));
+  CHECK(has(full_report("1,5,0", {seen(1)}), "\"5\" ends the list: there is no GPU of that number"));
 }
 
 TEST_CASE("if CUDA cannot be asked, the report explains the text of the variable alone") {
@@ -112,10 +112,10 @@ TEST_CASE("the report is there with any variables, with and without a device") {
     CHECK(has(text, "CUDA_VISIBLE_DEVICES is "));
     CHECK(has(text, "CUDA_DEVICE_ORDER is \"PCI_BUS_ID\""));
     CHECK(has(text, fanout::cuda::is_available() ? " visible.\n" : "No device is visible: "));
-    // A list that names a card differs from what is seen, if CUDA could be asked and sees none.
-    if (fanout::cuda::detail::count_cards().status == cudaErrorNoDevice && std::string(variable) == "0") {
+    // A list that names a GPU differs from what is seen, if CUDA could be asked and sees none.
+    if (fanout::cuda::detail::count_gpus().status == cudaErrorNoDevice && std::string(variable) == "0") {
       const bool named = has(text, "CUDA shows other devices than these variables name") ||
-                         has(text, "which CUDA does not show: most likely there is no such card");
+                         has(text, "which CUDA does not show: most likely there is no such GPU");
       CHECK(named);
     }
   }

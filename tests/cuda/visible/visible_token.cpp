@@ -23,11 +23,11 @@ TEST_CASE("each outcome of a token has its own text, which says if it ends the l
   says(Fate::device, "is a device");
   says(Fate::no_number, "ends the list: it does not begin with a number");
   says(Fate::negative, "ends the list: it is negative");
-  says(Fate::out_of_range, "ends the list: there is no card of that number");
+  says(Fate::out_of_range, "ends the list: there is no GPU of that number");
   says(Fate::no_uuid, "ends the list: the list began with GPU-, and this does not");
   says(Fate::no_mig, "ends the list: the list began with MIG-, and this does not");
-  says(Fate::unknown, "ends the list: no card's uuid begins like this");
-  says(Fate::ambiguous, "ends the list: the uuids of several cards begin like this");
+  says(Fate::unknown, "ends the list: no GPU's uuid begins like this");
+  says(Fate::ambiguous, "ends the list: the uuids of several GPUs begin like this");
   says(Fate::behind_end, "is not read: the list ended before it");
   says(Fate::repeated, "is named twice, which makes the whole list empty");
   says(Fate::emptied, "is no device: another one is named twice, which makes the whole list empty");

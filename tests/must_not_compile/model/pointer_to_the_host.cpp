@@ -6,16 +6,16 @@
 
 #include <fanout/fanout.hpp>
 
-struct Card {
+struct GpuState {
   static constexpr bool has_own_memory = true;
   fanout::HostDevice host;
-  fanout::DeviceId id() const { return {.kind = "card"}; }
+  fanout::DeviceId id() const { return {.kind = "GPU"}; }
   fanout::backend::Memory memory() const { return {}; }
   fanout::backend::Worker& worker() const { return host.worker(); }
   fanout::HostDevice::Entered enter() const { return host.enter(); }
   void synchronize() const {}
-  static std::vector<Card> visible() { return {Card{fanout::HostDevice::visible()[0]}}; }
-  friend bool operator==(const Card&, const Card&) = default;
+  static std::vector<GpuState> visible() { return {GpuState{fanout::HostDevice::visible()[0]}}; }
+  friend bool operator==(const GpuState&, const GpuState&) = default;
 };
 
 struct Model {
@@ -28,6 +28,6 @@ struct Model {
 };
 
 int main() {
-  const fanout::ParallelModel model{Model{}, fanout::AllVisible<Card>{}};
+  const fanout::ParallelModel model{Model{}, fanout::AllVisible<GpuState>{}};
   model(fanout::Tensor<float, 1>(3));
 }

@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -15,19 +15,19 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 /// True if the process may use a CUDA device. False without a driver, without a GPU, and in the child of a process that
 /// used CUDA before it forked. Never throws.
-inline bool is_available() noexcept { return detail::count_cards().count > 0; }
+inline bool is_available() noexcept { return detail::count_gpus().count > 0; }
 
 /// The number of CUDA devices that the process may use: those that CUDA_VISIBLE_DEVICES leaves, numbered from 0. 0 if
 /// is_available() is false. Asked anew until it is above 0, then constant. Never throws.
-inline int device_count() noexcept { return detail::count_cards().count; }
+inline int device_count() noexcept { return detail::count_gpus().count; }
 
 /// The reason why is_available() is false, as text; empty if it is true.
 inline std::string unavailable_reason() {
   if (detail::forked_after_use()) return "Cannot re-initialize CUDA in forked subprocess: the parent had used it";
-  const detail::CardCount cards = detail::count_cards();
-  if (cards.count > 0) return {};
-  std::string reason = detail::text_of_absence(cards.status);
-  if (cards.status != cudaErrorNoDevice) return reason;
+  const detail::GpuCount gpus = detail::count_gpus();
+  if (gpus.count > 0) return {};
+  std::string reason = detail::text_of_absence(gpus.status);
+  if (gpus.status != cudaErrorNoDevice) return reason;
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
     reason += std::string("; CUDA_VISIBLE_DEVICES is \"") + visible + '"';
   }

@@ -3,8 +3,8 @@
 
 #include <cuda.h>
 
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -15,20 +15,20 @@ namespace fanout { inline namespace v0 { namespace cuda {
 class DeviceGuard {
  public:
   /// Makes the GPU's context at the process's first use of the GPU. Throws InvalidDeviceId, DeviceLost and CudaError.
-  explicit DeviceGuard(int index) : DeviceGuard(detail::card_at(index)) {}
-  explicit DeviceGuard(detail::Card& card) : card_(card) {
-    check(detail::status_of(detail::driver().push_context(card.context())), "cuCtxPushCurrent", card.index());
+  explicit DeviceGuard(int index) : DeviceGuard(detail::gpu_at(index)) {}
+  explicit DeviceGuard(detail::GpuState& gpu) : gpu_(gpu) {
+    check(detail::status_of(detail::driver().push_context(gpu.context())), "cuCtxPushCurrent", gpu.index());
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard() {
     if (detail::forked_after_use()) return;  // forked while the guard lived
     CUcontext popped = nullptr;
-    detail::note(detail::status_of(detail::driver().pop_context(&popped)), card_.index());
+    detail::note(detail::status_of(detail::driver().pop_context(&popped)), gpu_.index());
   }
 
  private:
-  detail::Card& card_;
+  detail::GpuState& gpu_;
 };
 
 namespace detail {
@@ -37,13 +37,13 @@ namespace detail {
 /// or belongs to the parent of a fork.
 class QuietGuard {
  public:
-  explicit QuietGuard(Card& card) noexcept : card_(card) {
-    CUcontext context = card.known_context();
-    if (context == nullptr || !card.usable()) return;
+  explicit QuietGuard(GpuState& gpu) noexcept : gpu_(gpu) {
+    CUcontext context = gpu.known_context();
+    if (context == nullptr || !gpu.usable()) return;
     // If the context is not entered, the caller's memory is not released, now or later. So it is tried again.
-    for (int attempt = 0; attempt < 2 && !entered_ && card.usable(); ++attempt) {
+    for (int attempt = 0; attempt < 2 && !entered_ && gpu.usable(); ++attempt) {
       const CUresult result = only_driver.load(fanout::detail::MemoryOrder::acquire)->push_context(context);
-      note(status_of(result), card.index());
+      note(status_of(result), gpu.index());
       entered_ = result == CUDA_SUCCESS;
     }
   }
@@ -52,14 +52,14 @@ class QuietGuard {
   ~QuietGuard() {
     CUcontext popped = nullptr;
     if (entered_)
-      note(status_of(only_driver.load(fanout::detail::MemoryOrder::acquire)->pop_context(&popped)), card_.index());
+      note(status_of(only_driver.load(fanout::detail::MemoryOrder::acquire)->pop_context(&popped)), gpu_.index());
   }
 
   /// True if CUDA may be called.
   bool entered() const noexcept { return entered_; }
 
  private:
-  Card& card_;
+  GpuState& gpu_;
   bool entered_ = false;
 };
 

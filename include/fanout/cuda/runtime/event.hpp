@@ -6,8 +6,8 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -26,34 +26,34 @@ class Event {
   /// Takes ownership of a native event of this GPU. Throws InvalidDeviceId.
   static Event adopt(cudaEvent_t handle, int index) {
     Event event(Timing::on);  // unknown; CUDA reports an event without timing
-    event.card_ = &detail::card_at(index);
+    event.gpu_ = &detail::gpu_at(index);
     event.handle_ = handle;
     return event;
   }
 
   Event(Event&& other) noexcept
       : timing_(other.timing_),
-        card_(std::exchange(other.card_, nullptr)),
+        gpu_(std::exchange(other.gpu_, nullptr)),
         handle_(std::exchange(other.handle_, nullptr)) {}
   Event& operator=(Event&& other) noexcept {
     std::swap(timing_, other.timing_);
-    std::swap(card_, other.card_);
+    std::swap(gpu_, other.gpu_);
     std::swap(handle_, other.handle_);
     return *this;
   }
   ~Event() {
     if (handle_ == nullptr) return;
-    const detail::QuietGuard entered(*card_);
-    if (entered.entered()) detail::note(::cudaEventDestroy(handle_), card_->index());
+    const detail::QuietGuard entered(*gpu_);
+    if (entered.entered()) detail::note(::cudaEventDestroy(handle_), gpu_->index());
   }
 
   /// The native event, still owned by this; null before the first record.
   cudaEvent_t get() const noexcept { return handle_; }
   /// The index of its GPU; -1 before the first record.
-  int device() const noexcept { return card_ == nullptr ? -1 : card_->index(); }
+  int device() const noexcept { return gpu_ == nullptr ? -1 : gpu_->index(); }
   /// Releases ownership of the native event. This is then as if never recorded.
   cudaEvent_t release() noexcept {
-    card_ = nullptr;
+    gpu_ = nullptr;
     return std::exchange(handle_, nullptr);
   }
 
@@ -61,13 +61,13 @@ class Event {
   /// the work failed.
   bool is_done() const {
     if (handle_ == nullptr) return true;
-    const DeviceGuard entered(*card_);
+    const DeviceGuard entered(*gpu_);
     const cudaError_t status = ::cudaEventQuery(handle_);
     if (status == cudaErrorNotReady) {
       static_cast<void>(::cudaGetLastError());
       return false;
     }
-    check(status, "cudaEventQuery", card_->index());
+    check(status, "cudaEventQuery", gpu_->index());
     return true;
   }
 
@@ -76,11 +76,11 @@ class Event {
   void synchronize() const {
     if (handle_ == nullptr) return;
     try {
-      const DeviceGuard entered(*card_);
-      check(::cudaEventSynchronize(handle_), "cudaEventSynchronize", card_->index());
+      const DeviceGuard entered(*gpu_);
+      check(::cudaEventSynchronize(handle_), "cudaEventSynchronize", gpu_->index());
     } catch (...) {  // as in StreamRef::synchronize()
-      const detail::QuietGuard entered(*card_);
-      if (entered.entered()) detail::note(::cudaEventSynchronize(handle_), card_->index());
+      const detail::QuietGuard entered(*gpu_);
+      if (entered.entered()) detail::note(::cudaEventSynchronize(handle_), gpu_->index());
       throw;
     }
   }
@@ -88,7 +88,7 @@ class Event {
   /// Milliseconds from `start` to this. Both must be recorded with Timing::on on one GPU, else throws InvalidArgument.
   /// Waits for both. Throws CudaError.
   double elapsed_since(const Event& start) const {
-    if (handle_ == nullptr || start.handle_ == nullptr || card_ != start.card_ || timing_ == Timing::off ||
+    if (handle_ == nullptr || start.handle_ == nullptr || gpu_ != start.gpu_ || timing_ == Timing::off ||
         start.timing_ == Timing::off) {
       throw InvalidArgument(explain({.what = "time between two events",
                                      .expected = "both recorded on one device, made with fanout::cuda::Timing::on",
@@ -96,9 +96,9 @@ class Event {
     }
     start.synchronize();
     synchronize();
-    const DeviceGuard entered(*card_);
+    const DeviceGuard entered(*gpu_);
     float milliseconds = 0;
-    check(::cudaEventElapsedTime(&milliseconds, start.handle_, handle_), "cudaEventElapsedTime", card_->index());
+    check(::cudaEventElapsedTime(&milliseconds, start.handle_, handle_), "cudaEventElapsedTime", gpu_->index());
     return static_cast<double>(milliseconds);
   }
 
@@ -108,26 +108,26 @@ class Event {
   static std::string described(const Event& event) {
     if (event.handle_ == nullptr) return "one that was not recorded";
     return (event.timing_ == Timing::on ? "one of " : "one without timing of ") +
-           detail::name_of_card(event.card_->index());
+           detail::name_of_gpu(event.gpu_->index());
   }
 
-  /// Records it in `stream`. `card` must be the thread's current device.
-  void record_in(cudaStream_t stream, detail::Card& card) {
+  /// Records it in `stream`. `gpu` must be the thread's current device.
+  void record_in(cudaStream_t stream, detail::GpuState& gpu) {
     if (handle_ == nullptr) {
       const unsigned flags = timing_ == Timing::on ? cudaEventDefault : cudaEventDisableTiming;
-      check(::cudaEventCreateWithFlags(&handle_, flags), "cudaEventCreateWithFlags", card.index());
-      card_ = &card;
-    } else if (card_ != &card) {
+      check(::cudaEventCreateWithFlags(&handle_, flags), "cudaEventCreateWithFlags", gpu.index());
+      gpu_ = &gpu;
+    } else if (gpu_ != &gpu) {
       throw DeviceMismatch(explain({.what = "event recorded in a stream of another device than its first",
-                                    .expected = detail::name_of_card(card_->index()),
-                                    .found = detail::name_of_card(card.index()),
+                                    .expected = detail::name_of_gpu(gpu_->index()),
+                                    .found = detail::name_of_gpu(gpu.index()),
                                     .advice = "use one event for each device; any stream can wait for it"}));
     }
-    check(::cudaEventRecord(handle_, stream), "cudaEventRecord", card.index());
+    check(::cudaEventRecord(handle_, stream), "cudaEventRecord", gpu.index());
   }
 
   Timing timing_ = Timing::off;
-  detail::Card* card_ = nullptr;
+  detail::GpuState* gpu_ = nullptr;
   cudaEvent_t handle_ = nullptr;
 };
 

@@ -8,8 +8,8 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
@@ -19,35 +19,35 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 /// The pool of all of fanout's memory on a GPU, made at first use. It is not the GPU's default pool, so its statistics
 /// are fanout's own. It keeps released memory: getting memory back from the driver takes milliseconds. Throws
 /// DeviceLost and CudaError.
-inline cudaMemPool_t pool_of(Card& card) {
-  if (cudaMemPool_t known = card.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
-  const DeviceGuard entered(card);
-  const fanout::detail::ForkSafeLock making(card.making());
-  if (cudaMemPool_t known = card.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
+inline cudaMemPool_t pool_of(GpuState& gpu) {
+  if (cudaMemPool_t known = gpu.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
+  const DeviceGuard entered(gpu);
+  const fanout::detail::ForkSafeLock making(gpu.making());
+  if (cudaMemPool_t known = gpu.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
-  properties.location = {cudaMemLocationTypeDevice, card.index()};
+  properties.location = {cudaMemLocationTypeDevice, gpu.index()};
   cudaMemPool_t made = nullptr;
-  check(::cudaMemPoolCreate(&made, &properties), "cudaMemPoolCreate", card.index());
+  check(::cudaMemPoolCreate(&made, &properties), "cudaMemPoolCreate", gpu.index());
   std::uint64_t keep = UINT64_MAX;
   const cudaError_t status = ::cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
   if (status != cudaSuccess) {
-    note(::cudaMemPoolDestroy(made), card.index());
-    refuse(status, "cudaMemPoolSetAttribute", card.index());
+    note(::cudaMemPoolDestroy(made), gpu.index());
+    refuse(status, "cudaMemPoolSetAttribute", gpu.index());
   }
-  card.pool().store(made, fanout::detail::MemoryOrder::release);
+  gpu.pool().store(made, fanout::detail::MemoryOrder::release);
   return made;
 }
 
 /// Returns free memory to the GPU, after waiting for all of its work. Does nothing on a GPU that was not used. Throws
 /// DeviceLost and CudaError.
-inline void trim_pool(Card& card) {
-  cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
+inline void trim_pool(GpuState& gpu) {
+  cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
-  const DeviceGuard entered(card);
+  const DeviceGuard entered(gpu);
   // The pool keeps released memory until the host has synchronized with the stream of the release.
-  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", card.index());
-  check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", card.index());
+  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu.index());
+  check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", gpu.index());
 }
 
 /// The pool's statistics, in bytes.
@@ -59,13 +59,13 @@ struct PoolUse {
 };
 
 /// All zero for a GPU that was not used, where it makes nothing.
-inline PoolUse pool_use(Card& card) {
+inline PoolUse pool_use(GpuState& gpu) {
   PoolUse use;
-  cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
+  cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return use;
-  const DeviceGuard entered(card);
+  const DeviceGuard entered(gpu);
   const auto read = [&](cudaMemPoolAttr attribute, std::uint64_t& value) {
-    check(::cudaMemPoolGetAttribute(pool, attribute, &value), "cudaMemPoolGetAttribute", card.index());
+    check(::cudaMemPoolGetAttribute(pool, attribute, &value), "cudaMemPoolGetAttribute", gpu.index());
   };
   read(cudaMemPoolAttrUsedMemCurrent, use.allocated);
   read(cudaMemPoolAttrUsedMemHigh, use.most_allocated);
@@ -77,13 +77,13 @@ inline PoolUse pool_use(Card& card) {
   return use;
 }
 
-inline void reset_peaks(Card& card) {
-  cudaMemPool_t pool = card.pool().load(fanout::detail::MemoryOrder::acquire);
+inline void reset_peaks(GpuState& gpu) {
+  cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
-  const DeviceGuard entered(card);
+  const DeviceGuard entered(gpu);
   for (const cudaMemPoolAttr attribute : {cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemHigh}) {
     std::uint64_t none = 0;
-    check(::cudaMemPoolSetAttribute(pool, attribute, &none), "cudaMemPoolSetAttribute", card.index());
+    check(::cudaMemPoolSetAttribute(pool, attribute, &none), "cudaMemPoolSetAttribute", gpu.index());
   }
 }
 
@@ -93,44 +93,44 @@ struct MemoryInfo {
   std::size_t total = 0;
 };
 
-inline MemoryInfo memory_info_of(Card& card) {
-  const DeviceGuard entered(card);
+inline MemoryInfo memory_info_of(GpuState& gpu) {
+  const DeviceGuard entered(gpu);
   MemoryInfo info;
-  check(::cudaMemGetInfo(&info.free, &info.total), "cudaMemGetInfo", card.index());
+  check(::cudaMemGetInfo(&info.free, &info.total), "cudaMemGetInfo", gpu.index());
   return info;
 }
 
 /// Allocates memory for work in this stream; other streams must wait for this one first. Aligned to 256 bytes. Throws
 /// OutOfMemory if trimming the pool does not help, and CudaError.
 inline void* allocate_in(StreamRef stream, std::size_t bytes) {
-  Card& card = card_at(stream.device());
-  cudaMemPool_t pool = pool_of(card);
-  const DeviceGuard entered(card);
+  GpuState& gpu = gpu_at(stream.device());
+  cudaMemPool_t pool = pool_of(gpu);
+  const DeviceGuard entered(gpu);
   void* data = nullptr;
   cudaError_t status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   if (status == cudaErrorMemoryAllocation) {
-    note(status, card.index());
-    trim_pool(card);
+    note(status, gpu.index());
+    trim_pool(gpu);
     status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   }
   if (status == cudaErrorMemoryAllocation) {
-    note(status, card.index());
-    const MemoryInfo info = memory_info_of(card);
+    note(status, gpu.index());
+    const MemoryInfo info = memory_info_of(gpu);
     throw OutOfMemory(
-        explain({.what = "out of memory of " + name_of_card(card.index()),
+        explain({.what = "out of memory of " + name_of_gpu(gpu.index()),
                  .expected = std::to_string(bytes) + " bytes",
                  .found = std::to_string(info.free) + " bytes free of " + std::to_string(info.total) + ", and " +
-                          std::to_string(pool_use(card).allocated) + " in use by fanout in this process",
+                          std::to_string(pool_use(gpu).allocated) + " in use by fanout in this process",
                  .advice = "use smaller batches or more devices"}));
   }
-  check(status, "cudaMallocFromPoolAsync", card.index());
+  check(status, "cudaMallocFromPoolAsync", gpu.index());
   return data;
 }
 
 /// Releases memory once all work that is now in the stream is done. Any thread may call it, also at exit. Does nothing
 /// on a GPU that is lost or that the parent of a fork used.
 inline void release_in(StreamRef stream, void* data) noexcept {
-  const QuietGuard entered(*cards[stream.device()].card.load(fanout::detail::MemoryOrder::acquire));
+  const QuietGuard entered(*gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire));
   if (entered.entered()) note(::cudaFreeAsync(data, stream.get()), stream.device());
 }
 

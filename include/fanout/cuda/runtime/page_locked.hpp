@@ -8,42 +8,42 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// A GPU whose context can be used for host memory: one in use, so that no other context is made; GPU 0 if none is in
 /// use.
-inline Card& any_card() {
+inline GpuState& any_gpu() {
   for (int i = 0; i < known_count.load(fanout::detail::MemoryOrder::acquire); ++i) {
-    Card* card = cards[i].card.load(fanout::detail::MemoryOrder::acquire);
-    if (card != nullptr && card->known_context() != nullptr && card->usable()) return *card;
+    GpuState* gpu = gpus[i].gpu.load(fanout::detail::MemoryOrder::acquire);
+    if (gpu != nullptr && gpu->known_context() != nullptr && gpu->usable()) return *gpu;
   }
-  return card_at(0);
+  return gpu_at(0);
 }
 
 /// Allocates page-locked host memory, which all GPUs read and write by DMA. Throws OutOfMemory and CudaError.
-inline void* allocate_page_locked(std::size_t bytes, Card& card) {
-  const DeviceGuard entered(card);
+inline void* allocate_page_locked(std::size_t bytes, GpuState& gpu) {
+  const DeviceGuard entered(gpu);
   void* data = nullptr;
   const cudaError_t status = ::cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
-    note(status, card.index());
+    note(status, gpu.index());
     throw OutOfMemory(explain({.what = "out of page-locked host memory",
                                .expected = std::to_string(bytes) + " bytes",
                                .advice = "use fewer or smaller pinned arrays: they cannot be swapped out"}));
   }
-  check(status, "cudaHostAlloc", card.index());
+  check(status, "cudaHostAlloc", gpu.index());
   return data;
 }
 
 /// Frees it without waiting: no GPU may use it any more.
-inline void release_page_locked(void* data, Card& card) noexcept {
-  const QuietGuard entered(card);
-  if (entered.entered()) note(::cudaFreeHost(data), card.index());
+inline void release_page_locked(void* data, GpuState& gpu) noexcept {
+  const QuietGuard entered(gpu);
+  if (entered.entered()) note(::cudaFreeHost(data), gpu.index());
 }
 
 }}}  // namespace fanout::v0::cuda::detail

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <fanout/base/requirements.hpp>
-#include <fanout/cuda/runtime/card.hpp>
-#include <fanout/cuda/runtime/card_index.hpp>
+#include <fanout/cuda/runtime/gpu_index.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/peer_check.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -31,7 +31,7 @@ struct PeerTable {
   struct Entry {
     fanout::detail::Atomic<const PeerLink*> link{nullptr};
   };
-  Entry entries[most_cards][most_cards];
+  Entry entries[most_gpus][most_gpus];
   fanout::detail::ForkSafeMutex checking;
 };
 
@@ -47,7 +47,7 @@ inline PeerTable& peer_table() {
   return *table;
 }
 
-inline const PeerLink& peer_link_of(Card& from, Card& to) {
+inline const PeerLink& peer_link_of(GpuState& from, GpuState& to) {
   PeerTable& table = peer_table();
   fanout::detail::Atomic<const PeerLink*>& link = table.entries[from.index()][to.index()].link;
   if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
@@ -77,12 +77,12 @@ inline const PeerLink& peer_link_of(Card& from, Card& to) {
 /// The first check of a pair makes the contexts of both GPUs and takes some milliseconds; other threads wait for it. A
 /// GPU is linked directly to itself. The result lives until the process ends. Throws InvalidDeviceId
 /// (`Invalid peer device id` for the second), DeviceLost and CudaError.
-inline const PeerLink& peer_link(CardIndex from, CardIndex to) {
-  detail::Card& card = from.card();
-  return detail::peer_link_of(card, detail::card_at(to.get_peer()));
+inline const PeerLink& peer_link(GpuIndex from, GpuIndex to) {
+  detail::GpuState& gpu = from.gpu();
+  return detail::peer_link_of(gpu, detail::gpu_at(to.get_peer()));
 }
 
 /// True if bytes may be copied directly: peer_link(from, to).direct. Checks and throws as peer_link().
-inline bool peer_trusted(CardIndex from, CardIndex to) { return peer_link(from, to).direct; }
+inline bool peer_trusted(GpuIndex from, GpuIndex to) { return peer_link(from, to).direct; }
 
 }}}  // namespace fanout::v0::cuda

@@ -9,8 +9,8 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
 #include <fanout/cuda/runtime/page_locked.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -21,36 +21,36 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 /// Access of a GPU to a peer's memory and to fanout's pool there. Stays open until close() is called.
 class PeerAccess {
  public:
-  PeerAccess(Card& card, Card& peer) noexcept : card_(card), peer_(peer) {}
+  PeerAccess(GpuState& gpu, GpuState& peer) noexcept : gpu_(gpu), peer_(peer) {}
 
   /// Enables access. Returns an empty string, or the reason why not. Throws DeviceLost and CudaError.
   std::string open() {
-    const std::string names = name_of_card(card_.index()) + " to " + name_of_card(peer_.index());
-    const DeviceGuard entered(card_);
+    const std::string names = name_of_gpu(gpu_.index()) + " to " + name_of_gpu(peer_.index());
+    const DeviceGuard entered(gpu_);
     int can = 0;
-    check(::cudaDeviceCanAccessPeer(&can, card_.index(), peer_.index()), "cudaDeviceCanAccessPeer", card_.index());
+    check(::cudaDeviceCanAccessPeer(&can, gpu_.index(), peer_.index()), "cudaDeviceCanAccessPeer", gpu_.index());
     if (can == 0) return "the hardware has no access from " + names;
     const cudaError_t status = ::cudaDeviceEnablePeerAccess(peer_.index(), 0);
     opened_ = status == cudaSuccess;
     if (!opened_ && status != cudaErrorPeerAccessAlreadyEnabled) {
-      note(status, card_.index());
-      refuse_lost(card_.index());
+      note(status, gpu_.index());
+      refuse_lost(gpu_.index());
       return "no access from " + names + ": " + text_of(status);
     }
-    note(status, card_.index());  // access that others had enabled is no error
+    note(status, gpu_.index());  // access that others had enabled is no error
     const cudaError_t set = set_pool_access(cudaMemAccessFlagsProtReadWrite);
     if (set == cudaSuccess) return {};
-    note(set, card_.index());
-    refuse_lost(card_.index());
+    note(set, gpu_.index());
+    refuse_lost(gpu_.index());
     return "no access from " + names + " to its pool: " + text_of(set);
   }
 
   /// Undoes what open() did.
   void close() noexcept {
-    const QuietGuard entered(card_);
+    const QuietGuard entered(gpu_);
     if (!entered.entered()) return;
-    note(set_pool_access(cudaMemAccessFlagsProtNone), card_.index());
-    if (opened_) note(::cudaDeviceDisablePeerAccess(peer_.index()), card_.index());
+    note(set_pool_access(cudaMemAccessFlagsProtNone), gpu_.index());
+    if (opened_) note(::cudaDeviceDisablePeerAccess(peer_.index()), gpu_.index());
     opened_ = false;
   }
 
@@ -58,13 +58,13 @@ class PeerAccess {
   cudaError_t set_pool_access(cudaMemAccessFlags flags) noexcept {
     cudaMemPool_t pool = peer_.pool().load(fanout::detail::MemoryOrder::acquire);
     cudaMemAccessDesc access{};
-    access.location = {cudaMemLocationTypeDevice, card_.index()};
+    access.location = {cudaMemLocationTypeDevice, gpu_.index()};
     access.flags = flags;
     return pool == nullptr ? cudaSuccess : ::cudaMemPoolSetAccess(pool, &access, 1);
   }
 
-  Card& card_;
-  Card& peer_;
+  GpuState& gpu_;
+  GpuState& peer_;
   bool opened_ = false;
 };
 
@@ -85,15 +85,15 @@ class CheckedMemory {
 /// Page-locked host memory for the check of a pair.
 class CheckedHostMemory {
  public:
-  CheckedHostMemory(Card& card, std::size_t bytes)
-      : card_(card), data_(static_cast<unsigned char*>(allocate_page_locked(bytes, card))) {}
+  CheckedHostMemory(GpuState& gpu, std::size_t bytes)
+      : gpu_(gpu), data_(static_cast<unsigned char*>(allocate_page_locked(bytes, gpu))) {}
   CheckedHostMemory(const CheckedHostMemory&) = delete;
   CheckedHostMemory& operator=(const CheckedHostMemory&) = delete;
-  ~CheckedHostMemory() { release_page_locked(data_, card_); }
+  ~CheckedHostMemory() { release_page_locked(data_, gpu_); }
   unsigned char* data() const noexcept { return data_; }
 
  private:
-  Card& card_;
+  GpuState& gpu_;
   unsigned char* data_;
 };
 
@@ -101,17 +101,17 @@ class CheckedHostMemory {
 /// it.
 class AwaitedStream {
  public:
-  AwaitedStream(StreamRef stream, Card& card) noexcept : stream_(stream), card_(card) {}
+  AwaitedStream(StreamRef stream, GpuState& gpu) noexcept : stream_(stream), gpu_(gpu) {}
   AwaitedStream(const AwaitedStream&) = delete;
   AwaitedStream& operator=(const AwaitedStream&) = delete;
   ~AwaitedStream() {
-    const QuietGuard entered(card_);
-    if (entered.entered()) note(::cudaStreamSynchronize(stream_.get()), card_.index());
+    const QuietGuard entered(gpu_);
+    if (entered.entered()) note(::cudaStreamSynchronize(stream_.get()), gpu_.index());
   }
 
  private:
   StreamRef stream_;
-  Card& card_;
+  GpuState& gpu_;
 };
 
 /// The sizes of the test copies: a few bytes, a page, and two sizes that are no multiple of a page. The largest is
@@ -122,7 +122,7 @@ inline constexpr std::size_t checked_sizes[] = {5, 4096, 100'003, (std::size_t{2
 /// mistaken for this one.
 inline unsigned char checked_byte(std::size_t position, std::size_t size, int from, int to) noexcept {
   std::uint64_t mixed = position * 0x9e3779b97f4a7c15U + size * 0xbf58476d1ce4e5b9U +
-                        static_cast<std::uint64_t>(from * most_cards + to + 1) * 0x94d049bb133111ebU;
+                        static_cast<std::uint64_t>(from * most_gpus + to + 1) * 0x94d049bb133111ebU;
   mixed ^= mixed >> 29U;
   mixed *= 0xbf58476d1ce4e5b9U;
   return static_cast<unsigned char>(mixed >> 56U);
@@ -130,7 +130,7 @@ inline unsigned char checked_byte(std::size_t position, std::size_t size, int fr
 
 /// Copies from one GPU to another and compares. Returns an empty string, or what was wrong. Throws OutOfMemory,
 /// DeviceLost and CudaError.
-inline std::string check_copies(Card& from, Card& to) {
+inline std::string check_copies(GpuState& from, GpuState& to) {
   constexpr std::size_t most = checked_sizes[sizeof checked_sizes / sizeof checked_sizes[0] - 1];
   const Stream from_stream(from.index());
   const Stream to_stream(to.index());
@@ -159,8 +159,8 @@ inline std::string check_copies(Card& from, Card& to) {
     to_stream.synchronize();
     for (std::size_t i = 0; i < size; ++i) {
       if (host.data()[i] == checked_byte(i, size, from.index(), to.index())) continue;
-      return "a copy of " + std::to_string(size) + " bytes from " + name_of_card(from.index()) + " to " +
-             name_of_card(to.index()) + " arrived wrong, first at byte " + std::to_string(i) +
+      return "a copy of " + std::to_string(size) + " bytes from " + name_of_gpu(from.index()) + " to " +
+             name_of_gpu(to.index()) + " arrived wrong, first at byte " + std::to_string(i) +
              ", though CUDA reported success: see the machine's IOMMU and ACS settings";
     }
   }
@@ -169,7 +169,7 @@ inline std::string check_copies(Card& from, Card& to) {
 
 /// Enables direct copies between two GPUs if copies arrive intact both ways. Returns an empty string, or the reason why
 /// not; then nothing has changed. Throws DeviceLost.
-inline std::string connect_peers(Card& one, Card& other) {
+inline std::string connect_peers(GpuState& one, GpuState& other) {
   PeerAccess there(one, other);
   PeerAccess back(other, one);
   std::string why;

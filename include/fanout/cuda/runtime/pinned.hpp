@@ -13,8 +13,8 @@
 #include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/requirements.hpp>
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/page_locked.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
@@ -31,7 +31,7 @@ namespace detail {
 struct PinnedBlock {
   std::byte* data;
   std::size_t bytes;
-  Card& card;
+  GpuState& gpu;
   void (*free)(PinnedBlock&) noexcept;
   void* deleter = nullptr;  // of adopted memory
   std::vector<StreamRef> used_in = {};
@@ -111,7 +111,7 @@ inline void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) 
   auto* block = static_cast<PinnedBlock*>(owner);
   pinned_blocks().remove(*block);
   for (const StreamRef& stream : block->used_in) {
-    const QuietGuard entered(*cards[stream.device()].card.load(fanout::detail::MemoryOrder::acquire));
+    const QuietGuard entered(*gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire));
     if (entered.entered()) note(::cudaStreamSynchronize(stream.get()), stream.device());
   }
   block->free(*block);
@@ -137,10 +137,10 @@ inline fanout::detail::Storage storage_of(const PinnedBlock& made) {
 }
 
 inline fanout::detail::Storage pinned_storage(std::size_t bytes) {
-  if (bytes == 0 || count_cards().count == 0) return fanout::detail::Storage(backend::Memory{}, bytes);
-  Card& card = any_card();
-  PinnedBlock block{static_cast<std::byte*>(allocate_page_locked(bytes, card)), bytes, card,
-                    [](PinnedBlock& own) noexcept { release_page_locked(own.data, own.card); }};
+  if (bytes == 0 || count_gpus().count == 0) return fanout::detail::Storage(backend::Memory{}, bytes);
+  GpuState& gpu = any_gpu();
+  PinnedBlock block{static_cast<std::byte*>(allocate_page_locked(bytes, gpu)), bytes, gpu,
+                    [](PinnedBlock& own) noexcept { release_page_locked(own.data, own.gpu); }};
   try {
     return storage_of(block);
   } catch (...) {
@@ -150,14 +150,14 @@ inline fanout::detail::Storage pinned_storage(std::size_t bytes) {
 }
 
 /// Throws InvalidArgument unless the memory is page-locked.
-inline void refuse_pageable(const void* data, Card& card) {
-  const DeviceGuard entered(card);
+inline void refuse_pageable(const void* data, GpuState& gpu) {
+  const DeviceGuard entered(gpu);
   cudaPointerAttributes attributes{};
   const cudaError_t status = ::cudaPointerGetAttributes(&attributes, data);
   if (status == cudaErrorInvalidValue) {
-    note(status, card.index());  // older runtimes return this for unknown pointers
+    note(status, gpu.index());  // older runtimes return this for unknown pointers
   } else {
-    check(status, "cudaPointerGetAttributes", card.index());
+    check(status, "cudaPointerGetAttributes", gpu.index());
     if (attributes.type == cudaMemoryTypeHost) return;
   }
   throw InvalidArgument(explain({.what = "memory to be taken over as pinned",
@@ -210,14 +210,14 @@ template <class T, class Deleter, std::integral... I>
 Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) {
   try {
     const auto shape = checked_extents(sizeof(T), extents...);
-    detail::Card& card = detail::any_card();
-    detail::refuse_pageable(pointer, card);
+    detail::GpuState& gpu = detail::any_gpu();
+    detail::refuse_pageable(pointer, gpu);
     struct Owned {
       Deleter deleter;
     };
     auto* owned = new Owned{deleter};
     try {
-      return {detail::storage_of({reinterpret_cast<std::byte*>(pointer), shape.size() * sizeof(T), card,
+      return {detail::storage_of({reinterpret_cast<std::byte*>(pointer), shape.size() * sizeof(T), gpu,
                                   [](detail::PinnedBlock& block) noexcept {
                                     auto* mine = static_cast<Owned*>(block.deleter);
                                     mine->deleter(reinterpret_cast<T*>(block.data));

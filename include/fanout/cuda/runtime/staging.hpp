@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <utility>
 
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/event.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/page_locked.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -37,7 +37,7 @@ class Staging {
   };
 
  public:
-  explicit Staging(Card& card) noexcept : card_(card) {}
+  explicit Staging(GpuState& gpu) noexcept : gpu_(gpu) {}
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -110,7 +110,7 @@ class Staging {
  private:
   /// True if the chunk has room now: behind the used bytes, or in all of it if they are not used any more.
   bool ready(Chunk& chunk, StreamRef stream, std::size_t bytes) {
-    if (chunk.data == nullptr) chunk.data = static_cast<std::byte*>(allocate_page_locked(chunk_bytes, card_));
+    if (chunk.data == nullptr) chunk.data = static_cast<std::byte*>(allocate_page_locked(chunk_bytes, gpu_));
     if (!chunk.last_use_known) return false;
     // One event stands for all work that uses the chunk, so work of another stream cannot be added.
     if (chunk.used == 0 || (chunk.stream == stream && chunk.used + bytes <= chunk_bytes)) return true;
@@ -142,7 +142,7 @@ class Staging {
     chunk.used += (bytes + 255) / 256 * 256;  // keeps the next part aligned
   }
 
-  Card& card_;
+  GpuState& gpu_;
   fanout::detail::Atomic<std::uint32_t> next_{0};
   Chunk chunks_[most_chunks];
 };

@@ -41,16 +41,16 @@ class [[gnu::visibility("default")]] DeviceLost : public CudaError {
 namespace detail {
 
 /// GPU indices are below this. No machine has as many, and tables with an entry per GPU need no lock.
-inline constexpr int most_cards = 128;
+inline constexpr int most_gpus = 128;
 
 /// Stands for the thread's current device in place of an index.
-inline constexpr int current_card = -1;
+inline constexpr int current_gpu = -1;
 
 /// Why a GPU is lost, as a cudaError_t; cudaSuccess if it is not lost.
-struct LossOfCard {
+struct GpuLoss {
   fanout::detail::Atomic<int> code{cudaSuccess};
 };
-[[gnu::visibility("default")]] inline LossOfCard losses[most_cards]{};
+[[gnu::visibility("default")]] inline GpuLoss losses[most_gpus]{};
 
 /// True if all later calls on the GPU return the same. These are the errors after which CUDA's documentation requires
 /// the process to end, memory that failed, and a context that others destroyed.
@@ -79,7 +79,7 @@ inline bool is_sticky(cudaError_t status) noexcept {
 }
 
 /// `cuda:1`, or `a CUDA device` if the index is unknown.
-inline std::string name_of_card(int index) {
+inline std::string name_of_gpu(int index) {
   return index < 0 ? "a CUDA device" : to_string(DeviceId{.kind = "cuda", .index = index});
 }
 
@@ -88,9 +88,9 @@ inline std::string text_of(cudaError_t status) {
   return std::string(::cudaGetErrorString(status)) + " (" + ::cudaGetErrorName(status) + ')';
 }
 
-/// The index itself; for current_card, the thread's current device, or -1 if it is unknown. Makes no context.
-inline int resolve_card(int card) noexcept {
-  if (card != current_card) return card;
+/// The index itself; for current_gpu, the thread's current device, or -1 if it is unknown. Makes no context.
+inline int resolve_gpu(int gpu) noexcept {
+  if (gpu != current_gpu) return gpu;
   int index = -1;
   if (::cudaGetDevice(&index) != cudaSuccess) index = -1;
   return index;
@@ -98,52 +98,52 @@ inline int resolve_card(int card) noexcept {
 
 /// Clears the thread's last CUDA error, so that no later call returns it again. Marks the GPU as lost if the error is
 /// sticky. For destructors, which cannot throw: the next use of the GPU throws.
-inline void note(cudaError_t status, int card) noexcept {
+inline void note(cudaError_t status, int gpu) noexcept {
   if (status == cudaSuccess || status == cudaErrorCudartUnloading) return;
   static_cast<void>(::cudaGetLastError());
   if (!is_sticky(status)) return;
-  card = resolve_card(card);
+  gpu = resolve_gpu(gpu);
   int unknown = cudaSuccess;
-  if (card >= 0 && card < most_cards) losses[card].code.compare_exchange_strong(unknown, status);
+  if (gpu >= 0 && gpu < most_gpus) losses[gpu].code.compare_exchange_strong(unknown, status);
 }
 
-[[noreturn]] inline void throw_lost(cudaError_t status, const char* call, int card) {
-  throw DeviceLost(explain({.what = "device " + name_of_card(card) + " is lost: " + text_of(status),
+[[noreturn]] inline void throw_lost(cudaError_t status, const char* call, int gpu) {
+  throw DeviceLost(explain({.what = "device " + name_of_gpu(gpu) + " is lost: " + text_of(status),
                             .where = call,
                             .advice = "the process must be restarted to use it again"}),
-                   status, card);
+                   status, gpu);
 }
 
 /// Throws the exception for a failed call.
-[[noreturn]] inline void refuse(cudaError_t status, const char* call, int card) {
-  card = resolve_card(card);
-  note(status, card);
-  if (is_sticky(status)) throw_lost(status, call, card);
+[[noreturn]] inline void refuse(cudaError_t status, const char* call, int gpu) {
+  gpu = resolve_gpu(gpu);
+  note(status, gpu);
+  if (is_sticky(status)) throw_lost(status, call, gpu);
   if (status == cudaErrorMemoryAllocation) {
-    throw OutOfMemory(explain({.what = "out of memory of " + name_of_card(card),
+    throw OutOfMemory(explain({.what = "out of memory of " + name_of_gpu(gpu),
                                .where = call,
                                .advice = "use smaller batches, or fanout::cuda::empty_cache()"}));
   }
-  throw CudaError(explain({.what = "CUDA error on " + name_of_card(card) + ": " + text_of(status), .where = call}),
+  throw CudaError(explain({.what = "CUDA error on " + name_of_gpu(gpu) + ": " + text_of(status), .where = call}),
                   status);
 }
 
 /// Throws DeviceLost if the GPU was lost before. Costs one load.
-inline void refuse_lost(int card) {
-  if (card < 0 || card >= most_cards) return;
-  const auto code = static_cast<cudaError_t>(losses[card].code.load(fanout::detail::MemoryOrder::acquire));
+inline void refuse_lost(int gpu) {
+  if (gpu < 0 || gpu >= most_gpus) return;
+  const auto code = static_cast<cudaError_t>(losses[gpu].code.load(fanout::detail::MemoryOrder::acquire));
   if (code != cudaSuccess) [[unlikely]]
-    throw_lost(code, "an earlier call", card);
+    throw_lost(code, "an earlier call", gpu);
 }
 
 }  // namespace detail
 
 /// Throws if a call of CUDA did not return cudaSuccess: OutOfMemory for cudaErrorMemoryAllocation, DeviceLost for
-/// sticky errors, else CudaError. `call` names the call in the message. `card` is the index of the GPU; by default the
+/// sticky errors, else CudaError. `call` names the call in the message. `gpu` is the index of the GPU; by default the
 /// thread's current device. Clears the thread's last CUDA error.
-inline void check(cudaError_t status, const char* call, int card = detail::current_card) {
+inline void check(cudaError_t status, const char* call, int gpu = detail::current_gpu) {
   if (status != cudaSuccess) [[unlikely]]
-    detail::refuse(status, call, card);
+    detail::refuse(status, call, gpu);
 }
 
 }}}  // namespace fanout::v0::cuda

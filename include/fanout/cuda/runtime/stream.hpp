@@ -6,9 +6,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/event.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -32,7 +32,7 @@ class StreamRef {
       check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize", index_);
     } catch (...) {
       // The work may go on while its memory is released next. So wait for it again, if possible.
-      const detail::QuietGuard entered(detail::card_at(index_));
+      const detail::QuietGuard entered(detail::gpu_at(index_));
       if (entered.entered()) detail::note(::cudaStreamSynchronize(handle_), index_);
       throw;
     }
@@ -53,9 +53,9 @@ class StreamRef {
   /// Records the event behind all work that is in the stream now. Does not wait. Throws DeviceMismatch if the event was
   /// recorded on another GPU before, and CudaError.
   void record(Event& event) const {
-    detail::Card& card = detail::card_at(index_);
-    const DeviceGuard entered(card);
-    event.record_in(handle_, card);
+    detail::GpuState& gpu = detail::gpu_at(index_);
+    const DeviceGuard entered(gpu);
+    event.record_in(handle_, gpu);
   }
 
   /// Later work of this stream waits for the event, which may be of any GPU. The thread does not wait. Does nothing for
@@ -110,7 +110,7 @@ class Stream {
   /// Destroys the stream without waiting. Work in it is still done.
   ~Stream() {
     if (get() == nullptr) return;
-    const detail::QuietGuard entered(detail::card_at(device()));
+    const detail::QuietGuard entered(detail::gpu_at(device()));
     if (entered.entered()) detail::note(::cudaStreamDestroy(get()), device());
   }
 

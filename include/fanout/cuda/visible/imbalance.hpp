@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
 /// The figures that are compared between GPUs: bytes of memory, and multiprocessors.
-struct CardSize {
+struct GpuSize {
   /// The index among the visible GPUs.
   int index = 0;
   std::size_t memory = 0;
@@ -21,10 +21,10 @@ namespace detail {
 
 /// The warning if one GPU has less than 75% of another's `value(size)`; else empty.
 template <class Value>
-std::string imbalance_of(const std::vector<CardSize>& sizes, const Value& value) {
-  const CardSize* least = &sizes[0];
-  const CardSize* most = &sizes[0];
-  for (const CardSize& size : sizes) {
+std::string imbalance_of(const std::vector<GpuSize>& sizes, const Value& value) {
+  const GpuSize* least = &sizes[0];
+  const GpuSize* most = &sizes[0];
+  for (const GpuSize& size : sizes) {
     if (value(size) < value(*least)) least = &size;
     if (value(*most) < value(size)) most = &size;
   }
@@ -39,12 +39,12 @@ std::string imbalance_of(const std::vector<CardSize>& sizes, const Value& value)
 
 /// Returns a warning that names two GPUs if the smaller has less than 75% of the larger's memory or, failing that, of
 /// its multiprocessors. Empty if they are balanced.
-inline std::string imbalance_warning(const std::vector<CardSize>& sizes) {
+inline std::string imbalance_warning(const std::vector<GpuSize>& sizes) {
   if (sizes.empty()) return {};
   std::string warning =
-      detail::imbalance_of(sizes, [](const CardSize& size) { return static_cast<double>(size.memory); });
+      detail::imbalance_of(sizes, [](const GpuSize& size) { return static_cast<double>(size.memory); });
   if (!warning.empty()) return warning;
-  return detail::imbalance_of(sizes, [](const CardSize& size) { return static_cast<double>(size.multiprocessors); });
+  return detail::imbalance_of(sizes, [](const GpuSize& size) { return static_cast<double>(size.multiprocessors); });
 }
 
 }}}  // namespace fanout::v0::cuda

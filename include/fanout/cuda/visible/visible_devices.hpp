@@ -15,7 +15,7 @@
 namespace fanout { inline namespace v0 { namespace cuda {
 
 /// A GPU of the machine, visible or not, as input of parse_visible_devices().
-struct PhysicalCard {
+struct PhysicalGpu {
   /// `GPU-` and hexadecimal digits, as nvidia-smi prints it.
   std::string uuid;
   std::string name = {};
@@ -32,14 +32,14 @@ struct VisibleDevices {
   bool by_bus_id = false;
   /// The entries of the list, in order. Empty if the variable is unset or empty.
   std::vector<VisibleToken> tokens;
-  /// For each device, its GPU, as in VisibleToken::card. The size is the number of devices.
-  std::vector<int> cards;
+  /// For each device, its GPU, as in VisibleToken::gpu. The size is the number of devices.
+  std::vector<int> gpus;
 };
 
 namespace detail {
 
 /// The positions of the GPUs, in the order in which the numbers of a list count them.
-inline std::vector<int> counted_cards(const std::vector<PhysicalCard>& machine, bool by_bus_id) {
+inline std::vector<int> counted_gpus(const std::vector<PhysicalGpu>& machine, bool by_bus_id) {
   std::vector<int> counted;
   for (std::size_t i = 0; i < machine.size(); ++i) {
     counted.push_back(static_cast<int>(i));
@@ -77,7 +77,7 @@ inline std::uint64_t leading_number(std::string_view text, VisibleToken::Fate& f
 
 /// The position of the only GPU whose uuid starts with `prefix`. Returns -1 and sets `fate` if there is none, or more
 /// than one.
-inline int card_with_uuid(std::string_view prefix, const std::vector<PhysicalCard>& machine, VisibleToken::Fate& fate) {
+inline int gpu_with_uuid(std::string_view prefix, const std::vector<PhysicalGpu>& machine, VisibleToken::Fate& fate) {
   int found = -1;
   for (std::size_t i = 0; i < machine.size(); ++i) {
     if (!std::string_view(machine[i].uuid).starts_with(prefix)) continue;
@@ -112,24 +112,24 @@ void walk_tokens(std::vector<VisibleToken>& tokens, const Look& look, const Same
 
 /// Reads a list of numbers: first the numbers, then the GPUs. So a repeated number empties the list even if it follows
 /// a number without a GPU.
-inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool by_bus_id) {
+inline void read_numbers(std::vector<VisibleToken>& tokens, const std::vector<PhysicalGpu>* machine, bool by_bus_id) {
   std::vector<std::uint64_t> numbers(tokens.size());
   walk_tokens(
       tokens, [&](std::size_t i) { numbers[i] = leading_number(tokens[i].text, tokens[i].fate); },
       [&](std::size_t i, std::size_t k) { return numbers[i] == numbers[k]; });
   if (machine == nullptr) return;
-  const std::vector<int> counted = counted_cards(*machine, by_bus_id);
+  const std::vector<int> counted = counted_gpus(*machine, by_bus_id);
   walk_tokens(
       tokens,
       [&](std::size_t i) {
-        tokens[i].card = numbers[i] < counted.size() ? counted[numbers[i]] : -1;
-        if (tokens[i].card < 0) tokens[i].fate = VisibleToken::Fate::out_of_range;
+        tokens[i].gpu = numbers[i] < counted.size() ? counted[numbers[i]] : -1;
+        if (tokens[i].gpu < 0) tokens[i].fate = VisibleToken::Fate::out_of_range;
       },
       [](std::size_t, std::size_t) { return false; });
 }
 
 /// Reads a list of uuids, all of GPUs or all of MIG instances, in the same two steps. Spaces are not stripped here.
-inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<PhysicalCard>* machine, bool mig) {
+inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<PhysicalGpu>* machine, bool mig) {
   walk_tokens(
       tokens,
       [&](std::size_t i) {
@@ -139,16 +139,16 @@ inline void read_uuids(std::vector<VisibleToken>& tokens, const std::vector<Phys
       [&](std::size_t i, std::size_t k) { return tokens[i].text == tokens[k].text; });
   if (machine == nullptr || mig) return;
   walk_tokens(
-      tokens, [&](std::size_t i) { tokens[i].card = card_with_uuid(tokens[i].text, *machine, tokens[i].fate); },
-      [&](std::size_t i, std::size_t k) { return tokens[i].card == tokens[k].card; });
+      tokens, [&](std::size_t i) { tokens[i].gpu = gpu_with_uuid(tokens[i].text, *machine, tokens[i].fate); },
+      [&](std::size_t i, std::size_t k) { return tokens[i].gpu == tokens[k].gpu; });
 }
 
 /// The GPU of a MIG instance named MIG-GPU-<uuid>/<gpu instance>/<compute instance>. Returns -1 for MIG-<uuid>, which
 /// has a uuid of its own.
-inline int card_of_mig(std::string_view text, const std::vector<PhysicalCard>& machine) {
+inline int gpu_of_mig(std::string_view text, const std::vector<PhysicalGpu>& machine) {
   VisibleToken::Fate fate{};
   const std::string_view uuid = text.substr(4, text.find('/') - 4);
-  return uuid.starts_with("GPU-") ? card_with_uuid(uuid, machine, fate) : -1;
+  return uuid.starts_with("GPU-") ? gpu_with_uuid(uuid, machine, fate) : -1;
 }
 
 inline std::vector<VisibleToken> split_tokens(std::string_view text) {
@@ -164,13 +164,13 @@ inline std::vector<VisibleToken> split_tokens(std::string_view text) {
 }
 
 inline VisibleDevices read_visible_devices(const char* variable, const char* order,
-                                           const std::vector<PhysicalCard>* machine) {
+                                           const std::vector<PhysicalGpu>* machine) {
   VisibleDevices result;
   if (variable != nullptr) result.variable = std::string(variable);
   if (order != nullptr) result.order = std::string(order);
   result.by_bus_id = order != nullptr && std::string_view(order) == "PCI_BUS_ID";
   if (variable == nullptr) {
-    if (machine != nullptr) result.cards = counted_cards(*machine, result.by_bus_id);
+    if (machine != nullptr) result.gpus = counted_gpus(*machine, result.by_bus_id);
     return result;
   }
   const std::string_view text = variable;
@@ -183,13 +183,13 @@ inline VisibleDevices read_visible_devices(const char* variable, const char* ord
   }
   for (VisibleToken& token : result.tokens) {
     if (token.fate != VisibleToken::Fate::device) {
-      token.card = -1;
-    } else if (mig && !result.cards.empty()) {
+      token.gpu = -1;
+    } else if (mig && !result.gpus.empty()) {
       token.fate = VisibleToken::Fate::second_mig;
     } else {
-      if (mig && machine != nullptr) token.card = card_of_mig(token.text, *machine);
-      token.device = static_cast<int>(result.cards.size());
-      result.cards.push_back(token.card);
+      if (mig && machine != nullptr) token.gpu = gpu_of_mig(token.text, *machine);
+      token.device = static_cast<int>(result.gpus.size());
+      result.gpus.push_back(token.gpu);
     }
   }
   return result;
@@ -205,29 +205,29 @@ inline VisibleDevices read_visible_devices(const char* variable, const char* ord
 /// 2. A token is a number as strtoul reads it, spaces around it allowed. If the list starts with `GPU-`, a token is the
 ///    start of one GPU's uuid. If it starts with `MIG-`, a token is a MIG instance, and CUDA shows only the first.
 /// 3. Numbers count the GPUs from the fastest on, and equal ones in bus order. If the order is PCI_BUS_ID, they count
-///    in bus order. CUDA does not document how it measures speed: this uses PhysicalCard::speed.
+///    in bus order. CUDA does not document how it measures speed: this uses PhysicalGpu::speed.
 inline VisibleDevices parse_visible_devices(const char* variable, const char* order,
-                                            const std::vector<PhysicalCard>& machine) {
+                                            const std::vector<PhysicalGpu>& machine) {
   return detail::read_visible_devices(variable, order, &machine);
 }
 
 /// The same if the GPUs are unknown. Only the text counts: each token that may be a device is one, and
-/// VisibleToken::card is -1. If the variable is unset, the result has no devices.
+/// VisibleToken::gpu is -1. If the variable is unset, the result has no devices.
 inline VisibleDevices parse_visible_devices(const char* variable, const char* order) {
   return detail::read_visible_devices(variable, order, nullptr);
 }
 
 /// The GPU of a device, as its position on the bus; -1 if unknown. Throws InvalidDeviceId, with the variable's text, if
 /// there is no such device.
-inline int card_of(const VisibleDevices& devices, int device) {
-  if (device >= 0 && static_cast<std::size_t>(device) < devices.cards.size()) {
-    return devices.cards[static_cast<std::size_t>(device)];
+inline int gpu_of(const VisibleDevices& devices, int device) {
+  if (device >= 0 && static_cast<std::size_t>(device) < devices.gpus.size()) {
+    return devices.gpus[static_cast<std::size_t>(device)];
   }
   throw InvalidDeviceId(
       explain({.what = "device " + std::to_string(device) + " is not visible (CUDA_VISIBLE_DEVICES" +
                        (devices.variable ? '=' + *devices.variable : std::string(" is unset")) + ')',
-               .expected = devices.cards.empty() ? "a visible device, of which there is none"
-                                                 : "a number from 0 to " + std::to_string(devices.cards.size() - 1)}));
+               .expected = devices.gpus.empty() ? "a visible device, of which there is none"
+                                                : "a number from 0 to " + std::to_string(devices.gpus.size() - 1)}));
 }
 
 }}}  // namespace fanout::v0::cuda

@@ -11,8 +11,8 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/cuda/runtime/availability.hpp>
-#include <fanout/cuda/runtime/card.hpp>
-#include <fanout/cuda/visible/cards_on_bus.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
+#include <fanout/cuda/visible/gpus_on_bus.hpp>
 #include <fanout/cuda/visible/visible_devices.hpp>
 #include <fanout/cuda/visible/visible_token.hpp>
 
@@ -50,7 +50,7 @@ struct VisibleDevicesReport {
   const char* variable;
   const char* order;
   /// The GPUs on the bus; nullopt if unknown.
-  std::optional<std::vector<PhysicalCard>> machine;
+  std::optional<std::vector<PhysicalGpu>> machine;
   /// The devices that CUDA shows; nullopt if CUDA could not be asked.
   std::optional<std::vector<SeenDevice>> seen;
   /// The reason if CUDA shows none.
@@ -71,15 +71,15 @@ struct VisibleDevicesReport {
 
   std::string variable_line() const {
     const std::string text = variable == nullptr ? "" : variable;
-    if (variable == nullptr) return "CUDA_VISIBLE_DEVICES is unset: every card is visible.\n";
-    if (text.empty()) return "CUDA_VISIBLE_DEVICES is empty: no card is visible.\n";
+    if (variable == nullptr) return "CUDA_VISIBLE_DEVICES is unset: every GPU is visible.\n";
+    if (text.empty()) return "CUDA_VISIBLE_DEVICES is empty: no GPU is visible.\n";
     return "CUDA_VISIBLE_DEVICES is \"" + text + "\":\n";
   }
 
   std::string device_lines(const VisibleDevices& read) const {
     std::string lines;
     for (const VisibleToken& token : read.tokens) lines += "  " + token_text(token) + '\n';
-    for (std::size_t i = variable == nullptr ? 0 : read.cards.size(); i < seen_count(); ++i) {
+    for (std::size_t i = variable == nullptr ? 0 : read.gpus.size(); i < seen_count(); ++i) {
       lines += "  device " + std::to_string(i) + ": " + text_of((*seen)[i]) + '\n';
     }
     return lines;
@@ -92,15 +92,15 @@ struct VisibleDevicesReport {
     std::string by_text = '"' + token.text + "\" would be device " + std::to_string(token.device);
     if (!seen || machine) return by_text;
     if (device > seen_count()) return '"' + token.text + "\" comes after it";
-    return by_text + ", which CUDA does not show: most likely there is no such card, and the list ends here";
+    return by_text + ", which CUDA does not show: most likely there is no such GPU, and the list ends here";
   }
 
   std::string order_line() const {
     const std::string name = order == nullptr ? "" : order;
     const std::string line = "CUDA_DEVICE_ORDER is " + (order == nullptr ? "unset" : '"' + name + '"');
-    if (name == "PCI_BUS_ID") return line + ": numbers count the cards as they stand on the bus, as nvidia-smi does.\n";
+    if (name == "PCI_BUS_ID") return line + ": numbers count the GPUs as they stand on the bus, as nvidia-smi does.\n";
     return line + (order == nullptr || name == "FASTEST_FIRST" ? "" : ", which CUDA does not know") +
-           ": numbers count the cards from the fastest on (FASTEST_FIRST), but nvidia-smi counts them as they stand on "
+           ": numbers count the GPUs from the fastest on (FASTEST_FIRST), but nvidia-smi counts them as they stand on "
            "the bus (PCI_BUS_ID).\n";
   }
 
@@ -112,14 +112,14 @@ struct VisibleDevicesReport {
 
   std::string hidden_lines(const VisibleDevices& read) const {
     if (!machine && variable == nullptr) return {};
-    if (!machine) return "The other cards of the machine are unknown: CUDA shows only the visible ones.\n";
+    if (!machine) return "The other GPUs of the machine are unknown: CUDA shows only the visible ones.\n";
     std::string lines;
     for (std::size_t i = 0; i < machine->size() && !lists_mig(read); ++i) {
-      const PhysicalCard& card = (*machine)[i];
+      const PhysicalGpu& gpu = (*machine)[i];
       bool hidden = true;
-      for (std::size_t k = 0; k < seen_count(); ++k) hidden = hidden && (*seen)[k].uuid != card.uuid;
+      for (std::size_t k = 0; k < seen_count(); ++k) hidden = hidden && (*seen)[k].uuid != gpu.uuid;
       if (hidden)
-        lines += "Not visible: card " + std::to_string(i) + " on the bus, " + card.name + ", " + card.uuid + ".\n";
+        lines += "Not visible: GPU " + std::to_string(i) + " on the bus, " + gpu.name + ", " + gpu.uuid + ".\n";
     }
     return lines;
   }
@@ -127,7 +127,7 @@ struct VisibleDevicesReport {
   /// True if CUDA shows other devices than the variables select now.
   bool differs(const VisibleDevices& read) const {
     if (!seen || lists_mig(read) || (variable == nullptr && !machine)) return false;
-    if (seen_count() > read.cards.size() || (machine && seen_count() < read.cards.size())) return true;
+    if (seen_count() > read.gpus.size() || (machine && seen_count() < read.gpus.size())) return true;
     for (const VisibleToken& token : read.tokens) {
       if (token.device < 0 || !token.text.starts_with("GPU-")) continue;
       const auto device = static_cast<std::size_t>(token.device);
@@ -140,7 +140,7 @@ struct VisibleDevicesReport {
     std::string line = "CUDA reads these variables at its first use in a process; changing them later does nothing.\n";
     if (!differs(read)) return line;
     return line +
-           "CUDA shows other devices than these variables name: they were changed too late, a card cannot be used, or "
+           "CUDA shows other devices than these variables name: they were changed too late, a GPU cannot be used, or "
            "CUDA reads them in another way.\n";
   }
 };
@@ -154,13 +154,13 @@ struct VisibleDevicesReport {
 inline std::string visible_devices_report() {
   detail::VisibleDevicesReport report{.variable = std::getenv("CUDA_VISIBLE_DEVICES"),
                                       .order = std::getenv("CUDA_DEVICE_ORDER"),
-                                      .machine = detail::cards_on_bus(),
+                                      .machine = detail::gpus_on_bus(),
                                       .seen = {},
                                       .reason = unavailable_reason()};
-  const detail::CardCount known = detail::count_cards();
+  const detail::GpuCount known = detail::count_gpus();
   if (known.status == cudaSuccess || known.status == cudaErrorNoDevice) report.seen = std::vector<detail::SeenDevice>();
   for (int i = 0; i < known.count; ++i) {
-    report.seen->push_back(detail::seen_device(detail::card_at(i).properties()));
+    report.seen->push_back(detail::seen_device(detail::gpu_at(i).properties()));
   }
   return report.text();
 }

@@ -29,7 +29,7 @@ struct VisibleToken {
   /// The index of the device in this process; -1 if it is none.
   int device = -1;
   /// The GPU that it names, as its position in the order of PCI bus ids. -1 if that is unknown, or if it is no device.
-  int card = -1;
+  int gpu = -1;
 
   bool ends_list() const noexcept { return fate >= Fate::no_number && fate <= Fate::ambiguous; }
 };
@@ -46,15 +46,15 @@ inline const char* why(VisibleToken::Fate fate) {
     case Fate::negative:
       return "ends the list: it is negative";
     case Fate::out_of_range:
-      return "ends the list: there is no card of that number";
+      return "ends the list: there is no GPU of that number";
     case Fate::no_uuid:
       return "ends the list: the list began with GPU-, and this does not";
     case Fate::no_mig:
       return "ends the list: the list began with MIG-, and this does not";
     case Fate::unknown:
-      return "ends the list: no card's uuid begins like this";
+      return "ends the list: no GPU's uuid begins like this";
     case Fate::ambiguous:
-      return "ends the list: the uuids of several cards begin like this";
+      return "ends the list: the uuids of several GPUs begin like this";
     case Fate::behind_end:
       return "is not read: the list ended before it";
     case Fate::repeated:

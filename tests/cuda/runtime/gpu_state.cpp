@@ -7,53 +7,53 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 namespace detail = fanout::cuda::detail;
 using fanout_test::message_of;
 
-TEST_CASE("count_cards gives the runtime's number of cards, also when cached") {
+TEST_CASE("count_gpus gives the runtime's number of GPUs, also when cached") {
   int said = 0;
   if (::cudaGetDeviceCount(&said) != cudaSuccess) static_cast<void>(::cudaGetLastError());
-  for (int i = 0; i < 2; ++i) CHECK(detail::count_cards().count == std::min(said, detail::most_cards));
+  for (int i = 0; i < 2; ++i) CHECK(detail::count_gpus().count == std::min(said, detail::most_gpus));
 }
 
-TEST_CASE("a card is the same object whoever names it, and knows its place") {
-  if (!fanout_test::has_cards(1)) return;
+TEST_CASE("a GPU is the same object whoever names it, and knows its place") {
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  detail::Card& card = detail::card_at(0);
-  CHECK(&detail::card_at(0) == &card);
-  CHECK(card.index() == 0);
-  CHECK(to_string(card.space()) == "the memory of cuda:0");
-  CHECK(card.properties().multiProcessorCount > 0);
-  CHECK(&card.properties() == &card.properties());
+  detail::GpuState& gpu = detail::gpu_at(0);
+  CHECK(&detail::gpu_at(0) == &gpu);
+  CHECK(gpu.index() == 0);
+  CHECK(to_string(gpu.space()) == "the memory of cuda:0");
+  CHECK(gpu.properties().multiProcessorCount > 0);
+  CHECK(&gpu.properties() == &gpu.properties());
 }
 
 TEST_CASE("an index that is not visible is an Invalid device id, and those that are visible are named") {
-  const int count = detail::count_cards().count;
-  for (const int index : {-1, count, detail::most_cards, 100000}) {
-    const std::string message = message_of([&] { detail::card_at(index); });
+  const int count = detail::count_gpus().count;
+  for (const int index : {-1, count, detail::most_gpus, 100000}) {
+    const std::string message = message_of([&] { detail::gpu_at(index); });
     CHECK(message.find("Invalid device id") == 0);
     CHECK(message.find("found " + std::to_string(index)) != std::string::npos);
     CHECK(message.find(count == 0 ? "of which there is none" : "(cuda:0") != std::string::npos);
-    CHECK_THROWS_AS(detail::card_at(index), fanout::InvalidDeviceId);
+    CHECK_THROWS_AS(detail::gpu_at(index), fanout::InvalidDeviceId);
   }
 }
 
-TEST_CASE("naming a card and asking for its properties makes no context, using it makes one there only") {
+TEST_CASE("naming a GPU and asking for its properties makes no context, using it makes one there only") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  const int last = detail::count_cards().count - 1;
+  const int last = detail::count_gpus().count - 1;
   const int before = stand_in_has_context(last);
-  detail::Card& card = detail::card_at(last);
-  static_cast<void>(card.properties());
+  detail::GpuState& gpu = detail::gpu_at(last);
+  static_cast<void>(gpu.properties());
   CHECK(stand_in_has_context(last) == before);
   const int contexts = stand_in_contexts();
-  CUcontext context = card.context();
-  CHECK(card.context() == context);
-  CHECK(card.known_context() == context);
+  CUcontext context = gpu.context();
+  CHECK(gpu.context() == context);
+  CHECK(gpu.known_context() == context);
   CHECK(stand_in_has_context(last) == 1);
   CHECK(stand_in_contexts() == contexts + (before == 0 ? 1 : 0));
 }
@@ -61,36 +61,36 @@ TEST_CASE("naming a card and asking for its properties makes no context, using i
 TEST_CASE("a context that cannot be had is an error, and the next use tries again") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
-  detail::Card fresh(1);
+  detail::GpuState fresh(1);
   stand_in_fail("cuDevicePrimaryCtxRetain", 1, 1, cudaErrorDevicesUnavailable);
   CHECK_THROWS_AS(fresh.context(), fanout::cuda::CudaError);
   CHECK(fresh.context() != nullptr);
 }
 
-TEST_CASE("a card that is lost is not asked any more") {
+TEST_CASE("a GPU that is lost is not asked any more") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
-  detail::Card& card = detail::card_at(0);
-  card.context();
-  CHECK(card.usable());
+  detail::GpuState& gpu = detail::gpu_at(0);
+  gpu.context();
+  CHECK(gpu.usable());
   detail::note(cudaErrorIllegalAddress, 0);
-  CHECK_FALSE(card.usable());
+  CHECK_FALSE(gpu.usable());
   const long calls = stand_in_calls(nullptr);
-  CHECK_THROWS_AS(card.context(), fanout::cuda::DeviceLost);
-  CHECK_THROWS_AS(card.require(), fanout::cuda::DeviceLost);
+  CHECK_THROWS_AS(gpu.context(), fanout::cuda::DeviceLost);
+  CHECK_THROWS_AS(gpu.require(), fanout::cuda::DeviceLost);
   CHECK(stand_in_calls(nullptr) == calls);
 }
 
 TEST_CASE("rule 158: a child of a process that used CUDA cannot, and says so") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  detail::Card& card = detail::card_at(0);
-  card.context();
+  detail::GpuState& gpu = detail::gpu_at(0);
+  gpu.context();
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    bool right = detail::count_cards().count == 0 && !card.usable();
-    for (const auto& use : {+[] { detail::card_at(0).context(); }, +[] { detail::card_at(0).require(); }}) {
+    bool right = detail::count_gpus().count == 0 && !gpu.usable();
+    for (const auto& use : {+[] { detail::gpu_at(0).context(); }, +[] { detail::gpu_at(0).require(); }}) {
       right = right && message_of(use).find("Cannot re-initialize CUDA in forked subprocess") == 0;
     }
     ::_exit(right ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -99,5 +99,5 @@ TEST_CASE("rule 158: a child of a process that used CUDA cannot, and says so") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == EXIT_SUCCESS);
-  CHECK_NOTHROW(card.require());
+  CHECK_NOTHROW(gpu.require());
 }

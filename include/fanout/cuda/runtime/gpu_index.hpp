@@ -7,7 +7,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/cuda/runtime/card.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -17,7 +17,7 @@ namespace detail {
 /// The index of the thread's current device. Makes no context. Throws InvalidDeviceId if there is no GPU.
 inline int current_index() {
   refuse_fork();
-  const CardCount known = count_cards();
+  const GpuCount known = count_gpus();
   if (known.count == 0) {
     throw InvalidDeviceId(explain({.what = "No CUDA GPUs are available", .found = text_of_absence(known.status)}));
   }
@@ -30,24 +30,24 @@ inline int current_index() {
 
 /// Selects a GPU as an argument: an index among the visible ones, a device, or by default the thread's current device.
 /// Checked when it is used, not when it is made.
-class CardIndex {
+class GpuIndex {
  public:
-  CardIndex() noexcept = default;
-  CardIndex(int index) noexcept  // NOLINT(google-explicit-constructor): is an index
+  GpuIndex() noexcept = default;
+  GpuIndex(int index) noexcept  // NOLINT(google-explicit-constructor): is an index
       : given_(true), id_{.kind = "cuda", .index = index} {}
   template <class D>
     requires requires(const D& device) {
       { device.id() } -> std::convertible_to<DeviceId>;
     }
-  CardIndex(const D& device) noexcept : given_(true), id_(device.id()) {}  // NOLINT(google-explicit-constructor)
+  GpuIndex(const D& device) noexcept : given_(true), id_(device.id()) {}  // NOLINT(google-explicit-constructor)
 
   /// The index, or the state, of the GPU. Throws InvalidDeviceId, `Invalid device id`, if there is no such GPU.
-  int get() const { return card().index(); }
-  detail::Card& card() const { return detail::card_at(index("Invalid device id")); }
+  int get() const { return gpu().index(); }
+  detail::GpuState& gpu() const { return detail::gpu_at(index("Invalid device id")); }
   /// The index; throws with the text `Invalid peer device id`.
   int get_peer() const {
     const int peer = index("Invalid peer device id");
-    if (peer < 0 || peer >= detail::count_cards().count) detail::refuse_index(peer, "Invalid peer device id");
+    if (peer < 0 || peer >= detail::count_gpus().count) detail::refuse_index(peer, "Invalid peer device id");
     return peer;
   }
 

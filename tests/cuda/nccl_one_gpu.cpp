@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What one card alone can show of NCCL, so that it also runs on the real one: its functions are found, its calls are in
+// What one GPU alone can show of NCCL, so that it also runs on the real one: its functions are found, its calls are in
 // order with the stream, and errors come out of it.
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <fanout/cuda/nccl.hpp>
 
 #include "collective/communicator_conformance.hpp"
-#include "cuda/cards.hpp"
+#include "cuda/gpus.hpp"
 
 using fanout::CudaDevice;
 using fanout::NcclCommunicator;
@@ -35,7 +35,7 @@ void call_all(C& ranks, fanout::View<float, 1> x, fanout::View<float, 1> y) {
 }  // namespace
 
 TEST_CASE("a communicator of one rank returns what it was given") {
-  if (!fanout_test::has_cards(1)) return;
+  if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
   ncclComm_t made = nullptr;
   REQUIRE(::ncclCommInitAll(&made, 1, nullptr) == ncclSuccess);

@@ -41,8 +41,8 @@ inline std::string text_of_file(const std::string& path) {
 /// The GPUs that this process could open, in the order of their PCI bus ids. Read from the folders of the Linux driver,
 /// one per GPU, since CUDA reports only visible ones. Returns nullopt if there are no such folders, as in many
 /// containers, or if a uuid is not known yet.
-inline std::optional<std::vector<PhysicalCard>> cards_on_bus(const std::string& folder = "/proc/driver/nvidia/gpus",
-                                                             const std::string& nodes = "/dev/nvidia") {
+inline std::optional<std::vector<PhysicalGpu>> gpus_on_bus(const std::string& folder = "/proc/driver/nvidia/gpus",
+                                                           const std::string& nodes = "/dev/nvidia") {
   std::vector<std::string> bus_ids;
   DIR* listing = ::opendir(folder.c_str());
   if (listing == nullptr) return {};
@@ -54,7 +54,7 @@ inline std::optional<std::vector<PhysicalCard>> cards_on_bus(const std::string& 
     }
   }
   ::closedir(listing);
-  std::vector<PhysicalCard> found;
+  std::vector<PhysicalGpu> found;
   for (const std::string& bus_id : bus_ids) {
     std::string path = folder;
     path.append(1, '/').append(bus_id).append("/information");

@@ -20,10 +20,10 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-class Lane;
+class DeviceStreams;
 
 /// The number of GPUs that the process may use, and the runtime's status if there are none.
-struct CardCount {
+struct GpuCount {
   int count = 0;
   cudaError_t status = cudaSuccess;
 };
@@ -49,7 +49,7 @@ inline void refuse_fork() {
 
 /// Asks the runtime, which starts CUDA but makes no context. Returns 0 and the status if there are none. Caches only a
 /// count above 0, since a driver may be loaded later. Never throws.
-inline CardCount count_cards() noexcept {
+inline GpuCount count_gpus() noexcept {
   if (forked_after_use()) return {0, cudaErrorInitializationError};
   if (const int known = known_count.load(fanout::detail::MemoryOrder::acquire); known > 0) return {known, cudaSuccess};
   int count = 0;
@@ -59,7 +59,7 @@ inline CardCount count_cards() noexcept {
     return {0, status};
   }
   if (count <= 0) return {0, cudaErrorNoDevice};
-  if (count > most_cards) count = most_cards;
+  if (count > most_gpus) count = most_gpus;
   std::uint32_t unused = 0;
   first_used_in.compare_exchange_strong(unused, fanout::detail::fork_epoch() + 1);
   known_count.store(count, fanout::detail::MemoryOrder::release);
@@ -68,11 +68,11 @@ inline CardCount count_cards() noexcept {
 
 /// The state of one GPU in this process. Made when the GPU is first named, which makes no context. Never destroyed,
 /// since tensors may outlive main(). Expensive members are made at their first use.
-class Card {
+class GpuState {
  public:
-  explicit Card(int index) noexcept : index_(index) {}
-  Card(const Card&) = delete;
-  Card& operator=(const Card&) = delete;
+  explicit GpuState(int index) noexcept : index_(index) {}
+  GpuState(const GpuState&) = delete;
+  GpuState& operator=(const GpuState&) = delete;
 
   int index() const noexcept { return index_; }
   MemorySpace space() const noexcept { return {.owner = {.kind = "cuda", .index = index_}}; }
@@ -120,23 +120,23 @@ class Card {
 
   /// Lock it to make a member of the GPU's state.
   fanout::detail::ForkSafeMutex& making() noexcept { return making_; }
-  /// The pool of the GPU's memory, made by pool_of(), and the list of its lanes, made by lane_of().
+  /// The pool of the GPU's memory, made by pool_of(), and the list of its devices' streams, made by streams_of().
   fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
-  fanout::detail::Atomic<Lane*>& lanes() noexcept { return lanes_; }
+  fanout::detail::Atomic<DeviceStreams*>& all_streams() noexcept { return all_streams_; }
 
  private:
   const int index_;
   fanout::detail::Atomic<CUcontext> context_{nullptr};
   fanout::detail::Atomic<const cudaDeviceProp*> properties_{nullptr};
   fanout::detail::Atomic<cudaMemPool_t> pool_{nullptr};
-  fanout::detail::Atomic<Lane*> lanes_{nullptr};
+  fanout::detail::Atomic<DeviceStreams*> all_streams_{nullptr};
   fanout::detail::ForkSafeMutex making_;
 };
 
-struct CardSlot {
-  fanout::detail::Atomic<Card*> card{nullptr};
+struct GpuSlot {
+  fanout::detail::Atomic<GpuState*> gpu{nullptr};
 };
-[[gnu::visibility("default")]] inline CardSlot cards[most_cards]{};
+[[gnu::visibility("default")]] inline GpuSlot gpus[most_gpus]{};
 
 /// The reason why there is no GPU, as text. The runtime's text for a missing driver mentions only versions.
 inline std::string text_of_absence(cudaError_t status) {
@@ -146,11 +146,11 @@ inline std::string text_of_absence(cudaError_t status) {
 /// Throws InvalidDeviceId: `Invalid device id`, the indices that exist, and CUDA_VISIBLE_DEVICES if that may hide the
 /// device.
 [[noreturn]] inline void refuse_index(int index, const char* what = "Invalid device id") {
-  const CardCount known = count_cards();
+  const GpuCount known = count_gpus();
   std::string visible = "the index of a visible device, of which there is none: " + text_of_absence(known.status);
   if (known.count > 0) {
     visible = "the index of a visible device (cuda:0";
-    for (int i = 1; i < known.count; ++i) visible += ", " + name_of_card(i);
+    for (int i = 1; i < known.count; ++i) visible += ", " + name_of_gpu(i);
     visible += ')';
   }
   std::string hidden;
@@ -162,17 +162,17 @@ inline std::string text_of_absence(cudaError_t status) {
 
 /// The GPU of that index among the visible ones. Makes no context. Throws InvalidDeviceId, and CudaError in a forked
 /// child.
-inline Card& card_at(int index) {
-  if (index < 0 || index >= most_cards) refuse_index(index);
-  Card* card = cards[index].card.load(fanout::detail::MemoryOrder::acquire);
-  if (card == nullptr) [[unlikely]] {
+inline GpuState& gpu_at(int index) {
+  if (index < 0 || index >= most_gpus) refuse_index(index);
+  GpuState* gpu = gpus[index].gpu.load(fanout::detail::MemoryOrder::acquire);
+  if (gpu == nullptr) [[unlikely]] {
     refuse_fork();
-    if (index >= count_cards().count) refuse_index(index);
-    auto* made = new Card(index);
-    if (cards[index].card.compare_exchange_strong(card, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
+    if (index >= count_gpus().count) refuse_index(index);
+    auto* made = new GpuState(index);
+    if (gpus[index].gpu.compare_exchange_strong(gpu, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
     delete made;
   }
-  return *card;
+  return *gpu;
 }
 
 }}}  // namespace fanout::v0::cuda::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/cuda/visible/cards_on_bus.hpp>
+#include <fanout/cuda/visible/gpus_on_bus.hpp>
 
 #include <doctest/doctest.h>
 
@@ -14,14 +14,14 @@
 
 #include <unistd.h>
 
-using fanout::cuda::detail::cards_on_bus;
+using fanout::cuda::detail::gpus_on_bus;
 
 namespace {
 
-/// A folder of its own, with what Linux's driver shows of its cards, for as long as it lives.
+/// A folder of its own, with what Linux's driver shows of its GPUs, for as long as it lives.
 class Folder {
  public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("fanout_cards_" + std::to_string(::getpid()))) {
+  Folder() : path_(std::filesystem::temp_directory_path() / ("fanout_gpus_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path_ / "gpus");
   }
   Folder(const Folder&) = delete;
@@ -37,7 +37,7 @@ class Folder {
     std::ofstream(path_ / ("nvidia" + std::to_string(minor)));
   }
   void hide(int minor) const { std::filesystem::remove(path_ / ("nvidia" + std::to_string(minor))); }
-  auto cards() const { return cards_on_bus(path_ / "gpus", path_ / "nvidia"); }
+  auto gpus() const { return gpus_on_bus(path_ / "gpus", path_ / "nvidia"); }
 
  private:
   std::filesystem::path path_;
@@ -45,21 +45,21 @@ class Folder {
 
 }  // namespace
 
-TEST_CASE("the driver's list of cards is read in the order of the bus") {
+TEST_CASE("the driver's list of GPUs is read in the order of the bus") {
   const Folder folder;
   folder.add("0000:3b:00.0", "NVIDIA A100", "GPU-bb", 0);
   folder.add("0000:07:00.0", "NVIDIA T4", "GPU-aa", 1);
   folder.add("0000:af:00.0", "NVIDIA A100", "GPU-cc", 2);
-  const auto cards = folder.cards();
-  REQUIRE(cards.has_value());
-  REQUIRE(cards->size() == 3);
-  CHECK((*cards)[0].uuid == "GPU-aa");
-  CHECK((*cards)[0].name == "NVIDIA T4");
-  CHECK((*cards)[1].uuid == "GPU-bb");
-  CHECK((*cards)[2].uuid == "GPU-cc");
+  const auto gpus = folder.gpus();
+  REQUIRE(gpus.has_value());
+  REQUIRE(gpus->size() == 3);
+  CHECK((*gpus)[0].uuid == "GPU-aa");
+  CHECK((*gpus)[0].name == "NVIDIA T4");
+  CHECK((*gpus)[1].uuid == "GPU-bb");
+  CHECK((*gpus)[2].uuid == "GPU-cc");
 }
 
-TEST_CASE("many cards are put in order, in whatever order they are listed") {
+TEST_CASE("many GPUs are put in order, in whatever order they are listed") {
   std::vector<int> minors(16);
   std::iota(minors.begin(), minors.end(), 10);
   std::mt19937 random(1);
@@ -70,31 +70,31 @@ TEST_CASE("many cards are put in order, in whatever order they are listed") {
       const std::string number = std::to_string(minor);
       folder.add("0000:" + number + ":00.0", "NVIDIA A100", "GPU-" + number, minor);
     }
-    const auto cards = folder.cards();
-    REQUIRE(cards.has_value());
-    REQUIRE(cards->size() == minors.size());
-    for (std::size_t i = 0; i < cards->size(); ++i) CHECK((*cards)[i].uuid == "GPU-" + std::to_string(10 + i));
+    const auto gpus = folder.gpus();
+    REQUIRE(gpus.has_value());
+    REQUIRE(gpus->size() == minors.size());
+    for (std::size_t i = 0; i < gpus->size(); ++i) CHECK((*gpus)[i].uuid == "GPU-" + std::to_string(10 + i));
     std::shuffle(minors.begin(), minors.end(), random);
   }
 }
 
-TEST_CASE("a card that is excluded or cannot be opened is left out") {
+TEST_CASE("a GPU that is excluded or cannot be opened is left out") {
   const Folder folder;
   folder.add("0000:01:00.0", "NVIDIA A100", "GPU-aa", 0, "Yes");
   folder.add("0000:02:00.0", "NVIDIA A100", "GPU-bb", 1);
   folder.add("0000:03:00.0", "NVIDIA A100", "GPU-cc", 2);
   folder.hide(1);
-  const auto cards = folder.cards();
-  REQUIRE(cards.has_value());
-  REQUIRE(cards->size() == 1);
-  CHECK((*cards)[0].uuid == "GPU-cc");
+  const auto gpus = folder.gpus();
+  REQUIRE(gpus.has_value());
+  REQUIRE(gpus->size() == 1);
+  CHECK((*gpus)[0].uuid == "GPU-cc");
 }
 
-TEST_CASE("cards without known uuids, and a missing list, give no answer") {
+TEST_CASE("GPUs without known uuids, and a missing list, give no answer") {
   const Folder folder;
-  CHECK(!cards_on_bus("/nowhere/gpus", "/nowhere/nvidia").has_value());
+  CHECK(!gpus_on_bus("/nowhere/gpus", "/nowhere/nvidia").has_value());
   folder.add("0000:01:00.0", "NVIDIA A100", "GPU-aa", 0);
-  CHECK(folder.cards().has_value());
+  CHECK(folder.gpus().has_value());
   folder.add("0000:02:00.0", "NVIDIA A100", "GPU-\?\?\?\?\?\?\?\?", 1);
-  CHECK(!folder.cards().has_value());
+  CHECK(!folder.gpus().has_value());
 }

@@ -9,8 +9,8 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/cuda/current_device.hpp>
-#include <fanout/cuda/runtime/card.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -21,46 +21,46 @@
 
 namespace fanout_test {
 
-// What the library never destroys: a lane's streams and staging memory, a card's pool.
+// What the library never destroys: a device's streams and staging memory, a GPU's pool.
 inline const bool left_by_design = [] {
   if (!stand_in_is_here()) return false;
   for (const char* kind : {"streams", "events", "pools", "pinned memory"}) stand_in_allow_at_exit(kind, -1);
   return true;
 }();
 
-/// Whether there are so many cards; if not, the test is skipped.
-inline bool has_cards(int count) {
-  const int there = fanout::cuda::detail::count_cards().count;
+/// Whether there are so many GPUs; if not, the test is skipped.
+inline bool has_gpus(int count) {
+  const int there = fanout::cuda::detail::count_gpus().count;
   if (there >= count) return true;
   skip(there == 0 ? "no CUDA device" : "too few CUDA devices");
   return false;
 }
 
 /// The same for tests that make calls fail, or look at what was called.
-inline bool has_stand_in(int cards) {
-  if (!has_cards(cards)) return false;
+inline bool has_stand_in(int gpus) {
+  if (!has_gpus(gpus)) return false;
   if (stand_in_is_here()) return true;
   skip("not the stand-in for the CUDA runtime");
   return false;
 }
 
-/// Cards that were lost are there again, as in a new process. A lost card keeps the memory that was released on it, and
+/// GPUs that were lost are there again, as in a new process. A lost GPU keeps the memory that was released on it, and
 /// this test is why: so it may be left at exit.
-inline void restore_lost_cards(int memory_before) {
+inline void restore_lost_gpus(int memory_before) {
   bool lost = false;
-  for (int i = 0; i < fanout::cuda::detail::count_cards().count; ++i) {
+  for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i) {
     if (fanout::cuda::detail::losses[i].code.exchange(cudaSuccess) == cudaSuccess) continue;
     stand_in_poison(i, 0);
     lost = true;
   }
   if (!lost) return;
-  for (int i = 0; i < fanout::cuda::detail::count_cards().count; ++i) fanout::cuda::synchronize(i);
+  for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i) fanout::cuda::synchronize(i);
   static int left = 0;
   left += stand_in_alive("device memory") - memory_before;
   stand_in_allow_at_exit("device memory", left);
 }
 
-/// At its end, nothing was done that CUDA forbids; and a card that the test lost is there again.
+/// At its end, nothing was done that CUDA forbids; and a GPU that the test lost is there again.
 struct Watched {
   Watched() {
     if (stand_in_is_here()) CHECK(std::string(stand_in_misuse()) == "");
@@ -70,7 +70,7 @@ struct Watched {
   ~Watched() {
     if (!stand_in_is_here()) return;
     CHECK(stand_in_no_failures() == 0);
-    restore_lost_cards(memory_);
+    restore_lost_gpus(memory_);
     CHECK(std::string(stand_in_misuse()) == "");
   }
 
