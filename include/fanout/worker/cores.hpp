@@ -12,30 +12,16 @@
 #include <type_traits>
 #include <vector>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
 #include <unistd.h>
+
+#include <fanout/worker/system_threads.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread. So it does
 /// not matter which thread asks. Never empty.
 inline std::vector<int> process_cores() {
-  std::vector<int> cores;
-#if defined(__linux__)
-  for (int possible = 1024; possible <= (1 << 20); possible *= 2) {
-    cpu_set_t* mask = CPU_ALLOC(static_cast<std::size_t>(possible));
-    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(possible));
-    if (mask == nullptr) break;
-    const bool known = ::sched_getaffinity(::getpid(), bytes, mask) == 0;  // fails while the mask is too short
-    for (int core = 0; known && core < possible; ++core) {
-      if (CPU_ISSET_S(static_cast<std::size_t>(core), bytes, mask)) cores.push_back(core);
-    }
-    CPU_FREE(mask);
-    if (known) break;
-  }
-#endif
+  std::vector<int> cores = SystemThreads::process_cores();
   if (cores.empty()) {
     const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
     for (int core = 0; core == 0 || core < online; ++core) cores.push_back(core);

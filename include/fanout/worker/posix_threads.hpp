@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <string>
+#include <vector>
+
+#include <pthread.h>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// Where nothing is known of threads beyond POSIX: they are not bound, and have no names.
+struct PosixThreads {
+  static std::vector<int> process_cores() { return {}; }
+  static bool bind(pthread_attr_t&, const std::vector<int>&) noexcept { return false; }
+  static void bind(pthread_t, const std::vector<int>&) noexcept {}
+  static void name(pthread_t, const std::string&) noexcept {}
+  static void wake_in_time() noexcept {}
+};
+
+}}}  // namespace fanout::v0::detail
