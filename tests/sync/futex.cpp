@@ -62,4 +62,3 @@ TEST_CASE("unpark_all may be given a word whose memory is gone") {
   fanout::detail::unpark_all(word);
 }
 
-TEST_CASE("pause returns") { fanout::detail::pause(); }

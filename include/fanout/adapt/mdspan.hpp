@@ -51,12 +51,6 @@ template <class L>
 struct strided_layout {
   using type = L;
 };
-#if defined(__cpp_lib_mdspan)
-template <>
-struct strided_layout<std::layout_left> {
-  using type = std::layout_stride;
-};
-#endif
 
 namespace detail {
 
@@ -244,6 +238,11 @@ template <Mdspan X>
   }
 
 #if defined(__cpp_lib_mdspan)
+
+template <>
+struct strided_layout<std::layout_left> {
+  using type = std::layout_stride;
+};
 
 /// A View, or the rows of an Output, as a std::mdspan of the same elements and axes. Borrows them.
 template <class T, std::size_t R>

@@ -264,9 +264,7 @@ class Tensor {
   }
 
   std::size_t offset(const std::size_t (&indices)[R]) const {
-#if FANOUT_CHECKS
-    reach();
-#endif
+    if constexpr (FANOUT_CHECKS) reach();
     return detail::element_offset(indices, extents_);
   }
 

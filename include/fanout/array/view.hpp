@@ -41,19 +41,24 @@ template <std::size_t R>
                                  .found = to_string(found)}));
 }
 
+// Whether this is compiled for a kernel, which cannot throw.
+#if defined(__CUDA_ARCH__)
+inline constexpr bool in_kernel = true;
+#else
+inline constexpr bool in_kernel = false;
+#endif
+
 /// If FANOUT_CHECKS is 1, throws InvalidArgument for an index outside of `extents`. In kernels it is an assertion.
 template <std::size_t R>
 FANOUT_HOST_DEVICE constexpr void check_index([[maybe_unused]] const std::size_t (&at)[R],
                                               [[maybe_unused]] const Extents<R>& extents) {
-#if FANOUT_CHECKS
-  for (std::size_t axis = 0; axis < R; ++axis) {
-#if defined(__CUDA_ARCH__)
-    assert(at[axis] < extents[axis]);
-#else
-    if (at[axis] >= extents[axis]) refuse_index(at, extents);
-#endif
+  for (std::size_t axis = 0; FANOUT_CHECKS && axis < R; ++axis) {
+    if constexpr (in_kernel) {
+      assert(at[axis] < extents[axis]);
+    } else {
+      if (at[axis] >= extents[axis]) refuse_index(at, extents);
+    }
   }
-#endif
 }
 
 /// The offset of an element in a contiguous, row-major array, in elements.
@@ -75,11 +80,11 @@ template <std::same_as<RowRange> Rows>
 /// Throws InvalidArgument for rows outside of an array of `rows` rows. In kernels it is an assertion.
 template <std::same_as<RowRange> Rows>
 FANOUT_HOST_DEVICE constexpr void check_rows(Rows range, std::size_t rows) {
-#if defined(__CUDA_ARCH__)
-  assert(range.first <= range.last && range.last <= rows);
-#else
-  if (range.first > range.last || range.last > rows) refuse_rows(range, rows);
-#endif
+  if constexpr (in_kernel) {
+    assert(range.first <= range.last && range.last <= rows);
+  } else {
+    if (range.first > range.last || range.last > rows) refuse_rows(range, rows);
+  }
 }
 
 template <std::size_t From, std::size_t To>

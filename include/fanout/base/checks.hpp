@@ -14,8 +14,8 @@
 ///
 /// - each access to an element is checked, and an index out of range throws InvalidArgument;
 /// - host memory of output() and empty() is filled with NaNs, or 0xCD bytes, since its elements are unset.
-#if !defined(FANOUT_CHECKS)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(_GLIBCXX_ASSERTIONS) || defined(_DEBUG)
+#if defined(FANOUT_CHECKS)
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(_GLIBCXX_ASSERTIONS) || defined(_DEBUG)
 #define FANOUT_CHECKS 1
 #elif !defined(__OPTIMIZE__) && !defined(NDEBUG)
 #define FANOUT_CHECKS 1
@@ -28,5 +28,4 @@
 #endif
 #else
 #define FANOUT_CHECKS 0
-#endif
 #endif

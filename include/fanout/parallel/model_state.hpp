@@ -148,27 +148,25 @@ struct ModelState {
 template <class State>
 class EnteredModel {
  public:
-  explicit EnteredModel(const State& state)
-      : state_(state), number_(current_call() == nullptr ? state.mutex.lock_shared() : enter_from_inside(state)) {}
+  EnteredModel() noexcept = default;
+  explicit EnteredModel(const State& state) { enter(state); }
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
-// g++ 12 does not see that a std::optional destroys this only if it has a value.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
   ~EnteredModel() {
-    if (!left_to_others_) state_.mutex.unlock_shared();
+    if (state_ != nullptr) state_->mutex.unlock_shared();
   }
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
+
+  /// Once, if it was made without a model.
+  void enter(const State& state) {
+    number_ = current_call() == nullptr ? state.mutex.lock_shared() : enter_from_inside(state);
+    state_ = &state;
+  }
 
   /// The number of calls that were made before this one. It wraps around.
   std::uint32_t number() const noexcept { return number_; }
 
   /// Leaves the shared lock to an asynchronous call, which unlocks it when its shards have ended.
-  void leave_to_others() noexcept { left_to_others_ = true; }
+  void leave_to_others() noexcept { state_ = nullptr; }
 
  private:
   /// A call from inside the model's own forward does not wait for update(): the outer call holds the lock.
@@ -181,9 +179,8 @@ class EnteredModel {
     return state.mutex.lock_shared_nested();
   }
 
-  const State& state_;
-  std::uint32_t number_;
-  bool left_to_others_ = false;
+  const State* state_ = nullptr;
+  std::uint32_t number_ = 0;
 };
 
 /// Keeps calls out while the original is changed. Then increases its version.

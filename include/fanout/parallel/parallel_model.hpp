@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -275,15 +274,15 @@ class ParallelModel {
 
   template <class Inputs, class... Args>
   auto start(bool on_all, std::span<const detail::OutputTarget> targets, Args&&... args) const {
-    std::optional<Entered> entered;
+    Entered entered;
     std::exception_ptr failure;
     Plan plan;
     CallStart begin;
     try {
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
-      entered.emplace(*state_);
+      entered.enter(*state_);
       detail::settle_inputs(std::tie(args...));
-      begin = state_->start(targets, entered->number());
+      begin = state_->start(targets, entered.number());
     } catch (...) {
       failure = std::current_exception();
     }
@@ -291,7 +290,7 @@ class ParallelModel {
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
         state_->settings, begin, std::move(failure));
     Pending<gathered_t<typename detail::CallOfReplicas<AllReplicas, Inputs>::R>> pending(call);
-    if (call->post(state_->pending, state_->mutex)) entered->leave_to_others();
+    if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
     return pending;
   }
 

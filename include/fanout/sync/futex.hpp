@@ -7,6 +7,7 @@
 
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/processor.hpp>
 #include <fanout/sync/system_futex.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -44,17 +45,6 @@ void unpark_all(const Atomic<Word>& word) noexcept {
 }
 
 /// One turn of a spin loop: tells the core that the thread only waits.
-inline void pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#elif defined(__powerpc64__)
-  asm volatile("or 27,27,27" ::: "memory");  // "yield" in the Power ISA
-#elif defined(__riscv)
-  asm volatile(".4byte 0x0100000f" ::
-                   : "memory");  // "pause" of Zihintpause; cores without it run it as a fence of nothing
-#endif
-}
+inline void pause() noexcept { Processor::pause(); }
 
 }}}  // namespace fanout::v0::detail

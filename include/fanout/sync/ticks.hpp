@@ -6,6 +6,7 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/processor.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -46,42 +47,16 @@ double measured_rate(const ReadClock& clock, const ReadCounter& counter) noexcep
   return ticks > 0 ? static_cast<double>(end.time - begin.time) / static_cast<double>(ticks) : 1;
 }
 
-/// The processor's own counter: its value, and how many ticks it makes in a second, or 0 if that has to be measured.
-#if defined(__x86_64__) || defined(__i386__)
-struct TickCounter {
-  static constexpr bool is_clock = false;
-  static std::int64_t now() noexcept { return static_cast<std::int64_t>(__builtin_ia32_rdtsc()); }
-  static std::uint64_t frequency() noexcept { return 0; }
-};
-#elif defined(__aarch64__)
-struct TickCounter {
-  static constexpr bool is_clock = false;
-  static std::int64_t now() noexcept {
-    std::int64_t ticks;
-    asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-  }
-  static std::uint64_t frequency() noexcept {
-    std::uint64_t ticks;
-    asm("mrs %0, cntfrq_el0" : "=r"(ticks));
-    return ticks;
-  }
-};
-#else  // none that is known here
-struct TickCounter {
-  static constexpr bool is_clock = true;
-  static std::int64_t now() noexcept { return Clock::now(); }
-  static std::uint64_t frequency() noexcept { return 1'000'000'000; }
-};
-#endif
-
 /// The time of the processor's own counter. It is cheaper to read than the Clock, for spans of microseconds in which an
 /// error of some percent does no harm. It may differ a little from core to core. A tick takes a third of a nanosecond
-/// on some machines, 40 nanoseconds on others.
+/// on some machines, 40 nanoseconds on others. If the processor's counter is unknown, it is the Clock.
 struct Ticks {
   static constexpr std::int64_t forever = INT64_MAX;
 
-  static std::int64_t now() noexcept { return TickCounter::now(); }
+  static std::int64_t now() noexcept {
+    if constexpr (Processor::has_counter) return Processor::ticks();
+    return Clock::now();
+  }
 
   /// The number of ticks in so many nanoseconds.
   static std::int64_t in(std::int64_t nanoseconds) noexcept {
@@ -100,15 +75,15 @@ struct Ticks {
 
   /// Nanoseconds per tick.
   static double rate() noexcept {
-    if constexpr (TickCounter::is_clock) return 1;
+    if constexpr (!Processor::has_counter) return 1;
     const std::uint64_t known = nanoseconds_per_tick.load(MemoryOrder::relaxed);
     return known != 0 ? __builtin_bit_cast(double, known) : find_rate();
   }
 
   [[gnu::noinline]] static double find_rate() noexcept {
-    const std::uint64_t frequency = TickCounter::frequency();
+    const std::uint64_t frequency = Processor::frequency();
     const double found =
-        frequency != 0 ? 1e9 / static_cast<double>(frequency) : measured_rate(&Clock::now, &TickCounter::now);
+        frequency != 0 ? 1e9 / static_cast<double>(frequency) : measured_rate(&Clock::now, &Processor::ticks);
     nanoseconds_per_tick.store(__builtin_bit_cast(std::uint64_t, found), MemoryOrder::relaxed);
     return found;
   }
