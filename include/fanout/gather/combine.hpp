@@ -20,19 +20,19 @@
 
 namespace fanout { inline namespace v0 {
 
-// Leaves, combined over the shards by psum() and its kin.
+// Combines leaves over the shards: psum(), pmean(), pmax(), pmin(), reduce().
 
 namespace detail {
 
-/// A rule that combines the shards' numbers, of which T is one.
+/// A reduction rule that combines numbers of type T.
 template <class Rule, class T>
 concept Combines = requires {
   Rule::name;
 }
 &&Rule::template takes<T>;
 
-/// Calls `begin(i, share)` for the first shard i that counts under the rule, and `add(i, share)` for the others, in row
-/// order.
+/// Calls `begin(i, share)` for the first shard i that counts under the rule. Then calls `add(i, share)` for the others
+/// that count, in row order.
 template <class Rule, class Begin, class Add>
 void fold_shards(const GatherTarget& place, const Begin& begin, const Add& add) {
   const std::size_t first = Rule::counts_empty ? 0 : place.first();
@@ -42,7 +42,7 @@ void fold_shards(const GatherTarget& place, const Begin& begin, const Add& add) 
   }
 }
 
-/// Whether the numbers of these shards are kept in another type until all are in the result.
+/// True if numbers are accumulated in a wider type, and rounded once at the end. Floats of few shards are not.
 template <class Rule, class T>
 bool accumulates_wide(const GatherTarget& place) {
   if constexpr (std::same_as<typename Rule::template accumulated<T>, T>) {
@@ -66,11 +66,11 @@ void fold_numbers(A* result, std::size_t size, const GatherTarget& place, const 
       });
 }
 
-/// Combines what the shards show, `size` numbers each that begin at `numbers(i)`, into the first `size` of `result`.
+/// Combines `size` numbers of each shard, which begin at `numbers(i)`, into the first `size` of `result`.
 template <class Rule, class T, class Numbers>
 void combine_into(T* result, std::size_t size, const GatherTarget& place, const Numbers& numbers) {
   if (!accumulates_wide<Rule, T>(place)) return fold_numbers<Rule, T>(result, size, place, numbers);
-  constexpr std::size_t block = 256;  // stays in the nearest cache while all shards are added to it
+  constexpr std::size_t block = 256;  // stays in the L1 cache while all shards are added
   typename Rule::template accumulated<T> wide[block];
   for (std::size_t begin = 0; begin < size; begin += block) {
     const std::size_t count = size - begin < block ? size - begin : block;
@@ -112,7 +112,8 @@ struct CombineArrays {
   }
 
  private:
-  /// Numbers are combined by the host, whichever device computed them, so that the order and the result are the same.
+  /// Combines on the host, whichever devices computed the numbers. So the order is always the same, and so is the
+  /// result.
   static type combined_on_host(const ShardResults<X>& pieces, const GatherTarget& place) {
     type result = type::uninitialized(pieces[0].extents(), {});
     bool elsewhere = false;
@@ -143,7 +144,7 @@ struct gather_defaults<Rule, View<T, R>> : CombineArrays<Rule, View<T, R>, std::
 template <class T, std::size_t R, Combines<T> Rule>
 struct gather_defaults<Rule, Output<T, R>> : CombineArrays<Rule, Output<T, R>, T, R> {};
 
-/// Vectors and spans of numbers, element by element, into a vector.
+/// Combines vectors and spans of numbers into a vector, element by element.
 template <class Rule, class X, class T>
 struct CombineElements {
   using type = std::vector<T>;
@@ -152,7 +153,7 @@ struct CombineElements {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].size() != pieces[0].size()) {
         refuse_extents(place, path, i, std::to_string(pieces[0].size()) + " elements", std::to_string(pieces[i].size()),
-                       std::string(Rule::name) + " needs as many elements from every replica");
+                       std::string(Rule::name) + " needs the same number of elements from every replica");
       }
     }
     type result(pieces[0].size());
@@ -168,8 +169,8 @@ template <class T, std::size_t N, class Rule>
 struct gather_defaults<Rule, std::span<T, N>> : CombineElements<Rule, std::span<T, N>, std::remove_cv_t<T>> {
 };
 
-/// F is a function of two whole values of type X, which may be a struct or a tuple, and not of any numbers: one with a
-/// template as its call operator is asked for each number instead.
+/// A function of two values of type X that are not numbers, for example structs or tuples. It must not be a template:
+/// such a function is called for each number instead.
 template <class F, class X>
 concept CombinesWhole = !Scalar<X> && Outlasts<X> && requires(const X& x) {
   &F::operator();

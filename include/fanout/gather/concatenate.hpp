@@ -23,11 +23,11 @@
 
 namespace fanout { inline namespace v0 {
 
-// Leaves, put one after the other.
+// Concatenates leaves in row order.
 
 namespace detail {
 
-/// The buffer of which this value is a window, or null.
+/// Returns the output buffer that this value is a window of. Null if it is none.
 template <class T, std::size_t R>
 OutputBuffer* buffer_of(const Output<T, R>& output) {
   return &output.buffer();
@@ -43,7 +43,7 @@ OutputBuffer* buffer_of(const View<T, R>&) {
   return nullptr;
 }
 
-/// The first of the buffers in the result's memory of which shards returned windows; null if there is none.
+/// Returns the output buffer that the first piece in the result's memory is a window of. Null if there is none.
 template <class X>
 OutputBuffer* find_common_buffer(const ShardResults<X>& pieces, const GatherTarget& place) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -54,9 +54,9 @@ OutputBuffer* find_common_buffer(const ShardResults<X>& pieces, const GatherTarg
   return nullptr;
 }
 
-/// The bytes of the one buffer of which every shard returned its own rows, but those whose device has another memory:
-/// these are copied there. Empty if it is not so, if they were moved out before, or if a tensor that shows them is kept
-/// somewhere.
+/// Takes the bytes of an output buffer if each shard returned its own rows of it. Rows of shards whose device has
+/// another memory are copied into it. Empty if the pieces are anything else, if the bytes were taken before, or if a
+/// tensor elsewhere shows them.
 template <class X>
 Storage take_common_buffer(const ShardResults<X>& pieces, const GatherTarget& place) {
   OutputBuffer* const buffer = find_common_buffer(pieces, place);
@@ -90,7 +90,8 @@ Storage take_common_buffer(const ShardResults<X>& pieces, const GatherTarget& pl
   return buffer->take();
 }
 
-/// Tensors, views and outputs, by rows.
+/// Concatenates tensors, views and outputs on the axis of `place`. Copies nothing if all rows are in one output buffer,
+/// or if the only shard returned a tensor.
 template <class X, class T, std::size_t R>
 struct ConcatenateArrays {
   using type = Tensor<T, R>;
@@ -123,12 +124,12 @@ struct gather_defaults<Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, 
 template <class T, std::size_t R>
 struct gather_defaults<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
 
-/// What has rows and no other axis cannot be put together on one.
+/// Throws ShapeMismatch if values with one axis are to be concatenated on another.
 inline void check_by_rows(const GatherTarget& place, const LeafPath& path) {
   if (place.axis != 0) checked_axis(place.axis, 1, path);
 }
 
-/// Strided views are packed: by rows right at their place, if that is in their memory.
+/// Packs strided views: by rows into the result itself, if they are in its memory.
 template <class T, std::size_t R>
 struct gather_defaults<Concatenate, StridedView<T, R>> {
   using X = StridedView<T, R>;
@@ -157,7 +158,7 @@ struct gather_defaults<Concatenate, StridedView<T, R>> {
   }
 };
 
-/// Vectors and spans of elements, one after the other, into a vector.
+/// Concatenates vectors and spans of elements into a vector.
 template <class X, class T>
 struct ConcatenateElements {
   using type = std::vector<T>;
@@ -187,20 +188,20 @@ struct ConcatenateElements {
   }
 };
 
-/// Rows that can be appended.
+/// An element that can be copied into a result.
 template <class T>
 concept Row = ArrayElement<T> && std::is_copy_constructible_v<T>;
 
 template <Row T, class Allocator>
 struct gather_defaults<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
-template <class Allocator>  // no array, since nothing can point to its elements, but no vector of trees either
+template <class Allocator>  // neither an array, since nothing can point to its elements, nor a list
 struct gather_defaults<Concatenate, std::vector<bool, Allocator>>
     : ConcatenateElements<std::vector<bool, Allocator>, bool> {};
 template <class T, std::size_t N>
   requires(Row<std::remove_cv_t<T>> || std::is_same_v<std::remove_cv_t<T>, bool>)
 struct gather_defaults<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {};
 
-/// Leaves that say themselves how they are put together.
+/// A leaf whose traits concatenate it. ConcatenatesAtPlace is the form that receives the target.
 template <class X>
 concept ConcatenatesItself = ArrayLeaf<X> && requires(const ShardResults<X>& pieces, const LeafPath& path) {
   leaf_traits<X>::concatenate(pieces, path);
@@ -232,7 +233,7 @@ struct gather_defaults<Concatenate, X> {
   }
 };
 
-/// One number per shard, also with one device.
+/// Numbers become an array with one element per shard, also for one shard.
 template <Scalar X>
 struct gather_defaults<Concatenate, X> {
   using type = Tensor<X, 1>;
@@ -244,10 +245,10 @@ struct gather_defaults<Concatenate, X> {
   }
 };
 
-/// One text per shard.
+/// Strings become a vector with one string per shard.
 template <StringNode X>
 struct gather_defaults<Concatenate, X> {
-  using type = std::vector<std::conditional_t<StringNode<X>, std::string, X>>;  // compiled only where it is used
+  using type = std::vector<std::conditional_t<StringNode<X>, std::string, X>>;  // instantiated only if it is used
 
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
     type result;

@@ -22,10 +22,10 @@ namespace fanout { inline namespace v0 {
 template <int Axis>
 struct ConcatenateOn {};
 
-/// `return concat<1>(x)`: concatenates arrays on this axis, in row order; -1 is the last axis. All other extents must
-/// agree, otherwise it throws ShapeMismatch. For tensors, views and outputs that have this axis, and for trees of them.
-/// Copies, unless there is only one shard. `concat<0>(x)` takes anything and is the default rule: use it inside another
-/// rule, or under another Options::axis.
+/// `return concat<1>(x)`: concatenates arrays on this axis, in row order. -1 is the last axis. Takes tensors, views and
+/// outputs that have this axis, and trees of them. All other extents must agree, otherwise the call throws
+/// ShapeMismatch. Copies, unless the only shard returns a tensor or an output. `concat<0>(x)` takes anything and is the
+/// default rule: use it inside another rule, or under another Options::axis.
 template <int Axis, class X>
 WithRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
   return {std::forward<X>(value)};
@@ -58,7 +58,7 @@ template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
 struct gather_defaults<ConcatenateOn<Axis>, Output<T, R>> : ConcatenateArraysOn<Axis, Output<T, R>> {};
 
-/// By rows, under any Options::axis.
+/// Concatenates by rows, whatever Options::axis is.
 template <class X>
   requires Gatherable<Concatenate, X>
 struct gather_chosen<ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {

@@ -19,10 +19,10 @@ namespace fanout { inline namespace v0 {
 /// The rule that keeps the value of the first shard.
 struct TakeFirst {};
 
-/// `return first(x)`: returns the value of the shard with the lowest rows. Numbers stay numbers; views and outputs
-/// become tensors. Shards without rows do not count, unless no shard has rows. The values of the other shards are
-/// ignored, and may have other keys or lengths. Only if a leaf inside has another rule, the shards must agree on what
-/// is around it.
+/// `return first(x)`: returns the value of the first shard, which has the lowest rows. Numbers stay numbers. Views and
+/// outputs become tensors. Shards without rows do not count, unless no shard has rows. The values of the other shards
+/// are ignored, and may have other keys or lengths. If a leaf inside has another rule, all shards must return the same
+/// structure around it, otherwise the call throws StructureMismatch.
 template <class X>
 WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
   return {std::forward<X>(value)};
@@ -61,7 +61,7 @@ struct gather_defaults<Rule, X> {
   }
 };
 
-/// Arrays: gathered as if there were only the first shard.
+/// Gathers an array as if there were only the first shard.
 template <class X>
 struct FirstArray {
   using type = gathered_under_t<Concatenate, X>;
@@ -82,7 +82,7 @@ struct gather_defaults<Rule, X> : FirstArray<X> {
 template <TakesFirst Rule, class Allocator>
 struct gather_defaults<Rule, std::vector<bool, Allocator>> : FirstArray<std::vector<bool, Allocator>> {};
 
-/// Ignores the other shards: the value of the first one stands for each.
+/// Replaces the value of every shard by that of the first, so that the others cannot disagree.
 template <class X>
   requires Gatherable<TakeFirstAlone, X>
 struct gather_chosen<TakeFirst, X> {
@@ -95,7 +95,7 @@ struct gather_chosen<TakeFirst, X> {
   }
 };
 
-/// True for types that borrow: those that are gathered to another type, and pointers.
+/// True for types that borrow memory: pointers, and types that are gathered to another type.
 template <class X>
 inline constexpr bool borrows = std::is_pointer_v<X> || StandsAlone<X>;
 template <class X>
@@ -107,7 +107,7 @@ struct WhatBorrows {
   static constexpr bool found = borrows<X>;
 };
 
-/// A tree that owns all its data. A class that does not show its fields counts as one.
+/// A tree that owns all its data. A class whose fields cannot be found counts as one.
 template <class X>
 concept Outlasts = !has_inside<WhatBorrows, X>();
 

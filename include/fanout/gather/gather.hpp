@@ -19,7 +19,7 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The type that results of type X are gathered to; void for void. If X cannot be gathered, X itself, so that the
+/// The type that results of type X are gathered to. void for void. X itself if it cannot be gathered, so that the
 /// static_assert of gather() is the only error.
 template <class X>
 struct gathered {
@@ -34,10 +34,11 @@ struct gathered<X> {
 template <class X>
 using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 
-/// Gathers the results of the shards, in row order: concatenates arrays by rows, collects numbers in an array with one
-/// per shard, and gathers trees leaf by leaf. A leaf under a rule, for example psum(x), is gathered by that rule. Moves
-/// from results that it owns. Throws ShapeMismatch or StructureMismatch, with the leaf's path, if results do not fit
-/// together.
+/// Gathers the results of the shards, in row order. Concatenates arrays by rows, or on the axis of `place`. Collects
+/// numbers in an array with one element per shard. Gathers trees leaf by leaf. A leaf under a rule, for example
+/// psum(x), is gathered by that rule. Moves from results that it owns. Does not wait for copies that a device makes:
+/// see backend::wait_for(). Throws ShapeMismatch or StructureMismatch, which name the leaf's path, if results do not
+/// fit together. Throws DeviceMismatch if an array cannot be copied to the target's memory. Throws OutOfMemory.
 template <class X>
 gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
   using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
@@ -65,7 +66,7 @@ gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
 
 namespace detail {
 
-/// Waits for copies that the target's device makes.
+/// Gathers, and waits for the copies that the target's device makes.
 template <class X>
 gathered_t<X> gather_and_wait(ShardResults<X>& pieces, const GatherTarget& place) {
   gathered_t<X> result = fanout::gather(pieces, place);
@@ -76,9 +77,9 @@ gathered_t<X> gather_and_wait(ShardResults<X>& pieces, const GatherTarget& place
 template <class X>
 gathered_t<X> gather_sharded(const Sharded<X>& sharded, bool owned) {
   ShardResults<X> pieces(sharded.size(), owned, [&sharded](std::size_t i) -> const X& { return sharded[i]; });
-  Plan plan;  // which names the devices by the shards
+  Plan plan;  // a shard's device is at the shard's own position
   for (const Shard& shard : sharded.plan()) plan.add({.rows = shard.rows, .device = plan.size()});
-  // The call is over, so that only the values hold its buffers; of values that stay, none is taken.
+  // The call is over, so only the values hold its buffers. Values that stay keep their buffers.
   return gather_and_wait(pieces, {.plan = plan,
                                   .devices = sharded.devices().data(),
                                   .target = sharded.target(),
@@ -87,8 +88,9 @@ gathered_t<X> gather_sharded(const Sharded<X>& sharded, bool owned) {
 
 }  // namespace detail
 
-/// Gathers the values of a sharded result, in the memory in which the call would have gathered them. Moves from the
-/// values of an rvalue. Throws ShapeMismatch or StructureMismatch if values do not fit together.
+/// Gathers the values of a sharded result, in the memory in which the call would have gathered them. Waits for the
+/// copies. Moves from the values of an rvalue. Throws ShapeMismatch or StructureMismatch if values do not fit together,
+/// and OutOfMemory.
 template <class X>
 gathered_t<X> gather(Sharded<X>&& sharded) {
   return detail::gather_sharded(sharded, true);

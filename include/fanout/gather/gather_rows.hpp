@@ -17,14 +17,14 @@
 
 namespace fanout { inline namespace v0 {
 
-// What a forward returns under rows() and each().
+// Gathers what `forward` returns as rows(v) or each(v).
 
 namespace detail {
 
 template <class X>
 using element_in_t = std::remove_cv_t<typename std::remove_cvref_t<X>::value_type>;
 
-/// `return rows(std::move(tensors))`: each element is a row of the result, whatever it is. What it shows is copied.
+/// `return rows(std::move(tensors))`: each element is a row of the result, whatever its type. Borrowed data is copied.
 template <class X>
 struct GatheringTrees {};
 template <class X>
@@ -68,7 +68,8 @@ struct gather_defaults<Concatenate, Rows<X>> {
   }
 };
 
-/// `return each(std::move(numbers))`: a list, in which each element is gathered with those in its place.
+/// `return each(std::move(numbers))`: a list. Each element is gathered with the elements at the same place of the other
+/// shards.
 template <class Rule, class X>
   requires(RefersToElements<std::remove_cvref_t<X>>&& Gatherable<Rule, element_in_t<X>>)
 struct gather_defaults<Rule, Each<X>> {

@@ -12,18 +12,18 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Which shards a result comes from and where it goes.
+/// The shards that a result comes from, and the memory that it goes to. Borrows all that it refers to.
 struct GatherTarget {
   const Plan& plan;
-  const DeviceId* devices;  ///< by their positions in the set, which the plan names
+  const DeviceId* devices;  ///< indexed by the `device` of each shard of the plan
   backend::Memory target;
-  int axis = 0;                  ///< on which arrays are concatenated that do not choose for themselves
-  std::size_t buffers_held = 1;  ///< how often an output buffer is held besides by the pieces: once, by the call
-  const char* did = "returned";  ///< what the replicas did with what is put together
-  const detail::CopyTeam* team = nullptr;    ///< shares large copies; without one, the caller makes them alone
-  detail::OutputBuffers* outputs = nullptr;  ///< of the call, whose targets results may be written to
+  int axis = 0;                              ///< on which arrays are concatenated, unless they choose their own
+  std::size_t buffers_held = 1;              ///< holders of an output buffer besides the pieces: as a rule, the call
+  const char* did = "returned";              ///< for errors: what the replicas did with the arrays
+  const detail::CopyTeam* team = nullptr;    ///< shares large copies; if null, this thread makes them alone
+  detail::OutputBuffers* outputs = nullptr;  ///< of the call; results may be written to their targets
 
-  static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`, so that no buffer is taken
+  static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`: no buffer is taken
 
   GatherTarget on_axis(int other) const {
     GatherTarget place = *this;
@@ -31,19 +31,19 @@ struct GatherTarget {
     return place;
   }
 
-  /// That ran the shard.
+  /// The device that ran the shard.
   const DeviceId& device(std::size_t shard) const { return devices[plan[shard].device]; }
-  /// `shard 1 on host:1, rows [15, 30)`.
+  /// The shard as text: `shard 1 on host:1, rows [15, 30)`.
   std::string describe(std::size_t shard) const {
     return "shard " + std::to_string(shard) + " on " + to_string(device(shard)) + ", rows " +
            to_string(plan[shard].rows);
   }
-  /// The shard's share of all rows; equal shares if there are none.
+  /// The shard's share of all rows, from 0 to 1. If there are no rows, all shards have equal shares.
   double share(std::size_t shard) const {
     return plan.rows() == 0 ? 1.0 / static_cast<double>(plan.size())
                             : static_cast<double>(plan[shard].rows.size()) / static_cast<double>(plan.rows());
   }
-  /// Whether the shard has rows, or none of them has. Of no rows there is no mean and no greatest one.
+  /// True if the shard has rows, or if no shard has. Without rows, a shard has no mean and no greatest value.
   bool counts(std::size_t shard) const { return plan.rows() == 0 || plan[shard].rows.size() != 0; }
   /// The first shard that counts.
   std::size_t first() const {

@@ -15,36 +15,36 @@
 
 namespace fanout { inline namespace v0 {
 
-/// Puts one after the other in row order: the default.
+/// The default rule: concatenates the values of the shards in row order.
 struct Concatenate {};
 
 namespace detail {
 
-/// Whether values in a tree under this rule may choose another for themselves.
+/// True if a part of a tree under this rule may have a rule of its own.
 template <class Rule>
 inline constexpr bool lets_choose = true;
 
-/// True for rules that put a vector of rows together as one array, whatever its elements are. Others look at each
+/// True for a rule that takes a vector of rows as one array, whatever its elements are. Other rules gather each
 /// element.
 template <class Rule>
 inline constexpr bool takes_rows = false;
 template <>
 inline constexpr bool takes_rows<Concatenate> = true;
 
-/// How fanout gathers values of its own types and of the standard library's. Without a `type` they are not gathered.
+/// How fanout gathers its own types and those of the standard library. A type without a `type` cannot be gathered.
 template <class Rule, class X>
 struct gather_defaults {};
 
 }  // namespace detail
 
-/// How values of type X are gathered under a rule. Specialise it for a type of your own, for all rules or for some:
+/// How values of type X are gathered under a rule. Specialise it for your own type, for all rules or for some:
 ///
 ///     using type = ...;  // what the values of all shards are gathered to
 ///     static type gather(ShardResults<X>& results, const GatherTarget& target, const LeafPath& path);
 ///
 /// `results` are the values of the shards, in row order. `path` names the place in the tree, for errors. `gather` runs
-/// on the thread that takes the result. What it throws, the call throws. The default is what fanout does with types
-/// that it knows.
+/// on the thread that takes the result. The call throws what `gather` throws. The default handles the types that fanout
+/// knows.
 template <class Rule, class X>
 struct gather_traits : detail::gather_defaults<Rule, X> {};
 
@@ -58,7 +58,7 @@ concept Gatherable = requires {
 template <class Rule, class X>
 using gathered_under_t = typename gather_traits<Rule, std::remove_cvref_t<X>>::type;
 
-/// How a tree for which this rule was chosen is gathered, if not as one that stands under it anyway.
+/// How the tree that chose this rule is gathered, if not like every tree under the rule.
 template <class Rule, class X>
 struct gather_chosen : gather_traits<Rule, X> {};
 
@@ -87,12 +87,12 @@ concept GatherableChosen = requires {
                .advice = "copy it there first"}));
 }
 
-/// Throws DeviceMismatch for an array that lies where no way is known from to the memory of the result.
+/// Throws DeviceMismatch if an array cannot be copied from its memory to that of the result.
 inline void check_space(const MemorySpace& found, const GatherTarget& place, const LeafPath& path, std::size_t shard) {
   if (!(found == place.target.space)) check_way_from(found, place, path, shard);
 }
 
-/// True for [rows, rows, ...], which output<T>(ctx, x.extent(0)) makes where output<T>(ctx) was meant.
+/// True for extents [rows, rows, ...]. The likely mistake is output<T>(ctx, x.extent(0)) instead of output<T>(ctx).
 template <std::size_t R>
 bool has_rows_twice(const Extents<R>& extents, const GatherTarget& place, std::size_t shard) {
   if constexpr (R > 1) {
@@ -102,7 +102,8 @@ bool has_rows_twice(const Extents<R>& extents, const GatherTarget& place, std::s
   }
 }
 
-/// The extents of arrays that are put together by rows. Throws ShapeMismatch and DeviceMismatch.
+/// Returns the extents of these arrays, concatenated by rows. Throws ShapeMismatch if their other extents differ, and
+/// DeviceMismatch as check_space() does.
 template <class X>
 auto extents_of_all(const ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
   auto extents = pieces[0].extents();
@@ -122,7 +123,8 @@ auto extents_of_all(const ShardResults<X>& pieces, const GatherTarget& place, co
   return extents.with_rows(rows);
 }
 
-/// A space with what can be done there, which is known of the target's; else the target, where it cannot be left.
+/// Returns this memory space with its operations. If these were not declared, returns the target, since no array can be
+/// allocated in the space.
 inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory& target) noexcept {
   if (space == target.space) return target;
   const backend::Memory memory = backend::memory_of(space);

@@ -18,11 +18,11 @@
 
 namespace fanout { inline namespace v0 {
 
-// Nodes, rebuilt around what is gathered of their children.
+// Gathers nodes: first each child, then a node of the gathered children.
 
 namespace detail {
 
-// Throw StructureMismatch where shards returned nodes that have other children.
+// check_children() throws StructureMismatch if shard i returned a node with other children than the first shard.
 
 template <MapNode X>
 std::string missing_from(const X& all, const X& some) {
@@ -51,7 +51,7 @@ void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTa
   if (pieces[i].size() == pieces[0].size()) return;
   refuse_structure(place, path, i, "replicas returned vectors of different lengths",
                    std::to_string(pieces[0].size()) + " trees", std::to_string(pieces[i].size()),
-                   "return as many from every replica, or rows(std::move(v)) if the elements are rows");
+                   "return the same number from every replica, or rows(std::move(v)) if the elements are rows");
 }
 
 template <class X>
@@ -73,11 +73,12 @@ std::string describe_alternative(const X& variant) {
 template <VariantNode X>
 void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTarget& place, const LeafPath& path) {
   if (pieces[i].valueless_by_exception()) {
-    throw StructureMismatch(explain({.what = "a replica returned a variant without a value",
-                                     .where = to_string(path),
-                                     .expected = "one of its alternatives",
-                                     .found = "none from " + place.describe(i),
-                                     .advice = "an exception left it so; assign a value before it is returned"}));
+    throw StructureMismatch(
+        explain({.what = "a replica returned a variant without a value",
+                 .where = to_string(path),
+                 .expected = "one of its alternatives",
+                 .found = "none from " + place.describe(i),
+                 .advice = "assign a value before it is returned: an exception has left it without one"}));
   }
   if (pieces[i].index() != pieces[0].index()) {
     refuse_structure(place, path, i, "replicas returned variants with different alternatives",
@@ -85,7 +86,7 @@ void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTa
   }
 }
 
-/// Gathers children, of type Child, that `get` finds in the pieces. What is only referred to, or const, is not moved.
+/// Gathers one child, of type Child, that `get` finds in each piece. A const child or a reference is copied, not moved.
 template <class Rule, class Child, class X, class Get>
 gathered_under_t<Rule, Child> gather_inside(const ShardResults<X>& pieces, const GatherTarget& place,
                                             const LeafPath& path, const Get& get) {
@@ -95,7 +96,7 @@ gathered_under_t<Rule, Child> gather_inside(const ShardResults<X>& pieces, const
   return gather_traits<Rule, Plain>::gather(values, place, path);
 }
 
-/// Nodes of type Result, with what is gathered of their children.
+/// Returns a node of type Result that holds the gathered children.
 template <class Rule, class Result, class X>
 Result gather_children(const ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
   if constexpr (requires { check_children(pieces, std::size_t{}, place, path); }) {
@@ -114,7 +115,8 @@ struct AsGathered {
   static constexpr bool is = Gatherable<Rule, T>;
 };
 
-/// A node that is gathered child by child. Vectors and spans that are rows are so under some rules only.
+/// A node that is gathered child by child. A vector or a span of rows is such a node only if the rule does not take
+/// rows.
 template <class Rule, class X>
 concept GatheredInside = Rebuildable<X> && !StructNode<X> &&
                          (!ArrayLeaf<X> || ((owns_elements<X> || shows_elements<X>)&&!takes_rows<Rule>)) &&
@@ -130,8 +132,8 @@ struct gather_defaults<Rule, X> {
   }
 };
 
-/// Fields that can hold what they are gathered to. The types must be the same: a std::span would take a std::vector,
-/// and then show what is gone.
+/// A field that can hold its gathered value. The types must be the same: a std::span would accept a std::vector, and
+/// then dangle.
 template <class Rule, class Field>
 concept HoldsGathered = Gatherable<Rule, Field> && std::same_as<gathered_under_t<Rule, Field>, std::remove_cv_t<Field>>;
 

@@ -15,11 +15,11 @@
 
 namespace fanout { inline namespace v0 {
 
-// Arrays, put together on an axis that is not that of the rows.
+// Concatenates arrays on another axis than the rows.
 
 namespace detail {
 
-/// `[2, :, 3]` for axis 1: what all shards' extents have in common.
+/// The extents that all shards must agree on, as text: `[2, :, 3]` for axis 1.
 template <std::size_t R>
 std::string all_axes_but(std::size_t joined, const Extents<R>& extents) {
   std::string text = "[";
@@ -29,7 +29,8 @@ std::string all_axes_but(std::size_t joined, const Extents<R>& extents) {
   return text + "]";
 }
 
-/// Tensors, views or outputs, one after the other on this axis, where all other axes must agree. Copies.
+/// Concatenates tensors, views or outputs on this axis. Copies. Throws ShapeMismatch if their other extents differ, and
+/// DeviceMismatch as check_space() does.
 template <class T, std::size_t R, class X>
 Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, const GatherTarget& place,
                          const LeafPath& path) {
@@ -45,7 +46,7 @@ Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, cons
     check_space(pieces[i].space(), place, path, i);
     if (i != 0) extents[joined] += found[joined];
   }
-  // What is elsewhere is moved in one piece, not run by run.
+  // A piece in another memory is transferred whole, not run by run.
   InlineArray<Tensor<T, R>> moved(pieces.size());
   const InlineArray<PieceBytes> here(pieces.size(), [&](std::size_t i) -> PieceBytes {
     const std::size_t bytes = pieces[i].size() * sizeof(T);
@@ -55,7 +56,7 @@ Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, cons
     return {moved[i].data(), place.target.space, bytes};
   });
   auto result = make_result<T, R>(extents, place);
-  std::size_t runs = 1;  // how often the arrays take turns
+  std::size_t runs = 1;  // in each piece; the pieces take turns in the result
   for (std::size_t axis = 0; axis < joined; ++axis) runs *= extents[axis];
   join_runs(result.data(), runs, here, place);
   return result;

@@ -20,11 +20,12 @@
 
 namespace fanout { inline namespace v0 {
 
-// What gathering copies: all of it goes by here.
+// Copies the pieces of arrays into one result.
 
 namespace detail {
 
-/// The array that a result is gathered to: on a destination of the caller's that it fits, else new.
+/// Makes the array that a result is gathered to, uninitialised: in memory of the caller that it fits, otherwise in new
+/// memory.
 template <class T, std::size_t R, std::same_as<GatherTarget> Place>
 Tensor<T, R> make_result(const Extents<R>& extents, const Place& place) {
   if (place.outputs != nullptr && place.target.space == host_memory) {
@@ -34,7 +35,7 @@ Tensor<T, R> make_result(const Extents<R>& extents, const Place& place) {
   return Tensor<T, R>::uninitialized(extents, place.target);
 }
 
-/// The bytes of what one shard returned.
+/// The bytes of one piece, and their memory.
 struct PieceBytes {
   const void* data;
   MemorySpace space;
@@ -49,7 +50,8 @@ InlineArray<PieceBytes> bytes_of(const ShardResults<X>& pieces) {
   });
 }
 
-/// Writes the pieces to the result one after the other, wherever they lie: those in host memory in one copy.
+/// Writes the pieces to the result one after the other, from any memory. If the result is in host memory, consecutive
+/// pieces in host memory are one copy, which can be shared.
 template <std::same_as<GatherTarget> Place>
 void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& place) {
   auto* at = static_cast<std::byte*>(to);
@@ -74,7 +76,7 @@ void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& p
   }
 }
 
-/// Packs a piece, which lies in the memory of the result, to its place there.
+/// Packs a piece into the result. Both must be in the same memory.
 template <class T, std::size_t R, std::same_as<GatherTarget> Place>
 void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const Place& place) {
   if (piece.empty()) return;
@@ -84,7 +86,7 @@ void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const P
   copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to), runs.rows, &part, 1, part.bytes}, place.team);
 }
 
-/// Writes the pieces, which lie in the memory of the result, in turn: a run of each for every row.
+/// Interleaves the pieces in the result: each row of it has one run of each piece. All must be in the same memory.
 template <std::same_as<GatherTarget> Place>
 void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces, const Place& place) {
   if (rows == 0) return;

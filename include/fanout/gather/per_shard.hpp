@@ -17,7 +17,7 @@
 namespace fanout { inline namespace v0 {
 
 /// A member of a struct with one value per shard. `forward` makes it from a T. The gathered struct holds the values of
-/// all shards in row order. One value needs no allocation. T is any copyable type that owns its data.
+/// all shards in row order. One value needs no allocation. T must be copyable and own its data.
 template <class T>
 class PerShard {
  public:
@@ -27,7 +27,7 @@ class PerShard {
   PerShard() = default;
   PerShard(T value) : one_(std::move(value)) {}  // NOLINT(google-explicit-constructor): is a T, in forward
 
-  /// Holds the values of all of these, in order.
+  /// Holds the values of all pieces, in order.
   explicit PerShard(const ShardResults<PerShard>& pieces) : many_(joined(pieces)) {}
 
   std::size_t size() const noexcept { return one_.has_value() ? 1 : many_.size(); }
@@ -36,7 +36,7 @@ class PerShard {
   const T* end() const noexcept { return begin() + size(); }
 
  private:
-  // A std::vector<bool> has no bools that could be shown.
+  // Tensor also for bool, since nothing can point to the elements of a std::vector<bool>.
   using Many = std::conditional_t<Scalar<T>, Tensor<T, 1>, std::vector<T>>;
 
   static Many joined(const ShardResults<PerShard>& pieces) {

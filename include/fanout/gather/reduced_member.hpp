@@ -13,11 +13,11 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A member of a struct with a rule: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>. It is made from a T and used as a T. In
-/// a struct that `forward` returns, it is combined over the shards, and the gathered struct holds the result.
+/// A member of a struct with a rule of its own: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>. It converts from a T and to
+/// a T. In a struct that `forward` returns, it is combined over the shards. The gathered struct holds the result.
 ///
-/// As a field of a model, it is combined over the replicas after each call of a `forward` that is not const. All
-/// replicas and the original have the result then. A Mean is weighed by rows. A Sum adds what each replica changed. The
+/// As a field of a model, it is combined over the replicas after each call of a `forward` that is not const. Then all
+/// replicas and the original have the result. A Mean is weighted by rows. A Sum adds the changes of all replicas. The
 /// others apply their rules to the replicas' values.
 template <class Rule, class T>
 struct ReducedMember {
@@ -31,23 +31,23 @@ struct ReducedMember {
 template <class Rule, class T>
 inline constexpr bool wraps_tree<ReducedMember<Rule, T>> = true;
 
-/// A member or field that is combined as by psum().
+/// A member or field that is combined by the rule of psum().
 template <class T>
 using Sum = ReducedMember<SumOverShards, T>;
 
-/// A member or field that is combined as by pmean().
+/// A member or field that is combined by the rule of pmean().
 template <class T>
 using Mean = ReducedMember<MeanOverShards, T>;
 
-/// A member or field that is combined as by pmax().
+/// A member or field that is combined by the rule of pmax().
 template <class T>
 using Max = ReducedMember<MaxOverShards, T>;
 
-/// A member or field that is combined as by pmin().
+/// A member or field that is combined by the rule of pmin().
 template <class T>
 using Min = ReducedMember<MinOverShards, T>;
 
-/// A member or field that is combined as by first().
+/// A member or field that is combined by the rule of first().
 template <class T>
 using First = ReducedMember<TakeFirst, T>;
 

@@ -8,22 +8,23 @@
 
 namespace fanout { inline namespace v0 {
 
-/// What the shards returned at one place of the tree, in row order.
+/// The values that the shards returned at one place of the tree, in row order. Borrows them.
 template <class X>
 class ShardResults {
  public:
-  /// `owned`: nobody else needs the values any more, so they may be moved from.
+  /// For `size` values, which set() names. `owned`: true if nothing else needs the values, so they may be moved from.
+  /// May throw std::bad_alloc if there are more than eight.
   ShardResults(std::size_t size, bool owned) : values_(size), size_(size), owned_(owned) {}
 
-  /// Those that `get(i)` refers to. Throws std::bad_alloc for more than eight.
+  /// The values that `get(i)` returns references to. May throw std::bad_alloc if there are more than eight.
   template <class Get>
   ShardResults(std::size_t size, bool owned, const Get& get)
-      : values_(size == 0 ? 1 : size,  // so that there is a first one, of which compilers would warn else
+      : values_(size == 0 ? 1 : size,  // at least one, or compilers warn that there is no first
                 [&get, size](std::size_t i) noexcept -> const X* { return size == 0 ? nullptr : &get(i); }),
         size_(size),
         owned_(owned) {}
 
-  /// Where each value of `outer` holds a value of type X: those values, found by `get(value)`.
+  /// The values inside those of `outer`, which `get(value)` returns references to.
   template <class Outer, class Get>
   ShardResults(const ShardResults<Outer>& outer, bool owned, const Get& get)
       : ShardResults(outer.size(), owned, [&](std::size_t i) -> const X& { return get(outer[i]); }) {}
@@ -33,10 +34,10 @@ class ShardResults {
   const X& operator[](std::size_t i) const noexcept { return *values_[i]; }
   void set(std::size_t i, const X& value) noexcept { values_[i] = &value; }
 
-  /// The only value, moved out if that is allowed.
+  /// Returns the only value: moved out if owned(), otherwise a copy.
   X take_only() { return owned_ ? X(std::move(take(0))) : X(*values_[0]); }
 
-  /// Value i to be moved from. Only if owned().
+  /// Returns value i, to be moved from. Must only be called if owned().
   X& take(std::size_t i) noexcept { return const_cast<X&>(*values_[i]); }
 
  private:

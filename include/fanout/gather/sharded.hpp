@@ -25,18 +25,18 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The rule that leaves each shard's result where it is.
+/// The rule that leaves each shard's result in the memory of its device.
 struct LeaveSharded {};
 
 /// The results of the shards of a call, one value per shard, in row order, with the plan of that call. As an argument
-/// of another call, each shard receives its own value, in place, whatever that model's split policy is. gather()
-/// gathers it. Owns the values. Arrays stay in the memory in which `forward` made them.
+/// of another call, it brings that plan: each shard receives its own value, in place, and the split policy of the model
+/// is not used. gather() gathers it. Owns the values. Arrays stay in the memory in which `forward` made them.
 template <class X>
 class Sharded {
  public:
   using value_type = X;
 
-  /// A value and a device for each shard of the plan. gather() puts the result in `target`.
+  /// `devices` and `values` have one element per shard of the plan. gather() puts the result in `target`.
   Sharded(const Plan& plan, std::vector<DeviceId> devices, std::vector<X> values, const backend::Memory& target = {})
       : plan_(plan), devices_(std::move(devices)), values_(std::move(values)), target_(target) {}
 
@@ -61,9 +61,9 @@ inline constexpr bool wraps_tree<Sharded<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Sharded<X>> = true;
 
-/// `return sharded(x)`: the result is not gathered, but stays on the devices, as the argument of a next call on the
-/// same devices. An Output keeps the memory that `forward` wrote. A Tensor or a vector is moved. Borrowed memory, as of
-/// a View, is copied.
+/// `return sharded(x)`: the call does not gather the result. It returns a Sharded, whose values stay on the devices,
+/// for a next call on the same devices. An Output keeps the memory that `forward` wrote. A Tensor or a vector is moved.
+/// Borrowed memory, for example of a View, is copied.
 template <class X>
 WithRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
   return {std::forward<X>(value)};
@@ -74,7 +74,7 @@ namespace detail {
 template <class X>
 inline constexpr bool is_sharded<Sharded<X>> = true;
 
-// What one shard returned, by itself, as a value that owns what it shows.
+// Gathers the result of each shard on its own, to a value that owns its memory.
 
 template <>
 inline constexpr bool lets_choose<LeaveSharded> = false;
@@ -102,7 +102,7 @@ struct gather_defaults<LeaveSharded, X> {
   using type = gathered_under_t<Concatenate, X>;
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     GatherTarget own = place.on_axis(0);
-    own.outputs = nullptr;  // what stays on its device is not written to a destination
+    own.outputs = nullptr;  // only gathered results are written to the caller's memory
     if constexpr (requires { pieces[0].space(); }) own.target = memory_in(pieces[0].space(), place.target);
     return gather_traits<Concatenate, X>::gather(pieces, own, path);
   }
@@ -115,7 +115,7 @@ struct gather_defaults<LeaveSharded, std::vector<bool, Allocator>> {
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
 };
 
-/// Retains the buffer that it is a window of.
+/// The tensor shares and retains the output's buffer.
 template <class T, std::size_t R>
 struct gather_defaults<LeaveSharded, Output<T, R>> {
   using type = Tensor<T, R>;
@@ -148,8 +148,8 @@ struct gather_chosen<LeaveSharded, X> {
   }
 };
 
-/// A struct keeps its type, so a struct that owns its arrays cannot be rebuilt from views: the shard receives its whole
-/// value.
+/// The piece that a shard receives of its value. A struct keeps its type. If it owns its arrays, it cannot be rebuilt
+/// from views, so the shard receives a reference to the whole struct.
 template <class X>
 struct sharded_piece {
   using type = piece_t<X>;

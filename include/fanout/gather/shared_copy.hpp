@@ -10,11 +10,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A copy of fewer bytes is over before others could help.
+/// From this many bytes on, a copy is shared. A smaller one ends before other threads could help.
 inline constexpr std::size_t shared_from = std::size_t{1} << 18;
 
-/// Makes a copy in host memory, a large one together with the team if there is one: each device writes a part of the
-/// result that is in one piece, and of rows from several shards that which it is likely to have made.
+/// Makes a copy in host memory. The team shares a large copy: each device writes one contiguous part of the result. If
+/// shards are concatenated by rows, this is likely the part that the device made.
 template <std::same_as<RowsCopy> Copy>
 void copy_shared(const Copy& copy, const CopyTeam* team) {
   const std::size_t bytes = copy.bytes();

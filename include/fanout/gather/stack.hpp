@@ -22,9 +22,9 @@ namespace fanout { inline namespace v0 {
 /// The rule that stacks the shards' arrays along a new first axis.
 struct Stack {};
 
-/// `return stack(x)`: arrays of R axes become a `Tensor<T, R + 1>` of [shards, extents...], in row order. All shards
-/// must return the same extents, otherwise it throws ShapeMismatch. Vectors and spans count as arrays of one axis.
-/// Numbers and strings give one value per shard. Trees are stacked leaf by leaf. Copies.
+/// `return stack(x)`: arrays of R axes become a `Tensor<T, R + 1>` of [shards, extents...], in row order. Vectors and
+/// spans count as arrays of one axis. Numbers and strings give one value per shard. Trees are stacked leaf by leaf.
+/// Copies. The call throws ShapeMismatch if the shards return different extents.
 template <class X>
 WithRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
   return {std::forward<X>(value)};
@@ -69,7 +69,7 @@ template <ArrayElement T, class Allocator>
 struct gather_defaults<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
 };
 template <StringNode T, class Allocator>
-struct gather_defaults<Stack, std::vector<T, Allocator>> {};  // texts make no tensor of two axes
+struct gather_defaults<Stack, std::vector<T, Allocator>> {};  // strings cannot be elements of a tensor
 template <class T, std::size_t N>
   requires(ArrayElement<std::remove_cv_t<T>>&& std::is_trivially_copyable_v<T>)
 struct gather_defaults<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {};

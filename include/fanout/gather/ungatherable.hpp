@@ -14,17 +14,17 @@
 
 namespace fanout { inline namespace v0 {
 
-// What cannot be gathered: the first such type and where it stands, for the compiler to
-// print.
+// Finds the first type in a result that cannot be gathered, and its place, for the compiler to print.
 
 namespace detail {
 
+/// A value of this type at this place cannot be gathered.
 template <class Type, class Place>
 struct Ungatherable {};
-/// The rule that somebody chose for this place takes no values of this type, which are gathered without it.
+/// The rule at this place does not take this type. Without the rule the type could be gathered.
 template <class Rule, class Type, class Place>
 struct NotTaken {};
-/// A member of a struct at this place is not of the type that it is gathered to.
+/// The struct member at this place has another type than its gathered value.
 template <class Member, class GatheredTo, class Place>
 struct CannotHold {};
 
@@ -59,7 +59,7 @@ template <class Outer, class Rule, class T, class Place>
   requires(!Gatherable<Rule, T>)
 struct find_ungatherable<Outer, ReducedMember<Rule, T>, Place> : find_ungatherable<Rule, T, Place> {};
 
-/// What is wrong with a member of type Field: it cannot be gathered, or it can, but not to a Field.
+/// Finds the fault of a member of type Field: it cannot be gathered, or its gathered value is not a Field.
 template <class Rule, class Field, class Place>
 struct find_in_field : find_ungatherable<Rule, std::remove_cvref_t<Field>, Place> {};
 template <class Rule, class Field, class Place>

@@ -7,8 +7,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A tree that is gathered under a rule of its own, whatever stands around it. What psum(), first() and their kin
-/// return.
+/// A tree with a rule of its own, which holds instead of the rule of the tree around it. psum(), first(), concat() and
+/// the like return it.
 template <class Rule, class X>
 struct WithRule {
   X value;

@@ -10,9 +10,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The position of an axis in an array of `rank` axes: -1 is the last one. Throws ShapeMismatch, which names the path,
-/// if there is no such axis. A template, as others are that only throw: so the message costs nothing to compile unless
-/// it is used.
+/// Returns the position of an axis in an array of `rank` axes. A negative axis counts from the end: -1 is the last one.
+/// Throws ShapeMismatch, which names the path, if there is no such axis. It is a template, so the message costs compile
+/// time only if it is used.
 template <std::same_as<LeafPath> Path>
 constexpr std::size_t checked_axis(int axis, std::size_t rank, const Path& path) {
   const int axes = static_cast<int>(rank);

@@ -23,8 +23,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Takes the rows of the first array, and notes whether all others have as many; and the plan by which an argument is
-/// split already.
+/// Counts the rows of a call. `rows` are those of the first array, and `plan` is that of the first sharded argument.
+/// `agree` is false if another array or plan differs.
 struct CountRows {
   std::optional<std::size_t> rows = {};
   const Plan* plan = nullptr;
@@ -41,7 +41,7 @@ struct CountRows {
   }
 };
 
-/// Finds the first array that does not fit to the one before all others, and throws with the places of both.
+/// Throws ShapeMismatch at the first array that differs from the ones before it. The error names both places.
 struct RefuseRows {
   std::optional<std::size_t> rows = {};
   std::string first = {};
@@ -56,7 +56,7 @@ struct RefuseRows {
     } else if (found != *rows) {
       throw ShapeMismatch(explain({.what = "arguments have different numbers of rows",
                                    .where = first + " and " + to_string(path),
-                                   .expected = "as many rows in every array that is split",
+                                   .expected = "the same number of rows in every array that is split",
                                    .found = std::to_string(*rows) + " and " + std::to_string(found),
                                    .advice = "pass broadcast(x) if every replica needs all of it, rows(v) for a vector "
                                              "whose elements are the rows, each(v) for a vector that is a list"}));
@@ -78,8 +78,7 @@ struct RefuseRows {
   }
 };
 
-/// A container of the standard library without arrays in it, whose elements have addresses that say nothing of each
-/// other.
+/// A standard container without arrays in it whose elements are not contiguous, for example a list or a set.
 template <class X>
 concept Scattered = !HasArrayLeaf<X> && !StringNode<X> && !is_vector_of_bool<X> && requires(const X& x) {
   typename X::value_type;
@@ -88,14 +87,14 @@ concept Scattered = !HasArrayLeaf<X> && !StringNode<X> && !is_vector_of_bool<X> 
 }
 &&!requires { typename X::mapped_type; };
 
-/// `std::array`, without arrays in it.
+/// A `std::array` without arrays in it.
 template <class X>
 concept FixedArray = TupleNode<X> && !HasArrayLeaf<X> && requires(const X& x) {
   typename X::value_type;
   x.data();
 };
 
-/// Refuses what would go to every replica whole, though it may have been meant as rows.
+/// Refuses an argument that would go whole to every replica, although it may be meant as rows.
 template <class X>
 constexpr void check_argument() {
   static_assert(!Scattered<X>,
@@ -114,15 +113,15 @@ void visit_arguments([[maybe_unused]] F& f, [[maybe_unused]] int axis, std::inde
   (visit_rows(args, axis, input_path<I>, f), ...);
 }
 
-/// Throws, naming two arguments that do not agree.
+/// Throws ShapeMismatch, which names two arguments that disagree.
 template <class... Args>
 [[gnu::cold, gnu::noinline]] void refuse_rows(int axis, const Args&... args) {
   RefuseRows refuse;
   visit_arguments(refuse, axis, std::index_sequence_for<Args...>(), args...);
 }
 
-/// Throws ShapeMismatch, naming two arguments that do not agree, and InvalidArgument, naming an inout() and what
-/// overlaps with it.
+/// Throws ShapeMismatch, which names two arguments, if their rows or plans differ. Throws InvalidArgument, which names
+/// both, if an inout() overlaps another argument.
 template <class... Args>
 CountRows count_rows(int axis, const Args&... args) {
   (check_argument<Args>(), ...);
@@ -135,8 +134,9 @@ CountRows count_rows(int axis, const Args&... args) {
 
 }  // namespace detail
 
-/// The rows of one call: what the arrays among the arguments agree on; none if there is no array to split. Throws
-/// ShapeMismatch, naming two that do not agree.
+/// Returns the number of rows of a call: that of every array that is split. Empty if no array is split. Throws
+/// ShapeMismatch, which names two arguments, if their numbers of rows differ. Throws InvalidArgument, which names both,
+/// if an inout() overlaps another argument.
 template <class... Args>
 std::optional<std::size_t> batch_rows(const Args&... args) {
   return detail::count_rows(0, args...).rows;

@@ -20,17 +20,18 @@ namespace fanout { inline namespace v0 {
 /// An argument that every shard receives whole. broadcast() makes it.
 template <class X>
 struct Broadcast {
-  X value;  ///< a const reference to what the caller has, or what was moved in
+  X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
 template <class X>
 inline constexpr bool wraps_tree<Broadcast<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Broadcast<X>> = true;
 
-/// `model(x, broadcast(table))`: each shard's `forward` receives a const reference to the whole of `table`. It is
-/// copied only inside a vector, map, optional or variant, and to devices with their own memory. That happens at every
-/// call, so data that never changes is better a member of the model. Borrows an lvalue until the call has returned.
-/// Takes over an rvalue.
+/// `model(x, broadcast(table))`: each shard's `forward` receives a const reference to the whole of `table`. A vector,
+/// map, optional or variant with a broadcast() inside copies it, since it cannot hold a reference. Tensors and views in
+/// another memory are copied to that of the device. Both copies are made at every call, so data that never changes is
+/// better a member of the model. Borrows an lvalue until the call has returned. Takes over an rvalue. The call throws
+/// DeviceMismatch if the value cannot be copied to the device.
 template <class X>
 Broadcast<detail::kept_t<X>> broadcast(X&& value) {
   return {std::forward<X>(value)};
@@ -41,8 +42,8 @@ namespace detail {
 template <class X>
 inline constexpr bool splits_by_rows<Broadcast<X>> = false;
 
-/// Checks whether all arrays of a tree are in a memory, and where the first one is that is not. Arrays without a memory
-/// space, as a std::vector, are not checked.
+/// Finds the first array of a tree that is not in this memory. Arrays without a memory space, for example a
+/// std::vector, are not checked.
 struct FindElsewhere {
   const MemorySpace& space;
   bool found = false;

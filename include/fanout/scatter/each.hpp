@@ -15,10 +15,10 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A vector as a list of arguments, each of which is split or goes to all shards whole. each() makes it.
+/// A vector that is a list of arguments. Each element is split, or goes to all shards whole. each() makes it.
 template <class X>
 struct Each {
-  X value;  ///< a const reference to what the caller has, or what was moved in
+  X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
 template <class X>
 inline constexpr bool wraps_tree<Each<X>> = true;

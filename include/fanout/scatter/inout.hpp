@@ -17,7 +17,7 @@ namespace fanout { inline namespace v0 {
 /// An array whose rows `forward` may write in place. inout() makes it.
 template <class X>
 struct InOut {
-  X value;  ///< a reference to what the caller has, or a view or a span of it
+  X value;  ///< a reference to the caller's array, or a view or a span of it
 };
 template <class X>
 inline constexpr bool wraps_tree<InOut<X>> = true;
@@ -27,7 +27,7 @@ namespace detail {
 template <class X>
 inline constexpr bool is_inout<InOut<X>> = true;
 
-/// The writable elements: a View of arrays with axes, otherwise a span.
+/// Returns the writable elements of an array: a View if it has axes, otherwise a span.
 template <Contiguous X>
 auto writable_rows(X& x) {
   return View<std::remove_reference_t<decltype(*x.data())>, X::rank>(x);
@@ -36,7 +36,7 @@ template <ArrayLeaf X>
   requires(!Contiguous<X>)
 auto writable_rows(X& x) -> decltype(std::span(x.data(), x.size())) { return std::span(x.data(), x.size()); }
 
-/// Views and spans may be temporaries, since they borrow their elements.
+/// An array whose rows can be written. It must be an lvalue, or a view or a span, which borrows its elements.
 template <class X>
 concept WritableRows =
     ArrayLeaf<std::remove_reference_t<X>> && !std::is_const_v<std::remove_reference_t<X>> &&
@@ -52,8 +52,7 @@ struct leaf_traits<InOut<X>> {
 
   static std::size_t rows(const InOut<X>& x) { return leaf_traits<std::remove_reference_t<X>>::rows(x.value); }
   static piece_type piece(const InOut<X>& x, std::size_t begin, std::size_t end) {
-    std::remove_reference_t<X>& value =
-        const_cast<std::remove_reference_t<X>&>(x.value);  // a view's elements are not it
+    std::remove_reference_t<X>& value = const_cast<std::remove_reference_t<X>&>(x.value);  // its elements are not const
     if constexpr (detail::Contiguous<std::remove_reference_t<X>>) {
       return detail::writable_rows(value).rows(RowRange{begin, end});
     } else {
@@ -64,8 +63,9 @@ struct leaf_traits<InOut<X>> {
 
 /// `model(inout(state))`: the array is split by rows, and `forward` may read and write its rows in place. It receives a
 /// `View<T, R>` of a Tensor or a View, and a `std::span<T>` of a std::vector or a std::span. Copies nothing. The array
-/// must outlive the call. Throws InvalidArgument if another argument shows the same memory, unless each shard has the
-/// same rows of both: one shard would write what another one reads.
+/// must outlive the call. The call throws InvalidArgument if another argument overlaps the array, since one shard would
+/// write what another one reads. The same array, also split by rows, is allowed. The call throws DeviceMismatch if the
+/// array is not in the memory of the devices.
 template <class X>
 auto inout(X&& value) {
   static_assert(detail::WritableRows<X>,

@@ -18,18 +18,19 @@
 
 namespace fanout { inline namespace v0 {
 
-// Arrays of one call that show the same memory, of which a shard writes what another one still reads.
+// Finds an argument that shards write while another argument shows the same memory: a shard could read what another one
+// writes.
 
 namespace detail {
 
-/// The memory that one array shows, from its first element to its last.
+/// The memory of one array, from its first element to its last.
 struct ShownMemory {
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;
   std::size_t rows = 0;
   MemorySpace space = host_memory;
-  bool by_rows = false;  ///< each shard is handed its own rows
-  bool written = false;  ///< by shards, while others still run
+  bool by_rows = false;  ///< each shard receives its own rows
+  bool written = false;  ///< shards write it while others run
 
   bool overlaps(const ShownMemory& other) const noexcept {
     return begin < other.begin + other.bytes && other.begin < begin + bytes && bytes != 0 && other.bytes != 0 &&
@@ -40,7 +41,7 @@ struct ShownMemory {
   }
 };
 
-/// Leaves of which it is not known where their elements lie show nothing.
+/// Returns the memory of an array. Empty if the leaf does not tell where its elements are.
 template <ArrayLeaf X>
 ShownMemory shown_by(const X& x) {
   const auto memory = [&x](const auto* data, std::size_t count) {
@@ -65,7 +66,8 @@ ShownMemory shown_by(const X& x) {
   }
 }
 
-/// For visit_arrays(): calls `f(memory, path)` for each array of an argument, whatever stands around it.
+/// For visit_arrays(): calls `f(memory, path)` for each array of an argument, also inside broadcast(), split() and the
+/// like.
 template <class F>
 struct VisitShown {
   F& f;
@@ -103,15 +105,16 @@ void visit_shown(F& f, const Args&... args) {
   visit_shown_in(f, std::index_sequence_for<Args...>(), args...);
 }
 
-/// Two arrays of one call that show the same memory and must not: the first has a place in a list, the second is an
-/// argument's.
+/// Two arrays of one call that must not overlap, but do. `listed` is the position of the first in a list. `argument` is
+/// that of the second among all arrays of the arguments.
 struct Overlap {
   bool found = false;
   std::size_t listed = 0;
   std::size_t argument = 0;
 };
 
-/// Compares each array of the arguments with those listed. `clash(listed, shown)` is asked of two that overlap.
+/// Finds the first array of the arguments that overlaps one in the list. Overlaps for which `clash(listed, shown)` is
+/// false are allowed.
 template <class Clash>
 struct FindOverlap {
   const SmallVector<ShownMemory>& listed;
@@ -127,7 +130,7 @@ struct FindOverlap {
   }
 };
 
-/// The path of the n-th array.
+/// Finds the path of the n-th array.
 struct NameShown {
   std::size_t n;
   std::string name = {};
@@ -144,7 +147,7 @@ std::string name_of_shown(std::size_t n, const Args&... args) {
   return named.name;
 }
 
-/// True for arguments that have an array in them which shards write in place: inout(), also in tuples and dicts.
+/// True if an argument has an inout() in it, also in a tuple or a dict.
 template <class X>
 inline constexpr bool has_inout = false;
 template <template <class...> class C, class... T>
@@ -152,7 +155,7 @@ inline constexpr bool has_inout<C<T...>> = is_inout<C<T...>> || (has_inout<std::
 
 struct ListWritten {
   SmallVector<ShownMemory>& written;
-  SmallVector<std::size_t>& arguments;  ///< which of all arrays each is
+  SmallVector<std::size_t>& arguments;  ///< the position of each among all arrays
   std::size_t next = 0;
 
   void operator()(const ShownMemory& shown, const LeafPath&) {
@@ -166,13 +169,13 @@ struct ListWritten {
 
 template <std::same_as<std::string> Text>
 [[noreturn]] void refuse_written(const Text& one, const Text& other) {
-  throw InvalidArgument(explain({.what = "an argument shows memory that shards write through another one",
+  throw InvalidArgument(explain({.what = "two arguments overlap in memory, and shards write one of them",
                                  .where = one + " and " + other,
-                                 .expected = "memory that only inout(x) shows, or the same rows of both",
-                                 .advice = "pass a copy as the argument that is only read"}));
+                                 .expected = "no overlap with inout(x), or the same rows of both",
+                                 .advice = "pass a copy of the argument that is only read"}));
 }
 
-/// From the first byte to the last of several arrays, with what lies between them.
+/// The addresses from the first byte of several arrays to the last, gaps included.
 struct ShownHull {
   std::uintptr_t begin = ~std::uintptr_t{0};
   std::uintptr_t end = 0;
@@ -217,8 +220,8 @@ template <class... Args>
   }
 }
 
-/// Throws InvalidArgument, naming both, if an array that shards write in place overlaps with another argument's and is
-/// not the same, row for row. Costs nothing without an inout().
+/// Throws InvalidArgument, which names both, if an inout() overlaps another argument, unless both are the same rows.
+/// Costs nothing without an inout().
 template <class... Args>
 void check_written(const Args&... args) {
   if constexpr ((has_inout<Args> || ...)) {

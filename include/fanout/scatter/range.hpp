@@ -14,7 +14,7 @@ namespace fanout { inline namespace v0 {
 
 /// `model(Range{1000000})`: a number of rows without data, for example for Monte Carlo, ensembles and rays. `forward`
 /// receives the `RowRange` of the shard, with the numbers of its rows in the whole batch. Outputs and ctx.random()
-/// count from the shard's first row. So a loop may need both numbers:
+/// count from the shard's first row. A loop that needs both numbers:
 ///
 ///     for (const auto [local, global] : rows.enumerate()) y[local] = trace(global, ctx.random(local));
 class Range {
@@ -23,8 +23,9 @@ class Range {
   template <std::integral I>
   constexpr explicit Range(I size) : size_(static_cast<std::size_t>(size)) {
     if (std::cmp_less(size, 0)) {
-      throw ShapeMismatch(explain(
-          {.what = "a range", .expected = "a number of rows that is not negative", .found = std::to_string(size)}));
+      throw ShapeMismatch(explain({.what = "invalid Range",
+                                   .expected = "a number of rows that is not negative",
+                                   .found = std::to_string(size)}));
     }
   }
 

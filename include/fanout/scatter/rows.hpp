@@ -27,7 +27,7 @@ concept SideBySide = requires(const X& x) {
 /// A vector whose elements are rows, whatever their type. rows() makes it.
 template <class X>
 struct Rows {
-  X value;  ///< a const reference to what the caller has, or what was moved in
+  X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
 template <class X>
 inline constexpr bool wraps_tree<Rows<X>> = true;
@@ -44,11 +44,12 @@ struct leaf_traits<Rows<X>> {
 };
 
 /// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever their type. `forward`
-/// receives a `std::span<const T>` of the shard's elements. Without rows(), each tensor of a vector is split. Copies
-/// nothing. Borrows an lvalue until the call has returned. Takes over an rvalue.
+/// receives a `std::span<const T>` of the shard's elements. Without rows(), a vector of tensors is a list, and each
+/// tensor is split. Copies nothing. Borrows an lvalue until the call has returned. Takes over an rvalue.
 ///
-/// `return rows(std::move(tensors))` from `forward`: concatenates the elements of all shards in row order. Each element
-/// owns its memory then, in the memory of the result. An lvalue does not compile.
+/// `return rows(std::move(tensors))` from `forward`: concatenates the elements of all shards in row order, in a
+/// std::vector. The elements own their data. Tensors are in the memory in which the call gathers. An lvalue does not
+/// compile.
 template <class X>
 Rows<detail::kept_t<X>> rows(X&& value) {
   static_assert(detail::SideBySide<std::remove_cvref_t<X>>,

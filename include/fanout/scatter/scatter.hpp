@@ -31,11 +31,13 @@ std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unu
 
 }  // namespace detail
 
-/// The inputs of one shard, as a tuple: views of the shard's rows of each array, and references to all other arguments.
-/// broadcast(), split(), inout(), rows(), each(), Range and sharded() choose otherwise. The views borrow from the
-/// arguments. If rows must be packed, or copied to the memory of `place`, they borrow from `place.scratch`. Throws
-/// DeviceMismatch if an array is in a memory that cannot be copied from, or is an inout() of another memory. Throws
-/// ShapeMismatch if an array does not have the axis of `place`. Throws OutOfMemory.
+/// Makes the inputs of one shard, as a tuple: a view of the shard's rows of each array, and a const reference to every
+/// other argument. broadcast(), split(), inout(), rows(), each(), Range and sharded() choose another input rule. The
+/// views borrow from the arguments. Rows that must be packed, or copied to the memory of `place`, are in
+/// `place.scratch`. Throws DeviceMismatch if an array cannot be copied to that memory, or is an inout() in another
+/// memory. Throws ShapeMismatch if an array does not have the axis of `place`. Throws StructureMismatch if a variant
+/// with arrays has no value. Throws InvalidArgument if rows must be packed or copied without a scratch. Throws
+/// OutOfMemory.
 template <class... Args>
 std::tuple<detail::piece_t<Args>...> scatter(const ScatterTarget& place, const Args&... args) {
   using ShardResults = std::tuple<detail::piece_t<Args>...>;

@@ -9,13 +9,13 @@
 
 namespace fanout { inline namespace v0 {
 
-/// For which shard arguments are split, and where its pieces may stand.
+/// The shard that arguments are split for, and the memory for its pieces.
 struct ScatterTarget {
   std::size_t shard = 0;  ///< its position in the plan
   RowRange rows = {};
-  backend::Memory memory = {};         ///< of the device that runs it
-  detail::Scratch* scratch = nullptr;  ///< where what has to be packed is put; without it, that cannot be split
-  int axis = 0;                        ///< on which arrays are split; counted from the last one if negative
+  backend::Memory memory = {};         ///< of the device that runs the shard
+  detail::Scratch* scratch = nullptr;  ///< for pieces that are packed or copied; if null, such pieces are refused
+  int axis = 0;                        ///< on which arrays are split; a negative one counts from the end
 
   ScatterTarget on_axis(int other) const noexcept {
     ScatterTarget place = *this;

@@ -29,8 +29,8 @@ inline constexpr bool is_vector_of_bool = false;
 template <class Allocator>
 inline constexpr bool is_vector_of_bool<std::vector<bool, Allocator>> = true;
 
-/// How fanout splits arguments of its own types and of the standard library's. This one is for whatever holds no array:
-/// every shard is handed the value itself.
+/// How fanout splits its own types and those of the standard library. This one is for types without arrays: every shard
+/// receives a reference to the value.
 template <class X>
 struct scatter_defaults {
   using piece_type = const X&;
@@ -44,18 +44,18 @@ struct scatter_defaults {
 
 }  // namespace detail
 
-/// How an argument of type X is split. Specialise it for a type of your own that chooses by itself what a shard is
-/// handed, as broadcast() does:
+/// How an argument of type X is split. Specialise it for your own type if the type chooses what a shard receives, as
+/// broadcast() does:
 ///
 ///     using piece_type = ...;
 ///     static piece_type piece(const X& x, const ScatterTarget& target, const LeafPath& path);
 ///     static void visit_rows(const X& x, int axis, const LeafPath& path, auto& f);  // only if it has rows
 ///
-/// `piece` makes what the shard `target` is handed, on the thread that runs the shard. It borrows x, which outlives the
-/// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split; all must have the same number of rows.
-/// A type with rows says so by `splits_itself<X> = true`, too. `path` names the place in the arguments, for errors.
-/// What these functions throw, the call throws. The default is what fanout does with types that it knows. An array that
-/// is split by rows needs `leaf_traits` only.
+/// `piece` makes what the shard `target` receives, on the thread that runs the shard. It borrows x, which outlives the
+/// shard. `visit_rows` calls `f(rows, path)` for each array in x that is split. All must have the same number of rows.
+/// A type with `visit_rows` must also specialise `splits_itself<X> = true`. `path` names the place in the arguments,
+/// for errors. The call throws what these functions throw. The default handles the types that fanout knows. An array
+/// that is split by rows needs only `leaf_traits`.
 template <class X>
 struct scatter_traits : detail::scatter_defaults<X> {};
 
@@ -70,7 +70,7 @@ concept VisitsRows = requires {
 template <class X>
 using piece_t = typename scatter_traits<std::remove_cvref_t<X>>::piece_type;
 
-/// The piece of one shard.
+/// Returns the piece of one shard.
 template <class X>
 decltype(auto) piece_of(const X& x, const ScatterTarget& target, const LeafPath& path) {
   static_assert(
@@ -80,11 +80,11 @@ decltype(auto) piece_of(const X& x, const ScatterTarget& target, const LeafPath&
   return scatter_traits<X>::piece(x, target, path);
 }
 
-/// How an argument given as `X&&` is kept: a const reference to what the caller has, or what was moved in.
+/// The type that keeps an argument given as `X&&`: a const reference to an lvalue, or the rvalue itself.
 template <class X>
 using kept_t = std::conditional_t<std::is_lvalue_reference_v<X>, const std::remove_reference_t<X>&, X>;
 
-/// An array that shows its elements as one run of memory, and so can be split on any axis.
+/// An array whose elements are contiguous, so that it can be split on any axis.
 template <class X>
 concept Contiguous = ArrayLeaf<X> && requires(const X& x) {
   x.extents();
@@ -96,7 +96,7 @@ inline constexpr bool is_strided_view = false;
 template <class T, std::size_t R>
 inline constexpr bool is_strided_view<StridedView<T, R>> = true;
 
-/// Arrays without axes that are known, and those that are written in place.
+/// Throws ShapeMismatch for an array that can be split only by rows: its type tells no other axes, or it is an inout().
 template <std::same_as<LeafPath> Path>
 [[noreturn]] void refuse_axis(int axis, const Path& path) {
   throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
@@ -106,20 +106,20 @@ template <std::same_as<LeafPath> Path>
                                .advice = "pass split<0>(x) or broadcast(x)"}));
 }
 
-/// True for leaves that have rows and no axes, so that these are their rows whatever the axis: Range, rows(v).
+/// True for a leaf that has rows but no axes, for example Range and rows(v). It has the same rows on every axis.
 template <class X>
 concept WithoutAxes = requires {
   typename leaf_traits<X>::without_axes;
 };
 
-/// Leaves that know more axes than that of the rows.
+/// A leaf whose traits can split it on every axis.
 template <class X>
 concept SplitsOnAxes = ArrayLeaf<X> && requires(const X& x, const LeafPath& path) {
   { leaf_traits<X>::rows_on(0, x, path) } -> std::same_as<std::size_t>;
   leaf_traits<X>::piece_on(0, x, std::size_t{}, std::size_t{}, path);
 };
 
-/// How many rows an array has on an axis.
+/// Returns the extent of an array on an axis. Throws ShapeMismatch if the array cannot be split on it.
 template <ArrayLeaf X>
 std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
   if constexpr (Contiguous<X> || is_strided_view<X>) {
@@ -149,17 +149,17 @@ void check_piece_space(const MemorySpace& found, const ScatterTarget& place, con
   if (!(found == place.memory.space)) refuse_piece(found, place, path);
 }
 
-/// What keeps memory as long as the shard's pieces need it.
+/// Returns the scratch, which lives as long as the shard's pieces. Throws InvalidArgument if there is none.
 template <std::same_as<LeafPath> Path>
 Scratch& scratch_for(const ScatterTarget& place, const Path& path) {
   if (place.scratch != nullptr) return *place.scratch;
-  throw InvalidArgument(explain({.what = "an array that is split on an axis of its own, or moved to another memory, "
-                                         "needs memory for its pieces",
+  throw InvalidArgument(explain({.what = "an array must be packed or copied, and there is no scratch for it",
                                  .where = to_string(path),
                                  .advice = "pass a Scratch that outlives the pieces"}));
 }
 
-/// A copy of `size` elements in the shard's memory. Throws DeviceMismatch where no way is known.
+/// Copies `size` elements into the shard's memory. Null if there are none. Throws DeviceMismatch if there is no
+/// transfer between the memories.
 template <class T, std::same_as<LeafPath> Path>
 const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ScatterTarget& place,
                         const Path& path) {
@@ -178,7 +178,8 @@ template <class T, std::size_t R>
   return {moved_elements(piece.space(), piece.data(), piece.size(), place, path), piece.extents(), place.memory.space};
 }
 
-/// A piece where the shard works: as it is, or moved there.
+/// Returns the piece itself if it is in the shard's memory, otherwise a copy there. A span is in host memory. It stays
+/// there if its elements are not trivially copyable.
 template <class T, std::size_t R>
 inline View<const T, R> transferred(const View<const T, R>& piece, const ScatterTarget& place, const LeafPath& path) {
   return piece.space() == place.memory.space ? piece : moved_piece(piece, place, path);
@@ -194,7 +195,8 @@ inline std::span<const T> transferred(const std::span<const T>& piece, const Sca
   return piece;
 }
 
-/// Such a part of an array as a View: in place if it is one run of memory, else packed in the shard's scratch.
+/// Returns a part of an array as a View in the shard's memory: in place if it is contiguous and already there,
+/// otherwise a copy in the shard's scratch.
 template <class T, std::size_t R>
 View<const T, R> packed(const StridedView<const T, R>& part, const ScatterTarget& place, const LeafPath& path) {
   if (part.is_contiguous())
@@ -202,14 +204,15 @@ View<const T, R> packed(const StridedView<const T, R>& part, const ScatterTarget
   backend::Memory memory = place.memory;
   if (!(part.space() == memory.space)) {
     if (!backend::can_transfer(memory, part.space())) refuse_piece(part.space(), place, path);
-    memory = backend::memory_of(part.space());  // packed before it is moved
+    memory = backend::memory_of(part.space());  // packed where it is, then one transfer
   }
   T* const to = static_cast<T*>(scratch_for(place, path).allocate(memory, part.size() * sizeof(T)));
   pack(*memory.operations, to, part);
   return transferred(View<const T, R>(to, part.extents(), part.space()), place, path);
 }
 
-/// The same in place, on any axis; packed if it has to be moved.
+/// Returns the shard's part of an array, on the axis of `place`. It is in place if it is in the shard's memory,
+/// otherwise a packed copy.
 template <class T, std::size_t R>
 StridedView<const T, R> part_on_axis(const StridedView<const T, R>& x, const ScatterTarget& place,
                                      const LeafPath& path) {
@@ -230,19 +233,19 @@ template <Contiguous X>
   return packed(strided_part(x, place, path), place, path);
 }
 
-/// Arrays that are written in place, so that a copy of them would not do.
+/// True for InOut. `forward` writes such an array in place, so it must not be copied.
 template <class X>
 inline constexpr bool is_inout = false;
 
-/// False for what chooses another axis for its arrays, or hands each shard the whole.
+/// False for a type that splits its arrays on another axis, or sends them whole.
 template <class X>
 inline constexpr bool splits_by_rows = true;
 
-/// What holds one value for each shard.
+/// True for Sharded, which holds one value per shard.
 template <class X>
 inline constexpr bool is_sharded = false;
 
-/// Stands for all rows that an array has, however many.
+/// All rows of an array, however many there are.
 inline constexpr RowRange all_rows{0, ~std::size_t{0}};
 
 template <ArrayLeaf X>
@@ -276,7 +279,8 @@ struct scatter_defaults<X> {
   }
 };
 
-/// Calls `f(rows, path)` for each array of a tree that is split, as which each chooses for itself.
+/// For visit_arrays(): calls `f(rows, path)` for each array that is split. A part that splits itself reports its own
+/// rows.
 template <class F>
 struct RowsOnAxis {
   int axis;

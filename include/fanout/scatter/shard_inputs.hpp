@@ -20,48 +20,51 @@
 namespace fanout { inline namespace v0 {
 
 /// The inputs of the shards of a call: a plan, and the arguments that it splits. scatter() makes it and checks the
-/// rows. apply() takes it, any number of times. Borrows lvalue arguments (`const X&`) and owns the others (`X`). The
-/// inputs of a shard are made on request, so nothing is allocated.
+/// rows. apply() takes it, any number of times. Borrows lvalue arguments (`const X&`) and owns the others (`X`).
+/// Allocates nothing, since the inputs of a shard are made on request.
 template <class... Args>
 struct ShardInputs {
   Plan plan;
   std::tuple<Args...> arguments;
-  int axis = 0;  ///< on which arrays are split that do not choose for themselves
+  int axis = 0;  ///< on which arrays are split, unless they choose their own
 
+  /// The number of shards.
   std::size_t size() const noexcept { return plan.size(); }
 
   using pieces_type = std::tuple<detail::piece_t<Args>...>;
 
-  /// The inputs of shard i < size() for a device with this memory: views of the shard's rows of each array, and
-  /// references to all else. Borrows from this object. Rows that must be packed, or copied to that memory, are put in
-  /// the scratch; without a scratch this throws InvalidArgument. Throws DeviceMismatch if an array is in a memory that
-  /// cannot be copied from.
+  /// Makes the inputs of shard i < size() for a device with this memory: a view of the shard's rows of each array, and
+  /// a const reference to every other argument. Borrows from this object. Rows that must be packed, or copied to that
+  /// memory, are in the scratch. Throws what scatter() throws for a target: InvalidArgument if rows need a scratch and
+  /// it is null, DeviceMismatch if an array cannot be copied to that memory.
   pieces_type pieces(std::size_t i, const backend::Memory& memory, detail::Scratch* scratch = nullptr) const {
     const ScatterTarget place{.shard = i, .rows = plan[i].rows, .memory = memory, .scratch = scratch, .axis = axis};
     return std::apply([&](const auto&... args) { return fanout::scatter(place, args...); }, arguments);
   }
 
-  /// The same for host memory.
+  /// Makes the inputs of shard i for host memory, without a scratch.
   pieces_type operator[](std::size_t i) const { return pieces(i, backend::Memory{}); }
 };
 
 namespace detail {
 
-/// What scatter() returns for arguments `A&&`.
+/// The type that scatter() returns for arguments `A&&`.
 template <class... A>
 using shard_inputs_t = ShardInputs<kept_t<A>...>;
 
 }  // namespace detail
 
-/// Splits the arguments by a plan: `scatter(EvenSplit{}(rows, 2), x, y)`. Throws ShapeMismatch if an array does not
-/// have as many rows as the plan. Arguments without arrays fit every plan.
+/// Splits the arguments by a plan: `scatter(EvenSplit{}(rows, 2), x, y)`. Arguments without arrays fit every plan.
+/// Throws ShapeMismatch if an array has another number of rows than the plan, or if a sharded argument has another
+/// plan. Throws InvalidArgument if an inout() overlaps another argument. apply() checks the plan itself: see
+/// check_plan().
 template <class... Args>
 detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
   const detail::CountRows count = detail::count_rows(0, args...);
   if (count.plan != nullptr && !(*count.plan == plan)) {
     throw ShapeMismatch(explain({.what = "the plan does not fit the arguments",
                                  .where = "scatter",
-                                 .expected = "the plan of the sharded ones, " + to_string(*count.plan),
+                                 .expected = "the plan of the sharded arguments, " + to_string(*count.plan),
                                  .found = to_string(plan)}));
   }
   if (count.rows && *count.rows != plan.rows()) {
@@ -73,9 +76,9 @@ detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
   return {plan, {std::forward<Args>(args)...}};
 }
 
-/// Splits the arguments evenly between the devices of a set; see EvenSplit. If nothing is split, as in
-/// `scatter(devices, broadcast(x))`, each device gets all arguments. Throws ShapeMismatch if arrays have different
-/// numbers of rows.
+/// Splits the arguments evenly between the devices of a set: see EvenSplit. A sharded argument brings its own plan. If
+/// nothing is split, as in `scatter(devices, broadcast(x))`, each device gets all arguments. Throws ShapeMismatch if
+/// arrays have different numbers of rows. Throws InvalidArgument if an inout() overlaps another argument.
 template <Device... Ds, class... Args>
 detail::shard_inputs_t<Args...> scatter(const DeviceSet<Ds...>& devices, Args&&... args) {
   const detail::CountRows count = detail::count_rows(0, args...);

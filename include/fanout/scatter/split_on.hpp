@@ -14,17 +14,18 @@ namespace fanout { inline namespace v0 {
 /// An argument that is split on this axis. split() makes it.
 template <int Axis, class X>
 struct SplitOn {
-  X value;  ///< a const reference to what the caller has, or what was moved in
+  X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
 template <int Axis, class X>
 inline constexpr bool wraps_tree<SplitOn<Axis, X>> = true;
 template <int Axis, class X>
 inline constexpr bool splits_itself<SplitOn<Axis, X>> = true;
 
-/// `model(split<1>(x))`: the array is split on this axis, whose indices count as rows; -1 is the last axis. In a tree,
-/// all arrays without a rule of their own are. `forward` receives a View of a packed copy, which lives until the
-/// results are gathered. If it takes a `StridedView<const T, R>` and no View, it receives the elements in place. A
-/// contiguous part is not copied. Borrows an lvalue until the call has returned. Takes over an rvalue.
+/// `model(split<1>(x))`: the array is split on this axis, and the indices of the axis count as rows. -1 is the last
+/// axis. In a tree, this holds for all arrays without a rule of their own. `forward` receives a View of a packed copy,
+/// which lives until the results are gathered. A contiguous part is not copied. A `forward` that takes a
+/// `StridedView<const T, R>` and no View receives the elements in place. Borrows an lvalue until the call has returned.
+/// Takes over an rvalue. The call throws ShapeMismatch if an array cannot be split on this axis.
 template <int Axis, class X>
 SplitOn<Axis, detail::kept_t<X>> split(X&& value) {
   using Value = std::remove_cvref_t<X>;
@@ -53,7 +54,7 @@ struct scatter_defaults<SplitOn<Axis, X>> {
     detail::visit_rows(x.value, Axis, path, f);
   }
 
-  /// In place, for a `forward` that takes a StridedView.
+  /// Returns the part in place, for a `forward` that takes a StridedView.
   static auto strided_piece(const SplitOn<Axis, X>& x, const ScatterTarget& place,
                             const LeafPath& path) requires Contiguous<Value> {
     return strided_part(x.value, place.on_axis(Axis), path);

@@ -20,27 +20,29 @@
 
 namespace fanout { inline namespace v0 {
 
-// Structs with arrays, rebuilt around their rows.
+// Splits structs with arrays: each shard receives a struct with its rows of them.
 
 namespace detail {
 
 template <class X>
 concept SplitStruct = StructLike<X> && HasArrayLeaf<X>;
 
-/// Whether a value of type X shows trees by a span, which would take the vector of their pieces, and show what is gone.
+/// True if X has a span of trees in it. The pieces of the trees would be in a temporary vector, so the span would
+/// dangle.
 template <class X>
 inline constexpr bool shows_trees = SpanNode<X>&& SplitNode<X>;
 template <template <class...> class C, class... T>
 inline constexpr bool shows_trees<C<T...>> = (shows_trees<std::remove_cvref_t<T>> || ...);
 
-/// A struct whose arrays are tensors because its template argument says so, and could be views.
+/// A struct that is a template of the kind of its arrays, with tensors as arrays: State<Tensor>. It can be rebuilt with
+/// views.
 template <class X>
 concept OverTensors = requires {
   typename rebind_arrays_t<X, ConstView>;
   requires std::same_as<rebind_arrays_t<X, Tensor>, X>;
 };
 
-/// What a shard is handed of a struct: one of views if it is a template of the kind of its arrays, else its own type.
+/// The struct that a shard receives: one of views if X is a template of the kind of its arrays, otherwise an X.
 template <class X>
 struct struct_piece {
   using type = X;
@@ -51,7 +53,7 @@ struct struct_piece<X> {
 };
 
 /// True if a member of type Held can hold the shard's part of a member of type Field. A reference can refer to a value
-/// that every shard is handed whole. It cannot refer to rows, since their view is a temporary.
+/// that every shard receives whole. It cannot refer to rows, since their view is a temporary.
 template <class Field, class Held>
 inline constexpr bool holds_piece =
     std::is_convertible_v<piece_t<Field>, std::remove_cv_t<Held>> && !shows_trees<std::remove_cv_t<Held>>;
@@ -64,8 +66,8 @@ constexpr bool holds_pieces(std::index_sequence<I...>) {
   return (holds_piece<typename FieldsOf<X>::template type<I>, typename FieldsOf<Piece>::template type<I>> && ...);
 }
 
-/// A struct keeps its type, so it is rebuilt around the rows of its arrays if these are of the arrays' own types; or it
-/// is a template of the kind of its arrays, and rebuilt as one of views.
+/// The shard's struct has its rows of each array. If X is a template of the kind of its arrays, it is a struct of
+/// views. Otherwise it keeps its type, so its arrays must be able to hold their rows.
 template <SplitStruct X>
 struct scatter_defaults<X> {
   using piece_type = typename struct_piece<X>::type;
@@ -94,7 +96,7 @@ struct scatter_defaults<X> {
             });
       }
     }
-    __builtin_unreachable();  // refused, and this silences what would follow
+    __builtin_unreachable();  // only after a refusal; prevents further errors
   }
 };
 

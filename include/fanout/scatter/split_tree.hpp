@@ -14,14 +14,14 @@
 
 namespace fanout { inline namespace v0 {
 
-// Nodes with something in them that is split, rebuilt around the pieces.
+// Splits nodes with arrays in them: each shard receives a node of its pieces.
 
 namespace detail {
 
 template <class X>
 concept SplitNode = !ArrayLeaf<X> && !splits_itself<X> && !StructLike<X> && HasArrayLeaf<X> && Rebuildable<X>;
 
-/// What stands for a piece in a container that holds no references: what goes to everyone is copied into it.
+/// The type of a piece in a container, which holds no references. What every shard receives whole is copied into it.
 template <class X>
 using held_piece_t = std::remove_cvref_t<piece_t<X>>;
 
@@ -37,10 +37,10 @@ struct AsPieces {
                                    .where = to_string(path),
                                    .expected = "one of its alternatives",
                                    .found = "none",
-                                   .advice = "an exception left it so; assign a value to it"}));
+                                   .advice = "assign a value to it: an exception has left it without one"}));
 }
 
-/// A node of type Result, with the pieces of its children.
+/// Returns a node of type Result that holds the pieces of the children.
 template <class Result, class X>
 Result split_children(const X& x, const ScatterTarget& place, const LeafPath& path) {
   return rebuild<Result>(x, path, [&place]<class T>(const T& child, const LeafPath& at, auto) -> decltype(auto) {
@@ -48,7 +48,7 @@ Result split_children(const X& x, const ScatterTarget& place, const LeafPath& pa
   });
 }
 
-/// Of a variant the alternatives without arrays are copied, since a variant holds no reference.
+/// A variant copies its alternatives without arrays, since it cannot hold a reference.
 template <SplitNode X>
 struct scatter_defaults<X> {
   using piece_type = rebuilt_t<X, AsPieces>;
@@ -63,7 +63,7 @@ struct scatter_defaults<X> {
     if constexpr (!VariantNode<X> || all_children<AsPieces, X>) {
       return split_children<piece_type>(x, place, path);
     }
-    __builtin_unreachable();  // refused, and this silences what would follow
+    __builtin_unreachable();  // only after a refusal; prevents further errors
   }
 };
 
