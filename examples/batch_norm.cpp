@@ -13,7 +13,7 @@
 struct BatchNorm {
   // [fields]
   fanout::Tensor<double, 1> scale;                      // as in every model: changed by update() alone
-  fanout::Mean<fanout::Tensor<double, 1>> mean;         // combined after each call, weighed by rows
+  fanout::Mean<fanout::Tensor<double, 1>> mean;         // combined after each call, weighted by rows
   fanout::Mean<fanout::Tensor<double, 1>> mean_square;  // and so is this
   fanout::Sum<long> rows_seen;                          // what each replica counted is added up
   // [/fields]

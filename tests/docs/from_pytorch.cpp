@@ -55,7 +55,7 @@ struct Line {
   auto forward(View<const float, 1> x, View<const float, 1> y) const {
     float gradient = 0;
     for (std::size_t i = 0; i < x.size(); ++i) gradient += 2 * (slope * x[i] - y[i]) * x[i];
-    return pmean(gradient / static_cast<float>(x.size()));  // of the whole batch: replicas are weighed by their rows
+    return pmean(gradient / static_cast<float>(x.size()));  // of the whole batch: replicas are weighted by their rows
   }
 };
 // [/step]

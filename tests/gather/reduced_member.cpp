@@ -68,7 +68,7 @@ TEST_CASE("the struct of the documentation") {
   CHECK(evaluation.who.size() == 2);
 }
 
-TEST_CASE("means are weighed by rows and sums added, of numbers, arrays and structs") {
+TEST_CASE("means are weighted by rows and sums added, of numbers, arrays and structs") {
   struct Pair {
     double a;
     std::vector<double> b;

@@ -11,7 +11,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 // Arithmetic on numbers wherever they are combined: over shards after a call, and over ranks within a call.
 
-/// The type by which a number is weighed or divided. For a complex number, the type of its parts.
+/// The type by which a number is weighted or divided. For a complex number, the type of its parts.
 template <class T>
 struct real_of {
   using type = T;
