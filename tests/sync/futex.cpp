@@ -61,4 +61,3 @@ TEST_CASE("unpark_all may be given a word whose memory is gone") {
   ::munmap(page, 4096);
   fanout::detail::unpark_all(word);
 }
-
