@@ -94,7 +94,7 @@ class CopyTeam;
 }  // namespace detail
 namespace backend {
 struct Collective;
-struct CollectiveOperations;
+class CollectiveTransport;
 }  // namespace backend
 class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>

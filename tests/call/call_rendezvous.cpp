@@ -12,20 +12,12 @@ namespace {
 
 using fanout::detail::CallRendezvous;
 
-struct Place : CallRendezvous::Place {
-  Place(CallRendezvous&, std::size_t so_many)
-      : CallRendezvous::Place{
-            .leave =
-                [](CallRendezvous::Place& self, std::size_t shard, const std::exception_ptr& why) noexcept {
-                  auto& counts = static_cast<Place&>(self).left;
-                  counts[shard] += why == nullptr ? 1 : 10;
-                },
-            .destroy =
-                [](CallRendezvous::Place* self) noexcept {
-                  ++destroyed;
-                  delete static_cast<Place*>(self);
-                }},
-        left(so_many) {}
+struct Place final : CallRendezvous::Place {
+  Place(CallRendezvous&, std::size_t so_many) : left(so_many) {}
+  ~Place() override { ++destroyed; }
+  void leave(std::size_t shard, const std::exception_ptr& why) noexcept override {
+    left[shard] += why == nullptr ? 1 : 10;
+  }
   std::vector<int> left;
   static inline int destroyed = 0;
 };

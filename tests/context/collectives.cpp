@@ -333,35 +333,41 @@ TEST_CASE("one collective takes arrays in device memories and in host memory") {
 namespace {
 
 /// Adds up what lies in remote memories, where it lies.
-struct RemoteWay {
+class RemoteTransport final : public fanout::backend::CollectiveTransport {
+ public:
   static inline std::atomic<int> opened{0}, closed{0}, aborted{0}, groups{0};
   static inline std::atomic<bool> fails{false};
 
-  static void* open(const fanout::DeviceId* devices, std::size_t ranks) {
-    CHECK(ranks == 2);
+  fanout::backend::TransportRanks* open(std::span<const fanout::DeviceId> devices) const override {
+    CHECK(devices.size() == 2);
     CHECK(devices[1] == fanout::DeviceId{.kind = "remote", .index = 1});
     ++opened;
-    return &opened;
+    static Ranks ranks;
+    return &ranks;
   }
-  static bool takes(void*, std::size_t, const fanout::backend::Collective& call) noexcept {
-    return call.kind == fanout::backend::Collective::Kind::all_reduce && !(call.to_space == fanout::host_memory);
-  }
-  static void run(void*, const fanout::backend::RankedCall* calls, std::size_t count) {
-    ++groups;
-    if (fails) throw fanout::Error("the way is blocked");
-    const std::size_t each = count / 2;  // calls of rank 0, then those of rank 1
-    for (std::size_t i = 0; i < each; ++i) {
-      CHECK(calls[i].rank == 0);
-      CHECK(calls[each + i].rank == 1);
-      auto* const a = fanout_test::RemoteMemory::reach(static_cast<float*>(calls[i].call->to));
-      auto* const b = fanout_test::RemoteMemory::reach(static_cast<float*>(calls[each + i].call->to));
-      for (std::size_t k = 0; k < calls[i].call->count; ++k) a[k] = b[k] = a[k] + b[k];
+
+ private:
+  struct Ranks final : fanout::backend::TransportRanks {
+    bool takes(std::size_t, const fanout::backend::Collective& call) const noexcept override {
+      return call.kind == fanout::backend::Collective::Kind::all_reduce && !(call.to_space == fanout::host_memory);
     }
-  }
-  static void abort(void*) noexcept { ++aborted; }
-  static void close(void*) noexcept { ++closed; }
-  static constexpr fanout::backend::CollectiveOperations operations{&open, &takes, &run, &abort, &close};
+    void run(std::span<const fanout::backend::RankedCall> calls) override {
+      ++groups;
+      if (fails) throw fanout::Error("the transport is broken");
+      const std::size_t each = calls.size() / 2;  // calls of rank 0, then those of rank 1
+      for (std::size_t i = 0; i < each; ++i) {
+        CHECK(calls[i].rank == 0);
+        CHECK(calls[each + i].rank == 1);
+        auto* const a = fanout_test::RemoteMemory::reach(static_cast<float*>(calls[i].call->to));
+        auto* const b = fanout_test::RemoteMemory::reach(static_cast<float*>(calls[each + i].call->to));
+        for (std::size_t k = 0; k < calls[i].call->count; ++k) a[k] = b[k] = a[k] + b[k];
+      }
+    }
+    void abort() noexcept override { ++aborted; }
+    void close() noexcept override { ++closed; }
+  };
 };
+constexpr RemoteTransport remote_transport;
 
 /// Adds up two arrays of its own memory and one of the host's at once.
 struct AddsThree {
@@ -384,22 +390,22 @@ struct AddsThree {
 TEST_CASE("devices use the communicator chosen in Options, and other arrays go through the host") {
   const auto model = [] {
     return ParallelModel{AddsThree{}, fanout_test::remote_devices(2),
-                         fanout::Options{.collectives = &RemoteWay::operations}};
+                         fanout::Options{.collectives = &remote_transport}};
   }();
   for (int i = 1; i <= 3; ++i) {
     const auto results = fanout::to_host(model(fanout::on_all(), 1));
     CHECK(results[0] == 2 + 40 + 100);
     CHECK(results[1] == 2 + 40 + 100);
-    CHECK(RemoteWay::opened == i);
-    CHECK(RemoteWay::closed == i);
-    CHECK(RemoteWay::groups == i);
+    CHECK(RemoteTransport::opened == i);
+    CHECK(RemoteTransport::closed == i);
+    CHECK(RemoteTransport::groups == i);
   }
-  RemoteWay::fails = true;
+  RemoteTransport::fails = true;
   const std::string text = message_of<ReplicaError>([&] { model(fanout::on_all(), 1); });
-  RemoteWay::fails = false;
-  CHECK(says(text, "2 of 2", "the way is blocked", "the way is blocked"));
-  CHECK(RemoteWay::aborted == 1);
-  CHECK(RemoteWay::closed == 4);
+  RemoteTransport::fails = false;
+  CHECK(says(text, "2 of 2", "the transport is broken", "the transport is broken"));
+  CHECK(RemoteTransport::aborted == 1);
+  CHECK(RemoteTransport::closed == 4);
 }
 
 TEST_CASE("a collective in the child of a fork is an error there") {

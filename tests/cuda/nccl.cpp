@@ -151,7 +151,7 @@ TEST_CASE("each rank has the stream of its own device") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   const fanout::DeviceId ids[]{CudaDevice(0).id(), CudaDevice(1).id()};
-  cuda::detail::NcclClique clique(ids, 2);
+  cuda::detail::NcclClique clique(ids);
   clique.use(ids);
   CHECK(clique.stream(0) != nullptr);
   CHECK(clique.stream(1) != nullptr);

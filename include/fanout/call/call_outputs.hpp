@@ -37,7 +37,7 @@ class CallOutputs {
  public:
   CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices)
       : state_(plan, settings, start), devices_(devices), slots_(plan.size()) {
-    state_.rendezvous.way_is({.operations = settings.collectives, .devices = devices, .plan = &plan});
+    state_.rendezvous.way_is({.transport = settings.collectives, .devices = devices, .plan = &plan});
   }
 
   /// Call this first if shards run one at a time: others may read a slot before its shard has begun.

@@ -26,10 +26,15 @@ inline bool shards_may_meet() noexcept { return some_shards_meet.load(MemoryOrde
 /// shards have ended, since no shard may wait for them.
 class CallRendezvous {
  public:
-  /// The base class of what place() makes. `leave` tells it that a shard has ended.
-  struct Place {
-    void (*leave)(Place&, std::size_t shard, const std::exception_ptr& why) noexcept;
-    void (*destroy)(Place*) noexcept;
+  /// The base class of what place() makes.
+  class Place {
+   public:
+    Place() = default;
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    virtual ~Place() = default;
+    /// A shard has ended. `why` is null, or the exception that ended it.
+    virtual void leave(std::size_t shard, const std::exception_ptr& why) noexcept = 0;
   };
 
   /// Takes back a shard that no device has started, which the caller must run. Null if there is none.
@@ -38,9 +43,9 @@ class CallRendezvous {
     void* from = nullptr;
   };
 
-  /// The devices of the set, their collectives, and the plan. Null `operations`: collectives go through host memory.
+  /// The devices of the set, their collectives, and the plan. Null `transport`: collectives go through host memory.
   struct Way {
-    const backend::CollectiveOperations* operations = nullptr;
+    const backend::CollectiveTransport* transport = nullptr;
     const DeviceId* devices = nullptr;
     const Plan* plan = nullptr;
   };
@@ -51,7 +56,7 @@ class CallRendezvous {
   CallRendezvous(const CallRendezvous&) = delete;
   CallRendezvous& operator=(const CallRendezvous&) = delete;
   ~CallRendezvous() {
-    if (Place* place = place_.load(MemoryOrder::acquire)) place->destroy(place);
+    delete place_.load(MemoryOrder::acquire);
     delete[] more_ended_;
   }
 
@@ -75,7 +80,7 @@ class CallRendezvous {
     // two notices.
     Atomic<std::uint64_t>& ended = word(shard);
     if ((ended.load(MemoryOrder::relaxed) & bit(shard)) == 0) ended.fetch_add(bit(shard), MemoryOrder::seq_cst);
-    if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(*place, shard, why);
+    if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(shard, why);
   }
 
   /// Returns the place of type P. The first call makes it: `P(*this, shards)`. Throws what that throws, and Error if
@@ -94,7 +99,7 @@ class CallRendezvous {
       return static_cast<P&>(*known);
     }
     for (std::size_t i = 0; i < shards_; ++i) {
-      if ((word(i).load(MemoryOrder::seq_cst) & bit(i)) != 0) made->leave(*made, i, nullptr);
+      if ((word(i).load(MemoryOrder::seq_cst) & bit(i)) != 0) made->leave(i, nullptr);
     }
     return *made;
   }

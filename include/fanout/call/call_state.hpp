@@ -29,7 +29,7 @@ struct CallSettings {
 
   Duration deadline = Duration::forever();                                 ///< how long a call may take
   const detail::AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< called for late shards; borrowed
-  const backend::CollectiveOperations* collectives =
+  const backend::CollectiveTransport* collectives =
       nullptr;                              ///< for collectives between the shards; null: through host memory
   detail::CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
   const detail::CopyTeam* team = nullptr;   ///< shares large copies of gathering; null: the caller copies alone

@@ -201,7 +201,7 @@ struct Collective {
   std::string leaf = {};                             ///< path of the array in its tree; empty if it is the whole tree
   std::size_t leaves = 1;                            ///< number of arrays of that tree
   Progress progress = Progress::open;                ///< written by the rendezvous
-  bool direct = false;                               ///< run by CollectiveOperations, not through host memory
+  bool direct = false;                               ///< run by a CollectiveTransport, not through host memory
 
   bool is_between_two() const noexcept { return kind == Kind::send || kind == Kind::recv; }
   bool is_reduction() const noexcept {

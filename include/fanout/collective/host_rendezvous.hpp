@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/collective/collective.hpp>
-#include <fanout/collective/collective_operations.hpp>
+#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/host_collective.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/collective/rendezvous_ranks.hpp>
@@ -29,12 +30,8 @@ class HostRendezvous : public detail::RendezvousRanks {
  public:
   explicit HostRendezvous(std::size_t ranks) : RendezvousRanks(ranks) {}
 
-  /// Sets the operations that run `direct` calls, and their shared state. Must come before the first of these calls.
-  struct Direct {
-    const CollectiveOperations* operations = nullptr;
-    void* shared = nullptr;
-  };
-  void run_direct_by(const Direct& direct) noexcept { direct_ = direct; }
+  /// Sets what runs `direct` calls. Must come before the first of these calls.
+  void run_direct_by(TransportRanks* direct) noexcept { direct_ = direct; }
 
   /// Makes the calls of a rank together, and returns when they have run. The arrays must be in host memory. Throws the
   /// errors of the class, Error in the child of a fork, and Error if two threads call as one rank at once.
@@ -160,18 +157,18 @@ class HostRendezvous : public detail::RendezvousRanks {
         }
       }
       if (direct.empty()) return {};
-      return run_direct(direct.data(), direct.size());
+      return run_direct(direct);
     });
   }
-  Verdict run_direct(const RankedCall* calls, std::size_t count) noexcept {
+  Verdict run_direct(std::span<const RankedCall> calls) noexcept {
     try {
-      direct_.operations->run(direct_.shared, calls, count);
+      direct_->run(calls);
       return {};
     } catch (const std::exception& exception) {
-      direct_.operations->abort(direct_.shared);
+      direct_->abort();
       return broken_by(exception.what());
     } catch (...) {
-      direct_.operations->abort(direct_.shared);
+      direct_->abort();
       return broken_by("an exception that is no std::exception");
     }
   }
@@ -198,7 +195,7 @@ class HostRendezvous : public detail::RendezvousRanks {
     Verdict failure;
     if (recv.direct) {
       const RankedCall both[] = {{.rank = recv.root, .call = &send}, {.rank = rank, .call = &recv}};
-      failure = run_direct(both, 2);
+      failure = run_direct(both);
     } else {
       detail::copy_elements(recv.to, send.from, recv.bytes());
     }
@@ -228,7 +225,7 @@ class HostRendezvous : public detail::RendezvousRanks {
   const std::uint32_t epoch_ = detail::fork_epoch();
   std::size_t working_ = 0;  // number of ranks that still work on the round
   Verdict round_failure_;
-  Direct direct_;
+  TransportRanks* direct_ = nullptr;
 };
 
 }}}  // namespace fanout::v0::backend

@@ -12,7 +12,7 @@
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_calls.hpp>
-#include <fanout/collective/collective_operations.hpp>
+#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/communicator.hpp>
 #include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/collective/staged_communicator.hpp>
@@ -29,37 +29,32 @@ namespace detail {
 
 /// The rendezvous of the shards of one call. A shard waits only for shards that run: after a while, shards that no
 /// device has started get threads of their own.
-class ShardRendezvous : public CallRendezvous::Place {
+class ShardRendezvous final : public CallRendezvous::Place {
  public:
-  ShardRendezvous(CallRendezvous& call, std::size_t shards)
-      : Place{.leave = [](Place& self, std::size_t shard,
-                          const std::exception_ptr& why) noexcept { of(self).rendezvous_.leave(shard, why); },
-              .destroy = [](Place* self) noexcept { delete static_cast<ShardRendezvous*>(self); }},
-        call_(call),
-        rendezvous_(shards) {}
-  ShardRendezvous(const ShardRendezvous&) = delete;
-  ShardRendezvous& operator=(const ShardRendezvous&) = delete;
-  ~ShardRendezvous() {
-    if (shared_ != nullptr) call_.way().operations->close(shared_);
+  ShardRendezvous(CallRendezvous& call, std::size_t shards) : call_(call), rendezvous_(shards) {}
+  ~ShardRendezvous() override {
+    if (direct_ != nullptr) direct_->close();
   }
 
-  /// Marks the calls that the devices can run without host memory. Throws what `open` of the device collectives throws.
+  void leave(std::size_t shard, const std::exception_ptr& why) noexcept override { rendezvous_.leave(shard, why); }
+
+  /// Marks the calls that the devices can run without host memory. Throws what `open` of the transport throws.
   void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
-    const backend::CollectiveOperations* const operations = call_.way().operations;
-    if (operations == nullptr || rendezvous_.size() == 1) return;
+    const backend::CollectiveTransport* const transport = call_.way().transport;
+    if (transport == nullptr || rendezvous_.size() == 1) return;
     {
       const ForkSafeLock opening(opening_);
       if (!opened_) {
         const CallRendezvous::Way& way = call_.way();
         const InlineArray<DeviceId> devices(rendezvous_.size(),
                                             [&way](std::size_t i) { return way.devices[(*way.plan)[i].device]; });
-        shared_ = operations->open(devices.data(), rendezvous_.size());
+        direct_ = transport->open({devices.data(), rendezvous_.size()});
         opened_ = true;
-        rendezvous_.run_direct_by({.operations = operations, .shared = shared_});
+        rendezvous_.run_direct_by(direct_);
       }
     }
-    for (std::size_t i = 0; i < count && shared_ != nullptr; ++i) {
-      calls[i].direct = operations->takes(shared_, shard, calls[i]);
+    for (std::size_t i = 0; i < count && direct_ != nullptr; ++i) {
+      calls[i].direct = direct_->takes(shard, calls[i]);
     }
   }
 
@@ -72,8 +67,6 @@ class ShardRendezvous : public CallRendezvous::Place {
   /// How long devices may take to start their shards, in nanoseconds: longer than a wake-up latency, but not much
   /// longer.
   static constexpr Clock::Time patience = 1'000'000;
-
-  static ShardRendezvous& of(Place& self) noexcept { return static_cast<ShardRendezvous&>(self); }
 
   void start_others() noexcept {
     while (ShardTask* task = call_.take_back()) {
@@ -94,7 +87,7 @@ class ShardRendezvous : public CallRendezvous::Place {
   backend::HostRendezvous rendezvous_;
   ForkSafeMutex opening_;
   bool opened_ = false;
-  void* shared_ = nullptr;  // state of the device collectives; null: through host memory
+  backend::TransportRanks* direct_ = nullptr;  // null: all arrays go through host memory
 };
 
 }  // namespace detail

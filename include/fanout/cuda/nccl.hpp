@@ -15,7 +15,7 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_calls.hpp>
-#include <fanout/collective/collective_operations.hpp>
+#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/communicator.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
@@ -138,46 +138,87 @@ void start_group(std::size_t count, const Start& start) {
   check_nccl(ended, "ncclGroupEnd");
 }
 
-/// One NCCL communicator per GPU of a set. Used by one call of a model at a time.
-class NcclClique {
- public:
-  NcclClique(const DeviceId* devices, std::size_t count)
-      : streams_(count, [](std::size_t) { return cudaStream_t{}; }),
-        gpus_(count, [devices](std::size_t i) { return devices[i].index; }),
-        communicators_(count, [](std::size_t) { return ncclComm_t{}; }) {
-    check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(count), gpus_.data()), "ncclCommInitAll");
-  }
-  NcclClique(const NcclClique&) = delete;
-  NcclClique& operator=(const NcclClique&) = delete;
+class NcclClique;
 
-  bool is_for(const DeviceId* devices, std::size_t count) const noexcept {
-    if (count != gpus_.size()) return false;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (devices[i].index != gpus_[i]) return false;
+/// The communicators that no call uses. Never destroyed: making them is slow, and libnccl may be unloaded at exit.
+struct IdleCliques {
+  fanout::detail::ForkSafeMutex mutex;
+  NcclClique* first = nullptr;
+};
+[[gnu::visibility("default")]] inline IdleCliques idle_cliques;
+
+/// One NCCL communicator per GPU of a set. Used by one call of a model at a time.
+class NcclClique final : public backend::TransportRanks {
+ public:
+  explicit NcclClique(std::span<const DeviceId> devices)
+      : streams_(devices.size(), [](std::size_t) { return cudaStream_t{}; }),
+        gpus_(devices.size(), [devices](std::size_t i) { return devices[i].index; }),
+        communicators_(devices.size(), [](std::size_t) { return ncclComm_t{}; }) {
+    check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(devices.size()), gpus_.data()),
+               "ncclCommInitAll");
+  }
+
+  /// Takes the idle communicators of these GPUs. Null if there are none.
+  static NcclClique* find_idle(std::span<const DeviceId> devices) noexcept {
+    const fanout::detail::ForkSafeLock looking(idle_cliques.mutex);
+    for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next_) {
+      if ((*link)->is_for(devices)) return std::exchange(*link, (*link)->next_);
     }
-    return true;
+    return nullptr;
   }
 
   /// Notes the streams of these devices, before a call on them.
-  void use(const DeviceId* devices) {
+  void use(std::span<const DeviceId> devices) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       streams_[i] = streams_of(gpu_at(devices[i].index), devices[i].instance).compute().get();
     }
   }
 
-  int gpu(std::size_t rank) const noexcept { return gpus_[rank]; }
   cudaStream_t stream(std::size_t rank) const noexcept { return streams_[rank]; }
+
+  bool takes(std::size_t rank, const backend::Collective& call) const noexcept override {
+    const MemorySpace own{.owner = {.kind = "cuda", .index = gpus_[rank]}};
+    return call.from_space == own && call.to_space == own && nccl_elements(call).known;
+  }
+
+  void run(std::span<const backend::RankedCall> calls) override {
+    const fanout::detail::ForkSafeLock starting(nccl_starting);
+    start_group(calls.size(), [&](std::size_t i) {
+      const std::size_t rank = calls[i].rank;
+      return start_nccl(*calls[i].call, communicator(rank), stream(rank));
+    });
+  }
+
+  /// The communicators cannot be used afterwards.
+  void abort() noexcept override {
+    if (broken_.exchange(true, fanout::detail::MemoryOrder::acq_rel)) return;
+    for (std::size_t i = 0; i < communicators_.size(); ++i) static_cast<void>(::ncclCommAbort(communicators_[i]));
+  }
+
+  void close() noexcept override {
+    if (!is_well()) {
+      abort();
+      delete this;
+      return;
+    }
+    const fanout::detail::ForkSafeLock adding(idle_cliques.mutex);
+    next_ = std::exchange(idle_cliques.first, this);
+  }
+
+ private:
+  bool is_for(std::span<const DeviceId> devices) const noexcept {
+    if (devices.size() != gpus_.size()) return false;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i].index != gpus_[i]) return false;
+    }
+    return true;
+  }
+
   ncclComm_t communicator(std::size_t rank) const {
     if (broken_.load(fanout::detail::MemoryOrder::acquire)) {
       throw NcclError(explain({.what = "NCCL was aborted", .found = "a failure on another rank"}), ncclRemoteError);
     }
     return communicators_[rank];
-  }
-
-  /// Releases the devices of all ranks. The communicators cannot be used afterwards.
-  void abort() noexcept {
-    if (broken_.exchange(true, fanout::detail::MemoryOrder::acq_rel)) return;
-    for (std::size_t i = 0; i < communicators_.size(); ++i) static_cast<void>(::ncclCommAbort(communicators_[i]));
   }
 
   /// False if it was aborted, or if work of it failed.
@@ -191,73 +232,29 @@ class NcclClique {
     return true;
   }
 
-  NcclClique* next = nullptr;
-
- private:
   fanout::detail::InlineArray<cudaStream_t> streams_;
   fanout::detail::InlineArray<int> gpus_;
   fanout::detail::InlineArray<ncclComm_t> communicators_;
   fanout::detail::Atomic<bool> broken_{false};
+  NcclClique* next_ = nullptr;
 };
 
-/// The communicators that no call uses. Never destroyed: making them is slow, and libnccl may be unloaded at exit.
-struct IdleCliques {
-  fanout::detail::ForkSafeMutex mutex;
-  NcclClique* first = nullptr;
-};
-[[gnu::visibility("default")]] inline IdleCliques idle_cliques;
-
-inline NcclClique* find_idle(const DeviceId* devices, std::size_t count) noexcept {
-  const fanout::detail::ForkSafeLock looking(idle_cliques.mutex);
-  for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next) {
-    if ((*link)->is_for(devices, count)) return std::exchange(*link, (*link)->next);
-  }
-  return nullptr;
-}
-
-inline void* open_nccl(const DeviceId* devices, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!(devices[i].kind == DeviceKind("cuda"))) return nullptr;
-    for (std::size_t k = 0; k < i; ++k) {
-      if (devices[k].index == devices[i].index) return nullptr;  // NCCL takes each GPU once
+class NcclTransport final : public backend::CollectiveTransport {
+ public:
+  backend::TransportRanks* open(std::span<const DeviceId> devices) const override {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (!(devices[i].kind == DeviceKind("cuda"))) return nullptr;
+      for (std::size_t k = 0; k < i; ++k) {
+        if (devices[k].index == devices[i].index) return nullptr;  // NCCL takes each GPU once
+      }
     }
+    NcclClique* clique = NcclClique::find_idle(devices);
+    if (clique == nullptr) clique = new NcclClique(devices);
+    clique->use(devices);
+    return clique;
   }
-  NcclClique* clique = find_idle(devices, count);
-  if (clique == nullptr) clique = new NcclClique(devices, count);
-  clique->use(devices);
-  return clique;
-}
-
-inline bool nccl_takes(void* shared, std::size_t rank, const backend::Collective& call) noexcept {
-  const int gpu = static_cast<NcclClique*>(shared)->gpu(rank);
-  const MemorySpace own{.owner = {.kind = "cuda", .index = gpu}};
-  return call.from_space == own && call.to_space == own && nccl_elements(call).known;
-}
-
-inline void run_calls(void* shared, const backend::RankedCall* calls, std::size_t count) {
-  const auto& clique = *static_cast<const NcclClique*>(shared);
-  const fanout::detail::ForkSafeLock starting(nccl_starting);
-  start_group(count, [&](std::size_t i) {
-    const std::size_t rank = calls[i].rank;
-    return start_nccl(*calls[i].call, clique.communicator(rank), clique.stream(rank));
-  });
-}
-
-inline void abort_nccl(void* shared) noexcept { static_cast<NcclClique*>(shared)->abort(); }
-
-inline void close_nccl(void* shared) noexcept {
-  auto* const clique = static_cast<NcclClique*>(shared);
-  if (!clique->is_well()) {
-    clique->abort();
-    delete clique;
-    return;
-  }
-  const fanout::detail::ForkSafeLock adding(idle_cliques.mutex);
-  clique->next = std::exchange(idle_cliques.first, clique);
-}
-
-inline constexpr backend::CollectiveOperations nccl_operations{&open_nccl, &nccl_takes, &run_calls, &abort_nccl,
-                                                               &close_nccl};
+};
+inline constexpr NcclTransport nccl_transport;
 
 }  // namespace detail
 }  // namespace cuda
@@ -266,7 +263,7 @@ inline constexpr backend::CollectiveOperations nccl_operations{&open_nccl, &nccl
 /// GPU, NCCL passes arrays in GPU memory between them, in the devices' streams. Otherwise they go through host memory.
 /// Communicators are cached for later calls on the same GPUs. Concurrent calls use different ones. The result lives
 /// until the process ends.
-inline const backend::CollectiveOperations* nccl_collectives() noexcept { return &cuda::detail::nccl_operations; }
+inline const backend::CollectiveTransport* nccl_collectives() noexcept { return &cuda::detail::nccl_transport; }
 
 /// One rank of an NCCL communicator of your own, with arrays in its GPU's memory. Calls return when they are enqueued
 /// in the stream. If the ranks' calls do not fit together, NCCL may wait forever. Borrows the communicator and the

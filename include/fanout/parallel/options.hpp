@@ -35,7 +35,7 @@ struct Options {
   detail::AnyFunction<void(const LateShard&)> late = {};
   /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default
   /// through host memory.
-  const backend::CollectiveOperations* collectives = nullptr;
+  const backend::CollectiveTransport* collectives = nullptr;
 };
 
 }}  // namespace fanout::v0

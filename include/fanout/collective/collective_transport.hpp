@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/fwd.hpp>
+
+namespace fanout { inline namespace v0 { namespace backend {
+
+/// A collective and the rank that called it.
+struct RankedCall {
+  std::size_t rank = 0;
+  const Collective* call = nullptr;
+};
+
+/// The ranks of one call of a model, whose devices run collectives without host memory.
+class TransportRanks {
+ public:
+  TransportRanks(const TransportRanks&) = delete;
+  TransportRanks& operator=(const TransportRanks&) = delete;
+
+  /// True if it can run such a collective for a rank, judged by kind, element type and memory. If it takes a collective
+  /// on some ranks but not on others, all ranks throw.
+  virtual bool takes(std::size_t rank, const Collective& call) const noexcept = 0;
+
+  /// Enqueues collectives that it takes, which fit together, of all ranks that make them. Each rank's collectives stay in
+  /// order, and in order with the work of its device. Called on a thread that has entered one of the devices. Does not
+  /// wait for the devices. May throw; then `abort` is called.
+  virtual void run(std::span<const RankedCall> calls) = 0;
+
+  /// Releases ranks whose devices wait for one that failed. Called from any thread, possibly more than once.
+  virtual void abort() noexcept = 0;
+
+  /// Called last, when all shards of the call have ended. Their devices may still work. It may destroy the object.
+  virtual void close() noexcept = 0;
+
+ protected:
+  TransportRanks() = default;
+  ~TransportRanks() = default;
+};
+
+/// A transport for collectives between devices without host memory. Options::collectives selects it for the shards of a
+/// call. Must live as long as the models that use it.
+class CollectiveTransport {
+ public:
+  /// Returns the ranks of one call of a model: rank i is on `devices[i]`. Returns null if these devices cannot do it:
+  /// then all arrays go through host memory. Called once per call, at first need. Two calls at the same time share no
+  /// ranks. May throw.
+  virtual TransportRanks* open(std::span<const DeviceId> devices) const = 0;
+
+ protected:
+  ~CollectiveTransport() = default;
+};
+
+}}}  // namespace fanout::v0::backend
