@@ -155,7 +155,8 @@ TEST_CASE("different collectives are named on every rank") {
     }
   });
   for (const std::string& text : texts) {
-    CHECK(says(text, "rank 0 called all_reduce(sum) of float[3], rank 1 called barrier"));
+    CHECK(says(text,
+               "rank 0 called all_reduce(sum) of float[3], rank 1 called barrier; call the same ones on all ranks"));
   }
 }
 
@@ -218,7 +219,8 @@ TEST_CASE("other types, roots, reductions and trees do not fit, nor do other ext
         std::vector<int> x(1 + c.rank());
         c.rank() == 0 ? c.send(x, 1) : c.recv(x, 0);
       },
-      "rank 0 called send of int[1] to rank 1, rank 1 called recv of int[2] from rank 0");
+      "rank 0 called send of int[1] to rank 1, rank 1 called recv of int[2] from rank 0; send and receive arrays of "
+      "the same type and extents");
 }
 
 TEST_CASE("calls that would deadlock are refused and named") {
@@ -226,13 +228,26 @@ TEST_CASE("calls that would deadlock are refused and named") {
     int x = 0;
     ranks.recv(x, 1 - ranks.rank());
   });
-  for (const std::string& text : both_wait) CHECK(says(text, "rank 0 called recv", "rank 1 called recv"));
+  for (const std::string& text : both_wait) {
+    CHECK(says(text, "rank 0 called recv", "rank 1 called recv", "call both in a group()"));
+  }
+  const auto both_send = texts_of<StructureMismatch>(2, [](HostCommunicator& ranks) {
+    int x = 0;
+    ranks.send(x, 1 - ranks.rank());
+    ranks.recv(x, 1 - ranks.rank());
+  });
+  for (const std::string& text : both_send) {
+    CHECK(text ==
+          "collectives that do not fit together: found rank 0 called send of int to rank 1, rank 1 called send "
+          "of int to rank 0; send and recv wait for each other: ranks that exchange arrays call both in a "
+          "group(), and each send needs a recv");
+  }
   const auto mixed = texts_of<StructureMismatch>(3, [](HostCommunicator& ranks) {
     int x = 0;
     ranks.rank() == 1 ? ranks.send(x, 2) : ranks.barrier();
   });
   for (const std::string& text : mixed)
-    CHECK(says(text, "rank 0 called barrier", "rank 1 called send", "rank 2 called"));
+    CHECK(says(text, "rank 0 called barrier", "rank 1 called send", "rank 2 called", "each send needs a recv"));
 }
 
 TEST_CASE("the ranks may go on after an error that all of them got") {

@@ -164,7 +164,7 @@ TEST_CASE("maps with different keys are refused with place, shards, rows and the
                       },
                       host_devices(2)};
   CHECK(says(message_of<fanout::StructureMismatch>([&] { model(count_to(5), 1); }), "different keys", "output[1].image",
-             "shard 0 on host:0, rows [0, 3)", "also \"late\"", "shard 1 on host:1, rows [3, 5)"));
+             "shard 0 on host:0, rows [0, 3)", "also \"late\"", "shard 1 on host:1, rows [3, 5)", "reduce(x, f)"));
   CHECK(says(message_of<fanout::StructureMismatch>([&] { model(count_to(5), 2); }), "output[1].image", "no \"early\"",
              "also \"late\"", "shard 1"));
   CHECK(values(std::get<1>(model(count_to(5), 0))["image"_k].at("both")) == std::vector{0, 3});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: the result of forward cannot be gathered
+// expect: specialises gather_traits
 // expect: Segments
 #include <utility>
 #include <vector>

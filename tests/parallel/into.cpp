@@ -364,8 +364,10 @@ TEST_CASE("the same number of elements in other extents is refused, in a tensor 
   const ParallelModel model{[](Context auto& ctx, std::span<const int>) { return fanout::output<int>(ctx, 2); },
                             host_devices(2)};
   Tensor<int, 2> turned(2, 5);
-  CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(turned)(five); }), "output:", "expected [5, 2]",
-             "found [2, 5]"));
+  CHECK(
+      message_of<fanout::ShapeMismatch>([&] { model.into(turned)(five); }) ==
+      "a destination has other extents than the result at output: expected [5, 2], found [2, 5]; make the destination "
+      "of the result's extents; into() does not resize it");
   CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(turned.view())(five); }), "output:", "expected [5, 2]",
              "found [2, 5]"));
 }
@@ -395,7 +397,8 @@ TEST_CASE("a span, a vector of trees and a map have the length of the result, no
   for (const std::size_t length : {0U, 4U, 6U}) {
     std::vector<int> numbers(length, -1);
     CHECK(says(message_of<fanout::StructureMismatch>([&] { spans.into(std::span(numbers))(five); }),
-               "output:", "expected 5 elements", "found " + std::to_string(length)));
+               "output:", "expected 5 elements", "found " + std::to_string(length),
+               "; make the destination of the result's structure"));
     spans.into(numbers)(five);  // a vector takes the length of the result
     CHECK(numbers == five);
   }

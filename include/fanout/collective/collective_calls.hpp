@@ -120,6 +120,13 @@ class CollectiveCalls {
 
   /// Opens a group: see Communicator. The guard borrows this communicator.
   [[nodiscard]] CollectiveGroup<C> group() & { return CollectiveGroup<C>(self()); }
+  CollectiveGroup<C> group() && {
+    static_assert(
+        sizeof(C) == 0,
+        "fanout: a group of a temporary communicator would dangle; give the communicator a name: `auto comm = "
+        "ctx.communicator(); auto group = comm.group();`");
+    return CollectiveGroup<C>(self());
+  }
 
  private:
   friend CollectiveGroup<C>;

@@ -182,7 +182,8 @@ class HostRendezvous : public detail::RendezvousRanks {
     Collective& send = *sent(rank, recv);
     if (const detail::Fit fit = detail::fit(send, recv); fit != detail::Fit::fits) {
       const auto verdict = [&] {
-        return Verdict::of(fit, Rank::text_of(recv.root, send) + ", " + Rank::text_of(rank, recv));
+        return Verdict::of(fit, Rank::text_of(recv.root, send) + ", " + Rank::text_of(rank, recv),
+                           "send and receive arrays of the same type and extents");
       };
       self.verdict = Verdict::made_by(verdict);
       other.verdict = Verdict::made_by(verdict);

@@ -35,13 +35,14 @@ struct RendezvousVerdict {
   }
 
   /// `who` is text that says what each rank called.
-  static RendezvousVerdict of(Fit fit, const std::string& who) {
+  static RendezvousVerdict of(Fit fit, const std::string& who,
+                              const char* advice = "call the same ones on all ranks, in the same order") {
     const bool shape = fit == Fit::other_shape;
     return {.what = shape ? RendezvousVerdict::shape : structure,
             .text = explain({.what = shape ? "collectives with arrays of different extents"
                                            : "collectives that do not fit together",
                              .found = who,
-                             .advice = "call the same ones on all ranks, in the same order"})};
+                             .advice = advice})};
   }
   static RendezvousVerdict of_rank_that_left(const std::string& who, std::size_t culprit, const RendezvousRank& rank);
 

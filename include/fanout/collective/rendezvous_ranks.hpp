@@ -145,11 +145,17 @@ class RendezvousRanks {
   void judge_all(Fit fit, const backend::Collective* const* calls) noexcept {
     const Verdict verdict = Verdict::made_by([&] {
       std::string text;
+      bool between_two = false;
       for (std::size_t i = 0; i < size(); ++i) {
+        between_two = between_two || (calls[i] != nullptr && calls[i]->is_between_two());
         if (i != 0) text += ", ";
         text += calls[i] != nullptr ? Rank::text_of(i, *calls[i]) : "rank " + std::to_string(i) + " has left";
       }
-      return Verdict::of(fit, text);
+      if (!between_two) return Verdict::of(fit, text);
+      return Verdict::of(
+          fit, text,
+          "send and recv wait for each other: ranks that exchange arrays call both in a group(), and each "
+          "send needs a recv");
     });
     for (Rank& rank : ranks_) {
       if (rank.inside) rank.verdict = Verdict::made_by([&] { return verdict; });

@@ -46,7 +46,12 @@ gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
       detail::can_be_gathered<finding>,
       "fanout: the result of forward cannot be gathered (this diagnostic shows its type and place); return tensors, "
       "outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a class with private "
-      "members, base classes, constructors, C arrays or more than 32 members lists its fields (tree/fields.hpp)");
+      "members, base classes, constructors, C arrays or more than 32 members lists its fields (tree/fields.hpp) or "
+      "specialises gather_traits");
+  static_assert(detail::has_complete_traits<finding>,
+                "fanout: gather_traits of this type needs a `type` and a `gather` that fits (this diagnostic shows the "
+                "rule, the type X and its place); add `using type = T;`, which the values of all shards are gathered "
+                "to, and `static type gather(ShardResults<X>&, const GatherTarget&, const LeafPath&)`");
   static_assert(
       detail::is_taken<finding>,
       "fanout: a rule cannot gather the value that forward returns under it (this diagnostic shows the rule, the type "

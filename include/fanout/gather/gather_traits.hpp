@@ -51,16 +51,37 @@ struct gather_traits : detail::gather_defaults<Rule, X> {};
 namespace detail {
 
 template <class Rule, class X>
-concept Gatherable = requires {
-  typename gather_traits<Rule, std::remove_cvref_t<X>>::type;
+using gathered_under_t = typename gather_traits<Rule, std::remove_cvref_t<X>>::type;
+
+template <class Rule, class X>
+concept HasGatheredType = requires {
+  typename gather_traits<Rule, X>::type;
 };
 
 template <class Rule, class X>
-using gathered_under_t = typename gather_traits<Rule, std::remove_cvref_t<X>>::type;
+using gather_call_t = decltype(gather_traits<Rule, X>::gather(
+    std::declval<ShardResults<X>&>(), std::declval<const GatherTarget&>(), std::declval<const LeafPath&>()));
+
+/// True if `gather` can be called as documented. Only that of a specialisation is checked, to save compile time.
+template <class Rule, class X>
+concept GathersToType = std::is_base_of_v<gather_defaults<Rule, X>, gather_traits<Rule, X>> ||
+    std::is_convertible_v<gather_call_t<Rule, X>, gathered_under_t<Rule, X>>;
+
+template <class Rule, class X>
+concept Gatherable = HasGatheredType<Rule, std::remove_cvref_t<X>> && GathersToType<Rule, std::remove_cvref_t<X>>;
+
+/// A specialisation with a `type` or a `gather`, but not with both as documented.
+template <class Rule, class X>
+concept GathersIncompletely =
+    !Gatherable<Rule, X> && (HasGatheredType<Rule, X> || requires { typename gather_call_t<Rule, X>; });
 
 /// How the tree that chose this rule is gathered, if not like every tree under the rule.
 template <class Rule, class X>
-struct gather_chosen : gather_traits<Rule, X> {};
+struct gather_chosen {};
+template <class Rule, class X>
+  requires Gatherable<Rule, X>
+struct gather_chosen<Rule, X> : gather_traits<Rule, X> {
+};
 
 template <class Rule, class X>
 concept GatherableChosen = requires {

@@ -40,9 +40,12 @@ void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTa
   const std::string missing = missing_from(pieces[0], pieces[i]);
   const std::string extra = missing_from(pieces[i], pieces[0]);
   if (missing.empty() && extra.empty()) return;
-  refuse_structure(place, path, i, "replicas returned maps with different keys", "the keys",
-                   std::string(missing.empty() ? "" : "no " + missing) +
-                       (missing.empty() || extra.empty() ? "" : " and ") + (extra.empty() ? "" : "also " + extra));
+  refuse_structure(
+      place, path, i, "replicas returned maps with different keys", "the keys",
+      std::string(missing.empty() ? "" : "no " + missing) + (missing.empty() || extra.empty() ? "" : " and ") +
+          (extra.empty() ? "" : "also " + extra),
+      "return the same keys from every replica, or merge the maps: return reduce(x, f) with an f that takes "
+      "two maps and returns one");
 }
 
 template <class X>

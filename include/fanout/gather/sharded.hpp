@@ -154,7 +154,7 @@ template <class X>
 struct sharded_piece {
   using type = piece_t<X>;
   static type piece(const X& x, const ScatterTarget& place, const LeafPath& path) {
-    return scatter_traits<X>::piece(x, place, path);
+    return piece_of<X>(x, place, path);
   }
 };
 template <StructLike X>

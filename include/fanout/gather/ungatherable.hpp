@@ -21,6 +21,9 @@ namespace detail {
 /// A value of this type at this place cannot be gathered.
 template <class Type, class Place>
 struct Ungatherable {};
+/// The gather_traits of this type has no `type` or no `gather` that fits.
+template <class Rule, class Type, class Place>
+struct IncompleteTraits {};
 /// The rule at this place does not take this type. Without the rule the type could be gathered.
 template <class Rule, class Type, class Place>
 struct NotTaken {};
@@ -43,6 +46,11 @@ template <class Rule, class X, class Place>
 struct find_ungatherable<Rule, X, Place> {
   using type = void;
 };
+template <class Rule, class X, class Place>
+  requires GathersIncompletely<Rule, X>
+struct find_ungatherable<Rule, X, Place> {
+  using type = IncompleteTraits<Rule, X, Place>;
+};
 template <class Outer, class Rule, class X, class Place>
   requires(!GatherableChosen<Rule, X>)
 struct find_ungatherable<Outer, WithRule<Rule, X>, Place> : find_ungatherable<Rule, std::remove_cvref_t<X>, Place> {};
@@ -52,7 +60,8 @@ template <class Rule, class... Child, class... Step, class... Steps>
 struct find_in_children<Rule, ChildTypes<ChildType<Child, Step>...>, LeafAt<Steps...>>
     : first_finding<find_ungatherable_t<Rule, Child, LeafAt<Steps..., Step>>...> {};
 template <class Rule, class X, class Place>
-  requires(Rebuildable<X> && !StructNode<X> && !Gatherable<Rule, X> && !all_children<AsGathered<Rule>, X>)
+  requires(Rebuildable<X> && !StructNode<X> && !Gatherable<Rule, X> && !GathersIncompletely<Rule, X> &&
+           !all_children<AsGathered<Rule>, X>)
 struct find_ungatherable<Rule, X, Place> : find_in_children<Rule, child_types_t<X>, Place> {};
 
 template <class Outer, class Rule, class T, class Place>
@@ -73,13 +82,18 @@ template <class Rule, class... Field, class... Step, class... Steps>
 struct find_in_fields<Rule, ChildTypes<ChildType<Field, Step>...>, LeafAt<Steps...>>
     : first_finding<typename find_in_field<Rule, Field, LeafAt<Steps..., Step>>::type...> {};
 template <class Rule, StructNode X, class Place>
-  requires(Makeable<X> && !Gatherable<Rule, X>)
+  requires(Makeable<X> && !Gatherable<Rule, X> && !GathersIncompletely<Rule, X>)
 struct find_ungatherable<Rule, X, Place> : find_in_fields<Rule, child_types_t<X>, Place> {};
 
 template <class Finding>
 inline constexpr bool can_be_gathered = true;
 template <class Type, class Place>
 inline constexpr bool can_be_gathered<Ungatherable<Type, Place>> = false;
+
+template <class Finding>
+inline constexpr bool has_complete_traits = true;
+template <class Rule, class Type, class Place>
+inline constexpr bool has_complete_traits<IncompleteTraits<Rule, Type, Place>> = false;
 
 template <class Finding>
 inline constexpr bool is_taken = true;

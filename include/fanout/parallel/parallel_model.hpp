@@ -76,6 +76,23 @@ decltype(auto) select_from(const Source& source) {
   }
 }
 
+/// What is given to a model as its devices, but cannot be its Source, nor its options.
+template <class Given, class Source>
+concept NotDevicesOf = !std::convertible_to<Given, const Source&> &&
+                       !(std::default_initializable<Source> && std::convertible_to<Given, Options>);
+
+/// Refuses devices of type Given for a model whose devices are a Source, unless Source is refused itself.
+template <class Given, class Source>
+constexpr void refuse_devices() {
+  if constexpr (!DeviceSource<Given>) {
+    static_cast<void>(&select_from<Given>);
+  } else if constexpr (DeviceSource<Source>) {
+    static_assert(std::same_as<Given, Source>,
+                  "fanout: the type of this ParallelModel names other devices than it is given (this diagnostic shows "
+                  "both types); for host_devices(2) write ParallelModel<M, DeviceSet<HostDevice>>");
+  }
+}
+
 }  // namespace detail
 
 /// A model with a replica on every device of a set. A call splits the arguments by rows, runs the replicas at the same
@@ -107,6 +124,18 @@ class ParallelModel {
   /// The same on the devices of a default constructed source.
   explicit ParallelModel(M original, Options options = {}) requires std::default_initializable<Source>
       : ParallelModel(std::move(original), Source{}, std::move(options)) {}
+
+  // These two refuse other devices with a readable error. M is not deduced from them.
+  template <detail::NotDevicesOf<Source> Given>
+  ParallelModel(std::type_identity_t<M>, const Given&, Options = {}) : state_(nullptr) {
+    detail::refuse_devices<Given, Source>();
+  }
+  template <class Given>
+    requires(!std::same_as<Given, Source>)
+  ParallelModel(ParallelModel<std::type_identity_t<M>, Given>&&)  // NOLINT(google-explicit-constructor)
+      : state_(nullptr) {
+    detail::refuse_devices<Given, Source>();
+  }
 
   ParallelModel(ParallelModel&& other) noexcept : state_(detail::exchange(other.state_, nullptr)) {}
   ParallelModel& operator=(ParallelModel&& other) noexcept {

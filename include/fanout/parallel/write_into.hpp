@@ -55,7 +55,8 @@ template <std::same_as<LeafPath> Path>
   throw StructureMismatch(explain({.what = "a destination has another structure than the result",
                                    .where = to_string(path),
                                    .expected = expected,
-                                   .found = found}));
+                                   .found = found,
+                                   .advice = "make the destination of the result's structure"}));
 }
 
 /// The text of a map's keys, at most five of them.
@@ -317,10 +318,12 @@ struct WriteResults {
   template <class T, std::size_t R>
   void write_elements(View<T, R> to, const Tensor<T, R>& result, const LeafPath& path) const {
     if (!(to.extents() == result.extents())) {
-      throw ShapeMismatch(explain({.what = "a destination has other extents than the result",
-                                   .where = to_string(path),
-                                   .expected = to_string(result.extents()),
-                                   .found = to_string(to.extents())}));
+      throw ShapeMismatch(
+          explain({.what = "a destination has other extents than the result",
+                   .where = to_string(path),
+                   .expected = to_string(result.extents()),
+                   .found = to_string(to.extents()),
+                   .advice = "make the destination of the result's extents; into() does not resize it"}));
     }
     const backend::Memory memory =
         to.space() == result.space() ? result.storage().memory() : backend::memory_of(to.space());

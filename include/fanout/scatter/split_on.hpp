@@ -47,7 +47,7 @@ struct scatter_defaults<SplitOn<Axis, X>> {
   using piece_type = piece_t<Value>;
 
   static piece_type piece(const SplitOn<Axis, X>& x, const ScatterTarget& place, const LeafPath& path) {
-    return scatter_traits<Value>::piece(x.value, place.on_axis(Axis), path);
+    return piece_of<Value>(x.value, place.on_axis(Axis), path);
   }
   template <class F>
   static void visit_rows(const SplitOn<Axis, X>& x, int, const LeafPath& path, F& f) {

@@ -77,21 +77,22 @@ struct scatter_defaults<X> {
     static_assert(
         StructNode<X>,
         "fanout: a struct with arrays is split by rows, but this one's members cannot be found, because of base "
-        "classes, C arrays or more than 32 members; list its fields (tree/fields.hpp), or pass a tuple, a dict "
-        "or broadcast(x)");
+        "classes, C arrays or more than 32 members; list its fields (tree/fields.hpp), specialise "
+        "scatter_traits, or pass a tuple, a dict or broadcast(x)");
     if constexpr (StructNode<X>) {
       constexpr bool holds_all = holds_pieces<X, piece_type>(std::make_index_sequence<FieldsOf<X>::size>());
       static_assert(holds_all && Makeable<piece_type>,
                     "fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R> or "
                     "std::span<const T> and its other members copyable; make it a template of the kind of its arrays "
-                    "(State<Tensor>, State<ConstView>), or pass a tuple, a dict or broadcast(x)");
+                    "(State<Tensor>, State<ConstView>), specialise scatter_traits, or pass a tuple, a dict or "
+                    "broadcast(x)");
       if constexpr (holds_all && Makeable<piece_type>) {
         return rebuild<piece_type, WithPlaces>(
             x, path, [&place]<class T, class At>(T& field, const LeafPath& at, At) -> decltype(auto) {
               if constexpr (std::is_reference_v<typename At::type>) {
                 return (field);
               } else {
-                return scatter_traits<std::remove_const_t<T>>::piece(field, place, at);
+                return piece_of<T>(field, place, at);
               }
             });
       }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: a struct that is split by rows keeps its type, so its arrays must be View<const T, R>
+// expect: specialise scatter_traits
 #include <fanout/fanout.hpp>
 
 struct Batch {
