@@ -16,7 +16,8 @@ while [[ $1 != -- ]]; do command+=("$1") && shift; done
 shift
 mkdir -p "$folder"
 unit=$folder/$what.cpp
-# A case that specialises a template of fanout's cannot stand in a namespace. It is compiled by itself.
+is_clang() { case $("${command[0]}" --version) in *clang*) true ;; *) false ;; esac; }
+# A case that specialises a template of fanout's cannot stand in another namespace. It is compiled by itself.
 mapfile -t cases < <(grep -L '^template <>' -- "$@")
 set -- "${cases[@]}"
 
@@ -33,7 +34,6 @@ set -- "${cases[@]}"
 } > "$unit"
 
 command+=(-fsyntax-only -w -fdiagnostics-color=never -fmessage-length=0 -ftemplate-backtrace-limit=0)
-is_clang() { case $("${command[0]}" --version) in *clang*) true ;; *) false ;; esac; }
 if [[ $what == controls ]]; then
   rm -f "$folder/controls" "$folder/fanout.pch"
   # clang shows few of the cases together: what it instantiates for two cases, it shows for one. This halves the rest.
