@@ -19,7 +19,7 @@ TEST_CASE("a copy gives the same bytes with any number of threads") {
   std::mt19937 random(1);
   const auto three = host_devices(3);
   const auto one = host_devices(1);
-  const CopyTeam crews[] = {CopyTeam(one), CopyTeam(three)};
+  const CopyTeam teams[] = {CopyTeam(one), CopyTeam(three)};
   for (int i = 0; i < 60; ++i) {
     const std::size_t left = i % 3 == 0 ? 1000000 : 1 + random() % 100;
     const std::size_t right = random() % 100;
@@ -32,7 +32,7 @@ TEST_CASE("a copy gives the same bytes with any number of threads") {
     std::vector<std::byte> alone(a.size() + b.size() + 1);
     std::vector<std::byte> shared(alone.size());
     copy_shared(RowsCopy{alone.data(), rows, parts, 2, left + right}, nullptr);
-    copy_shared(RowsCopy{shared.data(), rows, parts, 2, left + right}, &crews[i % 2]);
+    copy_shared(RowsCopy{shared.data(), rows, parts, 2, left + right}, &teams[i % 2]);
     REQUIRE(alone == shared);
     for (std::size_t k = 0; k < 20 && rows != 0; ++k) {
       const std::size_t row = random() % rows;

@@ -98,7 +98,7 @@ struct RendezvousRank {
   }
 
   /// Notes the exception by which the rank left. Allocates nothing.
-  void keep(const std::exception_ptr& exception) noexcept {
+  void retain(const std::exception_ptr& exception) noexcept {
     const char* text = "an exception that is no std::exception";
     try {
       std::rethrow_exception(exception);

@@ -36,7 +36,7 @@ class RendezvousRanks {
       self.gone = true;
       ++gone_;
     }
-    if (why != nullptr) self.keep(why);
+    if (why != nullptr) self.retain(why);
     signal();
   }
 

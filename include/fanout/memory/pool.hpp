@@ -48,7 +48,7 @@ class Pool {
   /// Returns all cached blocks to the system.
   void empty() noexcept {
     for (std::size_t i = classes; i > 0; --i) {
-      for (Place& place : kept_[i - 1]) drop(place, i - 1);
+      for (Place& place : kept_[i - 1]) release_at(place, i - 1);
     }
   }
 
@@ -121,7 +121,7 @@ class Pool {
     if (own.index >= first_counted) held_.fetch_sub(own.bytes, MemoryOrder::relaxed);
   }
 
-  void drop(Place& place, std::size_t index) noexcept {
+  void release_at(Place& place, std::size_t index) noexcept {
     if (place.load(MemoryOrder::relaxed) == 0) return;
     const std::uintptr_t block = place.exchange(0, MemoryOrder::acquire);
     if (block != 0) release(block_at(block), class_bytes(index));
@@ -137,7 +137,7 @@ class Pool {
     for (std::size_t i = classes; i > first_counted; --i) {
       for (Place& place : kept_[i - 1]) {
         if (held_.load(MemoryOrder::relaxed) <= limit()) return;
-        drop(place, i - 1);
+        release_at(place, i - 1);
       }
     }
   }

@@ -47,7 +47,7 @@ class Scratch {
 
   /// Keeps a value as long as this lives. The value may use memory of this.
   template <class X>
-  X& keep(X value) {
+  X& retain(X value) {
     struct Holder : Kept {
       X value;
     };

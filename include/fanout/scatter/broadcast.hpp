@@ -69,10 +69,10 @@ const X& whole_in_place(const X& x, const ScatterTarget& place, const LeafPath& 
   if (place.scratch != nullptr && backend::can_transfer(place.memory, elsewhere.where)) {
     if constexpr (BorrowsArray<X>) {
       using All = View<const typename X::value_type, X::rank>;
-      if constexpr (std::is_same_v<X, All>) return place.scratch->keep(transferred(x, place, path));
+      if constexpr (std::is_same_v<X, All>) return place.scratch->retain(transferred(x, place, path));
     } else if constexpr (std::is_copy_constructible_v<X>) {
       backend::CopyInto into(place.memory);
-      const X& copy = place.scratch->keep(X(x));
+      const X& copy = place.scratch->retain(X(x));
       into.finish();
       FindElsewhere left{place.memory.space};
       visit_arrays(copy, path, left);
