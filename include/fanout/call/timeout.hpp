@@ -38,7 +38,7 @@ class [[gnu::visibility("default")]] Timeout : public Error {
     return *this;
   }
   ~Timeout() override {
-    if (kept_->holders.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) kept_->destroy(kept_);
+    if (kept_->holders.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) delete kept_;
   }
 
   /// The late shards, lowest rows first. Live as long as this error and its copies.
@@ -48,40 +48,45 @@ class [[gnu::visibility("default")]] Timeout : public Error {
   /// together, or if the call returns another type than R. Lives as long as this error and its copies.
   template <class R>
   const R* results() const noexcept {
-    return kept_->results == nullptr || !detail::same_type(kept_->type, detail::type_id<R>())
+    return kept_->results == nullptr || !detail::same_type(kept_->results->type, detail::type_id<R>())
                ? nullptr
-               : static_cast<const R*>(kept_->results);
+               : &static_cast<const ResultsOf<R>*>(kept_->results)->value;
   }
 
   /// Stores the results, which `make()` returns. Must be called once, before this is copied.
   template <class Make>
   void keep_results(const Make& make) {
-    using R = std::remove_cvref_t<decltype(make())>;
-    kept_->results = new R(make());
-    kept_->type = detail::type_id<R>();
-    kept_->destroy_results = [](void* results) noexcept { delete static_cast<R*>(results); };
+    kept_->results = new ResultsOf<std::remove_cvref_t<decltype(make())>>(make);
   }
 
  private:
+  struct Results {
+    explicit Results(const void* of) noexcept : type(of) {}
+    Results(const Results&) = delete;
+    Results& operator=(const Results&) = delete;
+    virtual ~Results() = default;
+    const void* const type;
+  };
+  template <class R>
+  struct ResultsOf final : Results {
+    template <class Make>
+    explicit ResultsOf(const Make& make) : Results(detail::type_id<R>()), value(make()) {}
+    const R value;
+  };
+
   /// The state that all copies share.
   struct Kept {
+    explicit Kept(const detail::SmallVector<LateShard>& shards) noexcept : late(shards) {}
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    virtual ~Kept() { delete results; }
     detail::Atomic<std::size_t> holders{1};
     const detail::SmallVector<LateShard>& late;
-    void (*destroy)(Kept*) noexcept;
-    void* results = nullptr;
-    const void* type = nullptr;
-    void (*destroy_results)(void*) noexcept = nullptr;
+    Results* results = nullptr;
   };
   template <class Late>
-  struct KeptBy : Kept {
-    explicit KeptBy(Late&& from)
-        : Kept{.late = list, .destroy = [](Kept* self) noexcept { delete static_cast<KeptBy*>(self); }},
-          list(std::move(from)) {}
-    KeptBy(const KeptBy&) = delete;
-    KeptBy& operator=(const KeptBy&) = delete;
-    ~KeptBy() {
-      if (this->results != nullptr) this->destroy_results(this->results);
-    }
+  struct KeptBy final : Kept {
+    explicit KeptBy(Late&& from) : Kept(list), list(std::move(from)) {}
     Late list;
   };
 

@@ -19,7 +19,7 @@ class Scratch {
     while (kept_ != nullptr) {
       Kept* const last = kept_;
       kept_ = last->before;
-      last->destroy(last);
+      delete last;
     }
     while (last_ != nullptr) {
       OutputBuffer* buffer = last_;
@@ -48,19 +48,23 @@ class Scratch {
   /// Keeps a value as long as this lives. The value may use memory of this.
   template <class X>
   X& retain(X value) {
-    struct Holder : Kept {
-      X value;
-    };
-    auto* const holder =
-        new Holder{{{}, [](Kept* kept) noexcept { delete static_cast<Holder*>(kept); }, kept_}, std::move(value)};
+    auto* const holder = new Holder<X>(kept_, std::move(value));
     kept_ = holder;
     return holder->value;
   }
 
  private:
   struct Kept : Pooled {
-    void (*destroy)(Kept*) noexcept;
-    Kept* before;
+    explicit Kept(Kept* earlier) noexcept : before(earlier) {}
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    virtual ~Kept() = default;
+    Kept* const before;
+  };
+  template <class X>
+  struct Holder final : Kept {
+    Holder(Kept* earlier, X&& from) : Kept(earlier), value(std::move(from)) {}
+    X value;
   };
 
   OutputBuffer* last_ = nullptr;

@@ -79,7 +79,7 @@ class Shared {
     return *this;
   }
   ~Shared() {
-    if (block_ != nullptr && block_->owners.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) block_->destroy(block_);
+    if (block_ != nullptr && block_->owners.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) delete block_;
   }
 
   /// The object. There must be one.
@@ -91,22 +91,21 @@ class Shared {
 
  private:
   struct Block {
-    element_type* object;
-    void (*destroy)(Block*) noexcept;
+    explicit Block(element_type* shown) noexcept : object(shown) {}
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    virtual ~Block() = default;
+    element_type* const object;
     detail::Atomic<std::size_t> owners{1};
   };
-  struct Containing : Block {
+  struct Containing final : Block {
     template <class... A>
-    explicit Containing(A&&... args)
-        : Block{&value, [](Block* block) noexcept { delete static_cast<Containing*>(block); }},
-          value(std::forward<A>(args)...) {}
+    explicit Containing(A&&... args) : Block(&value), value(std::forward<A>(args)...) {}
     T value;
   };
   template <class P>
-  struct Holding : Block {
-    explicit Holding(P&& from)
-        : Block{from.get(), [](Block* block) noexcept { delete static_cast<Holding*>(block); }},
-          pointer(std::move(from)) {}
+  struct Holding final : Block {
+    explicit Holding(P&& from) : Block(from.get()), pointer(std::move(from)) {}
     P pointer;
   };
 
