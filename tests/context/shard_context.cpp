@@ -14,6 +14,8 @@ using fanout::detail::Scratch;
 using fanout_test::message_of;
 using fanout_test::says;
 
+static_assert(fanout::Context<ShardContext<HostDevice>>);
+
 struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   fanout::Plan plan{{.rows = {0, 3}, .device = 1}, {.rows = {3, 5}, .device = 0}};

@@ -13,6 +13,8 @@ using fanout::AnySplit;
 using fanout::EvenSplit;
 using fanout::Plan;
 
+static_assert(fanout::Split<AnySplit>);
+
 namespace {
 
 static_assert(std::is_convertible_v<EvenSplit, AnySplit>);

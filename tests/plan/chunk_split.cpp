@@ -11,6 +11,8 @@ using fanout::check_plan;
 using fanout::ChunkSplit;
 using fanout::Plan;
 
+static_assert(fanout::Split<ChunkSplit>);
+
 namespace {
 
 using Sizes = std::vector<std::size_t>;

@@ -10,6 +10,8 @@ using fanout::EvenSplit;
 using fanout::Plan;
 using fanout::Shard;
 
+static_assert(fanout::Split<EvenSplit>);
+
 namespace {
 
 static_assert(EvenSplit{}(30, 2) == Plan{{{0, 15}, 0}, {{15, 30}, 1}});

@@ -28,6 +28,8 @@ using fanout::WeightedSplit;
 using fanout_test::message_of;
 using fanout_test::says;
 
+static_assert(fanout::Split<WeightedSplit>);
+
 namespace {
 
 constexpr auto most_rows = static_cast<std::size_t>(-1);

@@ -3,7 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <concepts>
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -30,8 +29,7 @@ inline bool same_type(const void* a, const void* b) noexcept {
 }
 
 /// The class of the object, as it is written in C++.
-template <std::same_as<std::exception> E>
-std::string class_name(const E& object) {
+inline std::string class_name(const std::exception& object) {
   int status = 0;
   char* name = abi::__cxa_demangle(typeid(object).name(), nullptr, nullptr, &status);
   if (name == nullptr) return "std::exception";
@@ -54,10 +52,7 @@ const void* type_id() noexcept {
 }
 inline bool same_type(const void* a, const void* b) noexcept { return a == b; }
 
-template <std::same_as<std::exception> E>
-std::string class_name(const E&) {
-  return "std::exception";
-}
+inline std::string class_name(const std::exception&) { return "std::exception"; }
 
 }}}  // namespace fanout::v0::detail
 

@@ -109,6 +109,5 @@ class ShardContext {
   RowRange rows_;
   std::size_t outputs_ = 0;
 };
-static_assert(Context<ShardContext<HostDevice>>);
 
 }}  // namespace fanout::v0

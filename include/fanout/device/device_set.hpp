@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -38,6 +37,27 @@ std::vector<D> visible_devices() {
   }
 }
 
+[[noreturn]] inline void refuse_no_devices(const std::string& kinds) {
+  throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                 .where = "DeviceSet",
+                                 .expected = "at least one device of " + kinds,
+                                 .found = "none"}));
+}
+
+inline void check_devices_differ(const std::vector<DeviceId>& ids) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!(ids[i] == ids[j])) continue;
+      throw InvalidDeviceId(
+          explain({.what = "Invalid device id",
+                   .where = "DeviceSet",
+                   .expected = "each device once",
+                   .found = to_string(ids[i]) + " at positions " + std::to_string(j) + " and " + std::to_string(i),
+                   .advice = "select all devices of one kind in one set: two sets of a kind have devices in common"}));
+    }
+  }
+}
+
 }  // namespace detail
 
 /// An ordered set of at least one device. Its type names the kinds of the devices; their number is known at run time.
@@ -54,23 +74,9 @@ class DeviceSet {
     if (ids_.empty()) {
       std::string kinds;
       ((kinds += (kinds.empty() ? "" : ", ") + detail::type_name<Ds>()), ...);
-      throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                     .where = "DeviceSet",
-                                     .expected = "at least one device of " + kinds,
-                                     .found = "none"}));
+      detail::refuse_no_devices(kinds);
     }
-    for (std::size_t i = 0; i < ids_.size(); ++i) {
-      for (std::size_t j = 0; j < i; ++j) {
-        if (ids_[i] == ids_[j]) {
-          throw InvalidDeviceId(explain(
-              {.what = "Invalid device id",
-               .where = "DeviceSet",
-               .expected = "each device once",
-               .found = to_string(ids_[i]) + " at positions " + std::to_string(j) + " and " + std::to_string(i),
-               .advice = "select all devices of one kind in one set: two sets of a kind have devices in common"}));
-        }
-      }
-    }
+    detail::check_devices_differ(ids_);
   }
 
   std::size_t size() const noexcept { return ids_.size(); }

@@ -58,7 +58,6 @@ class HostDevice {
   backend::Worker* worker_;
   Waiting wait_;
 };
-static_assert(Device<HostDevice>);
 
 /// Options of host_devices().
 struct HostDeviceOptions {

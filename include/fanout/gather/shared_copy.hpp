@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 
 #include <fanout/dispatch/copy_team.hpp>
@@ -15,8 +14,7 @@ inline constexpr std::size_t shared_from = std::size_t{1} << 18;
 
 /// Makes a copy in host memory. The team shares a large copy: each device writes one contiguous part of the result. If
 /// shards are concatenated by rows, this is likely the part that the device made.
-template <std::same_as<RowsCopy> Copy>
-void copy_shared(const Copy& copy, const CopyTeam* team) {
+inline void copy_shared(const RowsCopy& copy, const CopyTeam* team) {
   const std::size_t bytes = copy.bytes();
   const std::size_t most = bytes / (shared_from / 2);
   if (team == nullptr || team->size() < 2 || most < 2) return copy_rows(copy);

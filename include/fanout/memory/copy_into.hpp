@@ -22,10 +22,8 @@ namespace fanout { inline namespace v0 { namespace backend {
 /// PyTorch's broadcast. If the memory has windows, their copies are parts of one buffer.
 class CopyInto : private detail::CopyHook {
  public:
-  // Templates, so that a program without such copies does not compile it.
-  template <std::same_as<Memory> To>
-  explicit CopyInto(const To& to) noexcept
-      : CopyHook{&CopyInto::copy_to<detail::Storage>},
+  explicit CopyInto(const Memory& to) noexcept
+      : CopyHook{&CopyInto::copy_to},
         to_(to),
         before_(detail::exchange(detail::copy_hook(), static_cast<CopyHook*>(this))) {}
   CopyInto(const CopyInto&) = delete;
@@ -37,7 +35,6 @@ class CopyInto : private detail::CopyHook {
   }
 
   /// Sends what has not been sent. Throws what transfer() throws.
-  template <std::same_as<Memory> To = Memory>
   void finish() {
     if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), detail::exchange(run_bytes_, 0));
   }
@@ -50,13 +47,11 @@ class CopyInto : private detail::CopyHook {
 
   static std::size_t aligned(std::size_t bytes) noexcept { return (bytes + alignment - 1) / alignment * alignment; }
 
-  template <std::same_as<detail::Storage> From>
-  static void copy_to(CopyHook& self, detail::Storage& to, const From& from) {
+  static void copy_to(CopyHook& self, detail::Storage& to, const detail::Storage& from) {
     static_cast<CopyInto&>(self).copy_storage(to, from);
   }
 
-  template <std::same_as<detail::Storage> From>
-  void copy_storage(detail::Storage& to, const From& from) {
+  void copy_storage(detail::Storage& to, const detail::Storage& from) {
     if (to.bytes() != from.bytes() || !(to.space() == to_.space)) to = make(from.bytes());
     if (from.space() == host_memory && to.memory().operations->release == &detail::release_window) {
       stage(to, from);
@@ -83,8 +78,7 @@ class CopyInto : private detail::CopyHook {
   }
 
   /// Stages an array. It is sent together with the bytes staged before if it lies right behind them in the same buffer.
-  template <std::same_as<detail::Storage> From>
-  void stage(const detail::Storage& part, const From& from) {
+  void stage(const detail::Storage& part, const detail::Storage& from) {
     auto* const to = static_cast<std::byte*>(part.data());
     auto* const buffer = static_cast<detail::OutputBuffer*>(part.owner());
     const bool follows = run_bytes_ != 0 && buffer == run_buffer_ && to == run_ + aligned(run_bytes_) &&

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <string>
 
 #include <fanout/base/device_id.hpp>
@@ -26,9 +25,8 @@ inline std::string to_string(const MemorySpace& space) {
 
 namespace detail {
 
-/// PyTorch's words, which people search for. A template, so that it is compiled only where it is used.
-template <std::same_as<MemorySpace> Space>
-std::string two_devices(const Space& one, const Space& other) {
+/// PyTorch's words, which people search for.
+inline std::string two_devices(const MemorySpace& one, const MemorySpace& other) {
   return "Expected all tensors to be on the same device, but found at least two devices, " + to_string(one.owner) +
          " and " + to_string(other.owner);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <string>
 
@@ -40,8 +39,7 @@ namespace backend {
 
 /// Declares the operations for the memories of a kind of device, so that they are found by an array's memory space. The
 /// first declaration for a kind counts. A device declares them before anything is in its memory.
-template <std::same_as<MemoryOperations> Operations>
-void declare_memory(DeviceKind kind, const Operations& operations) {
+inline void declare_memory(DeviceKind kind, const MemoryOperations& operations) {
   if (detail::find_memory(kind) != nullptr) return;
   auto* declared =
       new detail::KnownMemory{kind, &operations, detail::known_memories.load(detail::MemoryOrder::acquire)};
@@ -76,8 +74,7 @@ inline bool can_transfer(const Memory& to, const MemorySpace& from) noexcept {
 
 namespace detail {
 
-template <std::same_as<MemorySpace> Space>
-[[noreturn]] void refuse_transfer(const Space& to, const Space& from) {
+[[noreturn]] inline void refuse_transfer(const MemorySpace& to, const MemorySpace& from) {
   throw DeviceMismatch(explain({.what = two_devices(to, from) + ", and no transfer is known between them",
                                 .expected = to_string(to),
                                 .found = to_string(from),
@@ -93,8 +90,8 @@ namespace backend {
 /// with the work of the device that owns the target. Sources in host memory have been read on return. Other sources are
 /// read before anything that is done there afterwards. Throws DeviceMismatch if there is no way between the memories,
 /// and what their operations throw.
-template <std::same_as<Memory> To = Memory>
-void transfer(const To& to, void* to_data, const MemorySpace& from, const void* from_data, std::size_t bytes) {
+inline void transfer(const Memory& to, void* to_data, const MemorySpace& from, const void* from_data,
+                     std::size_t bytes) {
   if (bytes == 0) return;
   if (to.space == from) return to.operations->copy(from, to_data, from_data, bytes);
   if (!can_transfer(to, from)) detail::refuse_transfer(to.space, from);
@@ -114,8 +111,7 @@ void transfer(const To& to, void* to_data, const MemorySpace& from, const void* 
 
 /// Allocates memory and copies bytes from any memory into it. A copy from the host overlaps with earlier work of the
 /// device if the memory has a `transfer_in`.
-template <std::same_as<Memory> To = Memory>
-void* transfer_in(const To& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
+inline void* transfer_in(const Memory& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   const MemoryOperations& operations = *to.operations->fresh;
   if (from == host_memory && operations.transfer_in != nullptr)
     return operations.transfer_in(to.space, from_data, bytes);

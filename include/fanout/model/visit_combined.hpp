@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -39,8 +38,7 @@ struct CombinedFieldsOf {
 template <class M>
 inline constexpr bool has_combined_fields = holds_field<CombinedFieldsOf, M>();
 
-template <std::same_as<LeafPath> Path>
-[[noreturn]] void refuse_places(const Path& path) {
+[[noreturn]] inline void refuse_places(const LeafPath& path) {
   throw StructureMismatch(explain({.what = "fields that are combined after the call do not stand at the same places",
                                    .where = to_string(path),
                                    .expected = "as many of them in the original and in every replica",

@@ -50,8 +50,8 @@ concept TakesSpan = std::same_as<std::remove_cv_t<D>, std::span<T>>;
 template <class D, class G, class F>
 void visit_destination(D& to, G& result, const LeafPath& path, const F& f);
 
-template <std::same_as<LeafPath> Path>
-[[noreturn]] void refuse_destination(const Path& path, const std::string& expected, const std::string& found) {
+[[noreturn]] inline void refuse_destination(const LeafPath& path, const std::string& expected,
+                                            const std::string& found) {
   throw StructureMismatch(explain({.what = "a destination has another structure than the result",
                                    .where = to_string(path),
                                    .expected = expected,

@@ -45,6 +45,5 @@ class AnySplit {
 
   Other other_;
 };
-static_assert(Split<AnySplit>);
 
 }}  // namespace fanout::v0

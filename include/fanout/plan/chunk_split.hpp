@@ -26,6 +26,5 @@ struct ChunkSplit {
     return plan;
   }
 };
-static_assert(Split<ChunkSplit>);
 
 }}  // namespace fanout::v0

@@ -25,6 +25,5 @@ struct EvenSplit {
     });
   }
 };
-static_assert(Split<EvenSplit>);
 
 }}  // namespace fanout::v0

@@ -219,6 +219,5 @@ class WeightedSplit {
   detail::SmallVector<std::uint64_t> shares_;  // whole numbers in the weights' proportions
   std::uint64_t total_ = 0;
 };
-static_assert(Split<WeightedSplit>);
 
 }}  // namespace fanout::v0

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <string>
 
@@ -11,10 +10,8 @@
 namespace fanout { inline namespace v0 {
 
 /// Returns the position of an axis in an array of `rank` axes. A negative axis counts from the end: -1 is the last one.
-/// Throws ShapeMismatch, which names the path, if there is no such axis. It is a template, so the message costs compile
-/// time only if it is used.
-template <std::same_as<LeafPath> Path>
-constexpr std::size_t checked_axis(int axis, std::size_t rank, const Path& path) {
+/// Throws ShapeMismatch, which names the path, if there is no such axis.
+constexpr std::size_t checked_axis(int axis, std::size_t rank, const LeafPath& path) {
   const int axes = static_cast<int>(rank);
   if (axis < -axes || axis >= axes) {
     throw ShapeMismatch(

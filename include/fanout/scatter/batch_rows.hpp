@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -48,8 +47,7 @@ struct RefuseRows {
   const Plan* plan = nullptr;
   std::string first_sharded = {};
 
-  template <std::same_as<LeafPath> Path>
-  void operator()(std::size_t found, const Path& path) {
+  void operator()(std::size_t found, const LeafPath& path) {
     if (!rows) {
       rows = found;
       first = to_string(path);
@@ -62,8 +60,7 @@ struct RefuseRows {
                                              "whose elements are the rows, each(v) for a vector that is a list"}));
     }
   }
-  template <std::same_as<LeafPath> Path>
-  void operator()(const Plan& found, const Path& path) {
+  void operator()(const Plan& found, const LeafPath& path) {
     (*this)(found.rows(), path);
     if (plan == nullptr) {
       plan = &found;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -167,8 +166,7 @@ struct ListWritten {
   }
 };
 
-template <std::same_as<std::string> Text>
-[[noreturn]] void refuse_written(const Text& one, const Text& other) {
+[[noreturn]] inline void refuse_written(const std::string& one, const std::string& other) {
   throw InvalidArgument(explain({.what = "two arguments overlap in memory, and shards write one of them",
                                  .where = one + " and " + other,
                                  .expected = "no overlap with inout(x), or the same rows of both",

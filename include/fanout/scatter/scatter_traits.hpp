@@ -174,8 +174,7 @@ template <class T, std::size_t R>
 inline constexpr bool is_strided_view<StridedView<T, R>> = true;
 
 /// Throws ShapeMismatch for an array that can be split only by rows: its type tells no other axes, or it is an inout().
-template <std::same_as<LeafPath> Path>
-[[noreturn]] void refuse_axis(int axis, const Path& path) {
+[[noreturn]] inline void refuse_axis(int axis, const LeafPath& path) {
   throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
                                .where = to_string(path),
                                .expected = "axis 0",
@@ -211,8 +210,7 @@ std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
   }
 }
 
-template <std::same_as<LeafPath> Path>
-[[noreturn]] void refuse_piece(const MemorySpace& found, const ScatterTarget& place, const Path& path) {
+[[noreturn]] inline void refuse_piece(const MemorySpace& found, const ScatterTarget& place, const LeafPath& path) {
   throw DeviceMismatch(
       explain({.what = two_devices(place.memory.space, found) + ": an argument lies in the wrong memory",
                .where = to_string(path),
@@ -221,14 +219,12 @@ template <std::same_as<LeafPath> Path>
                .advice = "copy it there first"}));
 }
 
-template <std::same_as<LeafPath> Path>
-void check_piece_space(const MemorySpace& found, const ScatterTarget& place, const Path& path) {
+inline void check_piece_space(const MemorySpace& found, const ScatterTarget& place, const LeafPath& path) {
   if (!(found == place.memory.space)) refuse_piece(found, place, path);
 }
 
 /// Returns the scratch, which lives as long as the shard's pieces. Throws InvalidArgument if there is none.
-template <std::same_as<LeafPath> Path>
-Scratch& scratch_for(const ScatterTarget& place, const Path& path) {
+inline Scratch& scratch_for(const ScatterTarget& place, const LeafPath& path) {
   if (place.scratch != nullptr) return *place.scratch;
   throw InvalidArgument(explain({.what = "an array must be packed or copied, and there is no scratch for it",
                                  .where = to_string(path),

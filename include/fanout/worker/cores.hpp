@@ -3,13 +3,11 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <unistd.h>
@@ -30,9 +28,8 @@ inline std::vector<int> process_cores() {
 }
 
 /// The first line of a file, empty if it cannot be read.
-template <std::same_as<std::string> Path>
-std::string first_line(const Path& path) {
-  Path line;
+inline std::string first_line(const std::string& path) {
+  std::string line;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
     for (int c = std::fgetc(file); c != EOF && c != '\n'; c = std::fgetc(file)) line += static_cast<char>(c);
     std::fclose(file);
@@ -42,8 +39,7 @@ std::string first_line(const Path& path) {
 
 /// The cores for `quota` microseconds of run time in each `period`, rounded up, since a part of a core counts as one.
 /// 0: no limit.
-template <std::same_as<std::string> Text>
-std::size_t cores_for_quota(const Text& quota, const Text& period) {
+inline std::size_t cores_for_quota(const std::string& quota, const std::string& period) {
   const double run = std::strtod(quota.c_str(), nullptr);
   const double of = std::strtod(period.c_str(), nullptr);
   if (!(run > 0) || !(of > 0) || run / of > 1e6) return 0;
@@ -56,14 +52,12 @@ inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 || (b !
 
 /// The number of cores that the process's control group lets it keep busy: the tightest CPU quota from its own group up
 /// to the root, of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` is put before all
-/// paths, for tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst. A
-/// template, so that it is compiled only where it is used.
-template <std::same_as<std::string> Path = std::string>
-std::size_t quota_cores(const std::type_identity_t<Path>& root = "") {
+/// paths, for tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst.
+inline std::size_t quota_cores(const std::string& root = "") {
   std::size_t cores = 0;
   std::FILE* groups = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
   if (groups == nullptr) return 0;
-  Path line;
+  std::string line;
   for (int c = std::fgetc(groups); c != EOF; c = std::fgetc(groups)) {
     if (c != '\n') {
       line += static_cast<char>(c);
