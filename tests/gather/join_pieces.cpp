@@ -11,7 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/array/to.hpp>
 #include <fanout/fanout.hpp>
+
+#include "device/remote_device.hpp"
 
 using fanout::Context;
 using fanout::host_devices;
@@ -93,4 +96,16 @@ TEST_CASE("a result is copied once, straight into the caller's destination") {
   CHECK(result.data() == data);
   // The shards' own tensors were there, and no gathered one.
   if (fanout::detail::keeps_blocks) CHECK(fanout::host_memory_cached() < 2 * 1000 * 300 * sizeof(float));
+}
+
+TEST_CASE("arrays in a device's own memory are concatenated there on any axis") {
+  const Tensor<float, 2> x = counted(4, 7);
+  for (const int axis : {0, 1}) {
+    CAPTURE(axis);
+    const ParallelModel model{
+        [](const View<const float, 2>& part) { return part; }, fanout_test::remote_devices(3), {.axis = axis}};
+    const Tensor<float, 2> joined = fanout::to_host(model(x));
+    REQUIRE(joined.extents() == x.extents());
+    CHECK(std::equal(x.begin(), x.end(), joined.begin()));
+  }
 }
