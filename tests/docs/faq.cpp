@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 
 #include "support/environment.hpp"
@@ -256,6 +257,26 @@ TEST_CASE("the FAQ quotes what errors say") {
   seen([] {
     const fanout_test::EnvironmentVariable setting("FANOUT_HOST_DEVICES", "all");
     (void)host_devices();
+  });
+
+  seen([&] {
+    Tensor<float, 2> small(5, 2);
+    ParallelModel{[](View<const float, 2> rows) { return Tensor<float, 2>(rows); }, host_devices(2)}.into(small)(x);
+  });
+  const ParallelModel exchanges{[](Context auto& ctx) {
+                                  auto comm = ctx.communicator();
+                                  const std::size_t other = 1 - ctx.rank();
+                                  Tensor<float, 1> row(3);
+                                  comm.send(row, other);
+                                  comm.recv(row, other);
+                                },
+                                host_devices(2)};
+  seen([&] {
+    try {
+      exchanges(fanout::on_all());
+    } catch (const fanout::ReplicaError& error) {
+      throw fanout::Error(error.get_if<fanout::StructureMismatch>()->what());
+    }
   });
 
   // Each is on the page, and nothing else.
