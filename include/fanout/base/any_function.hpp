@@ -52,8 +52,7 @@ class AnyFunction<R(A...)> {
   };
   template <class F>
   struct Holding final : Held {
-    template <class From>
-    explicit Holding(From&& from) : function(std::forward<From>(from)) {}
+    explicit Holding(F from) : function(std::move(from)) {}
     R call(A... arguments) const override { return function(std::forward<A>(arguments)...); }
     Held* copy() const override { return new Holding(function); }
     const F function;

@@ -127,7 +127,7 @@ class ParallelModel {
 
   // These two refuse other devices with a readable error. M is not deduced from them.
   template <detail::NotDevicesOf<Source> Given>
-  ParallelModel(std::type_identity_t<M>, const Given&, Options = {}) : state_(nullptr) {
+  ParallelModel(std::type_identity_t<M>, const Given&, const Options& = {}) : state_(nullptr) {
     detail::refuse_devices<Given, Source>();
   }
   template <class Given>
