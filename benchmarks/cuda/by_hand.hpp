@@ -170,7 +170,7 @@ class ByHand {
     });
   }
 
-  /// Batches one after the other: each is copied to the GPUs, in turns to two places, and then a kernel runs so long.
+  /// `count` batches in turn. Each is copied to one of two buffers on every GPU. Then a kernel runs for `nanoseconds`.
   void batches(int count, std::uint64_t nanoseconds) {
     for (int n = 0; n < count; ++n) {
       each([&](Gpu& gpu) {

@@ -16,6 +16,7 @@
 #include "support/affinity.hpp"
 #include "support/environment.hpp"
 #include "support/fork.hpp"
+#include "support/message_of.hpp"
 #include "support/skip.hpp"
 
 using fanout::DeviceId;
@@ -47,16 +48,6 @@ std::vector<int> cores_of_thread(const HostDevice& device) {
   device.worker().post(look);
   look.wait(0, fanout::detail::fork_epoch());
   return look.cores;
-}
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const fanout::Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -171,7 +162,7 @@ TEST_CASE("an invalid FANOUT_PIN is an error that names the variable and its val
     CAPTURE(text);
     const EnvironmentVariable pin("FANOUT_PIN", text);
     CHECK_THROWS_AS(host_devices(1), fanout::InvalidArgument);
-    const std::string message = message_of([] { host_devices(); });
+    const std::string message = fanout_test::message_of<fanout::Error>([] { host_devices(); });
     CHECK(has(message, "FANOUT_PIN"));
     CHECK(has(message, '"' + std::string(text) + '"'));
   }
@@ -198,7 +189,7 @@ TEST_CASE("an invalid FANOUT_HOST_DEVICES is an error that names the variable an
     CAPTURE(text);
     const EnvironmentVariable variable("FANOUT_HOST_DEVICES", text);
     CHECK_THROWS_AS(host_devices(), fanout::InvalidArgument);
-    const std::string message = message_of([] { host_device_count(); });
+    const std::string message = fanout_test::message_of<fanout::Error>([] { host_device_count(); });
     CHECK(has(message, "FANOUT_HOST_DEVICES"));
     CHECK(has(message, '"' + std::string(text) + '"'));
     CHECK_NOTHROW(host_devices(1));  // not asked for there
@@ -212,7 +203,7 @@ TEST_CASE("counts that cannot be are invalid device ids") {
   CHECK_THROWS_AS(host_devices(4097), fanout::InvalidDeviceId);
   CHECK_THROWS_AS(host_devices({.count = -2}), fanout::InvalidDeviceId);
   CHECK_THROWS_AS(host_devices({.count = 1, .cores_each = -1}), fanout::InvalidDeviceId);
-  const std::string message = message_of([] { host_devices(-3); });
+  const std::string message = fanout_test::message_of<fanout::Error>([] { host_devices(-3); });
   CHECK(has(message, "Invalid device id"));
   CHECK(has(message, "-3"));
 }
@@ -249,14 +240,14 @@ TEST_CASE("host_devices refuses an index that is not visible and lists those tha
   const EnvironmentVariable two("FANOUT_HOST_DEVICES", "2");
   for (const int index : {2, -1, 4096}) {
     CAPTURE(index);
-    const std::string message = message_of([index] { host_devices({0, index}); });
+    const std::string message = fanout_test::message_of<fanout::Error>([index] { host_devices({0, index}); });
     CHECK(has(message, "Invalid device id"));
     CHECK(has(message, "(host:0, host:1)"));
     CHECK(has(message, "found " + std::to_string(index)));
     CHECK_THROWS_AS(host_devices({0, index}), fanout::InvalidDeviceId);
     CHECK_THROWS_AS(host_devices(std::vector{index}), fanout::InvalidDeviceId);
   }
-  CHECK(has(message_of([] { host_devices({1, 0, 1}); }), "host:1 at positions 0 and 2"));
+  CHECK(has(fanout_test::message_of<fanout::Error>([] { host_devices({1, 0, 1}); }), "host:1 at positions 0 and 2"));
   CHECK_THROWS_AS(host_devices({1, 0, 1}), fanout::InvalidDeviceId);
   CHECK_THROWS_AS(host_devices(std::vector<int>{}), fanout::InvalidDeviceId);
 }

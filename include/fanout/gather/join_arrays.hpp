@@ -15,7 +15,7 @@
 
 namespace fanout { inline namespace v0 {
 
-// Concatenates arrays on another axis than the rows.
+// Concatenates arrays on axes other than 0.
 
 namespace detail {
 

@@ -156,7 +156,8 @@ class EnteredModel {
     if (state_ != nullptr) state_->mutex.unlock_shared();
   }
 
-  /// Once, if it was made without a model.
+  /// Locks the model for a call. Must be called once, on an object that was made without a model. Throws Error from
+  /// inside the model's own update().
   void enter(const State& state) {
     number_ = current_call() == nullptr ? state.mutex.lock_shared() : enter_from_inside(state);
     state_ = &state;

@@ -25,8 +25,8 @@ inline constexpr bool wraps_tree<Each<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<Each<X>> = true;
 
-/// `model(x, each(names))`: the elements of a vector or a span are a list of arguments, not rows. Elements with arrays
-/// are split. A list of elements without arrays goes to all shards whole. A vector of tensors is such a list without
+/// `model(x, each(names))` passes the elements of a vector or a span as a list of arguments, not as rows. Elements with
+/// arrays are split. A list of elements without arrays goes to all shards whole. A vector of tensors is such a list without
 /// each(). Borrows an lvalue until the call has returned. Takes over an rvalue.
 ///
 /// `return each(std::move(numbers))` from `forward`: each element is gathered with the elements at the same place of

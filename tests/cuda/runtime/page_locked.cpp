@@ -29,7 +29,7 @@ class NoGpuNamed {
 
 }  // namespace
 
-TEST_CASE("work without a GPU of its own uses a context in use, or else the first GPU's") {
+TEST_CASE("work that names no GPU uses an existing context, or else that of the first GPU") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const NoGpuNamed fresh;
