@@ -40,7 +40,7 @@ void run_all(Outputs& outputs, const Run& run) {
 }  // namespace
 
 TEST_CASE("a call borrows its plan, and puts together what its shards returned in row order") {
-  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts, false);
   CHECK(&outputs.plan() == &two_and_one);
   run_all(outputs, [&](std::size_t i, ShardSlot<int>& slot) {
     slot.fill([&] { return static_cast<int>(10 * i + outputs.state().plan[i].rows.size()); });
@@ -51,7 +51,7 @@ TEST_CASE("a call borrows its plan, and puts together what its shards returned i
 }
 
 TEST_CASE("the plan names a shard's device by its position in the set") {
-  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts, false);
   const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
     slot.failed_in_forward = true;
     if (i == 1) throw std::runtime_error("in forward");
@@ -72,7 +72,7 @@ TEST_CASE("an exception from before forward takes precedence over those that for
     slot.failed_in_forward = true;
     throw std::runtime_error("in forward");
   };
-  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts, false);
   CHECK_THROWS_AS(run_all(outputs, fail), fanout::DeviceMismatch);
 }
 
@@ -82,11 +82,11 @@ TEST_CASE("a call waits for its devices' pending work, whose failure is the shar
     slot.fill([] { return 1; });
     slot.completion = Completion([](void* counter) { ++*static_cast<int*>(counter); }, &waits);
   };
-  Outputs outputs(two_and_one, default_settings, {}, two_hosts);
+  Outputs outputs(two_and_one, default_settings, {}, two_hosts, false);
   run_all(outputs, go_on);
   CHECK(waits == 2);
 
-  Outputs failing(two_and_one, default_settings, {}, two_hosts);
+  Outputs failing(two_and_one, default_settings, {}, two_hosts, false);
   const auto fail = [](std::size_t i, ShardSlot<int>& slot) {
     slot.fill([] { return 1; });
     if (i == 0) slot.completion = Completion([](void*) { throw std::runtime_error("on the device"); }, nullptr);

@@ -27,7 +27,7 @@ struct Place final : CallRendezvous::Place {
 TEST_CASE("a rendezvous is made once, learns of earlier and later shard ends, and is destroyed with the call") {
   const int before = Place::destroyed;
   {
-    CallRendezvous rendezvous(3);
+    CallRendezvous rendezvous(3, true);
     rendezvous.end(1, nullptr);
     auto& place = rendezvous.place<Place>();
     CHECK(&rendezvous.place<Place>() == &place);
@@ -40,7 +40,7 @@ TEST_CASE("a rendezvous is made once, learns of earlier and later shard ends, an
 }
 
 TEST_CASE("a rendezvous learns of earlier shard ends, also with more than 64 shards") {
-  CallRendezvous rendezvous(65);
+  CallRendezvous rendezvous(65, true);
   for (const std::size_t shard : {std::size_t{31}, std::size_t{63}, std::size_t{64}}) rendezvous.end(shard, nullptr);
   const std::vector<int>& left = rendezvous.place<Place>().left;
   for (std::size_t shard = 0; shard < 65; ++shard) {
@@ -49,7 +49,7 @@ TEST_CASE("a rendezvous learns of earlier shard ends, also with more than 64 sha
 }
 
 TEST_CASE("without tasks there is nothing to take back") {
-  CallRendezvous rendezvous(1);
+  CallRendezvous rendezvous(1, true);
   CHECK(rendezvous.take_back() == nullptr);
 }
 

@@ -58,6 +58,26 @@ struct Step {
 };
 // [/gradients]
 
+/// Its `forward` is defined elsewhere, and names its context.
+struct DeclaredStep {
+  double forward(fanout::ShardContext<fanout::HostDevice, DeclaredStep>& ctx, View<const double, 1> x);
+};
+double DeclaredStep::forward(fanout::ShardContext<fanout::HostDevice, DeclaredStep>& ctx, View<const double, 1> x) {
+  auto sum = std::accumulate(x.begin(), x.end(), 0.0);
+  ctx.communicator().all_reduce(sum);
+  return sum;
+}
+
+/// Its shards cannot meet, although it may change and has a context.
+struct Lonely {
+  double forward(Context auto& ctx, View<const double, 1> x) { return static_cast<double>(ctx.rank() + x.size()); }
+};
+
+template <class M>
+using CallOf = fanout::detail::CallOfReplicas<fanout::Replicas<M, fanout::HostDevice>,
+                                              fanout::ShardInputs<const Tensor<double, 1>&>>;
+
+
 /// Adds up over all shards, as often as it is told.
 struct Adds {
   int times = 1;
@@ -113,6 +133,15 @@ TEST_CASE("gradients are added up inside forward") {
   const Tensor<double, 1> means = model(hundred());
   CHECK(means[0] == 50.5);
   CHECK(means[2] == 50.5);
+}
+
+TEST_CASE("a call is prepared for shards that meet by the model's own code alone") {
+  CHECK(CallOf<Step>::shards_may_meet());
+  CHECK(CallOf<DeclaredStep>::shards_may_meet());
+  CHECK_FALSE(CallOf<Lonely>::shards_may_meet());
+  const auto x = fanout::tensor<double>({1, 1, 1, 1});
+  CHECK(ParallelModel{DeclaredStep{}, host_devices(2)}(x) == fanout::tensor<double>({4, 4}));
+  CHECK(ParallelModel{Lonely{}, host_devices(2)}(x) == fanout::tensor<double>({2, 3}));
 }
 
 TEST_CASE("a group of reduce_scatter and all_gather passes arrays of many elements") {

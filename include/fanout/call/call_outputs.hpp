@@ -35,8 +35,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 template <class R>
 class CallOutputs {
  public:
-  CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices)
-      : state_(plan, settings, start), devices_(devices), slots_(plan.size()) {
+  CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
+              bool shards_may_meet)
+      : state_(plan, settings, start, shards_may_meet), devices_(devices), slots_(plan.size()) {
     state_.rendezvous.way_is({.transport = settings.collectives, .devices = devices, .plan = &plan});
   }
 

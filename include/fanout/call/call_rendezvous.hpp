@@ -13,14 +13,13 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-[[gnu::visibility("default")]] inline Atomic<bool> some_shards_meet{false};
+/// True if a `forward` with this type of context has code in which shards wait for each other.
+template <class Ctx>
+inline Atomic<bool> shards_meet_in{false};
 
-/// Notes, before main() or when a library is loaded, that the program has code in which shards wait for each other.
-template <class Communicator>
-inline const bool shards_meet_by = (some_shards_meet.store(true, MemoryOrder::relaxed), true);
-
-/// True if shards of a call may wait for each other anywhere in this program.
-inline bool shards_may_meet() noexcept { return some_shards_meet.load(MemoryOrder::relaxed); }
+/// Sets it before main(), or when a library is loaded.
+template <class Ctx>
+inline const bool notes_meeting_in = (shards_meet_in<Ctx>.store(true, MemoryOrder::relaxed), true);
 
 /// The rendezvous of the shards of one call. It is made when a shard first asks for it. Until then it only notes which
 /// shards have ended, since no shard may wait for them.
@@ -51,7 +50,7 @@ class CallRendezvous {
   };
 
   /// `notes_ends`: true if shards may meet, so that their ends must be noted.
-  explicit CallRendezvous(std::size_t shards, bool notes_ends = true)
+  CallRendezvous(std::size_t shards, bool notes_ends)
       : shards_(shards), notes_ends_(notes_ends), more_ended_(shards > 64 ? new Word[(shards + 63) / 64] : nullptr) {}
   CallRendezvous(const CallRendezvous&) = delete;
   CallRendezvous& operator=(const CallRendezvous&) = delete;

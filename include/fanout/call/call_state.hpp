@@ -59,19 +59,19 @@ inline Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b
 
 /// The state of one call, which all its shards share.
 struct CallState {
-  /// For a call that this thread makes. Borrows the plan and the settings.
-  CallState(const Plan& by, const CallSettings& with, const CallStart& start = {})
+  /// For a call that this thread makes. `shards_may_meet`: see CallRendezvous. Borrows the plan and the settings.
+  CallState(const Plan& by, const CallSettings& with, const CallStart& start = {}, bool shards_may_meet = false)
       : plan(by),
         settings(with),
         number(start.number),
         deadline(start.deadline),
         stop_at(detail::earlier(start.deadline, detail::stop_time(detail::current_call()))),
         outputs(with.target),
-        rendezvous(by.size(), detail::shards_may_meet()) {
+        rendezvous(by.size(), shards_may_meet) {
     outputs.write_to(start.targets, start.target_count);
   }
-  CallState(const Plan& by, const CallSettings&& with, const CallStart& start = {}) = delete;
-  CallState(const Plan&& by, const CallSettings& with, const CallStart& start = {}) = delete;
+  CallState(const Plan& by, const CallSettings&& with, const CallStart& start = {}, bool = false) = delete;
+  CallState(const Plan&& by, const CallSettings& with, const CallStart& start = {}, bool = false) = delete;
 
   /// True from the deadline on: that of this call, or of a call around it. Reads the clock only if there is a deadline.
   bool stop_requested() const noexcept {

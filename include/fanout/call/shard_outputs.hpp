@@ -22,11 +22,11 @@ namespace detail {
 /// The outputs of a call that outlive it, with copies of all that they borrow.
 template <class R>
 struct KeptOutputs : Pooled {
-  KeptOutputs(const Plan& by, const CallSettings& with, const std::vector<DeviceId>& of_set)
+  KeptOutputs(const Plan& by, const CallSettings& with, const std::vector<DeviceId>& of_set, bool shards_may_meet)
       : plan(by),
         settings(with),
         devices(of_set.size(), [&of_set](std::size_t i) noexcept { return of_set[i]; }),
-        outputs(plan, settings, CallStart::now(settings), devices.data()) {}
+        outputs(plan, settings, CallStart::now(settings), devices.data(), shards_may_meet) {}
   const Plan plan;
   const CallSettings settings;
   const InlineArray<DeviceId> devices;
@@ -42,8 +42,9 @@ template <class R>
 class ShardOutputs {
  public:
   /// Without results yet: the call puts what its shards return into kept().
-  ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices)
-      : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices)) {}
+  ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
+               bool shards_may_meet)
+      : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices, shards_may_meet)) {}
   ShardOutputs(ShardOutputs&& other) noexcept : kept_(detail::exchange(other.kept_, nullptr)) {}
   ShardOutputs& operator=(ShardOutputs&& other) noexcept {
     detail::swap(kept_, other.kept_);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
 #include <fanout/base/error.hpp>
 #include <fanout/call/call_rendezvous.hpp>
@@ -17,10 +18,13 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The Context of one shard of a call, which runs on a device of kind D. Borrows the device, the call and the scratch
-/// memory.
+/// The Context of one shard of a call of a `Model`, which runs on a device of kind D. Borrows the device, the call and
+/// the scratch memory. It converts to `ShardContext<D>&`, which a `forward` of any model may take.
+template <Device D, class Model = void>
+class ShardContext;
+
 template <Device D>
-class ShardContext {
+class ShardContext<D, void> {
  public:
   ShardContext(const D& device, CallState& call, std::size_t shard, detail::Scratch& scratch) noexcept
       : ShardContext(device, call, shard, call.plan[shard].rows, scratch) {}
@@ -50,17 +54,12 @@ class ShardContext {
   /// True from the deadline of the call on, or from that of a call around it.
   bool stop_requested() const noexcept { return call_.stop_requested(); }
 
-  /// The communicator of the shards of this call, for collectives while they run: see ShardCommunicator. Needs
-  /// <fanout/context/collectives.hpp>. Valid until `forward` returns. Throws Error if the code was loaded after the
-  /// call had begun.
   template <class C = ShardCommunicator>
-  auto communicator() const {
-    constexpr bool known = requires { sizeof(C); };
-    static_assert(known, "fanout: ctx.communicator() needs #include <fanout/context/collectives.hpp>");
-    if constexpr (known) {
-      static_cast<void>(detail::shards_meet_by<C>);
-      return C(call_.rendezvous, shard_, size());
-    }
+  void communicator() const {
+    static_assert(std::is_void_v<C>,
+                  "fanout: ctx.communicator() needs a context that names its model, since a call must know whether its "
+                  "shards wait for each other; declare it as `fanout::Context auto& ctx`, or as "
+                  "`fanout::ShardContext<fanout::HostDevice, MyModel>& ctx`");
   }
 
   struct Claim {
@@ -79,6 +78,9 @@ class ShardContext {
   }
 
   void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
+
+ protected:
+  detail::CallRendezvous& rendezvous() const noexcept { return call_.rendezvous; }
 
  private:
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_random(std::size_t row) const {
@@ -108,6 +110,25 @@ class ShardContext {
   std::size_t shard_;
   RowRange rows_;
   std::size_t outputs_ = 0;
+};
+
+template <Device D, class Model>
+class ShardContext : public ShardContext<D> {
+ public:
+  using ShardContext<D>::ShardContext;
+
+  /// The communicator of the shards of this call, for collectives while they run: see ShardCommunicator. Needs
+  /// <fanout/context/collectives.hpp>. Valid until `forward` returns. Throws Error if the code was loaded after the
+  /// call had begun.
+  template <class C = ShardCommunicator>
+  auto communicator() const {
+    constexpr bool known = requires { sizeof(C); };
+    static_assert(known, "fanout: ctx.communicator() needs #include <fanout/context/collectives.hpp>");
+    if constexpr (known) {
+      static_cast<void>(detail::notes_meeting_in<ShardContext>);
+      return C(this->rendezvous(), this->rank(), this->size());
+    }
+  }
 };
 
 }}  // namespace fanout::v0

@@ -67,9 +67,11 @@ struct ModelForEach {
 template <class Models, class Inputs, Device... Ds>
 struct CallOfModels {
   using Taken = PiecesAs<Inputs, 0>;
-  using R = typename ForwardResults<Models, typename Taken::type, Ds...>::type;
+  using Forward = ForwardResults<Models, typename Taken::type, Ds...>;
+  using R = typename Forward::type;
   using States = typename caller_states_of<Models>::type;
   using Runners = ModelForEach<Models, Ds...>;
+  static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
   struct Fields {  // none: a const `forward` changes no combined fields
     Fields(const Runners&, const Plan&) noexcept {}
     void combine() const noexcept {}
@@ -80,7 +82,7 @@ struct CallOfModels {
 template <class Call, Device... Ds, class Inputs>
 ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners, const DeviceSet<Ds...>& devices,
                                           const Inputs& inputs, const CallSettings& settings) {
-  ShardOutputs<typename Call::R> outputs(inputs.plan, settings, devices.ids());
+  ShardOutputs<typename Call::R> outputs(inputs.plan, settings, devices.ids(), Call::shards_may_meet());
   using Sharded = ShardedCall<Call, Inputs, DeviceSet<Ds...>>;
   EarlyRoom<typename Sharded::Body> room;
   Sharded call(runners, devices, inputs, outputs.kept(), room);

@@ -99,7 +99,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
         chain_(current_call()),
         replicas_(replicas),
         settings_(with_own(settings)),
-        outputs_(inputs_.plan, settings_, start, devices_.data()) {
+        outputs_(inputs_.plan, settings_, start, devices_.data(), Call::shards_may_meet()) {
     if constexpr (!Call::is_one_task) {
       outputs_.make_slots();
       outputs_.tasks_are({.take_back = [](void* self) noexcept { return static_cast<AsyncCall*>(self)->take_back(); },

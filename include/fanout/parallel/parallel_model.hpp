@@ -276,7 +276,7 @@ class ParallelModel {
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
     if constexpr (Call::may_need_order()) {
-      if (detail::shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
+      if (Call::shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     const Inputs inputs{
@@ -284,7 +284,7 @@ class ParallelModel {
     const Entered entered(*state_);
     state_->pending.wait_for_earlier(Call::order());
     typename Sharded::Outputs outputs(inputs.plan, state_->settings, state_->start(targets, entered.number()),
-                                      devices().ids().data());
+                                      devices().ids().data(), Call::shards_may_meet());
     Sharded call(state_->replicas, devices(), inputs, outputs, room);
     call.dispatch();
     call.run_own();

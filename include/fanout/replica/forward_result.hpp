@@ -21,26 +21,26 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
+/// The context that the `forward` of a replica receives.
+template <class AnyReplica>
+using ContextOf = ShardContext<std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>,
+                               typename AnyReplica::model_type>;
+
 /// Calls the `forward` of a replica with a tuple of pieces.
 template <class ShardResults, class Indices = std::make_index_sequence<std::tuple_size_v<ShardResults>>>
 struct ForwardPieces;
 template <class... P, std::size_t... I>
 struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
-  template <class AnyReplica>
-  using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
-
   /// True if the replica's `forward` is const for these pieces.
   template <class AnyReplica>
-  static constexpr bool is_const =
-      ConstForward<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>;
+  static constexpr bool is_const = ConstForward<typename AnyReplica::model_type, ContextOf<AnyReplica>, P...>;
 
   template <class AnyReplica>
-  static constexpr CallOrder order = AnyReplica::template order<ShardContext<device_of<AnyReplica>>, P...>;
+  static constexpr CallOrder order = AnyReplica::template order<ContextOf<AnyReplica>, P...>;
 
   template <class AnyReplica>
   static constexpr bool takes_context() {
-    constexpr ForwardForm form =
-        forward_form<typename AnyReplica::model_type, ShardContext<device_of<AnyReplica>>, P...>();
+    constexpr ForwardForm form = forward_form<typename AnyReplica::model_type, ContextOf<AnyReplica>, P...>();
     return form == ForwardForm::forward_with_context || form == ForwardForm::call_with_context;
   }
 
@@ -58,11 +58,9 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
 template <class ShardResults, class First, class... Others>
 struct ForwardResult {
   template <class AnyReplica>
-  using device_of = std::remove_cvref_t<decltype(std::declval<const AnyReplica&>().device())>;
-  template <class AnyReplica>
-  using of = decltype(ForwardPieces<ShardResults>()(std::declval<const AnyReplica&>(), nullptr,
-                                                    std::declval<ShardContext<device_of<AnyReplica>>&>(),
-                                                    std::declval<ShardResults&>()));
+  using of =
+      decltype(ForwardPieces<ShardResults>()(std::declval<const AnyReplica&>(), nullptr,
+                                             std::declval<ContextOf<AnyReplica>&>(), std::declval<ShardResults&>()));
   static auto find() {
     constexpr bool found = (std::is_same_v<of<First>, of<Others>> && ...);
     static_assert(found, "fanout: forward returns different types on different kinds of devices");
@@ -85,13 +83,25 @@ struct ForwardResult {
     using AllPieces = ForwardPieces<ShardResults>;
     return AllPieces::template takes_context<First>() || (AllPieces::template takes_context<Others>() || ...);
   }
+
+  /// True if `forward` has code in which shards wait for each other.
+  static bool shards_may_meet() noexcept {
+    if constexpr (takes_context()) {
+      return shards_meet_in<ContextOf<First>>.load(MemoryOrder::relaxed) ||
+             (shards_meet_in<ContextOf<Others>>.load(MemoryOrder::relaxed) || ...);
+    } else {
+      return false;
+    }
+  }
 };
 
 /// The type that each of several models returns for these pieces. void if they disagree, as above.
 template <class Models, class ShardResults, class... Ds>
 struct ForwardResults {
   template <class M>
-  using of = typename ForwardResult<ShardResults, PlacedModel<std::remove_cvref_t<M>, Ds>...>::type;
+  using forward_of = ForwardResult<ShardResults, PlacedModel<std::remove_cvref_t<M>, Ds>...>;
+  template <class M>
+  using of = typename forward_of<M>::type;
 
   template <class First, class... Others>
   struct common {
@@ -112,6 +122,19 @@ struct ForwardResults {
     }
   }
   using type = typename decltype(find())::type;
+
+  /// True if the `forward` of one of the models has code in which shards wait for each other.
+  template <std::size_t... I>
+  static bool shards_may_meet(std::index_sequence<I...>) noexcept {
+    return (forward_of<std::tuple_element_t<I, Models>>::shards_may_meet() || ...);
+  }
+  static bool shards_may_meet() noexcept {
+    if constexpr (TupleNode<Models>) {
+      return shards_may_meet(std::make_index_sequence<std::tuple_size_v<Models>>{});
+    } else {
+      return forward_of<decltype(std::declval<const Models&>()[0])>::shards_may_meet();
+    }
+  }
 };
 
 }  // namespace detail

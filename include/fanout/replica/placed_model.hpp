@@ -16,6 +16,8 @@ struct NotRunnable {};
 template <class M, Device D>
 class PlacedModel {
  public:
+  using model_type = M;
+
   PlacedModel(const M& model, const D& device) noexcept : model_(model), device_(device) {}
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;

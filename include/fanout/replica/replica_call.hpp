@@ -19,8 +19,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The pieces that the replicas of a model receive. The replicas on the first kind of devices decide for all.
 template <class Inputs, class First, class... Others>
 struct PiecesTaken
-    : PiecesFor<typename First::model_type,
-                ShardContext<std::remove_cvref_t<decltype(std::declval<const First&>().device())>>, Inputs> {};
+    : PiecesFor<typename First::model_type, ContextOf<First>, Inputs> {};
 
 /// The types and rules of a call of replicas with these inputs.
 template <class AnyReplicas, class Inputs>
@@ -35,6 +34,7 @@ struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
   static constexpr bool changes = !(ForwardPieces<typename Taken::type>::template is_const<Replica<M, Ds>> && ...);
   using Fields = HeldFields<Replicas<M, Ds...>, changes>;
   static constexpr CallOrder order() { return Forward::order(); }
+  static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
 
   /// If fields are combined after a call, no part of the next call may run before that. So such an asynchronous call is
   /// one task, which makes the whole call.

@@ -112,7 +112,7 @@ class alignas(cache_line) ShardBody {
       [[maybe_unused]] const auto entered = device.enter();
       [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
       [[maybe_unused]] const auto state = body.states_.enter();
-      ShardContext ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
+      ContextOf<Runner> ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
       ShardResults pieces = Call::Taken::make(
           body.arguments_,
           {.shard = shard, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = body.axis_});
