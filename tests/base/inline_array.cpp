@@ -77,6 +77,18 @@ TEST_CASE("objects are value-initialised, or what make returns for their place")
   }
 }
 
+TEST_CASE("objects that are not set have room, inline and on the heap, and the first pointer is null") {
+  for (const std::size_t size : {1U, 3U, 9U}) {
+    auto pointers = InlineArray<const int*>::unset(size);
+    REQUIRE(pointers.size() == size);
+    if (size == 1) CHECK(pointers[0] == nullptr);
+    for (const int*& pointer : pointers) pointer = nullptr;
+    auto numbers = InlineArray<int>::unset(size);
+    for (std::size_t i = 0; i < size; ++i) numbers[i] = static_cast<int>(i);
+    CHECK(numbers[size - 1] == static_cast<int>(size) - 1);
+  }
+}
+
 TEST_CASE("objects that cannot be copied or moved are built in place") {
   for (const std::size_t size : {2U, 20U}) {
     InlineArray<std::atomic<int>> counters(size, [](std::size_t i) { return std::atomic<int>(static_cast<int>(i)); });

@@ -17,14 +17,11 @@ namespace {
 std::vector<int> ran;
 
 /// A call whose shards note their numbers. Without device threads they run in the thread that helps.
-struct Call : AsyncCall {
+struct Call final : AsyncCall {
   int name;
-  explicit Call(int n) : AsyncCall(2, operations, fanout::detail::Clock::never), name(n) {}
-  static void run(AsyncCall& call, std::size_t shard) noexcept {
-    ran.push_back(10 * static_cast<Call&>(call).name + static_cast<int>(shard));
-  }
-  static void tell_late(AsyncCall&) noexcept {}
-  static constexpr Operations operations{.run_shard = &run, .tell_late = &tell_late};
+  explicit Call(int n) : AsyncCall(2, fanout::detail::Clock::never), name(n) {}
+  void run_shard(std::size_t shard) noexcept override { ran.push_back(10 * name + static_cast<int>(shard)); }
+  void tell_late() noexcept override {}
 };
 
 const Plan two_shards{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 0}};

@@ -147,7 +147,7 @@ struct Flagged {
   void operator()(std::size_t i) const noexcept {
     if (!flags[i].set.load()) ++runs[i];  // set by the thread afterwards
   }
-  fanout::detail::Atomic<bool>& ended(std::size_t i) const noexcept { return flags[i].set; }
+  fanout::detail::DoneFlags done_flags() const noexcept { return {flags[0].set, sizeof(Flag)}; }
 };
 
 }  // namespace

@@ -17,17 +17,17 @@ class InlineArray {
   /// `size` objects, value-initialised.
   explicit InlineArray(std::size_t size) : InlineArray(size, ValueInitialised{}) {}
 
+  /// `size` objects that are not set. The first pointer is null.
+  static InlineArray unset(std::size_t size) requires std::is_trivially_default_constructible_v<T> {
+    return InlineArray(size, Unset{});
+  }
+
   /// Builds object i in place from what `make(i)` returns. If that throws, destroys the objects built so far and throws
   /// on.
   template <class Make>
   InlineArray(std::size_t size, const Make& make) {
-    if (size > N) {
-      // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and its size is what is meant
-      data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
-    }
+    allocate(size);
     if constexpr (noexcept(T(make(size)))) {
-      // Readers always find a first element, but compilers may not see that, and would warn.
-      if constexpr (std::is_pointer_v<T>) ::new (static_cast<void*>(inline_data())) T();
       for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(data_ + i)) T(make(i));
       size_ = size;
     } else {
@@ -54,6 +54,16 @@ class InlineArray {
   const T* end() const noexcept { return data_ + size_; }
 
  private:
+  struct Unset {};
+  InlineArray(std::size_t size, Unset) : size_(size) { allocate(size); }
+
+  void allocate(std::size_t size) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and its size is what is meant
+    if (size > N) data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
+    // Readers always find a first element, but compilers may not see that, and would warn.
+    if constexpr (std::is_pointer_v<T>) ::new (static_cast<void*>(inline_data())) T();
+  }
+
   struct ValueInitialised {
     T operator()(std::size_t) const noexcept(noexcept(T())) { return T(); }
   };

@@ -7,6 +7,7 @@
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -24,17 +25,10 @@ class AsyncCalls;
 /// An asynchronous call. Its shards are in the queues of their devices. It must live until wait() has returned.
 class AsyncCall {
  public:
-  /// `run_shard` runs one shard. `tell_late` reports the shards that have not ended at the deadline.
-  struct Operations {
-    void (*run_shard)(AsyncCall&, std::size_t) noexcept;
-    void (*tell_late)(AsyncCall&) noexcept;
-  };
-
   // A template, so that it costs nothing to compile if no call is asynchronous.
   template <std::integral Size>
-  AsyncCall(Size shards, const Operations& operations, Clock::Time deadline)
-      : operations_(operations),
-        deadline_(deadline),
+  AsyncCall(Size shards, Clock::Time deadline)
+      : deadline_(deadline),
         tasks_(static_cast<std::size_t>(shards)),
         tickets_(tasks_.size()),
         running_(tasks_.size()) {}
@@ -58,17 +52,25 @@ class AsyncCall {
   /// See AsyncCalls::take_back_for().
   ShardTask* take_back() noexcept;
 
+ protected:
+  ~AsyncCall() = default;
+
  private:
   friend class AsyncCalls;
 
   struct Body {
     AsyncCall* call;
     void operator()(std::size_t i) const noexcept;
+    void tell_late() const noexcept { call->tell_late(); }
   };
 
-  const Operations& operations_;
+  virtual void run_shard(std::size_t i) noexcept = 0;
+  /// Reports the shards that have not ended at the deadline.
+  virtual void tell_late() noexcept = 0;
+
   const Clock::Time deadline_;
   Body body_{this};
+  const ShardRunner runner_{body_};
   ShardTasks tasks_;
   InlineArray<std::uint32_t> tickets_;  // of each shard, in the ticket lock of its replica
   Atomic<std::size_t> running_;         // number of shards that have not ended
@@ -117,7 +119,7 @@ class AsyncCalls {
       list(call);
       for (std::size_t i = 0; i < plan.size(); ++i) {
         if (in_order) call.tickets_[i] = turns_[plan[i].device].draw();
-        call.tasks_.place(i, plan[i], devices).post(call.body_, call.tasks_.rules());
+        call.tasks_.place(i, plan[i], devices).post(call.runner_, call.tasks_.rules());
       }
     }
     mutex.remind();
@@ -131,12 +133,11 @@ class AsyncCalls {
       if (call.forked()) return false;  // a shard that this thread has just run may have forked
       if (ShardTask* task = take_back_for(call)) {
         task->run();
-        if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.operations_.tell_late(call);
+        if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.tell_late();
       } else {
-        const auto tell_late = [&call]() noexcept { call.operations_.tell_late(call); };
-        call.waited_for_ = call.tasks_.wait(call.body_, call.deadline_, tell_late);
+        call.waited_for_ = call.tasks_.wait(call.runner_, call.deadline_);
         // Shards may have ended late before this thread checked the clock.
-        if (call.waited_for_ && call.deadline_ != Clock::never && Clock::now() >= call.deadline_) tell_late();
+        if (call.waited_for_ && call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.tell_late();
       }
     }
     return true;
@@ -197,7 +198,7 @@ class AsyncCalls {
   void run(AsyncCall& call, std::size_t i) noexcept {
     TicketLock& turns = turns_[(*call.plan_)[i].device];
     if (call.in_order_) turns.await(call.tickets_[i]);
-    call.operations_.run_shard(call, i);
+    call.run_shard(i);
     if (call.forked()) return;  // forked by the shard: the child holds no ticket and no lock
     if (call.in_order_) turns.pass(call.tickets_[i]);
     if (call.running_.fetch_sub(1, MemoryOrder::acq_rel) != 1) return;

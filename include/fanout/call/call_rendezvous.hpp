@@ -42,6 +42,13 @@ class CallRendezvous {
     void* from = nullptr;
   };
 
+  /// Takes back by `from.take_back()`. Borrows it.
+  template <class From>
+  static Tasks tasks_of(From& from) noexcept {
+    return {.take_back = [](void* untyped) noexcept { return static_cast<From*>(untyped)->take_back(); },
+            .from = &from};
+  }
+
   /// The devices of the set, their collectives, and the plan. Null `transport`: collectives go through host memory.
   struct Way {
     const backend::CollectiveTransport* transport = nullptr;
@@ -51,10 +58,13 @@ class CallRendezvous {
 
   /// `notes_ends`: true if shards may meet, so that their ends must be noted.
   CallRendezvous(std::size_t shards, bool notes_ends)
-      : shards_(shards), notes_ends_(notes_ends), more_ended_(shards > 64 ? new Word[(shards + 63) / 64] : nullptr) {}
+      : shards_(shards),
+        notes_ends_(notes_ends),
+        more_ended_(notes_ends && shards > 64 ? new Word[(shards + 63) / 64] : nullptr) {}
   CallRendezvous(const CallRendezvous&) = delete;
   CallRendezvous& operator=(const CallRendezvous&) = delete;
   ~CallRendezvous() {
+    if (!notes_ends_) return;
     delete place_.load(MemoryOrder::acquire);
     delete[] more_ended_;
   }

@@ -12,14 +12,21 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// An asynchronous call whose result is an R, with its functions as a table.
+/// An asynchronous call whose result is an R.
 template <class R>
-struct PendingCall : AsyncCall {
-  using AsyncCall::AsyncCall;
+class PendingCall : public AsyncCall {
+ public:
+  PendingCall(const void* original, std::size_t shards, Clock::Time deadline)
+      : AsyncCall(shards, deadline), original_(original) {}
+  virtual ~PendingCall() = default;
 
-  const void* original = nullptr;
-  R (*take)(PendingCall&) = nullptr;
-  void (*destroy)(PendingCall*) noexcept = nullptr;
+  /// The original of the model that is called.
+  const void* original() const noexcept { return original_; }
+  /// Gathers the result of a call that has ended. May be called once.
+  virtual R take_result() = 0;
+
+ private:
+  const void* original_;
 };
 
 }  // namespace detail
@@ -54,7 +61,7 @@ class [[nodiscard]] Pending {
   void wait() const {
     detail::PendingCall<R>& call = this->call();
     if (call.calls() == nullptr) return;
-    if (call.in_order() && !call.is_over() && detail::holds_replica(detail::current_call(), call.original)) {
+    if (call.in_order() && !call.is_over() && detail::holds_replica(detail::current_call(), call.original())) {
       throw Error(explain({.what = "forward waits for a call that starts only after this forward has returned",
                            .advice = "wait for the call after forward has returned"}));
     }
@@ -70,7 +77,7 @@ class [[nodiscard]] Pending {
   R get() {
     wait();
     const Pending taken = std::move(*this);
-    return taken.call_->take(*taken.call_);
+    return taken.call_->take_result();
   }
 
  private:
@@ -87,7 +94,7 @@ class [[nodiscard]] Pending {
     if (call == nullptr) return;
     detail::AsyncCalls* const calls = call->calls();
     if (calls != nullptr) calls->wait(*call);
-    call->destroy(call);
+    delete call;
     if (calls != nullptr) calls->release();
   }
 

@@ -112,8 +112,13 @@ class ShardContext<D, void> {
   std::size_t outputs_ = 0;
 };
 
+namespace detail {
+template <Device D>
+using ContextOfAnyModel = ShardContext<D>;
+}
+
 template <Device D, class Model>
-class ShardContext : public ShardContext<D> {
+class ShardContext : public detail::ContextOfAnyModel<D> {
  public:
   using ShardContext<D>::ShardContext;
 

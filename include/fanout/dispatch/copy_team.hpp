@@ -5,6 +5,7 @@
 
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/fork_join.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/plan/plan.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -24,19 +25,12 @@ class CopyTeam {
   /// what no device has started.
   template <class Body>
   void share(std::size_t parts, const Body& body) const {
-    run_(devices_, parts, {[](const void* of, std::size_t i) noexcept { (*static_cast<const Body*>(of))(i); }, &body});
+    run_(devices_, parts, ShardRunner(body));
   }
 
  private:
-  /// Any body as one type, so that one function per kind of set runs the shards.
-  struct AnyBody {
-    void (*call)(const void* of, std::size_t i) noexcept;
-    const void* of;
-    void operator()(std::size_t i) const noexcept { call(of, i); }
-  };
-
   template <Device... Ds>
-  static void run_on(const void* devices, std::size_t parts, const AnyBody& body) {
+  static void run_on(const void* devices, std::size_t parts, const ShardRunner& body) {
     Plan plan;
     for (std::size_t i = 0; i < parts; ++i) plan.add({.rows = {i, i + 1}, .device = i});
     run_shards(plan, *static_cast<const DeviceSet<Ds...>*>(devices), body);
@@ -44,7 +38,7 @@ class CopyTeam {
 
   const void* devices_;
   std::size_t size_;
-  void (*run_)(const void* devices, std::size_t parts, const AnyBody& body);
+  void (*run_)(const void* devices, std::size_t parts, const ShardRunner& body);
 };
 
 }}}  // namespace fanout::v0::detail

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <fanout/device/device_set.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/clock.hpp>
@@ -16,8 +17,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Runs `body(i)` for every shard of a plan, at the same time, each for its device: first dispatch(), then run_own(),
-/// then join(), on one thread. Borrows all that it is made of. `body` does not throw.
+/// Runs every shard of a plan by a ShardRunner, at the same time, each for its device: first dispatch(), then
+/// run_own(), then join(), on one thread. Borrows all that it is made of, also the runner's body.
 ///
 /// The main device's first shard runs on the calling thread if the device is free. All others are handed to their
 /// devices. Then the caller takes back its shards that no device has started, runs them one at a time, and waits only
@@ -27,28 +28,53 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// If `times` is given, the call adds its shard times, and runs shards inline if dispatching them would take longer;
 /// see Adaptive. A call that runs all shards inline locks no device.
 ///
-/// `body` may also have:
-/// - `body.ended(i)`: a flag for each shard, which the device's thread sets before it unlocks the device.
-/// - `body.tasks_are(tasks)`: called before any shard runs. Shards can be taken back from `tasks`, so that those that
-///   wait for each other need not wait for the caller.
-/// - `body.tell_late()`: called if shards have not ended at the deadline: at the deadline if the caller waits,
-///   otherwise after each shard that the caller runs from then on. Must not throw.
-template <class Body, Device... Ds>
+/// Late shards are told at the deadline if the caller waits, otherwise after each shard that the caller runs from then
+/// on.
+template <Device... Ds>
 class ForkJoin {
  public:
+  template <class Body>
   ForkJoin(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, Clock::Time deadline = Clock::never,
            CallStatistics* times = nullptr)
-      : plan_(plan), devices_(devices), body_(body), deadline_(deadline), times_(times) {}
+      : plan_(plan), devices_(devices), runner_(body), deadline_(deadline), times_(times) {}
 
   /// Dispatches the shards that run on other threads. Throws std::bad_alloc before it dispatches any. The main device
   /// is locked last: its cost overlaps with the requests in flight.
   void dispatch() {
     if (plan_.size() == 1 && plan_[0].device == 0 && lock_main_device()) {
       own_ = 0;
-      return;
+    } else {
+      dispatch_all();
     }
+  }
+
+  /// Runs the main device's first shard, if dispatch() gave it to this thread.
+  void run_own() noexcept {
+    if (own_ == none) return;
+    const std::uint32_t epoch = fork_epoch();
+    if (decision_) decision_->own_begins();
+    runner_.run(runner_.body, own_);
+    if (decision_) decision_->own_ends();
+    // After a fork the child does not hold the device.
+    if (locked_ != nullptr && epoch == fork_epoch()) locked_->unlock();
+    tell_if_late();
+  }
+
+  /// Runs the shards that no device has started, and waits for the rest. Throws Error in a process that was forked
+  /// while shards ran, since those on other threads stayed in the parent.
+  void join() {
+    if (tasks_) join_others();
+  }
+
+  /// Takes back a shard that no device has started, for a shard that waits for it: see ShardTasks::take_back(). Called
+  /// by running shards only.
+  ShardTask* take_back() noexcept { return tasks_ ? tasks_->take_back() : nullptr; }
+
+ private:
+  static constexpr std::size_t none = ~std::size_t{0};
+
+  void dispatch_all() {
     ShardTasks& tasks = tasks_.emplace(plan_.size());
-    if constexpr (requires { body_.tasks_are(tasks); }) body_.tasks_are(tasks);
     for (std::size_t i = 0; i < plan_.size(); ++i) tasks.place(i, plan_[i], devices_);
     DispatchDecision& decision = decision_.emplace(times_, plan_, tasks.rules());
     tasks.expect(decision.expected());
@@ -61,37 +87,19 @@ class ForkJoin {
     tasks.all_are_posted();
   }
 
-  /// Runs the main device's first shard, if dispatch() gave it to this thread.
-  void run_own() noexcept {
-    if (own_ == none) return;
-    const std::uint32_t epoch = fork_epoch();
-    if (decision_) decision_->own_begins();
-    body_(own_);
-    if (decision_) decision_->own_ends();
-    // After a fork the child does not hold the device.
-    if (locked_ != nullptr && epoch == fork_epoch()) locked_->unlock();
-    tell_if_late();
-  }
-
-  /// Runs the shards that no device has started, and waits for the rest. Throws Error in a process that was forked
-  /// while `body` ran, since the shards on other threads stayed in the parent.
-  void join() {
-    if (!tasks_) return;
+  void join_others() {
     for (std::size_t i = tasks_->size(); i > 0; --i) {
       ShardTask& task = (*tasks_)[i - 1];
       if (task.take_back()) {
-        task.run_here(body_);
+        task.run_here(runner_);
         tell_if_late();
       } else if (task.is_deferred() && times_ != nullptr) {
         times_->note_found();
       }
     }
-    if (!tasks_->wait(body_, deadline_, [this]() noexcept { tell_late(); })) refuse_after_fork();
+    if (!tasks_->wait(runner_, deadline_)) refuse_after_fork();
     if (decision_) decision_->all_ended(plan_.size());
   }
-
- private:
-  static constexpr std::size_t none = ~std::size_t{0};
 
   bool lock_main_device() noexcept {
     HandoffSlot* device_lock = nullptr;
@@ -107,7 +115,7 @@ class ForkJoin {
       if (own_ == none && plan_[task.shard].device == 0) {
         own_ = task.shard;
       } else {
-        task.defer(body_, tasks.rules());
+        task.defer(runner_, tasks.rules());
       }
     }
   }
@@ -119,9 +127,9 @@ class ForkJoin {
       if (first == nullptr && plan_[task.shard].device == 0) {
         first = &task;
       } else if (!defers_asleep || !task.worker->is_asleep()) {
-        task.post(body_, tasks.rules(), tasks.takes());
+        task.post(runner_, tasks.rules(), tasks.takes());
       } else {
-        task.defer(body_, tasks.rules());
+        task.defer(runner_, tasks.rules());
       }
     }
     if (first == nullptr) return;
@@ -129,20 +137,17 @@ class ForkJoin {
       locked_ = &first->worker->handoff();
       own_ = first->shard;
     } else {
-      first->post(body_, tasks.rules(), tasks.takes());
+      first->post(runner_, tasks.rules(), tasks.takes());
     }
   }
 
   void tell_if_late() const noexcept {
-    if (deadline_ != Clock::never && Clock::now() >= deadline_) tell_late();
-  }
-  void tell_late() const noexcept {
-    if constexpr (requires { body_.tell_late(); }) body_.tell_late();
+    if (deadline_ != Clock::never && Clock::now() >= deadline_) runner_.tell_late();
   }
 
   const Plan& plan_;
   const DeviceSet<Ds...>& devices_;
-  const Body& body_;
+  const ShardRunner runner_;
   const Clock::Time deadline_;
   CallStatistics* const times_;
   std::size_t own_ = none;                    // the shard for this thread
@@ -154,7 +159,7 @@ class ForkJoin {
 /// Runs `body(i)` for every shard of the plan, and returns when all have ended: see ForkJoin.
 template <Device... Ds, class Body>
 void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, CallStatistics* times = nullptr) {
-  ForkJoin<Body, Ds...> shards(plan, devices, body, Clock::never, times);
+  ForkJoin<Ds...> shards(plan, devices, body, Clock::never, times);
   shards.dispatch();
   shards.run_own();
   shards.join();

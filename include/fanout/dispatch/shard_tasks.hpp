@@ -11,6 +11,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
@@ -32,24 +33,21 @@ class alignas(cache_line) ShardTask : public Task {
   backend::Worker* worker;
   std::size_t shard;
 
-  /// Hands the shard to its device: to the thread if the device is free, otherwise to its queue. The device calls
-  /// `body(shard)`, which must not throw. `takes` are its expected ticks, less than 1 if unknown. `body` must live
-  /// until the task is done.
-  template <class Body>
-  void post(const Body& body, const WaitRules& rules, std::int64_t takes = 0) noexcept {
-    ticket_ = worker->post(&call<Body>, &body, shard, rules, takes);
-    if (ticket_ == 0) queue(body);
+  /// Hands the shard to its device: to the thread if the device is free, otherwise to its queue. The device runs it by
+  /// `runner`, which must live until the task is done. `takes` are its expected ticks, less than 1 if unknown.
+  void post(const ShardRunner& runner, const WaitRules& rules, std::int64_t takes = 0) noexcept {
+    ticket_ = worker->post(runner.run, runner.body, shard, rules, takes);
+    if (ticket_ == 0) queue(runner);
   }
 
   /// True if the shard was deferred.
   bool is_deferred() const noexcept { return ticket_ == left; }
 
   /// Defers the shard: the caller means to take it back and run it inline. Posts it if the worker cannot take it.
-  template <class Body>
-  void defer(const Body& body, const WaitRules& rules) noexcept {
-    remember(body);
+  void defer(const ShardRunner& runner, const WaitRules& rules) noexcept {
+    remember(runner);
     ticket_ = left;
-    if (!worker->defer(*this)) post(body, rules);
+    if (!worker->defer(*this)) post(runner, rules);
   }
 
   /// Takes the shard back. Returns false if its device has started it; otherwise the caller must run it.
@@ -69,27 +67,25 @@ class alignas(cache_line) ShardTask : public Task {
   }
 
   /// Runs a shard that its own caller took back, so that no thread waits for it.
-  template <class Body>
-  void run_here(const Body& body) noexcept {
+  void run_here(const ShardRunner& runner) noexcept {
     if (is_handed()) {
       worker->handoff().run_taken_back();
     } else {
-      body(shard);
+      runner.run(runner.body, shard);
       Task::set_done();
     }
   }
 
-  /// Waits until the shard has been run, as Task::wait does. If the body has a flag for each shard, reads that one
-  /// first: the thread sets it before it completes the request, and touches only its own handoff slot afterwards.
-  template <class Body>
-  bool wait(const Body& body, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
+  /// Waits until the shard has been run, as Task::wait does. If there are done flags, reads that of the shard first: the
+  /// thread sets it before it completes the request, and touches only its own handoff slot afterwards.
+  bool wait(const DoneFlags& flags, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
             Clock::Time until = Clock::never) noexcept {
     if (ticket_ == 0 || (!is_handed() && is_done())) return true;
     std::int64_t ticks = worker->spin_ticks(rules, takes);
     if (!is_handed()) return Task::wait(ticks, epoch, until);
-    if constexpr (requires { body.ended(shard); }) {
+    if (flags) {
       if ((until != Clock::never && ticks == Ticks::forever) || epoch != fork_epoch()) ticks = 0;
-      const Atomic<bool>& ended = body.ended(shard);
+      const Atomic<bool>& ended = flags[shard];
       if (spin(ticks, [&] { return ended.load(MemoryOrder::acquire); })) return true;
       ticks = 0;
     }
@@ -101,33 +97,23 @@ class alignas(cache_line) ShardTask : public Task {
   static constexpr HandoffSlot::Ticket queued = 2;
   static constexpr HandoffSlot::Ticket left = 4;
 
-  template <class Body>
-  static Atomic<bool>* call(const void* untyped, std::size_t i) noexcept {
-    const Body& body = *static_cast<const Body*>(untyped);
-    body(i);
-    if constexpr (requires { body.ended(i); }) return &body.ended(i);
-    return nullptr;
-  }
-
-  template <class Body>
-  void remember(const Body& body) noexcept {
-    body_ = &body;
+  void remember(const ShardRunner& runner) noexcept {
+    runner_ = &runner;
     prepare([](Task& self) noexcept {
       const auto& own = static_cast<ShardTask&>(self);
-      call<Body>(own.body_, own.shard);
+      own.runner_->run(own.runner_->body, own.shard);
     });
   }
 
-  template <class Body>
-  [[gnu::noinline]] void queue(const Body& body) noexcept {
-    remember(body);
+  [[gnu::noinline]] void queue(const ShardRunner& runner) noexcept {
+    remember(runner);
     ticket_ = queued;
     worker->post(*this);
   }
 
   bool is_handed() const noexcept { return ticket_ > left; }
 
-  const void* body_;
+  const ShardRunner* runner_;
   HandoffSlot::Ticket ticket_ = 0;
 };
 static_assert(sizeof(ShardTask) == cache_line);
@@ -180,16 +166,15 @@ class ShardTasks {
   /// Waits for all shards that were handed to devices. Each has been started or taken back. Returns false if the
   /// process was forked after the tasks were made: then they run in the parent only.
   ///
-  /// If some have not ended at the deadline, calls `tell_late()` at that time. It must not throw.
-  template <class Body, class TellLate>
-  bool wait(const Body& body, Clock::Time deadline, const TellLate& tell_late) noexcept {
+  /// If some have not ended at the deadline, calls `runner.tell_late()` at that time.
+  bool wait(const ShardRunner& runner, Clock::Time deadline) noexcept {
     bool ended = true;
     for (ShardTask& task : tasks_) {
-      if (deadline != Clock::never && !task.wait(body, *rules_, takes_, epoch_, deadline)) {
-        if (epoch_ == fork_epoch()) tell_late();
+      if (deadline != Clock::never && !task.wait(runner.done_flags, *rules_, takes_, epoch_, deadline)) {
+        if (epoch_ == fork_epoch()) runner.tell_late();
         deadline = Clock::never;
       }
-      ended = task.wait(body, *rules_, takes_, epoch_) && ended;
+      ended = task.wait(runner.done_flags, *rules_, takes_, epoch_) && ended;
     }
     return ended;
   }

@@ -174,7 +174,8 @@ class OutputBuffers : public Pooled {
   static std::uint16_t being_made() noexcept { return static_cast<std::uint16_t>(fork_epoch() << 2U | 2U); }
 
   [[gnu::noinline]] void drop_few() noexcept {
-    for (std::size_t n = 0; n < few; ++n) {
+    const std::size_t asked_for = others_.load(MemoryOrder::relaxed) ? few : 1;
+    for (std::size_t n = 0; n < asked_for; ++n) {
       if (states_[n].load(MemoryOrder::relaxed) == made) few_[n].buffer->release();
     }
   }

@@ -78,7 +78,7 @@ template <class AnyReplicas, class Inputs>
 class ModelCall;
 
 template <class M, class... Ds, class... Args>
-class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
+class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     : public PendingCall<gathered_t<typename CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>>::R>>,
       public Pooled {
   using AnyReplicas = Replicas<M, Ds...>;
@@ -91,7 +91,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
   /// `failure` is the error of a call that could not be started. Such a call has no shards.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallStart& start,
             std::exception_ptr failure)
-      : Base(Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), operations, start.deadline),
+      : Base(&replicas.original(), Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), start.deadline),
         failure_(std::move(failure)),
         late_sink_(settings.late_sink == nullptr ? LateSink() : *settings.late_sink),
         inputs_(std::move(inputs)),
@@ -102,12 +102,8 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
         outputs_(inputs_.plan, settings_, start, devices_.data(), Call::shards_may_meet()) {
     if constexpr (!Call::is_one_task) {
       outputs_.make_slots();
-      outputs_.tasks_are({.take_back = [](void* self) noexcept { return static_cast<AsyncCall*>(self)->take_back(); },
-                          .from = static_cast<AsyncCall*>(this)});
+      outputs_.tasks_are(CallRendezvous::tasks_of(static_cast<AsyncCall&>(*this)));
     }
-    this->original = &replicas.original();
-    this->take = &take_result;
-    this->destroy = [](Base* self) noexcept { delete static_cast<ModelCall*>(self); };
   }
 
   /// Queues the tasks. Returns false if the call could not be started.
@@ -129,13 +125,11 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
     return settings;
   }
 
-  static void run(AsyncCall& call, std::size_t task) noexcept {
-    auto& self = static_cast<ModelCall&>(call);
+  void run_shard(std::size_t task) noexcept override {
     if constexpr (Call::is_one_task) {
-      self.run_all();
+      run_all();
     } else {
-      const ShardBody<Call, Args...> body(self.outputs_, false, self.replicas_, self.inputs_, self.scope_.innermost(),
-                                          self.states_);
+      const ShardBody<Call, Args...> body(outputs_, false, replicas_, inputs_, scope_.innermost(), states_);
       body(task);
     }
   }
@@ -156,21 +150,18 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>>
     }
   }
 
-  static void tell_late(AsyncCall& call) noexcept {
-    if constexpr (!Call::is_one_task) static_cast<ModelCall&>(call).outputs_.tell_late();
+  void tell_late() noexcept override {
+    if constexpr (!Call::is_one_task) outputs_.tell_late();
   }
 
-  static Result take_result(Base& call) {
-    auto& self = static_cast<ModelCall&>(call);
-    if (self.failure_ != nullptr) std::rethrow_exception(self.failure_);
+  Result take_result() override {
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
     if constexpr (!Call::is_one_task) {
-      self.outputs_.all_ended();
-      self.outputs_.check_deadline();
+      outputs_.all_ended();
+      outputs_.check_deadline();
     }
-    return self.outputs_.gather();
+    return outputs_.gather();
   }
-
-  static constexpr AsyncCall::Operations operations{.run_shard = &run, .tell_late = &tell_late};
 
   std::exception_ptr failure_;  // thrown when the call was started, or by run_all()
   LateSink late_sink_;

@@ -3,30 +3,21 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <utility>
 
 #include <fanout/base/cache_line.hpp>
-#include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/call/pending_calls.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/copy_team.hpp>
-#include <fanout/memory/memory_operations.hpp>
-#include <fanout/memory/output_buffer.hpp>
 #include <fanout/model/original.hpp>
+#include <fanout/parallel/checked_options.hpp>
 #include <fanout/parallel/options.hpp>
-#include <fanout/plan/even_split.hpp>
-#include <fanout/plan/plan.hpp>
 #include <fanout/replica/replicate.hpp>
-#include <fanout/scatter/batch_rows.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/sync/clock.hpp>
 #include <fanout/sync/shared_mutex.hpp>
 #include <fanout/waiting/call_statistics.hpp>
 
@@ -45,95 +36,12 @@ struct ReplicasOn<M, DeviceSet<Ds...>> {
 
 /// The state of a ParallelModel.
 template <class M, class Devices>
-struct ModelState {
+struct ModelState : CheckedOptions<Devices> {
   using AllReplicas = typename ReplicasOn<M, Devices>::type;
 
   ModelState(M&& model, const Devices& devices, Options&& with)
-      : options(std::move(with)), settings(check_options(devices)), replicas(std::move(model), devices) {}
+      : CheckedOptions<Devices>(std::move(with), devices, times, team), replicas(std::move(model), devices) {}
 
-  Plan plan(std::size_t rows) const { return plan(rows, replicas.size()); }
-  Plan plan(std::size_t rows, std::size_t devices) const {
-    Plan plan = options.split(rows, devices);
-    if (!options.split.is_even()) check_plan(plan, rows, devices);
-    return plan;
-  }
-
-  /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
-  /// for the main device, or one for each device if `on_all`.
-  Plan plan(const CountRows& count, bool on_all) const {
-    if (count.plan != nullptr) {
-      check_sharded(*count.plan);
-      return *count.plan;
-    }
-    if (count.rows) return plan(*count.rows);
-    // A split policy may leave out devices if there are no rows.
-    return on_all ? EvenSplit{}(0, replicas.size()) : Plan{{.rows = {}, .device = 0}};
-  }
-
-  void check_sharded(const Plan& plan) const {
-    for (const Shard& shard : plan) {
-      if (shard.device < replicas.size()) continue;
-      throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
-                                     .expected = std::to_string(replicas.size()) + " devices or fewer",
-                                     .found = to_string(plan),
-                                     .advice = "gather() it first"}));
-    }
-  }
-
-  CallStart start(std::span<const OutputTarget> targets, std::uint32_t number) const noexcept {
-    CallStart start = CallStart::now(settings);
-    start.number = number;
-    start.targets = targets.data();
-    start.target_count = targets.size();
-    return start;
-  }
-
-  /// Checks the options. Called before the replicas are made, since a factory may take long. Returns the settings of
-  /// all calls.
-  CallSettings check_options(const Devices& devices) const {
-    static_cast<void>(plan(0, devices.size()));
-    if (options.deadline.nanoseconds() < 0) {
-      throw InvalidArgument(
-          explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
-    }
-    return {.target = find_target(devices),
-            .axis = options.axis,
-            .seed = options.seed,
-            .rethrow_single = options.rethrow_single,
-            .deadline = options.deadline,
-            .late_sink = options.late ? &options.late : nullptr,
-            .collectives = options.collectives,
-            .times = &times,
-            .team = &team};
-  }
-
-  /// The memory in which results are gathered.
-  backend::Memory find_target(const Devices& devices) const {
-    const DeviceId wanted = options.output.value_or(devices.main_device());
-    if (wanted.kind == host_memory.owner.kind) return backend::Memory{};
-    backend::Memory memory;
-    bool found = false;
-    std::string known;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      devices.visit(i, [&](const auto& device) {
-        if (device.id() == wanted) {
-          memory = device.memory();
-          found = true;
-        }
-        known += (i == 0 ? "" : ", ") + to_string(device.id());
-      });
-    }
-    if (!found) {
-      throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                     .where = "Options::output",
-                                     .expected = "a device of the model (" + known + ") or the host",
-                                     .found = to_string(wanted)}));
-    }
-    return memory;
-  }
-
-  Options options;
-  const CallSettings settings;
   AllReplicas replicas;
   Original<M>& original = replicas.original();
   const CopyTeam team{replicas.devices()};
@@ -145,42 +53,41 @@ struct ModelState {
 };
 
 /// Keeps update() out as long as a call runs, and numbers the calls.
-template <class State>
 class EnteredModel {
  public:
   EnteredModel() noexcept = default;
-  explicit EnteredModel(const State& state) { enter(state); }
+  EnteredModel(SharedMutex& mutex, const void* original) { enter(mutex, original); }
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
   ~EnteredModel() {
-    if (state_ != nullptr) state_->mutex.unlock_shared();
+    if (mutex_ != nullptr) mutex_->unlock_shared();
   }
 
-  /// Locks the model for a call. Must be called once, on an object that was made without a model. Throws Error from
+  /// Locks a model for a call. Must be called once, on an object that was made without a model. Throws Error from
   /// inside the model's own update().
-  void enter(const State& state) {
-    number_ = current_call() == nullptr ? state.mutex.lock_shared() : enter_from_inside(state);
-    state_ = &state;
+  void enter(SharedMutex& mutex, const void* original) {
+    number_ = current_call() == nullptr ? mutex.lock_shared() : enter_from_inside(mutex, original);
+    mutex_ = &mutex;
   }
 
   /// The number of calls that were made before this one. It wraps around.
   std::uint32_t number() const noexcept { return number_; }
 
   /// Leaves the shared lock to an asynchronous call, which unlocks it when its shards have ended.
-  void leave_to_others() noexcept { state_ = nullptr; }
+  void leave_to_others() noexcept { mutex_ = nullptr; }
 
  private:
   /// A call from inside the model's own forward does not wait for update(): the outer call holds the lock.
-  [[gnu::noinline]] static std::uint32_t enter_from_inside(const State& state) {
-    const CallScope* const outer = find_original(current_call(), &state.original);
+  [[gnu::noinline]] static std::uint32_t enter_from_inside(SharedMutex& mutex, const void* original) {
+    const CallScope* const outer = find_original(current_call(), original);
     if (outer != nullptr && outer->updating) {
       throw Error(explain(
           {.what = "a model was called from inside its own update", .advice = "call it after update() has returned"}));
     }
-    return state.mutex.lock_shared_nested();
+    return mutex.lock_shared_nested();
   }
 
-  const State* state_ = nullptr;
+  SharedMutex* mutex_ = nullptr;
   std::uint32_t number_ = 0;
 };
 

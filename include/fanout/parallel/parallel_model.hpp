@@ -281,7 +281,7 @@ class ParallelModel {
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     const Inputs inputs{
         state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
-    const Entered entered(*state_);
+    const detail::EnteredModel entered(state_->mutex, &state_->original);
     state_->pending.wait_for_earlier(Call::order());
     typename Sharded::Outputs outputs(inputs.plan, state_->settings, state_->start(targets, entered.number()),
                                       devices().ids().data(), Call::shards_may_meet());
@@ -303,13 +303,13 @@ class ParallelModel {
 
   template <class Inputs, class... Args>
   auto start(bool on_all, std::span<const detail::OutputTarget> targets, Args&&... args) const {
-    Entered entered;
+    detail::EnteredModel entered;
     std::exception_ptr failure;
     Plan plan;
     CallStart begin;
     try {
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
-      entered.enter(*state_);
+      entered.enter(state_->mutex, &state_->original);
       detail::settle_inputs(std::tie(args...));
       begin = state_->start(targets, entered.number());
     } catch (...) {
@@ -324,7 +324,6 @@ class ParallelModel {
   }
 
   using State = detail::ModelState<M, device_set>;
-  using Entered = detail::EnteredModel<State>;
   using Update = detail::ModelUpdate<State>;
 
   State* state_;

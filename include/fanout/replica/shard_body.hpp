@@ -88,13 +88,8 @@ class alignas(cache_line) ShardBody {
     if (!is_plain_) outputs_.note_end(i, cell.slot());
   }
 
-  Atomic<bool>& ended(std::size_t i) const noexcept { return cells_[i].ended(); }
+  DoneFlags done_flags() const noexcept { return {cells_->ended(), sizeof(*cells_)}; }
   void tell_late() const noexcept { outputs_.tell_late(); }
-  template <class Tasks>
-  void tasks_are(Tasks& tasks) const noexcept {
-    outputs_.tasks_are(
-        {.take_back = [](void* from) noexcept { return static_cast<Tasks*>(from)->take_back(); }, .from = &tasks});
-  }
 
  private:
   static constexpr std::size_t few = 2;

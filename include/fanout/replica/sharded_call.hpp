@@ -79,6 +79,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
         shards_(inputs.plan, devices, room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_),
                 outputs.state().deadline, outputs.state().settings.times) {
     settle_inputs(inputs.arguments);
+    if (outputs.state().rendezvous.notes_ends()) outputs.tasks_are(CallRendezvous::tasks_of(shards_));
   }
 
   /// Dispatches the shards that run on other threads. Does not wait. Throws std::bad_alloc before it dispatches any.
@@ -104,7 +105,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   [[no_unique_address]] typename Call::Fields fields_;
   const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
-  ForkJoin<Body, Ds...> shards_;
+  ForkJoin<Ds...> shards_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/call/call_rendezvous.hpp>
+#include <fanout/call/call_state.hpp>
+#include <fanout/call/late_shard.hpp>
+#include <fanout/call/replica_error.hpp>
+#include <fanout/call/shard_slot.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// How the shards of one call end: with exceptions, late, or with pending device work. All calls share this code,
+/// whatever their shards return. Borrows the plan, the settings and the devices of the set; a shard names its device by
+/// position.
+///
+/// A template, so that it costs nothing to compile if nothing is called. `Remains` is ShardRemains.
+template <class Remains>
+class ShardEnds {
+ public:
+  ShardEnds(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
+            bool shards_may_meet)
+      : state_(plan, settings, start, shards_may_meet), devices_(devices) {
+    if (shards_may_meet)
+      state_.rendezvous.way_is({.transport = settings.collectives, .devices = devices, .plan = &plan});
+  }
+
+  CallState& state() noexcept { return state_; }
+  const Plan& plan() const noexcept { return state_.plan; }
+
+  /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
+  void note_success(const Remains& shard) noexcept {
+    if (shard.completion) eventful_.store(true, MemoryOrder::relaxed);
+    if (shard.completion || !shard.scratch.empty()) holds_.store(true, MemoryOrder::relaxed);
+  }
+
+  /// Call this in the handler of what the shard has thrown.
+  [[gnu::cold, gnu::noinline]] void note_exception(Remains& shard) noexcept {
+    eventful_.store(true, MemoryOrder::relaxed);
+    holds_.store(true, MemoryOrder::relaxed);
+    shard.failure = std::current_exception();
+    try {
+      throw;
+    } catch (const CommunicatorAbandoned&) {
+      shard.released = true;
+    } catch (...) {
+    }
+  }
+
+  /// Call this when the shard has ended, unless nothing notes the ends of shards.
+  void note_end(std::size_t i, Remains& shard) noexcept {
+    state_.rendezvous.end(i, shard.failure);
+    if (state_.deadline != Clock::never) shard.lateness.end(Clock::now() <= state_.deadline);
+  }
+
+  /// Tells shards that wait for each other how to take back shards that no device has started.
+  void tasks_are(const CallRendezvous::Tasks& tasks) noexcept { state_.rendezvous.tasks_are(tasks); }
+
+  /// At or after the deadline: reports each late shard to the sink, once. Must be called by one thread at a time.
+  [[gnu::cold, gnu::noinline]] void tell_late() noexcept {
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (!remains(i).lateness.look() || detail::exchange(remains(i).told_late, true)) continue;
+      if (state_.settings.late_sink == nullptr) continue;
+      try {
+        (*state_.settings.late_sink)(late_shard(i));
+      } catch (...) {  // an exception of the sink must not break the call
+      }
+    }
+  }
+
+ protected:
+  /// The remains of all shards lie at this distance, in bytes.
+  void remains_are(Remains& first, std::size_t stride) noexcept {
+    first_remains_ = &first;
+    stride_ = stride;
+  }
+
+  std::size_t size() const noexcept { return state_.plan.size(); }
+  bool has_deadline() const noexcept { return state_.deadline != Clock::never; }
+  /// True if something besides values is to be destroyed.
+  bool holds() const noexcept { return holds_.load(MemoryOrder::relaxed); }
+  const DeviceId* devices() const noexcept { return devices_; }
+
+  /// Call this when all shards have ended. Waits for pending device work, and throws what the shards threw.
+  void check_ends() {
+    if (has_deadline()) tell_late();
+    if (eventful_.load(MemoryOrder::relaxed)) check_events();
+  }
+
+  bool is_late(std::size_t i) const noexcept { return remains(i).lateness.is_late(); }
+
+  SmallVector<LateShard> late_shards() const {
+    SmallVector<LateShard> late;
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (is_late(i)) late.push_back(late_shard(i));
+    }
+    return late;
+  }
+
+  /// The plan of the shards that were in time: their rows, without gaps.
+  Plan plan_in_time() const {
+    Plan in_time;
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (is_late(i)) continue;
+      const std::size_t begin = in_time.rows();
+      in_time.add({.rows = {begin, begin + plan()[i].rows.size()}, .device = plan()[i].device});
+    }
+    return in_time;
+  }
+
+ private:
+  Remains& remains(std::size_t i) const noexcept {
+    return *reinterpret_cast<Remains*>(reinterpret_cast<std::byte*>(first_remains_) + i * stride_);
+  }
+
+  LateShard late_shard(std::size_t i) const noexcept {
+    return {.shard = i, .device = devices_[plan()[i].device], .rows = plan()[i].rows};
+  }
+
+  [[gnu::cold, gnu::noinline]] void check_events() {
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (remains(i).completion) wait_for_device(remains(i));
+    }
+    throw_failures();
+  }
+
+  static void wait_for_device(Remains& shard) noexcept {
+    try {
+      shard.completion.wait();
+    } catch (...) {
+      shard.failure = std::current_exception();
+      shard.failed_in_forward = true;
+    }
+  }
+
+  void throw_failures() const {
+    std::vector<Failure> failures;
+    bool all_released = true;  // no shard failed by itself
+    for (std::size_t i = 0; i < size(); ++i) {
+      all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
+    }
+    for (std::size_t i = 0; i < size(); ++i) {
+      const Remains& shard = remains(i);
+      if (shard.failure == nullptr || (shard.released && !all_released)) continue;
+      if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
+      const Shard& planned = plan()[i];
+      failures.push_back(
+          {.shard = i, .device = devices_[planned.device], .rows = planned.rows, .exception = shard.failure});
+    }
+    if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
+    if (!failures.empty()) throw ReplicaError(std::move(failures), size());
+  }
+
+  CallState state_;
+  const DeviceId* devices_;
+  Remains* first_remains_ = nullptr;
+  std::size_t stride_ = 0;
+  Atomic<bool> eventful_{false};  // a shard failed, or has pending device work
+  Atomic<bool> holds_{false};     // a slot holds something besides its value
+};
+
+}}}  // namespace fanout::v0::detail

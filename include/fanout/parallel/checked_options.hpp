@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/duration.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/call/call_state.hpp>
+#include <fanout/dispatch/copy_team.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/options.hpp>
+#include <fanout/plan/even_split.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/scatter/batch_rows.hpp>
+#include <fanout/waiting/call_statistics.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The options of a ParallelModel, checked for its devices, which give each call its plan and its settings. They do not
+/// depend on the type of the model, so all models on a kind of device set share this code.
+template <class Devices>
+struct CheckedOptions {
+  /// Throws InvalidDeviceId if no device has the memory for results. Throws InvalidArgument if the split does not fit
+  /// the devices, and for a negative deadline. Borrows `times` and `team`.
+  CheckedOptions(Options&& with, const Devices& devices, CallStatistics& times, const CopyTeam& team)
+      : options(std::move(with)), device_count(devices.size()), settings(check(devices, times, team)) {}
+
+  /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
+  /// for the main device, or one for each device if `on_all`.
+  Plan plan(const CountRows& count, bool on_all) const {
+    if (count.plan != nullptr) {
+      check_sharded(*count.plan);
+      return *count.plan;
+    }
+    if (count.rows) return plan(*count.rows);
+    // A split policy may leave out devices if there are no rows.
+    return on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
+  }
+  Plan plan(std::size_t rows) const {
+    Plan plan = options.split(rows, device_count);
+    if (!options.split.is_even()) check_plan(plan, rows, device_count);
+    return plan;
+  }
+
+  CallStart start(std::span<const OutputTarget> targets, std::uint32_t number) const noexcept {
+    CallStart start = CallStart::now(settings);
+    start.number = number;
+    start.targets = targets.data();
+    start.target_count = targets.size();
+    return start;
+  }
+
+  Options options;
+  std::size_t device_count;
+  const CallSettings settings;
+
+ private:
+  /// Called before the replicas are made, since a factory may take long.
+  CallSettings check(const Devices& devices, CallStatistics& times, const CopyTeam& team) const {
+    static_cast<void>(plan(0));
+    if (options.deadline.nanoseconds() < 0) {
+      throw InvalidArgument(
+          explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
+    }
+    return {.target = find_target(devices),
+            .axis = options.axis,
+            .seed = options.seed,
+            .rethrow_single = options.rethrow_single,
+            .deadline = options.deadline,
+            .late_sink = options.late ? &options.late : nullptr,
+            .collectives = options.collectives,
+            .times = &times,
+            .team = &team};
+  }
+
+  void check_sharded(const Plan& plan) const {
+    for (const Shard& shard : plan) {
+      if (shard.device < device_count) continue;
+      throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
+                                     .expected = std::to_string(device_count) + " devices or fewer",
+                                     .found = to_string(plan),
+                                     .advice = "gather() it first"}));
+    }
+  }
+
+  /// The memory in which results are gathered.
+  backend::Memory find_target(const Devices& devices) const {
+    const DeviceId wanted = options.output.value_or(devices.main_device());
+    backend::Memory memory;
+    if (wanted.kind == host_memory.owner.kind) return memory;
+    std::string known;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const DeviceId& id = devices.ids()[i];
+      if (id == wanted) {
+        devices.visit(i, [&memory](const auto& device) { memory = device.memory(); });
+        return memory;
+      }
+      known += (i == 0 ? "" : ", ") + to_string(id);
+    }
+    throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                   .where = "Options::output",
+                                   .expected = "a device of the model (" + known + ") or the host",
+                                   .found = to_string(wanted)}));
+  }
+};
+
+}}}  // namespace fanout::v0::detail
