@@ -18,35 +18,36 @@ namespace {
 
 using fanout::Plan;
 using fanout::detail::ShardRemains;
-using Base = fanout::detail::ShardEnds<ShardRemains>;
+using EndsBase = fanout::detail::ShardEnds<ShardRemains>;
 
-const fanout::DeviceId hosts[] = {{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
-const Plan three{{.rows = {0, 2}, .device = 1}, {.rows = {2, 5}, .device = 0}, {.rows = {5, 6}, .device = 1}};
+const fanout::DeviceId end_hosts[] = {{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
+const Plan three_shards_on_two{
+    {.rows = {0, 2}, .device = 1}, {.rows = {2, 5}, .device = 0}, {.rows = {5, 6}, .device = 1}};
 
 /// What a shard leaves, inside of a larger object.
-struct Cell {
+struct LeftBehind {
   std::array<char, 40> before{};
   ShardRemains remains;
   std::array<char, 8> behind{};
 };
 
-struct Ends : Base {
-  explicit Ends(const fanout::CallSettings& settings, bool shards_may_meet = false)
-      : Base(three, settings, fanout::CallStart::now(settings), hosts, shards_may_meet) {
-    remains_are(cells[0].remains, sizeof(Cell));
+struct OpenedEnds : EndsBase {
+  explicit OpenedEnds(const fanout::CallSettings& settings, bool shards_may_meet = false)
+      : EndsBase(three_shards_on_two, settings, fanout::CallStart::now(settings), end_hosts, shards_may_meet) {
+    remains_are(cells[0].remains, sizeof(LeftBehind));
   }
-  using Base::check_ends;
-  using Base::holds;
-  using Base::is_late;
-  using Base::late_shards;
-  using Base::plan_in_time;
+  using EndsBase::check_ends;
+  using EndsBase::holds;
+  using EndsBase::is_late;
+  using EndsBase::late_shards;
+  using EndsBase::plan_in_time;
 
-  std::array<Cell, 3> cells;
+  std::array<LeftBehind, 3> cells;
 };
 
 const fanout::CallSettings default_settings;
 
-void fail(Ends& ends, std::size_t shard, const char* why) {
+void note_failure(OpenedEnds& ends, std::size_t shard, const char* why) {
   ends.cells[shard].remains.failed_in_forward = true;
   try {
     throw std::runtime_error(why);
@@ -58,16 +59,16 @@ void fail(Ends& ends, std::size_t shard, const char* why) {
 }  // namespace
 
 TEST_CASE("shards that left nothing behind end in silence") {
-  Ends ends(default_settings);
-  for (Cell& cell : ends.cells) ends.note_success(cell.remains);
+  OpenedEnds ends(default_settings);
+  for (LeftBehind& cell : ends.cells) ends.note_success(cell.remains);
   CHECK_NOTHROW(ends.check_ends());
   CHECK_FALSE(ends.holds());
 }
 
 TEST_CASE("what shards threw is found in their remains, wherever these lie") {
-  Ends ends(default_settings);
-  fail(ends, 1, "of the second");
-  fail(ends, 2, "of the third");
+  OpenedEnds ends(default_settings);
+  note_failure(ends, 1, "of the second");
+  note_failure(ends, 2, "of the third");
   CHECK(ends.holds());
   const std::string message = message_of<fanout::ReplicaError>([&] { ends.check_ends(); });
   CHECK(says(message, "host:0", "of the second", "host:1", "of the third"));
@@ -76,7 +77,7 @@ TEST_CASE("what shards threw is found in their remains, wherever these lie") {
 
 TEST_CASE("shards that end after the deadline are late, and the others keep their rows without gaps") {
   const fanout::CallSettings settings{.deadline = std::chrono::nanoseconds(0)};
-  Ends ends(settings);
+  OpenedEnds ends(settings);
   ends.cells[1].remains.lateness.end(true);
   ends.cells[0].remains.lateness.end(false);
   ends.note_end(2, ends.cells[2].remains);  // it ends now, after the deadline
@@ -84,6 +85,6 @@ TEST_CASE("shards that end after the deadline are late, and the others keep thei
   const auto late = ends.late_shards();
   REQUIRE(late.size() == 2);
   CHECK(late[0].rows == fanout::RowRange{0, 2});
-  CHECK(late[1].device == hosts[1]);
+  CHECK(late[1].device == end_hosts[1]);
   CHECK(ends.plan_in_time() == Plan{{.rows = {0, 3}, .device = 0}});
 }

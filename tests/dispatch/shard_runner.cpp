@@ -13,7 +13,7 @@ using fanout::detail::ShardRunner;
 
 namespace {
 
-struct Cell {
+struct FlaggedCell {
   int other = 0;
   Atomic<bool> done{false};
   std::array<int, 5> more{};
@@ -22,11 +22,11 @@ struct Cell {
 /// A body with all that a body may have.
 struct FullBody {
   std::vector<std::size_t>& ran;
-  std::array<Cell, 3>& cells;
+  std::array<FlaggedCell, 3>& cells;
   int& told_late;
 
   void operator()(std::size_t i) const noexcept { ran.push_back(i); }
-  DoneFlags done_flags() const noexcept { return {cells[0].done, sizeof(Cell)}; }
+  DoneFlags done_flags() const noexcept { return {cells[0].done, sizeof(FlaggedCell)}; }
   void tell_late() const noexcept { ++told_late; }
 };
 
@@ -34,15 +34,15 @@ struct FullBody {
 
 TEST_CASE("done flags are found inside of larger objects") {
   CHECK_FALSE(DoneFlags());
-  std::array<Cell, 3> cells;
-  const DoneFlags flags(cells[0].done, sizeof(Cell));
+  std::array<FlaggedCell, 3> cells;
+  const DoneFlags flags(cells[0].done, sizeof(FlaggedCell));
   CHECK(flags);
   for (std::size_t i = 0; i < 3; ++i) CHECK(&flags[i] == &cells[i].done);
 }
 
 TEST_CASE("a runner runs the shards of its body and tells it of the call") {
   std::vector<std::size_t> ran;
-  std::array<Cell, 3> cells;
+  std::array<FlaggedCell, 3> cells;
   int told_late = 0;
   const FullBody body{ran, cells, told_late};
   const ShardRunner runner(body);
