@@ -40,7 +40,6 @@ class ShardResults {
   X& take(std::size_t i) noexcept { return const_cast<X&>((*this)[i]); }
 
  private:
-  // Untyped, so that the trees of a program share the code of this array.
   detail::InlineArray<const X*> values_;
   bool owned_;
 };
