@@ -63,7 +63,7 @@ class ForkJoin {
   /// Runs the shards that no device has started, and waits for the rest. Throws Error in a process that was forked
   /// while shards ran, since those on other threads stayed in the parent.
   void join() {
-    if (tasks_) join_others();
+    if (tasks_) join_others(*tasks_);
   }
 
   /// Takes back a shard that no device has started, for a shard that waits for it: see ShardTasks::take_back(). Called
@@ -87,9 +87,9 @@ class ForkJoin {
     tasks.all_are_posted();
   }
 
-  void join_others() {
-    for (std::size_t i = tasks_->size(); i > 0; --i) {
-      ShardTask& task = (*tasks_)[i - 1];
+  void join_others(ShardTasks& tasks) {
+    for (std::size_t i = tasks.size(); i > 0; --i) {
+      ShardTask& task = tasks[i - 1];
       if (task.take_back()) {
         task.run_here(runner_);
         tell_if_late();
@@ -97,7 +97,7 @@ class ForkJoin {
         times_->note_found();
       }
     }
-    if (!tasks_->wait(runner_, deadline_)) refuse_after_fork();
+    if (!tasks.wait(runner_, deadline_)) refuse_after_fork();
     if (decision_) decision_->all_ended(plan_.size());
   }
 
