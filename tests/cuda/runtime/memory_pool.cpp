@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <thread>
 
 #include <fanout/cuda/runtime/memory_pool.hpp>
 
@@ -48,6 +51,30 @@ TEST_CASE("a pool reports allocated, peak and reserved bytes") {
   use = detail::pool_use(gpu);
   CHECK(use.most_allocated == before);
   CHECK(use.reserved < bytes + before);
+}
+
+TEST_CASE("an allocation does not wait for a stream that still uses memory that it has released") {
+  if (!fanout_test::has_gpus(1)) return;
+  const fanout_test::Watched watched;
+  const cuda::Stream busy(0), other(0);
+  constexpr std::size_t bytes = std::size_t{3} << 20;
+  fanout_test::Barrier gate;
+  void* const first = detail::allocate_in(busy, bytes);
+  fanout_test::call_in(busy, gate);
+  detail::release_in(busy, first);
+  void* const second = detail::allocate_in(other, bytes);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  cudaError_t status = cudaErrorNotReady;
+  while (status == cudaErrorNotReady && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const cuda::DeviceGuard entered(0);
+    status = ::cudaStreamQuery(other.get());
+  }
+  CHECK(status == cudaSuccess);
+  gate.open();
+  detail::release_in(other, second);
+  busy.synchronize();
+  other.synchronize();
 }
 
 TEST_CASE("free and total bytes of a GPU") {

@@ -167,6 +167,45 @@ TEST_CASE("a pool releases freed memory once the host has waited for work behind
   ok(cudaMemPoolDestroy(pool));
 }
 
+TEST_CASE(
+    "a stream waits for the one that still uses the freed memory that it is given, unless the pool forbids that") {
+  const Fresh fresh;
+  for (const int allowed : {1, 0}) {
+    cudaMemPool_t pool = nullptr;
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    ok(cudaMemPoolCreate(&pool, &properties));
+    int reuse = -1;
+    ok(cudaMemPoolGetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &reuse));
+    CHECK(reuse == 1);
+    reuse = allowed;
+    ok(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &reuse));
+    ok(cudaMemPoolGetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &reuse));
+    CHECK(reuse == allowed);
+    const auto busy = make_stream(cudaStreamNonBlocking);
+    const auto other = make_stream(cudaStreamNonBlocking);
+    void* first = nullptr;
+    void* second = nullptr;
+    ok(cudaMallocFromPoolAsync(&first, 1000, pool, busy));
+    Barrier barrier(busy);
+    ok(cudaFreeAsync(first, busy));
+    ok(cudaMallocFromPoolAsync(&second, 1000, pool, other));
+    if (allowed == 1) {
+      CHECK(cudaStreamQuery(other) == cudaErrorNotReady);
+    } else {
+      ok(cudaStreamSynchronize(other));
+    }
+    barrier.open();
+    ok(cudaFreeAsync(second, other));
+    ok(cudaStreamSynchronize(busy));
+    ok(cudaStreamSynchronize(other));
+    ok(cudaStreamDestroy(busy));
+    ok(cudaStreamDestroy(other));
+    ok(cudaMemPoolDestroy(pool));
+  }
+}
+
 TEST_CASE("peer copies are direct if allowed, else through the host, and a corrupting link corrupts one direction") {
   const Fresh fresh;
   stand_in_set_peer(0, 2, 0);

@@ -17,8 +17,9 @@
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// The pool of all of fanout's memory on a GPU, made at first use. It is not the GPU's default pool, so its statistics
-/// are fanout's own. It keeps released memory: getting memory back from the driver takes milliseconds. Throws
-/// DeviceLost and CudaError.
+/// are fanout's own. It keeps released memory: getting memory back from the driver takes milliseconds. It does not give
+/// memory that one stream still uses to another one, which would then wait: a copy on `copies` for a kernel on `compute`.
+/// Throws DeviceLost and CudaError.
 inline cudaMemPool_t pool_of(GpuState& gpu) {
   if (cudaMemPool_t known = gpu.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   const DeviceGuard entered(gpu);
@@ -30,7 +31,11 @@ inline cudaMemPool_t pool_of(GpuState& gpu) {
   cudaMemPool_t made = nullptr;
   check(::cudaMemPoolCreate(&made, &properties), "cudaMemPoolCreate", gpu.index());
   std::uint64_t keep = UINT64_MAX;
-  const cudaError_t status = ::cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
+  int never = 0;
+  cudaError_t status = ::cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
+  if (status == cudaSuccess) {
+    status = ::cudaMemPoolSetAttribute(made, cudaMemPoolReuseAllowInternalDependencies, &never);
+  }
   if (status != cudaSuccess) {
     note(::cudaMemPoolDestroy(made), gpu.index());
     refuse(status, "cudaMemPoolSetAttribute", gpu.index());

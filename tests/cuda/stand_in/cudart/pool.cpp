@@ -80,6 +80,17 @@ bool reserve(Pool& pool, std::size_t bytes) {
   return true;
 }
 
+/// The driver may give a stream memory that another one has freed and still uses. Then the stream waits for the other.
+void wait_for_reuse(const Pool& pool, const StreamPtr& stream, std::size_t bytes) {
+  if (!pool.reuses_what_is_in_use) return;
+  for (const Pool::Freed& freed : pool.freed) {
+    const auto other = state().streams.find(freed.stream);
+    if (freed.stream == stream->id || freed.bytes < bytes || other == state().streams.end()) continue;
+    if (!idle(*other->second)) push_wait(stream, push_point(other->second));
+    return;
+  }
+}
+
 cudaError_t allocate(Call& entry, void** out, std::size_t bytes, const PoolPtr& pool, const StreamPtr& stream) {
   if (out == nullptr || bytes == 0) return cudaErrorInvalidValue;
   entry.on(stream->device);
@@ -89,6 +100,7 @@ cudaError_t allocate(Call& entry, void** out, std::size_t bytes, const PoolPtr& 
     pool->used -= bytes;
     return cudaErrorMemoryAllocation;
   }
+  wait_for_reuse(*pool, stream, bytes);
   block->pool = pool;
   block->made_in = stream->id;
   block->made_at = push(stream, [block] {});
@@ -234,6 +246,9 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
   return call(__func__, devices, [&](Call& entry) {
     const auto pool = find_pool(entry, handle);
     if (!pool || value == nullptr) return cudaErrorInvalidValue;
+    if (attribute == cudaMemPoolReuseAllowInternalDependencies) {
+      pool->reuses_what_is_in_use = *static_cast<const int*>(value) != 0;
+    }
     if (is_reuse(attribute)) return cudaSuccess;
     const auto number = *static_cast<const std::uint64_t*>(value);
     if (attribute == cudaMemPoolAttrReleaseThreshold) {
@@ -258,7 +273,8 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
     const auto pool = find_pool(entry, handle);
     if (!pool || value == nullptr) return cudaErrorInvalidValue;
     if (is_reuse(attribute)) {
-      *static_cast<int*>(value) = 1;
+      const bool off = attribute == cudaMemPoolReuseAllowInternalDependencies && !pool->reuses_what_is_in_use;
+      *static_cast<int*>(value) = off ? 0 : 1;
     } else if (attribute == cudaMemPoolAttrReleaseThreshold) {
       *static_cast<std::uint64_t*>(value) = pool->threshold;
     } else if (const std::size_t* const number = number_of(*pool, attribute)) {

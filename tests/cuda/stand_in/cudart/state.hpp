@@ -91,6 +91,7 @@ struct Pool {
   };
   std::vector<Freed> freed;  ///< that the driver does not know yet to be out of use
   std::set<int> access;
+  bool reuses_what_is_in_use = true;  ///< cudaMemPoolReuseAllowInternalDependencies, as the driver sets it
   bool destroyed = false;
 };
 using PoolPtr = std::shared_ptr<Pool>;
