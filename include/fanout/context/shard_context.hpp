@@ -55,11 +55,12 @@ class ShardContext<D, void> {
   bool stop_requested() const noexcept { return call_.stop_requested(); }
 
   template <class C = ShardCommunicator>
-  void communicator() const {
+  auto communicator() const {
     static_assert(std::is_void_v<C>,
                   "fanout: ctx.communicator() needs a context that names its model, since a call must know whether its "
                   "shards wait for each other; declare it as `fanout::Context auto& ctx`, or as "
                   "`fanout::ShardContext<fanout::HostDevice, MyModel>& ctx`");
+    if constexpr (requires { sizeof(C); }) return C(rendezvous(), rank(), size());  // so that this is the only error
   }
 
   struct Claim {
