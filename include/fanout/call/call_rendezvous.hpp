@@ -42,7 +42,7 @@ class CallRendezvous {
     void* from = nullptr;
   };
 
-  /// Takes back by `from.take_back()`. Borrows it.
+  /// Tasks that `from.take_back()` takes back. Borrows `from`.
   template <class From>
   static Tasks tasks_of(From& from) noexcept {
     return {.take_back = [](void* untyped) noexcept { return static_cast<From*>(untyped)->take_back(); },

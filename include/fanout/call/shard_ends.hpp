@@ -45,7 +45,7 @@ class ShardEnds {
     if (shard.completion || !shard.scratch.empty()) holds_.store(true, MemoryOrder::relaxed);
   }
 
-  /// Call this in the handler of what the shard has thrown.
+  /// Call this in the `catch` block of what the shard has thrown.
   [[gnu::cold, gnu::noinline]] void note_exception(Remains& shard) noexcept {
     eventful_.store(true, MemoryOrder::relaxed);
     holds_.store(true, MemoryOrder::relaxed);
