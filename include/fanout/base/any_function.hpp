@@ -12,8 +12,8 @@ template <class Signature>
 class AnyFunction;
 
 /// A function object of any type, held by value and called as const; may be empty. For functions that are set once and
-/// called rarely, so that they need not be template parameters. It allocates when it is
-/// made or copied. A call is one virtual call.
+/// called rarely, so that they need not be template parameters. It allocates when it is made or copied. A call is one
+/// virtual call.
 template <class R, class... A>
 class AnyFunction<R(A...)> {
  public:

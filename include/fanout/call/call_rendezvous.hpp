@@ -13,7 +13,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// True if a `forward` with this type of context has code in which shards wait for each other.
+/// True if a `forward` with this type of context calls `ctx.communicator()` in its code.
 template <class Ctx>
 inline Atomic<bool> shards_meet_in{false};
 

@@ -25,7 +25,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// whatever their shards return. Borrows the plan, the settings and the devices of the set; a shard names its device by
 /// position.
 ///
-/// A template, so that it costs nothing to compile if nothing is called. `Remains` is ShardRemains.
+/// `Remains` is always ShardRemains. As a template, this costs nothing to compile in a file that calls no model.
 template <class Remains>
 class ShardEnds {
  public:

@@ -84,7 +84,7 @@ struct ForwardResult {
     return AllPieces::template takes_context<First>() || (AllPieces::template takes_context<Others>() || ...);
   }
 
-  /// True if `forward` has code in which shards wait for each other.
+  /// True if `forward` calls `ctx.communicator()` in its code, so that shards may wait for each other.
   static bool shards_may_meet() noexcept {
     if constexpr (takes_context()) {
       return shards_meet_in<ContextOf<First>>.load(MemoryOrder::relaxed) ||
@@ -123,7 +123,7 @@ struct ForwardResults {
   }
   using type = typename decltype(find())::type;
 
-  /// True if the `forward` of one of the models has code in which shards wait for each other.
+  /// The same for the `forward` of any of the models.
   template <std::size_t... I>
   static bool shards_may_meet(std::index_sequence<I...>) noexcept {
     return (forward_of<std::tuple_element_t<I, Models>>::shards_may_meet() || ...);
