@@ -8,80 +8,9 @@
 
 #include <cuda_runtime.h>
 
-#include <fanout/base/annotate.hpp>
-#include <fanout/cuda.hpp>
-
-#if defined(__CUDACC__)
-#include <fanout/cuda/launch.cuh>
-#else  // on the stand-in of the tests, to see that all of it runs
-#include <chrono>
-#include <thread>
-
-#include "cuda/host_launcher.hpp"
-#endif
+#include "benchmarks/cuda/kernels.hpp"
 
 namespace benchmarks {
-
-using fanout::cuda::check;
-
-struct Nothing {
-  FANOUT_HOST_DEVICE void operator()(std::size_t) const {}
-};
-
-struct AddOne {
-  float* to;
-  const float* from;
-
-  FANOUT_HOST_DEVICE void operator()(std::size_t i) const { to[i] = from[i] + 1; }
-};
-
-/// Keeps one thread busy so long.
-struct Spin {
-  std::uint64_t nanoseconds;
-
-  FANOUT_HOST_DEVICE void operator()(std::size_t) const {
-#if defined(__CUDA_ARCH__)
-    std::uint64_t begin = 0;
-    std::uint64_t now = 0;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-    do {
-      asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while (now - begin < nanoseconds);
-#elif !defined(__CUDACC__)
-    std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
-#endif
-  }
-};
-
-/// f(i) for each i below n.
-#if defined(__CUDACC__)
-template <class F>
-__global__ void call_each(std::size_t n, F f) {
-  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i < n) f(i);
-}
-
-template <class F>
-void start(cudaStream_t stream, std::size_t n, const F& f) {
-  const unsigned threads = n < 256 ? static_cast<unsigned>(n) : 256;
-  call_each<<<static_cast<unsigned>((n + threads - 1) / threads), threads, 0, stream>>>(n, f);
-  check(cudaGetLastError(), "<<<>>>");
-}
-#else
-template <class F>
-void start(cudaStream_t stream, std::size_t n, const F& f) {
-  struct Call {
-    std::size_t n;
-    F f;
-  };
-  const auto call = [](void* what) {
-    auto* mine = static_cast<Call*>(what);
-    for (std::size_t i = 0; i < mine->n; ++i) mine->f(i);
-    delete mine;
-  };
-  check(cudaLaunchHostFunc(stream, call, new Call{n, f}), "cudaLaunchHostFunc");
-}
-#endif
 
 /// What one would write without fanout, with everything made before: on each of some GPUs two streams, events and
 /// memory for two batches, and page-locked memory for one.
@@ -168,6 +97,40 @@ class ByHand {
       check(cudaStreamSynchronize(gpu.compute), "cudaStreamSynchronize");
       std::memcpy(static_cast<char*>(to) + bytes_ * part++, gpu.pinned, bytes_);
     });
+  }
+
+  /// The same with page-locked memory, without copies in the host's memory.
+  void add_one_pinned(const void* from, void* to) {
+    std::size_t part = 0;
+    each([&](Gpu& gpu) {
+      const std::size_t begin = bytes_ * part++;
+      check(cudaMemcpyAsync(gpu.data[0], static_cast<const char*>(from) + begin, bytes_, cudaMemcpyHostToDevice,
+                            gpu.compute),
+            "cudaMemcpyAsync");
+      start(gpu.compute, bytes_ / sizeof(float),
+            AddOne{static_cast<float*>(gpu.data[1]), static_cast<const float*>(gpu.data[0])});
+      check(cudaMemcpyAsync(static_cast<char*>(to) + begin, gpu.data[1], bytes_, cudaMemcpyDeviceToHost, gpu.compute),
+            "cudaMemcpyAsync");
+    });
+    each([](Gpu& gpu) { check(cudaStreamSynchronize(gpu.compute), "cudaStreamSynchronize"); });
+  }
+
+  /// The same with a part for each GPU of what GPU 0 has, and back there.
+  void add_one_from_first(const float* from, float* to) {
+    const std::size_t size = bytes_ / sizeof(float);
+    int index = 0;
+    each([&](Gpu& gpu) {
+      const std::size_t begin = size * static_cast<std::size_t>(index);
+      if (index == 0) {
+        start(gpu.compute, size, AddOne{to, from});
+      } else {
+        check(cudaMemcpyPeerAsync(gpu.data[0], index, from + begin, 0, bytes_, gpu.compute), "cudaMemcpyPeerAsync");
+        start(gpu.compute, size, AddOne{static_cast<float*>(gpu.data[1]), static_cast<const float*>(gpu.data[0])});
+        check(cudaMemcpyPeerAsync(to + begin, 0, gpu.data[1], index, bytes_, gpu.compute), "cudaMemcpyPeerAsync");
+      }
+      ++index;
+    });
+    each([](Gpu& gpu) { check(cudaStreamSynchronize(gpu.compute), "cudaStreamSynchronize"); });
   }
 
   /// `count` batches in turn. Each is copied to one of two buffers on every GPU. Then a kernel runs for `nanoseconds`.

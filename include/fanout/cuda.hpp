@@ -2,8 +2,8 @@
 #pragma once
 
 // All of fanout with CUDA devices, for any C++20 compiler. Needs the headers of the CUDA toolkit. Programs link the
-// CUDA runtime, libcudart. Headers that need nvcc (cuda/launch.cuh, adapt/thrust.cuh) or NCCL (cuda/nccl.hpp) are not
-// included here.
+// CUDA runtime, libcudart. Headers that need nvcc (cuda/launch.cuh, adapt/thrust.cuh) or NCCL (cuda/nccl.hpp), and
+// reports (cuda/peer_report.hpp, cuda/visible/visible_devices_report.hpp), are not included here.
 #include <fanout/base/requirements.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_devices.hpp>
@@ -11,13 +11,11 @@
 #include <fanout/cuda/current_device.hpp>
 #include <fanout/cuda/device_info.hpp>
 #include <fanout/cuda/memory_info.hpp>
-#include <fanout/cuda/peer_report.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/pinned.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
-#include <fanout/cuda/visible/visible_devices_report.hpp>
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>

@@ -77,7 +77,6 @@ template <class M>
 using CallOf = fanout::detail::CallOfReplicas<fanout::Replicas<M, fanout::HostDevice>,
                                               fanout::ShardInputs<const Tensor<double, 1>&>>;
 
-
 /// Adds up over all shards, as often as it is told.
 struct Adds {
   int times = 1;
@@ -366,6 +365,7 @@ class RemoteTransport final : public fanout::backend::CollectiveTransport {
  public:
   static inline std::atomic<int> opened{0}, closed{0}, aborted{0}, groups{0};
   static inline std::atomic<bool> fails{false};
+  static inline std::atomic<int> failed_rank{-1};  // whose device fails
 
   fanout::backend::TransportRanks* open(std::span<const fanout::DeviceId> devices) const override {
     CHECK(devices.size() == 2);
@@ -393,6 +393,10 @@ class RemoteTransport final : public fanout::backend::CollectiveTransport {
       }
     }
     void abort() noexcept override { ++aborted; }
+    std::exception_ptr failure(std::size_t rank) const noexcept override {
+      if (failed_rank != static_cast<int>(rank)) return nullptr;
+      return std::make_exception_ptr(fanout::OutOfMemory("the device is lost"));
+    }
     void close() noexcept override { ++closed; }
   };
 };
@@ -435,6 +439,44 @@ TEST_CASE("devices use the communicator chosen in Options, and other arrays go t
   CHECK(says(text, "2 of 2", "the transport is broken", "the transport is broken"));
   CHECK(RemoteTransport::aborted == 1);
   CHECK(RemoteTransport::closed == 4);
+}
+
+TEST_CASE("the failure of a device in a collective is that of its shard, and the released shards are not listed") {
+  for (const bool deadline : {false, true}) {
+    fanout::Options options{.collectives = &remote_transport};
+    if (deadline) options.deadline = std::chrono::minutes(10);
+    const ParallelModel model{AddsThree{}, fanout_test::remote_devices(2), options};
+    for (const int failed : {0, 1}) {
+      CAPTURE(deadline);
+      CAPTURE(failed);
+      RemoteTransport::failed_rank = failed;
+      try {
+        model(fanout::on_all(), 1);
+        CHECK(false);
+      } catch (const ReplicaError& error) {
+        CHECK(error.failures().size() == 1);
+        CHECK(error.failures()[0].shard == static_cast<std::size_t>(failed));
+        CHECK(error.get_if<fanout::OutOfMemory>() != nullptr);
+      }
+      RemoteTransport::failed_rank = -1;
+      CHECK(fanout::to_host(model(fanout::on_all(), 1))[0] == 2 + 40 + 100);
+    }
+  }
+}
+
+TEST_CASE("the failure of a device in a collective is listed beside the exception of another shard") {
+  const auto throws = [](Context auto& ctx, int) {
+    const auto own = fanout::empty<float>(ctx, 2);
+    const std::array<float, 2> here{1, 2};
+    fanout::backend::transfer(ctx.device().memory(), own.data(), fanout::host_memory, here.data(), sizeof here);
+    ctx.communicator().all_reduce(own);
+    if (ctx.rank() == 1) throw fanout::Error("another failure");
+  };
+  const ParallelModel model{throws, fanout_test::remote_devices(2), fanout::Options{.collectives = &remote_transport}};
+  RemoteTransport::failed_rank = 0;
+  const std::string said = message_of<ReplicaError>([&] { model(fanout::on_all(), 1); });
+  RemoteTransport::failed_rank = -1;
+  CHECK(says(said, "2 of 2", "the device is lost", "another failure"));
 }
 
 TEST_CASE("a collective in the child of a fork is an error there") {

@@ -171,23 +171,36 @@ TEST_CASE("copies of a thread that has entered no device are complete when they 
   for (const int gpu : {0, 1}) shared(gpu).synchronize();
 }
 
-TEST_CASE("memory that one device allocates may be used by the others on its GPU") {
+TEST_CASE("devices on one GPU do not wait for each other when they allocate") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const fanout::CudaDevice first(0);
   const fanout::CudaDevice second(0, 1);
+  const fanout::backend::Memory memory = first.memory();
   fanout_test::Barrier barrier;
   fanout_test::call_in(first.stream(), barrier);
-  void* data = nullptr;
+  fanout_test::Barrier other;
+  namespace runtime = cuda::detail;
+  const cuda::StreamRef outside = runtime::streams_of(runtime::gpu_at(0), runtime::DeviceStreams::shared).compute();
+  fanout_test::call_in(outside, other);
+  void* own = nullptr;
+  void* for_all = nullptr;
   {
     const auto entered = first.enter();
-    data = first.memory().operations->allocate(first.memory().space, 100);
+    own = memory.operations->allocate(memory.space, 100);
+    for_all = memory.operations->allocate_for_all(memory.space, 100);  // waits for neither
   }
-  CHECK_FALSE(second.stream().is_idle());  // it waits for the memory to be there
-  barrier.open();
-  second.synchronize();
   CHECK(second.stream().is_idle());
-  first.memory().operations->release(first.memory().space, data, 100, nullptr);
+  {
+    const auto entered = second.enter();  // the memory is there for the second device, too
+    memory.operations->clear(memory.space, for_all, 100);
+    second.synchronize();
+  }
+  other.open();
+  barrier.open();
+  outside.synchronize();
+  first.synchronize();
+  for (void* const data : {own, for_all}) memory.operations->release(memory.space, data, 100, nullptr);
 }
 
 TEST_CASE("rule 11: an upload to a GPU does not wait for its earlier work") {
@@ -197,6 +210,7 @@ TEST_CASE("rule 11: an upload to a GPU does not wait for its earlier work") {
   const Numbers original = numbers(1000);
   fanout_test::Barrier barrier;
   fanout_test::call_in(device.stream(), barrier);
+  fanout::backend::Completion of_earlier_call = device.completion();
   void* data = nullptr;
   {
     const auto entered = device.enter();
@@ -206,6 +220,7 @@ TEST_CASE("rule 11: an upload to a GPU does not wait for its earlier work") {
   cuda::detail::streams_of(cuda::detail::gpu_at(0), 0).copies().synchronize();
   CHECK_FALSE(device.stream().is_idle());
   barrier.open();
+  of_earlier_call.wait();
   device.synchronize();
   const Numbers there(fanout::detail::Storage(device.memory(), data, original.storage().bytes(), nullptr),
                       original.extents());

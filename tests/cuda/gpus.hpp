@@ -44,6 +44,10 @@ inline bool has_stand_in(int gpus) {
   return false;
 }
 
+inline void wait_for_all_gpus() {
+  for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i) fanout::cuda::synchronize(i);
+}
+
 /// GPUs that were lost are there again, as in a new process. A lost GPU keeps the memory that was released on it, and
 /// this test is why: so it may be left at exit.
 inline void restore_lost_gpus(int memory_before) {
@@ -54,7 +58,7 @@ inline void restore_lost_gpus(int memory_before) {
     lost = true;
   }
   if (!lost) return;
-  for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i) fanout::cuda::synchronize(i);
+  wait_for_all_gpus();
   static int left = 0;
   left += stand_in_alive("device memory") - memory_before;
   stand_in_allow_at_exit("device memory", left);

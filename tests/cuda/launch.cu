@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fanout/cuda/cuda_device.hpp>
+#include <fanout/cuda/cuda_devices.hpp>
 #include <fanout/cuda/launch.cuh>
 #include <fanout/fanout.hpp>
 
@@ -89,7 +90,30 @@ struct Squares {
   }
 };
 
+/// For GPUs alone: host code cannot call it.
+struct Halve {
+  fanout::View<double, 1> to;
+  fanout::View<const double, 1> from;
+  __device__ void operator()(std::size_t i) const { to[i] = from[i] / 2; }
+};
+
+struct Halves {
+  auto forward(fanout::Context auto& ctx, fanout::View<const double, 1> x) const {
+    auto y = fanout::output<double>(ctx);
+    fanout::launch(ctx, x.size(), Halve{y, x});
+    return y;
+  }
+};
+
 }  // namespace
+
+TEST_CASE("a launch on GPUs takes a function marked __device__ alone") {
+  if (fanout::CudaDevice::visible().empty()) return fanout_test::skip("no CUDA device");
+  const fanout::ParallelModel model{Halves{}, fanout::cuda_devices()};
+  const auto y = fanout::to_host(model(std::vector{1.0, 2.0, 3.0}));
+  REQUIRE(y.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(y[i] == static_cast<double>(i + 1) / 2);
+}
 
 TEST_CASE_TEMPLATE("a launch takes a lambda marked __host__ __device__", D, fanout::HostDevice, fanout::CudaDevice) {
   if (D::visible().empty()) return fanout_test::skip("no CUDA device");

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 
 #include "collective/communicator_conformance.hpp"
 #include "cuda/gpus.hpp"
+#include "cuda/nothing_checked.hpp"
 #include "cuda/stand_in/stand_in.h"
 
 using fanout::Context;
@@ -43,6 +46,14 @@ struct NcclRanks {
   static void run(std::size_t ranks, const F& f) {
     std::vector<ncclComm_t> made(ranks);
     REQUIRE(::ncclCommInitAll(made.data(), static_cast<int>(ranks), nullptr) == ncclSuccess);
+    run(made, f);
+  }
+  template <class F>
+  static void run(const std::vector<ncclComm_t>& made, const F& f) {
+    const std::size_t ranks = made.size();
+    for (int i = 0; i < static_cast<int>(ranks); ++i) {
+      for (int k = 0; k < i; ++k) REQUIRE(cuda::peer_trusted(k, i));
+    }
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&made, &f, rank] {
@@ -87,6 +98,23 @@ bool reduces_as_its_type() {
          reduced(fanout::backend::Reduction::min) == Twice(2, {least, 1, 1, 3});
 }
 
+/// A communicator of so many ranks whose functions may return before NCCL has done what they say.
+std::vector<ncclComm_t> communicators_that_do_not_block(int ranks) {
+  std::vector<ncclComm_t> made(static_cast<std::size_t>(ranks));
+  ncclUniqueId id;
+  REQUIRE(::ncclGetUniqueId(&id) == ncclSuccess);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  REQUIRE(::ncclGroupStart() == ncclSuccess);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const CudaDevice device(rank);
+    const auto entered = device.enter();
+    REQUIRE(::ncclCommInitRankConfig(&made[static_cast<std::size_t>(rank)], ranks, id, rank, &config) == ncclSuccess);
+  }
+  REQUIRE(::ncclGroupEnd() == ncclInProgress);
+  return made;
+}
+
 /// What all shards' GPUs hold is added up there, and each shard tells what it has then.
 struct Adds {
   float forward(Context auto& ctx, int) const {
@@ -105,6 +133,75 @@ struct Adds {
     return there[0] + there[499] + 100 * there[999];
   }
 };
+
+/// The GPU of one rank is lost before that rank's part of a collective, for which the other GPUs then wait.
+struct LosesGpu {
+  enum After { nothing, read, barrier, again };
+
+  std::size_t rank;
+  After after = nothing;
+  bool before_start = false;
+
+  float forward(Context auto& ctx, int) const {
+    const auto own = fanout::empty<float>(ctx, 1000);
+    if (ctx.rank() == rank) {
+      static constexpr auto lose = [](int gpu) { stand_in_poison(gpu, cudaErrorLaunchFailure); };
+      static const auto lose_in_order = [](void* gpu) { lose(*static_cast<const int*>(gpu)); };
+      static int gpu = 0;
+      gpu = ctx.device().index();
+      if (before_start) {
+        lose(gpu);
+      } else {
+        cuda::check(::cudaLaunchHostFunc(ctx.stream().get(), lose_in_order, &gpu), "cudaLaunchHostFunc");
+      }
+    }
+    auto ranks = ctx.communicator();
+    ranks.all_reduce(own);
+    if (after == barrier && ctx.rank() == rank) ranks.barrier();
+    float there = 0;
+    if (after != nothing) fanout::backend::transfer({}, &there, own.space(), own.data(), sizeof there);
+    if (after == barrier && ctx.rank() != rank) ranks.barrier();
+    if (after == again) ranks.all_reduce(own);
+    return there;
+  }
+};
+
+/// Calls the model, by one way or another.
+enum class Called { at_once, by_async, and_dropped, by_deadline };
+
+template <class Model>
+void call(const Model& model, Called called) {
+  if (called == Called::by_async) {
+    auto pending = model.async(fanout::on_all(), 1);
+    pending.get();
+  } else if (called == Called::and_dropped) {
+    const auto pending = model.async(fanout::on_all(), 1);
+  } else {
+    model(fanout::on_all(), 1);
+  }
+}
+
+/// Loses the GPU of a rank in a call, and looks at what the call throws.
+void lose_gpu(const LosesGpu& loses, Called called) {
+  const fanout_test::Watched watched;
+  const auto begin = std::chrono::steady_clock::now();
+  Options options{.collectives = fanout::nccl_collectives()};
+  if (called == Called::by_deadline) options.deadline = std::chrono::minutes(10);
+  ParallelModel{Adds{}, cuda_devices(), options}(fanout::on_all(), 1);  // makes communicators
+  const ParallelModel model{loses, cuda_devices(), options};
+  bool threw = false;
+  try {
+    call(model, called);
+  } catch (const fanout::ReplicaError& error) {
+    threw = true;
+    INFO(std::string(error.what()));
+    REQUIRE(error.failures().size() == 1);
+    CHECK(error.failures()[0].shard == loses.rank);
+    CHECK(error.get_if<cuda::DeviceLost>() != nullptr);
+  }
+  CHECK(threw == (called != Called::and_dropped));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));  // ranks wait 20 s in the stand-in
+}
 
 }  // namespace
 
@@ -176,9 +273,13 @@ TEST_CASE("communicators that report an asynchronous error are not kept") {
   for (const int rank : {0, 1}) {
     const long aborted = stand_in_calls("ncclCommAbort");
     stand_in_fail("ncclCommGetAsyncError", 1 + rank, 1, ncclSystemError);
-    for (int i = 0; i < 2; ++i) {
+    try {
       for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
+    } catch (const fanout::ReplicaError& error) {  // it was reported while GPUs were working
+      CHECK(error.failures().size() == 1);
+      CHECK(error.get_if<cuda::NcclError>() != nullptr);
     }
+    for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
     CHECK(stand_in_calls("ncclCommAbort") == aborted + 2);  // one for each rank, once
   }
 }
@@ -240,5 +341,168 @@ TEST_CASE("arrays off the communicator's GPU, and types that cannot be reduced, 
     CHECK_THROWS_AS(ranks.all_reduce(there), fanout::InvalidArgument);
     CHECK(ranks.rank() == 0);
     CHECK(ranks.size() == 1);
+  });
+}
+
+TEST_CASE("GPUs have access to each other's arrays before NCCL uses them, also with communicators of earlier calls") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel model{Adds{}, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
+  for (int i = 0; i < 2; ++i) {
+    const fanout_test::NothingChecked unchecked;
+    for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
+    CHECK(cuda::peer_trusted(0, 1));
+  }
+}
+
+TEST_CASE("GPUs that cannot copy directly pass arrays through the host, with the same results") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel model{Adds{}, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
+  for (const bool corrupt : {false, true}) {
+    const fanout_test::NothingChecked unchecked;
+    const long before = stand_in_calls("ncclAllReduce");
+    if (corrupt) {
+      stand_in_set_corrupting(1, 0, 1);
+    } else {
+      stand_in_set_peer(0, 1, 0);
+    }
+    for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 206);
+    stand_in_set_corrupting(1, 0, 0);
+    stand_in_set_peer(0, 1, 1);
+    CHECK(stand_in_calls("ncclAllReduce") == before);
+  }
+}
+
+TEST_CASE("one pair that cannot copy directly is enough for all GPUs of a call to go through the host") {
+  if (!fanout_test::has_stand_in(4)) return;
+  const fanout_test::Watched watched;
+  const fanout_test::NothingChecked unchecked;
+  stand_in_set_peer(1, 3, 0);
+  const ParallelModel model{Adds{}, cuda_devices({0, 1, 2, 3}), Options{.collectives = fanout::nccl_collectives()}};
+  const long before = stand_in_calls("ncclAllReduce");
+  for (const float sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 220);
+  stand_in_set_peer(1, 3, 1);
+  CHECK(stand_in_calls("ncclAllReduce") == before);
+}
+
+TEST_CASE("a GPU that is lost in a collective releases the others, and only its shard has failed") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const auto last = static_cast<std::size_t>(cuda::detail::count_gpus().count) - 1;
+  for (const Called called : {Called::at_once, Called::by_async, Called::and_dropped, Called::by_deadline}) {
+    for (const auto after : {LosesGpu::nothing, LosesGpu::read, LosesGpu::barrier, LosesGpu::again}) {
+      for (const std::size_t rank : {std::size_t{0}, last}) {
+        CAPTURE(called);
+        CAPTURE(after);
+        CAPTURE(rank);
+        lose_gpu({.rank = rank, .after = after}, called);
+      }
+    }
+  }
+}
+
+TEST_CASE("a GPU that is lost when a collective starts releases the others, and only its shard has failed") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const auto last = static_cast<std::size_t>(cuda::detail::count_gpus().count) - 1;
+  for (const Called called : {Called::at_once, Called::by_deadline}) {
+    for (const std::size_t rank : {std::size_t{0}, last}) {
+      CAPTURE(called);
+      CAPTURE(rank);
+      lose_gpu({.rank = rank, .before_start = true}, called);
+    }
+  }
+}
+
+TEST_CASE("a GPU that is lost before there are communicators is named") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  REQUIRE(cuda::peer_trusted(0, 1));
+  const fanout::DeviceId reversed[]{CudaDevice(1).id(), CudaDevice(0).id()};  // no other test has these
+  stand_in_fail("ncclCommInitAll", 1, 1, ncclUnhandledCudaError);
+  CHECK_THROWS_AS(fanout::nccl_collectives()->open(reversed), cuda::NcclError);
+  stand_in_poison(1, cudaErrorLaunchFailure);
+  const std::string said = fanout_test::message_of([&] { fanout::nccl_collectives()->open(reversed); });
+  CHECK(said.find("device cuda:1 is lost") == 0);
+}
+
+TEST_CASE("an asynchronous error of NCCL ends a call whose GPUs wait, and the error is thrown") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  REQUIRE(cuda::peer_trusted(0, 1));  // whose check waits for the GPUs
+  fanout_test::Barrier barrier;
+  const auto waits = [&barrier](Context auto& ctx, int) {
+    const auto own = fanout::empty<float>(ctx, 1000);
+    if (ctx.rank() == 0) fanout_test::call_in(ctx.stream(), barrier);
+    ctx.communicator().all_reduce(own);
+  };
+  const ParallelModel model{waits, cuda_devices({0, 1}), Options{.collectives = fanout::nccl_collectives()}};
+  stand_in_fail("ncclCommGetAsyncError", 2, 1, ncclSystemError);  // of rank 1
+  std::thread opens([&barrier] {
+    while (stand_in_calls("ncclCommAbort") == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    barrier.open();
+  });
+  stand_in_forget_counts();
+  try {
+    model(fanout::on_all(), 1);
+    CHECK(false);
+  } catch (const fanout::ReplicaError& error) {
+    REQUIRE(error.failures().size() == 1);
+    CHECK(error.failures()[0].shard == 1);
+    CHECK(error.get_if<cuda::NcclError>()->code() == ncclSystemError);
+  }
+  opens.join();
+}
+
+TEST_CASE("communicators are not aborted while another thread starts a collective on them") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const fanout::DeviceId ids[]{CudaDevice(0).id(), CudaDevice(1).id()};
+  REQUIRE(cuda::peer_trusted(0, 1));
+  auto a = NcclRanks::array(0, std::vector<float>(10));
+  auto b = NcclRanks::array(1, std::vector<float>(10));
+  const auto reduced = [](const Tensor<float, 1>& x) {
+    return fanout::backend::Collective{.kind = fanout::backend::Collective::Kind::all_reduce,
+                                       .type = &fanout::detail::element_type<float>,
+                                       .from = x.data(),
+                                       .to = const_cast<float*>(x.data()),
+                                       .from_space = x.space(),
+                                       .to_space = x.space(),
+                                       .count = 10};
+  };
+  const fanout::backend::Collective first = reduced(a), second = reduced(b);
+  const fanout::backend::RankedCall calls[]{{.rank = 0, .call = &first}, {.rank = 1, .call = &second}};
+  for (int round = 0; round < 30; ++round) {
+    fanout::backend::TransportRanks* const ranks = fanout::nccl_collectives()->open(ids);
+    REQUIRE(ranks != nullptr);
+    std::atomic<bool> runs{false};
+    std::thread starts([&] {
+      const CudaDevice device(0);
+      const auto entered = device.enter();
+      try {
+        for (int i = 0;; ++i) {
+          ranks->run(calls);
+          if (i == round % 5) runs = true;
+        }
+      } catch (const fanout::CommunicatorAbandoned&) {
+      }
+    });
+    while (!runs) std::this_thread::yield();
+    ranks->abort();
+    starts.join();
+    for (const int gpu : {0, 1}) CudaDevice(gpu).synchronize();
+    ranks->close();
+  }
+}
+
+TEST_CASE("collectives of communicators that do not block have started when a call returns") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const auto made = communicators_that_do_not_block(2);
+  NcclRanks::run(made, [](NcclCommunicator& ranks) {
+    auto x = NcclRanks::array(ranks.rank(), std::vector<float>{1, 2});
+    ranks.all_reduce(x.view());
+    ranks.all_reduce(x.view());
+    ranks.barrier();
+    CHECK(NcclRanks::elements(x) == std::vector<float>{4, 8});
   });
 }

@@ -196,3 +196,163 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "what a call left on many GPUs is the ne
     for (std::size_t i = 0; i < 64; ++i) CHECK(y[i] == 2 * static_cast<double>(i + 1));
   }
 }
+
+namespace {
+
+struct Counts {
+  fanout::detail::Atomic<std::uint32_t>* ran;
+  void operator()(std::size_t) const { ran->fetch_add(1); }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "a device whose forward allocates does not hold up the others on its GPU") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const auto devices = fanout::cuda_devices({.count = 4 * cuda::device_count(), .oversubscribe = true});
+  fanout_test::Barrier barrier;
+  fanout::detail::Atomic<std::uint32_t> ran{0};
+  const auto forward = [&](Context auto& ctx, View<const double, 1> x) {
+    auto y = fanout::output<double>(ctx);
+    for (int i = 0; i < 3; ++i) {
+      if (ctx.rank() == 0) fanout::launch(ctx, 1, Hold{&barrier});
+      [[maybe_unused]] const auto temporary = Tensor<double, 1>(fanout::Extents<1>{100}, ctx.device().memory());
+      fanout::launch(ctx, x.size(), Copy{x, y});
+      if (ctx.rank() != 0) fanout::launch(ctx, 1, Counts{&ran});
+    }
+    return y;
+  };
+  const ParallelModel model{forward, devices};
+  const auto x = ascending(1001, 1);
+  auto pending = model.async(x);
+  CHECK(in_time([&] { return ran.load() == 3 * (devices.size() - 1); }));
+  barrier.open();
+  const auto y = fanout::to(pending.get(), fanout::host_devices(1)[0]);
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == x[i]);
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "batches on the main GPU are copied to the others while these still work") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const auto devices = fanout::cuda_devices();
+  fanout_test::Barrier barrier;
+  fanout::detail::Atomic<std::uint32_t> begun{0};
+  const auto forward = [&](Context auto& ctx, View<const double, 1> x) {
+    if (ctx.rank() != 0) fanout::launch(ctx, 1, Hold{&barrier});
+    auto y = fanout::output<double>(ctx);
+    fanout::launch(ctx, x.size(), Copy{x, y});
+    begun.fetch_add(1);
+    return y;
+  };
+  const ParallelModel model{forward, devices, Options{.output = fanout::DeviceId{"host"}}};
+  const auto first = ascending(1001, 1), second = ascending(1001, 5000);
+  const auto count = static_cast<std::uint32_t>(devices.size());
+  auto one = model.async(fanout::to(first, devices[0]));
+  auto two = model.async(fanout::to(second, devices[0]));
+  const bool given = in_time([&] { return begun.load() == 2 * count; });
+  const bool copied = given && in_time([&] { return copies_are_done(devices); });
+  // Who uses the main GPU's memory meanwhile waits for none of this.
+  fanout::detail::Atomic<bool> arrived{false};
+  Tensor<double, 1> elsewhere;
+  std::thread other([&] {
+    elsewhere = fanout::to(fanout::to(second, devices[0]), CudaDevice(1, 1));
+    arrived.store(true);
+  });
+  const bool alone = in_time([&] { return arrived.load(); });
+  const bool still_running = !devices[1].stream().is_idle();
+  barrier.open();
+  other.join();
+  const auto y = one.get();
+  const auto z = two.get();
+  CHECK(given);
+  CHECK(copied);
+  CHECK(alone);
+  CHECK(still_running);
+  const auto back = fanout::to(elsewhere, fanout::host_devices(1)[0]);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    CHECK(y[i] == first[i]);
+    CHECK(z[i] == second[i]);
+    CHECK(back[i] == second[i]);
+  }
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched,
+                  "memory that another GPU still reads is released and overwritten only afterwards") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const CudaDevice first(0), second(1);
+  const auto numbers = ascending(1000, 1), others = ascending(1000, 9000);
+  REQUIRE(cuda::peer_trusted(0, 1));  // whose check waits for the GPUs
+  for (const bool releases : {true, false}) {
+    fanout_test::Barrier barrier;
+    auto source = fanout::to(numbers, first);
+    cuda::detail::DeviceStreams& streams = cuda::detail::streams_of(cuda::detail::gpu_at(1), 0);
+    Tensor<double, 1> copy;
+    fanout_test::call_in(streams.copies(), barrier);  // so the copy begins late
+    std::thread opens;
+    {
+      const auto entered = second.enter();
+      copy = Tensor<double, 1>::uninitialized(source.extents(), second.memory());
+      fanout::backend::transfer(second.memory(), copy.data(), source.space(), source.data(), source.storage().bytes());
+      opens = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        barrier.open();
+      });
+      if (releases) {
+        source = {};
+      } else {
+        fanout::backend::transfer(first.memory(), source.data(), fanout::host_memory, others.data(),
+                                  others.storage().bytes());
+      }
+    }
+    opens.join();
+    second.synchronize();
+    const auto back = fanout::to(copy, fanout::host_devices(1)[0]);
+    for (std::size_t i = 0; i < numbers.size(); ++i) CHECK(back[i] == numbers[i]);
+  }
+}
+
+namespace {
+
+struct Count {
+  View<double, 1> to;
+  std::size_t first;
+  void operator()(std::size_t i) const { to[i] = static_cast<double>(first + i); }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "all GPUs send their parts of a result home at the same time") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const int gpus = cuda::device_count();
+  const auto forward = [](Context auto& ctx, fanout::RowRange rows) {
+    auto y = fanout::output<double>(ctx);
+    fanout::launch(ctx, rows.size(), Count{y, *rows.begin()});
+    return y;
+  };
+  const auto added = [forward](Context auto& ctx, fanout::RowRange rows) { return fanout::psum(forward(ctx, rows)); };
+  constexpr std::size_t rows = 840;
+  const auto most_at_once = [&](const auto& model, const auto& call) {
+    static_cast<void>(model(fanout::Range{rows}));  // so that all is made that is kept
+    for (int i = 0; i < gpus; ++i) cuda::synchronize(i);
+    stand_in_forget_counts();
+    stand_in_set_copy_cost(50'000);
+    call(model);
+    stand_in_set_copy_cost(0);
+    return stand_in_most_copies_at_once();
+  };
+  const fanout::DeviceId host{"host"};
+  const ParallelModel to_host{forward, fanout::cuda_devices(), Options{.output = host}};
+  Tensor<double, 1> y;
+  CHECK(most_at_once(to_host, [&](const auto& model) { y = model(fanout::Range{rows}); }) == gpus);
+  auto pinned = cuda::pinned<double>(rows);
+  CHECK(most_at_once(to_host, [&](const auto& model) { model.into(pinned)(fanout::Range{rows}); }) == gpus);
+  const ParallelModel to_main{forward, fanout::cuda_devices()};
+  Tensor<double, 1> z;
+  CHECK(most_at_once(to_main, [&](const auto& model) { z = model(fanout::Range{rows}); }) == gpus - 1);
+  const auto back = fanout::to(z, fanout::host_devices(1)[0]);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const auto number = static_cast<double>(i);
+    CHECK((y[i] == number && pinned[i] == number && back[i] == number));
+  }
+  const ParallelModel sums{added, fanout::cuda_devices(), Options{.output = host}};
+  CHECK(most_at_once(sums, [&](const auto& model) { y = model(fanout::Range{rows}); }) == gpus);
+  CHECK(y.size() == rows / static_cast<std::size_t>(gpus));
+}

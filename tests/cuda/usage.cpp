@@ -12,6 +12,8 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/cuda.hpp>
+#include <fanout/cuda/peer_report.hpp>
+#include <fanout/cuda/visible/visible_devices_report.hpp>
 
 #include "cuda/gpus.hpp"
 

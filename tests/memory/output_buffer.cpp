@@ -115,6 +115,24 @@ TEST_CASE("a request with another row size returns the first buffer, whose size 
   CHECK(again.row_bytes() == 8);
 }
 
+TEST_CASE("the buffers of a call are allocated for all devices, if the memory knows how") {
+  static int for_all = 0;
+  static constexpr auto allocate = [](const fanout::MemorySpace& space, std::size_t bytes) {
+    ++for_all;
+    return fanout::backend::host_memory_operations.allocate(space, bytes);
+  };
+  auto operations = fanout::backend::host_memory_operations;
+  operations.allocate_for_all = allocate;
+  operations.fresh = &operations;
+  fanout::detail::OutputBuffers buffers({fanout::host_memory, &operations});
+  CHECK(buffers.get(0, 3, 8).buffer->rows() == 3);
+  CHECK(buffers.get(0, 3, 8).row_bytes == 8);
+  CHECK(for_all == 1);
+  CHECK(buffers.get(1, 0, 8).buffer->row_bytes() == 8);
+  CHECK(for_all == 1);
+  CHECK_THROWS_AS(buffers.get(2, ~std::size_t{0} / 2, 8), fanout::ShapeMismatch);
+}
+
 TEST_CASE("a buffer that a tensor holds outlives the call's buffers") {
   CountingMemory counting;
   OutputBuffer* kept = nullptr;

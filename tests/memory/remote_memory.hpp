@@ -128,8 +128,14 @@ class RemoteMemory {
   static const fanout::backend::MemoryOperations operations;
   static const fanout::backend::MemoryOperations windows;
 };
-inline constexpr fanout::backend::MemoryOperations RemoteMemory::operations{
-    &allocate, &release, &copy, &clear, &operations, &transfer, nullptr, &wait, &windows};
+inline constexpr fanout::backend::MemoryOperations RemoteMemory::operations{.allocate = &allocate,
+                                                                            .release = &release,
+                                                                            .copy = &copy,
+                                                                            .clear = &clear,
+                                                                            .fresh = &operations,
+                                                                            .transfer = &transfer,
+                                                                            .wait = &wait,
+                                                                            .windows = &windows};
 inline constexpr fanout::backend::MemoryOperations RemoteMemory::windows =
     fanout::detail::window_operations(operations);
 

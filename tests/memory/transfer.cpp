@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -88,4 +89,50 @@ TEST_CASE("an unknown transfer is an error with the words that people search for
       [&] { fanout::backend::transfer(counting.memory(), &number, fanout::host_memory, &number, sizeof(number)); });
   CHECK(message.find("Expected all tensors to be on the same device, but found at least two devices, counting:0 and "
                      "host:0") != std::string::npos);
+}
+
+namespace {
+
+/// Operations that note how many transfers they were given at a time.
+std::vector<std::size_t> given;
+void note_all(const fanout::MemorySpace&, const fanout::backend::Transfer* transfers, std::size_t count) {
+  given.push_back(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (transfers[i].bytes != 0) std::memcpy(transfers[i].to_data, transfers[i].from_data, transfers[i].bytes);
+  }
+}
+constexpr fanout::backend::MemoryOperations joint_operations{
+    .allocate = fanout::backend::host_memory_operations.allocate,
+    .release = fanout::backend::host_memory_operations.release,
+    .copy = fanout::backend::host_memory_operations.copy,
+    .clear = fanout::backend::host_memory_operations.clear,
+    .fresh = &joint_operations,
+    .transfer = other_operations.transfer,
+    .transfer_all = &note_all};
+constexpr fanout::MemorySpace joint_space{{.kind = "joint", .index = 0}};
+constexpr fanout::MemorySpace joint_space_too{{.kind = "joint", .index = 1}};
+
+}  // namespace
+
+TEST_CASE("transfers that one kind of memory makes are given to it together, and all are made") {
+  fanout::backend::declare_memory("other", other_operations);
+  fanout::backend::declare_memory("joint", joint_operations);
+  const int from[] = {1, 2, 3, 4, 5, 6};
+  const auto go = [&](const Memory& to, const std::vector<fanout::MemorySpace>& spaces) {
+    std::vector<int> back(spaces.size());
+    std::vector<fanout::backend::Transfer> transfers;
+    for (std::size_t i = 0; i < spaces.size(); ++i) transfers.push_back({&back[i], spaces[i], &from[i], sizeof(int)});
+    given.clear();
+    fanout::backend::transfer_all(to, transfers.data(), transfers.size());
+    for (std::size_t i = 0; i < spaces.size(); ++i) CHECK(back[i] == from[i]);
+  };
+  go({}, {joint_space, other_space, joint_space_too, fanout::host_memory, joint_space});
+  CHECK(given == std::vector<std::size_t>{3});
+  go({joint_space, &joint_operations}, {joint_space, fanout::host_memory, other_space, joint_space_too});
+  CHECK(given == std::vector<std::size_t>{3});
+  go({other_space, &other_operations}, {joint_space, other_space, fanout::host_memory});
+  CHECK(given.empty());
+  go({}, {fanout::host_memory, fanout::host_memory});
+  CHECK(given.empty());
+  go({}, {});
 }

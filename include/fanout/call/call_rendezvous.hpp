@@ -34,6 +34,9 @@ class CallRendezvous {
     virtual ~Place() = default;
     /// A shard has ended. `why` is null, or the exception that ended it.
     virtual void leave(std::size_t shard, const std::exception_ptr& why) noexcept = 0;
+    /// Why a collective between devices failed. CommunicatorAbandoned if only another shard's device failed, null if all
+    /// went well. Call this when the shard's device has done its work.
+    virtual std::exception_ptr failure(std::size_t /*shard*/) const noexcept { return nullptr; }
   };
 
   /// Takes back a shard that no device has started, which the caller must run. Null if there is none.
@@ -90,6 +93,12 @@ class CallRendezvous {
     Atomic<std::uint64_t>& ended = word(shard);
     if ((ended.load(MemoryOrder::relaxed) & bit(shard)) == 0) ended.fetch_add(bit(shard), MemoryOrder::seq_cst);
     if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(shard, why);
+  }
+
+  /// Place::failure(), or null without a place.
+  std::exception_ptr failure(std::size_t shard) const noexcept {
+    const Place* place = notes_ends_ ? place_.load(MemoryOrder::acquire) : nullptr;
+    return place == nullptr ? nullptr : place->failure(shard);
   }
 
   /// Returns the place of type P. The first call makes it: `P(*this, shards)`. Throws what that throws, and Error if

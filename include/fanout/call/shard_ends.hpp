@@ -50,12 +50,7 @@ class ShardEnds {
     eventful_.store(true, MemoryOrder::relaxed);
     holds_.store(true, MemoryOrder::relaxed);
     shard.failure = std::current_exception();
-    try {
-      throw;
-    } catch (const CommunicatorAbandoned&) {
-      shard.released = true;
-    } catch (...) {
-    }
+    shard.released = is_release(shard.failure);
   }
 
   /// Call this when the shard has ended, unless nothing notes the ends of shards.
@@ -132,6 +127,7 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
+    for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
     throw_failures();
   }
 
@@ -141,6 +137,27 @@ class ShardEnds {
     } catch (...) {
       shard.failure = std::current_exception();
       shard.failed_in_forward = true;
+    }
+  }
+
+  /// The failure of a shard's own device replaces that of a shard which was only released.
+  void note_failed_collective(std::size_t i) noexcept {
+    Remains& shard = remains(i);
+    if (shard.failure != nullptr && !shard.released) return;
+    const std::exception_ptr failure = state_.rendezvous.failure(i);
+    if (failure == nullptr) return;
+    shard.failure = failure;
+    shard.failed_in_forward = true;
+    shard.released = is_release(failure);
+  }
+
+  static bool is_release(const std::exception_ptr& failure) noexcept {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const CommunicatorAbandoned&) {
+      return true;
+    } catch (...) {
+      return false;
     }
   }
 

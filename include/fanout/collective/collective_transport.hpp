@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <span>
 
 #include <fanout/base/device_id.hpp>
@@ -25,13 +26,18 @@ class TransportRanks {
   /// on some ranks but not on others, all ranks throw.
   virtual bool takes(std::size_t rank, const Collective& call) const noexcept = 0;
 
-  /// Enqueues collectives that it takes, which fit together, of all ranks that make them. Each rank's collectives stay in
-  /// order, and in order with the work of its device. Called on a thread that has entered one of the devices. Does not
-  /// wait for the devices. May throw; then `abort` is called.
+  /// Enqueues collectives that it takes, which fit together, of all ranks that make them. Each rank's collectives stay
+  /// in order, and in order with the work of its device. Called on a thread that has entered one of the devices. Does
+  /// not wait for the devices. May throw; then `abort` is called. Throws CommunicatorAbandoned, which names the rank, if
+  /// a rank failed by itself.
   virtual void run(std::span<const RankedCall> calls) = 0;
 
   /// Releases ranks whose devices wait for one that failed. Called from any thread, possibly more than once.
   virtual void abort() noexcept = 0;
+
+  /// Why this rank's device or its collectives failed, if the ranks were released for that. Null otherwise, and on
+  /// ranks that were only released. Does not wait for the devices. Called from any thread.
+  virtual std::exception_ptr failure(std::size_t /*rank*/) const noexcept { return nullptr; }
 
   /// Called last, when all shards of the call have ended. Their devices may still work. It may destroy the object.
   virtual void close() noexcept = 0;

@@ -164,6 +164,11 @@ class HostRendezvous : public detail::RendezvousRanks {
     try {
       direct_->run(calls);
       return {};
+    } catch (const CommunicatorAbandoned& released) {
+      direct_->abort();
+      return Verdict::made_by([&released] {
+        return Verdict{.what = Verdict::abandoned, .culprit = released.rank(), .text = released.what()};
+      });
     } catch (const std::exception& exception) {
       direct_->abort();
       return broken_by(exception.what());

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/collective/collective.hpp>
@@ -15,6 +16,7 @@
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/communicator.hpp>
 #include <fanout/collective/host_rendezvous.hpp>
+#include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/collective/staged_communicator.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
@@ -33,28 +35,40 @@ class ShardRendezvous final : public CallRendezvous::Place {
  public:
   ShardRendezvous(CallRendezvous& call, std::size_t shards) : call_(call), rendezvous_(shards) {}
   ~ShardRendezvous() override {
-    if (direct_ != nullptr) direct_->close();
+    if (backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire)) direct->close();
   }
 
   void leave(std::size_t shard, const std::exception_ptr& why) noexcept override { rendezvous_.leave(shard, why); }
+
+  std::exception_ptr failure(std::size_t shard) const noexcept override {
+    const backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire);
+    if (direct == nullptr) return nullptr;
+    if (std::exception_ptr own = direct->failure(shard)) return own;
+    for (std::size_t other = 0; other < rendezvous_.size(); ++other) {
+      if (const std::exception_ptr why = direct->failure(other)) return released_by(other, why);
+    }
+    return nullptr;
+  }
 
   /// Marks the calls that the devices can run without host memory. Throws what `open` of the transport throws.
   void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
     const backend::CollectiveTransport* const transport = call_.way().transport;
     if (transport == nullptr || rendezvous_.size() == 1) return;
+    backend::TransportRanks* direct = nullptr;
     {
       const ForkSafeLock opening(opening_);
       if (!opened_) {
         const CallRendezvous::Way& way = call_.way();
         const InlineArray<DeviceId> devices(rendezvous_.size(),
                                             [&way](std::size_t i) { return way.devices[(*way.plan)[i].device]; });
-        direct_ = transport->open({devices.data(), rendezvous_.size()});
+        direct_.store(transport->open({devices.data(), rendezvous_.size()}), MemoryOrder::release);
         opened_ = true;
-        rendezvous_.run_direct_by(direct_);
+        rendezvous_.run_direct_by(direct_.load(MemoryOrder::relaxed));
       }
+      direct = direct_.load(MemoryOrder::relaxed);
     }
-    for (std::size_t i = 0; i < count && direct_ != nullptr; ++i) {
-      calls[i].direct = direct_->takes(shard, calls[i]);
+    for (std::size_t i = 0; i < count && direct != nullptr; ++i) {
+      calls[i].direct = direct->takes(shard, calls[i]);
     }
   }
 
@@ -67,6 +81,18 @@ class ShardRendezvous final : public CallRendezvous::Place {
   /// How long devices may take to start their shards, in nanoseconds: longer than a wake-up latency, but not much
   /// longer.
   static constexpr Clock::Time patience = 1'000'000;
+
+  static std::exception_ptr released_by(std::size_t rank, const std::exception_ptr& why) noexcept {
+    try {
+      RendezvousRank failed;
+      failed.retain(why);
+      throw CommunicatorAbandoned(explain({.what = "a collective between devices was aborted",
+                                           .found = "rank " + std::to_string(rank) + " failed: " + failed.why}),
+                                  rank);
+    } catch (...) {  // also what has no memory
+      return std::current_exception();
+    }
+  }
 
   void start_others() noexcept {
     while (ShardTask* task = call_.take_back()) {
@@ -87,7 +113,7 @@ class ShardRendezvous final : public CallRendezvous::Place {
   backend::HostRendezvous rendezvous_;
   ForkSafeMutex opening_;
   bool opened_ = false;
-  backend::TransportRanks* direct_ = nullptr;  // null: all arrays go through host memory
+  Atomic<backend::TransportRanks*> direct_{nullptr};  // null: all arrays go through host memory
 };
 
 }  // namespace detail

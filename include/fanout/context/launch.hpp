@@ -3,7 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <type_traits>
 
@@ -25,6 +24,12 @@ template <class F>
 inline constexpr bool is_extended_lambda = false;
 #endif
 
+// Not std::invocable: with clang as the CUDA compiler, its functions cannot call what is for the GPU alone.
+template <class F>
+inline constexpr bool called_with_index = is_extended_lambda<F> || requires(const F& f) {
+  f(std::size_t{});
+};
+
 }  // namespace detail
 
 /// Calls `f(i)` for each i in [0, n) on the context's device, in any order and possibly at the same time. On host
@@ -38,7 +43,7 @@ inline constexpr bool is_extended_lambda = false;
 template <Context C, class F>
 void launch(C& ctx, std::size_t n, const F& f) {
   constexpr bool copied_as_bytes = std::is_trivially_copyable_v<F> || detail::is_extended_lambda<F>;
-  constexpr bool called_with_index = std::invocable<const F&, std::size_t> || detail::is_extended_lambda<F>;
+  constexpr bool called_with_index = detail::called_with_index<F>;
   static_assert(
       copied_as_bytes,
       "fanout: launch() copies its function to the device byte by byte; capture views and numbers, and no tensors, "

@@ -12,10 +12,12 @@
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/runtime/thread_context.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/transfer.hpp>
+#include <fanout/worker/cores.hpp>
 #include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -26,9 +28,10 @@ namespace fanout { inline namespace v0 {
 class CudaDevice {
  public:
   static constexpr bool has_own_memory = true;
+  using thread_hold = cuda::detail::HeldContext;
 
   /// The GPU with this index among the visible ones, and the instance among the devices on it, both from 0. Throws
-  /// InvalidDeviceId.
+  /// InvalidDeviceId. Throws InvalidArgument if FANOUT_PIN has an invalid value.
   explicit CudaDevice(int index, int instance = 0)
       : streams_(&cuda::detail::streams_of(valid(index, instance), instance)) {
     backend::declare_memory("cuda", cuda::cuda_memory_operations);
@@ -73,6 +76,7 @@ class CudaDevice {
  private:
   static cuda::detail::GpuState& valid(int index, int instance) {
     cuda::detail::GpuState& gpu = cuda::detail::gpu_at(index);
+    static_cast<void>(detail::pinning_allowed());  // here, since streams are also made where nothing may throw
     if (instance >= 0) return gpu;
     throw InvalidDeviceId(explain({.what = "Invalid device id",
                                    .expected = "an instance number that is not negative",

@@ -40,12 +40,16 @@ namespace detail {
 inline void warn_of_imbalance(const std::vector<CudaDevice>& devices,
                               const AnyFunction<void(std::string_view)>& on_imbalance) {
   if (!on_imbalance) return;
-  std::vector<cuda::GpuSize> sizes;
+  cuda::GpuSize sizes[cuda::detail::most_gpus];
+  std::size_t count = 0;
+  bool counted[cuda::detail::most_gpus] = {};
   for (const CudaDevice& device : devices) {
+    if (counted[device.index()]) continue;  // another device on the same GPU
+    counted[device.index()] = true;
     const cudaDeviceProp& properties = cuda::detail::gpu_at(device.index()).properties();
-    sizes.push_back({device.index(), properties.totalGlobalMem, properties.multiProcessorCount});
+    sizes[count++] = {device.index(), properties.totalGlobalMem, properties.multiProcessorCount};
   }
-  const std::string warning = cuda::imbalance_warning(sizes);
+  const std::string warning = cuda::detail::imbalance_warning_of(sizes, count);
   if (!warning.empty()) on_imbalance(warning);
 }
 
@@ -103,7 +107,7 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
 
 /// A set of CUDA devices: `cuda_devices({.count = 4, .oversubscribe = true})` makes four, on as many GPUs as there are.
 /// Makes no context. Throws InvalidDeviceId if an index is not visible, if a GPU repeats without `oversubscribe`, or if
-/// there is no GPU.
+/// there is no GPU. Throws InvalidArgument if FANOUT_PIN has an invalid value.
 inline DeviceSet<CudaDevice> cuda_devices(const CudaDeviceOptions& options) {
   return detail::make_cuda_devices(options);
 }

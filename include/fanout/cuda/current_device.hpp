@@ -30,7 +30,7 @@ inline void synchronize(GpuIndex device = {}) {
   detail::GpuState& gpu = device.gpu();
   gpu.require();
   const detail::Driver& driver = detail::driver();
-  CUdevice handle = 0;
+  int handle = 0;
   unsigned flags = 0;
   int active = 0;
   check(detail::status_of(driver.get_device(&handle, gpu.index())), "cuDeviceGet", gpu.index());

@@ -25,6 +25,9 @@ namespace fanout { inline namespace v0 {
 /// 8. A device that gives its work to a stream may have two more members. `stream()` is what `ctx.stream()` returns.
 ///    `completion()` is a Completion of the work that the calling thread gave the device since enter(). The thread that
 ///    runs a shard then goes on to the next one, and the thread that takes the result waits.
+/// 9. A device that changes a state of the thread in enter(), and in operations on its memory, may have a type
+///    `thread_hold`. Each call of a model makes one on its thread, by the default constructor. Until that is destroyed,
+///    the state may stay changed. Then the thread is as before.
 ///
 /// Cost: 1 to 4 take no lock and allocate nothing.
 template <class D>

@@ -87,16 +87,6 @@ inline int device_count_from(std::string_view text) {
   return count > most_host_devices ? 0 : count;
 }
 
-inline bool pinning_allowed() {
-  const char* setting = std::getenv("FANOUT_PIN");
-  const std::string_view text = setting == nullptr ? "on" : setting;
-  if (text == "on" || text == "off") return text == "on";
-  throw InvalidArgument(explain({.what = "environment variable FANOUT_PIN",
-                                 .expected = "on or off",
-                                 .found = '"' + std::string(text) + '"',
-                                 .advice = "unset it or set one of these"}));
-}
-
 }  // namespace detail
 
 /// The number of host devices that host_devices() makes: FANOUT_HOST_DEVICES if it is set, otherwise one per core that

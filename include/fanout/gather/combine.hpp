@@ -11,10 +11,11 @@
 #include <fanout/array/output.hpp>
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
-#include <fanout/base/inline_array.hpp>
 #include <fanout/gather/first.hpp>
 #include <fanout/gather/gather_traits.hpp>
+#include <fanout/gather/moved_pieces.hpp>
 #include <fanout/gather/reduction.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
 
@@ -107,7 +108,7 @@ struct CombineArrays {
     type result = combined_on_host(pieces, place);
     if (place.target.space == host_memory) return result;
     type moved = type::uninitialized(extents, place.target);
-    put_piece<T>(moved.data(), host_memory, result.data(), result.size(), place);
+    backend::transfer(place.target, moved.data(), host_memory, result.data(), result.size() * sizeof(T));
     return moved;
   }
 
@@ -116,21 +117,8 @@ struct CombineArrays {
   /// result.
   static type combined_on_host(const ShardResults<X>& pieces, const GatherTarget& place) {
     type result = type::uninitialized(pieces[0].extents(), {});
-    bool elsewhere = false;
-    for (std::size_t i = 0; i < pieces.size(); ++i) elsewhere = elsewhere || !(pieces[i].space() == host_memory);
-    if (!elsewhere) {
-      combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return pieces[i].data(); });
-      return result;
-    }
-    InlineArray<type> transferred(pieces.size());
-    ShardResults<type> here(pieces.size(), false);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      transferred[i] = type::uninitialized(pieces[i].extents(), {});
-      backend::transfer(backend::Memory{}, transferred[i].data(), pieces[i].space(), pieces[i].data(),
-                        pieces[i].size() * sizeof(T));
-      here.set(i, transferred[i]);
-    }
-    combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return here[i].data(); });
+    const MovedPieces<T, R> here(pieces, {});
+    combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return here.data(i); });
     return result;
   }
 };

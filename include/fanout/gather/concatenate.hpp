@@ -63,10 +63,10 @@ Storage take_common_buffer(const ShardResults<X>& pieces, const GatherTarget& pl
   if (buffer == nullptr || !buffer->owns_bytes()) return {};
   std::size_t rows = 0;
   std::size_t holders = place.buffers_held;
-  bool elsewhere = false;
+  std::size_t elsewhere = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (!(pieces[i].space() == place.target.space)) {
-      elsewhere = true;
+      ++elsewhere;
     } else if (buffer_of(pieces[i]) != buffer ||
                reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
       return {};
@@ -76,16 +76,19 @@ Storage take_common_buffer(const ShardResults<X>& pieces, const GatherTarget& pl
     rows += pieces[i].extent(0);
   }
   if (rows != buffer->rows() || buffer->holders() != holders) return {};
-  if (elsewhere) {
+  if (elsewhere != 0) {
     if (pieces[0].extents().row_size() * sizeof(typename X::element_type) != buffer->row_bytes()) return {};
+    InlineArray<backend::Transfer> transfers(elsewhere);
+    backend::Transfer* next = transfers.data();
     std::size_t row = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (!(pieces[i].space() == place.target.space)) {
-        put_piece(reinterpret_cast<std::remove_const_t<typename X::element_type>*>(buffer->row(row)), pieces[i].space(),
-                  pieces[i].data(), pieces[i].size(), place);
+        const std::size_t bytes = pieces[i].size() * sizeof(typename X::element_type);
+        *next++ = {buffer->row(row), pieces[i].space(), pieces[i].data(), bytes};
       }
       row += pieces[i].extent(0);
     }
+    backend::transfer_all(place.target, transfers.data(), elsewhere);
   }
   return buffer->take();
 }

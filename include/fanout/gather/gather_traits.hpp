@@ -152,12 +152,6 @@ inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory
   return memory.operations == nullptr ? target : memory;
 }
 
-/// Copies a piece into the memory of the result.
-template <class T>
-void put_piece(T* to, const MemorySpace& from, const T* data, std::size_t size, const GatherTarget& place) {
-  backend::transfer(place.target, to, from, data, size * sizeof(T));
-}
-
 [[noreturn]] inline void refuse_structure(const GatherTarget& place, const LeafPath& path, std::size_t shard,
                                           std::string what, std::string expected, std::string found,
                                           std::string advice = "return the same structure from every replica") {

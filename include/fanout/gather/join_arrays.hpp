@@ -9,6 +9,7 @@
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/join_pieces.hpp>
+#include <fanout/gather/moved_pieces.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -47,13 +48,9 @@ Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, cons
     if (i != 0) extents[joined] += found[joined];
   }
   // A piece in another memory is transferred whole, not run by run.
-  InlineArray<Tensor<T, R>> moved(pieces.size());
+  const MovedPieces<T, R> moved(pieces, place.target);
   const InlineArray<PieceBytes> here(pieces.size(), [&](std::size_t i) -> PieceBytes {
-    const std::size_t bytes = pieces[i].size() * sizeof(T);
-    if (pieces[i].space() == place.target.space) return {pieces[i].data(), pieces[i].space(), bytes};
-    moved[i] = Tensor<T, R>::uninitialized(pieces[i].extents(), place.target);
-    put_piece<T>(moved[i].data(), pieces[i].space(), pieces[i].data(), pieces[i].size(), place);
-    return {moved[i].data(), place.target.space, bytes};
+    return {moved.data(i), place.target.space, pieces[i].size() * sizeof(T)};
   });
   auto result = make_result<T, R>(extents, place);
   std::size_t runs = 1;  // in each piece; the pieces take turns in the result

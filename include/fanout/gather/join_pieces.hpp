@@ -51,28 +51,33 @@ InlineArray<PieceBytes> bytes_of(const ShardResults<X>& pieces) {
 }
 
 /// Writes the pieces to the result one after the other, from any memory. If the result is in host memory, consecutive
-/// pieces in host memory are one copy, which can be shared.
+/// pieces in host memory are one copy, which can be shared. Pieces of different devices are copied at the same time.
 inline void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const GatherTarget& place) {
   auto* at = static_cast<std::byte*>(to);
   const auto is_here = [&](std::size_t i) {
     return pieces[i].space == host_memory && place.target.space == host_memory;
   };
+  std::size_t elsewhere = 0;
   const InlineArray<RowPart> parts(pieces.size(), [&](std::size_t i) -> RowPart {
+    elsewhere += is_here(i) ? 0 : 1;
     return {static_cast<const std::byte*>(pieces[i].data), pieces[i].bytes, pieces[i].bytes};
   });
+  InlineArray<backend::Transfer> transfers(elsewhere);
+  backend::Transfer* next = transfers.data();
   for (std::size_t i = 0; i < pieces.size();) {
     std::size_t bytes = 0;
     const std::size_t first = i;
     for (; i < pieces.size() && is_here(i); ++i) bytes += pieces[i].bytes;
     if (i == first) {
       bytes = pieces[i].bytes;
-      backend::transfer(place.target, at, pieces[i].space, pieces[i].data, bytes);
+      *next++ = {at, pieces[i].space, pieces[i].data, bytes};
       ++i;
     } else {
       copy_shared(RowsCopy{at, 1, parts.data() + first, i - first, bytes}, place.team);
     }
     at += bytes;
   }
+  backend::transfer_all(place.target, transfers.data(), elsewhere);
 }
 
 /// Packs a piece into the result. Both must be in the same memory.

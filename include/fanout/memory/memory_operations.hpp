@@ -12,6 +12,14 @@ namespace fanout { inline namespace v0 {
 
 namespace backend {
 
+/// A copy of bytes from one memory space to another one, or within it.
+struct Transfer {
+  void* to_data = nullptr;
+  MemorySpace from = host_memory;
+  const void* from_data = nullptr;
+  std::size_t bytes = 0;
+};
+
 /// The operations of the memory of one kind of device: a table of functions, so that one type of Tensor can be in any
 /// memory. They run in order with the work of the device that owns the memory. In host memory, and if `wait` is null,
 /// they have ended when they return.
@@ -23,11 +31,15 @@ namespace backend {
 /// 4. `fresh` is the table for new memory of the same space: the table itself, unless it stands for adopted memory.
 /// 5. `transfer` copies between two spaces: one of this kind, the other of this kind or the host's. When it returns,
 ///    data for the host has arrived, and data from the host has been read. Null if it cannot.
-/// 6. `transfer_in` is `allocate` and `transfer` from host memory in one. It need not be in order with earlier work of the
-///    device, which does not know this memory. Null if that is no better.
+/// 6. `transfer_in` is `allocate` and `transfer` in one, from the same spaces. It need not be in order with earlier work
+///    of the device, which does not know this memory. Null if that is no better.
 /// 7. `wait` waits until all that the thread has done in the space is done, and throws the error of what failed. Each
 ///    call of a model waits for the spaces of its arguments, so it should cost little if nothing is in flight.
-/// 8. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there is
+/// 8. `allocate_for_all` is `allocate` for memory that several devices use at once. It waits for the work of none of them,
+///    and any of them may use the memory when it returns. Null if `allocate` is like that.
+/// 9. `transfer_all` makes several transfers to one space, and copies within it if it is of this kind, in any order. Those
+///    from different devices run at the same time. Null if they would run one after the other.
+/// 10. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there is
 ///    none; parts are then copied.
 struct MemoryOperations {
   void* (*allocate)(const MemorySpace& space, std::size_t bytes);
@@ -37,8 +49,11 @@ struct MemoryOperations {
   const MemoryOperations* fresh;
   void (*transfer)(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
                    std::size_t bytes) = nullptr;
-  void* (*transfer_in)(const MemorySpace& to, const void* from_data, std::size_t bytes) = nullptr;
+  void* (*transfer_in)(const MemorySpace& to, const MemorySpace& from, const void* from_data,
+                       std::size_t bytes) = nullptr;
   void (*wait)(const MemorySpace& space) = nullptr;
+  void* (*allocate_for_all)(const MemorySpace& space, std::size_t bytes) = nullptr;
+  void (*transfer_all)(const MemorySpace& to, const Transfer* transfers, std::size_t count) = nullptr;
   const MemoryOperations* windows = nullptr;
 };
 

@@ -47,11 +47,7 @@ class OutputBuffer : public Pooled {
         before_(before) {}
   /// Takes over existing bytes, as one row.
   explicit OutputBuffer(Storage storage, OutputBuffer* before = nullptr) noexcept
-      : storage_(std::move(storage)),
-        base_(static_cast<std::byte*>(storage_.data())),
-        rows_(1),
-        row_bytes_(storage_.bytes()),
-        before_(before) {}
+      : OutputBuffer(std::move(storage), 1, storage.bytes(), before) {}
   /// Uses memory of the caller, who still owns it.
   explicit OutputBuffer(const OutputTarget& target) noexcept
       : storage_({host_memory, &borrowed_host_operations}, target.data, target.rows * target.row_bytes, nullptr),
@@ -61,6 +57,16 @@ class OutputBuffer : public Pooled {
         before_(nullptr) {}
   OutputBuffer(const OutputBuffer&) = delete;
   OutputBuffer& operator=(const OutputBuffer&) = delete;
+
+  /// Allocates memory for several devices, which fill it together. Throws as the constructor.
+  static OutputBuffer* make_for_all(const backend::Memory& memory, std::size_t rows, std::size_t row_bytes) {
+    const auto allocate = memory.operations->fresh->allocate_for_all;
+    if (allocate == nullptr) return new OutputBuffer(memory, rows, row_bytes);
+    const std::size_t bytes = checked_extents(1, Extents<2>{rows, row_bytes}).size();
+    void* const data = bytes == 0 ? nullptr : allocate(memory.space, bytes);
+    return new OutputBuffer(Storage({memory.space, memory.operations->fresh}, data, bytes, nullptr), rows, row_bytes,
+                            nullptr);
+  }
 
   void retain() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
   void release() noexcept {
@@ -80,6 +86,12 @@ class OutputBuffer : public Pooled {
   Storage take() noexcept { return std::move(storage_); }
 
  private:
+  OutputBuffer(Storage&& storage, std::size_t rows, std::size_t row_bytes, OutputBuffer* before) noexcept
+      : storage_(std::move(storage)),
+        base_(static_cast<std::byte*>(storage_.data())),
+        rows_(rows),
+        row_bytes_(row_bytes),
+        before_(before) {}
   ~OutputBuffer() = default;
 
   Atomic<std::size_t> holders_{1};
@@ -97,8 +109,11 @@ inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) 
 /// The table for parts of an OutputBuffer in the memory of `base`. The buffer is the owner of a part, which releases it
 /// at the end. Copies of a part are ordinary storage.
 constexpr backend::MemoryOperations window_operations(const backend::MemoryOperations& base) noexcept {
-  return {base.allocate, &release_window,  base.copy, base.clear, &base,
-          base.transfer, base.transfer_in, base.wait, nullptr};
+  backend::MemoryOperations windows = base;
+  windows.release = &release_window;
+  windows.fresh = &base;
+  windows.windows = nullptr;
+  return windows;
 }
 
 inline constexpr backend::MemoryOperations host_window_operations = window_operations(backend::host_memory_operations);
@@ -194,8 +209,8 @@ class OutputBuffers : public Pooled {
     }
     if (n != 0) others_.store(true, MemoryOrder::relaxed);
     try {
-      place.buffer =
-          fits(n, rows, row_bytes) ? new OutputBuffer(targets_[n]) : new OutputBuffer(memory(), rows, row_bytes);
+      place.buffer = fits(n, rows, row_bytes) ? new OutputBuffer(targets_[n])
+                                              : OutputBuffer::make_for_all(memory(), rows, row_bytes);
     } catch (...) {
       state.store(none, MemoryOrder::release);
       throw;

@@ -6,6 +6,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/base/requirements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -109,12 +110,48 @@ inline void transfer(const Memory& to, void* to_data, const MemorySpace& from, c
   to.operations->transfer(to.space, to_data, host_memory, stop.data, bytes);
 }
 
-/// Allocates memory and copies bytes from any memory into it. A copy from the host overlaps with earlier work of the
-/// device if the memory has a `transfer_in`.
+}  // namespace backend
+
+namespace detail {
+
+/// The operations that copy several arrays at once from one space to another, or within one. Null if there are none.
+inline const backend::MemoryOperations* joint_operations(const backend::Memory& to, const MemorySpace& from) noexcept {
+  const bool is_near = from == host_memory || to.space == host_memory || from.owner.kind == to.space.owner.kind;
+  if (!is_near) return nullptr;
+  const backend::MemoryOperations* const by = to.space == host_memory ? find_memory(from.owner.kind) : to.operations;
+  return by != nullptr && by->transfer_all != nullptr ? by : nullptr;
+}
+
+}  // namespace detail
+
+namespace backend {
+
+/// Makes several transfers to one memory, in any order, also of no bytes. Those from different devices run at the same time if their
+/// memory has a `transfer_all`. When this returns, they are as after transfer(). Reorders the array. Throws what
+/// transfer() throws.
+inline void transfer_all(const Memory& to, Transfer* transfers, std::size_t count) {
+  while (count != 0) {
+    const MemoryOperations* const by = detail::joint_operations(to, transfers[0].from);
+    std::size_t same = 1;
+    if (by == nullptr) {
+      transfer(to, transfers[0].to_data, transfers[0].from, transfers[0].from_data, transfers[0].bytes);
+    } else {
+      for (std::size_t i = 1; i < count; ++i) {
+        if (detail::joint_operations(to, transfers[i].from) == by) detail::swap(transfers[same++], transfers[i]);
+      }
+      by->transfer_all(to.space, transfers, same);
+    }
+    transfers += same;
+    count -= same;
+  }
+}
+
+/// Allocates memory and copies bytes from any memory into it. A copy from the host, or from another memory of the same
+/// kind, overlaps with earlier work of the device if the memory has a `transfer_in`.
 inline void* transfer_in(const Memory& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   const MemoryOperations& operations = *to.operations->fresh;
-  if (from == host_memory && operations.transfer_in != nullptr)
-    return operations.transfer_in(to.space, from_data, bytes);
+  const bool is_near = from == host_memory || (from.owner.kind == to.space.owner.kind && !(from == to.space));
+  if (is_near && operations.transfer_in != nullptr) return operations.transfer_in(to.space, from, from_data, bytes);
   void* const data = operations.allocate(to.space, bytes);
   try {
     transfer({to.space, &operations}, data, from, from_data, bytes);

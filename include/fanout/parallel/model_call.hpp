@@ -17,6 +17,7 @@
 #include <fanout/call/late_shard.hpp>
 #include <fanout/call/pending.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/device/thread_hold.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
@@ -155,6 +156,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   }
 
   Result take_result() override {
+    [[maybe_unused]] const ThreadHolds<DeviceSet<Ds...>> held;
     if (failure_ != nullptr) std::rethrow_exception(failure_);
     if constexpr (!Call::is_one_task) {
       outputs_.all_ended();

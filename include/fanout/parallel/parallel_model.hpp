@@ -23,6 +23,7 @@
 #include <fanout/device/all_visible.hpp>
 #include <fanout/device/device_source.hpp>
 #include <fanout/device/host_device.hpp>
+#include <fanout/device/thread_hold.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -144,7 +145,8 @@ class ParallelModel {
   }
   ParallelModel(const ParallelModel&) = delete;
   ParallelModel& operator=(const ParallelModel&) = delete;
-  ~ParallelModel() { delete state_; }
+  // Not inlined: g++ 12 -O1 would warn that state_ may be uninitialised in an empty std::optional.
+  [[gnu::noinline]] ~ParallelModel() { delete state_; }
 
   /// Runs `forward` on the rows of the arguments and returns the gathered result. The result is in the memory of the
   /// main device, or of Options::output. Waits for all replicas and for their work on the devices. scatter() says what
@@ -279,6 +281,7 @@ class ParallelModel {
       if (Call::shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
+    [[maybe_unused]] const detail::ThreadHolds<device_set> held;
     const Inputs inputs{
         state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
     const detail::EnteredModel entered(state_->mutex, &state_->original);

@@ -121,6 +121,9 @@ class alignas(cache_line) ShardBody {
           }
         }
         device.synchronize();
+        if constexpr (requires { backend::Completion(device.completion()); }) {
+          if (const auto failure = body.outputs_.state().rendezvous.failure(shard)) std::rethrow_exception(failure);
+        }
       } catch (...) {
         slot.failed_in_forward = true;
         throw;

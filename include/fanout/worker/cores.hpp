@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include <fanout/base/error.hpp>
 #include <fanout/worker/system_threads.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -25,6 +26,22 @@ inline std::vector<int> process_cores() {
     for (int core = 0; core == 0 || core < online; ++core) cores.push_back(core);
   }
   return cores;
+}
+
+/// The environment variable FANOUT_PIN: "on" if it is not set.
+inline std::string_view pin_setting() noexcept {
+  const char* setting = std::getenv("FANOUT_PIN");
+  return setting == nullptr ? "on" : setting;
+}
+
+/// False with FANOUT_PIN=off. Throws InvalidArgument if it is neither on nor off.
+inline bool pinning_allowed() {
+  const std::string_view setting = pin_setting();
+  if (setting == "on" || setting == "off") return setting == "on";
+  throw InvalidArgument(explain({.what = "environment variable FANOUT_PIN",
+                                 .expected = "on or off",
+                                 .found = '"' + std::string(setting) + '"',
+                                 .advice = "unset it or set one of these"}));
 }
 
 /// The first line of a file, empty if it cannot be read.

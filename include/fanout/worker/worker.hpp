@@ -22,7 +22,16 @@
 #include <fanout/worker/task_queue.hpp>
 #include <fanout/worker/thread.hpp>
 
-namespace fanout { inline namespace v0 { namespace backend {
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+/// True on the threads of workers, and false on those of users.
+[[gnu::visibility("default")]] inline thread_local constinit bool is_worker_thread = false;
+
+}  // namespace detail
+
+namespace backend {
 
 /// Drives one device: its handoff slot, its queue, and the thread that runs the work of both. The first task starts the
 /// thread. It blocks all signals but those of its own faults, runs on the device's cores, and is never joined. A child
@@ -142,6 +151,7 @@ class Worker {
 
   static void* enter(void* worker) {
     [[maybe_unused]] thread_local const detail::LibraryInUse this_code;
+    detail::is_worker_thread = true;
     static_cast<Worker*>(worker)->loop();
     return nullptr;
   }
@@ -332,4 +342,6 @@ class Worker {
   detail::Clock::Time next_look_ = 0;  // for deferred tasks
 };
 
-}}}  // namespace fanout::v0::backend
+}  // namespace backend
+
+}}  // namespace fanout::v0

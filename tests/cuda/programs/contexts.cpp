@@ -10,6 +10,8 @@
 
 #include <cuda.h>
 
+#include <fanout/cuda/visible/visible_devices_report.hpp>
+
 #include "cuda/programs/expect.hpp"
 #include "cuda/stand_in/stand_in.h"
 

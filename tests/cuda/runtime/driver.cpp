@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <cuda.h>
+
 #include <fanout/cuda/runtime/driver.hpp>
 
 #include "cuda/gpus.hpp"
@@ -24,4 +26,11 @@ TEST_CASE("a function that the driver does not have is named") {
   const std::string message = fanout_test::message_of([&] { detail::find_in_driver("cuNobodyHasThis", function); });
   CHECK(message.find("cuNobodyHasThis") != std::string::npos);
   CHECK((function == nullptr));
+}
+
+TEST_CASE("a context that cannot be pushed since it is invalid was destroyed") {
+  CHECK(detail::status_of_push(CUDA_ERROR_INVALID_CONTEXT) == cudaErrorContextIsDestroyed);
+  CHECK(detail::status_of_push(CUDA_ERROR_CONTEXT_IS_DESTROYED) == cudaErrorContextIsDestroyed);
+  CHECK(detail::status_of_push(CUDA_ERROR_OUT_OF_MEMORY) == cudaErrorMemoryAllocation);
+  CHECK(detail::status_of_push(CUDA_SUCCESS) == cudaSuccess);
 }

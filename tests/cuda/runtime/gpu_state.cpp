@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cuda.h>
+
 #include <fanout/cuda/runtime/gpu_state.hpp>
 
 #include "cuda/gpus.hpp"

@@ -28,6 +28,23 @@ TEST_CASE("an unused pool reports zeros and is not made for a query") {
   CHECK(stand_in_calls(nullptr) == calls);
 }
 
+TEST_CASE("a GPU without memory pools is refused by one error that says what to do") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  detail::GpuState virtual_gpu(0);  // that has not been used
+  stand_in_set_memory_pools(0, 0);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    CHECK(fanout_test::message_of([&] { static_cast<void>(detail::pool_of(virtual_gpu)); }) ==
+          "no memory pools on cuda:0 at the first allocation on it: expected a GPU and a driver with cudaMallocAsync, "
+          "found cudaDevAttrMemoryPoolsSupported is 0, as on some virtual GPUs; use a whole GPU or a MIG instance, "
+          "leave this one out by CUDA_VISIBLE_DEVICES, or use fanout::host_devices()");
+  }
+  CHECK(::cudaPeekAtLastError() == cudaSuccess);
+  stand_in_set_memory_pools(0, 1);
+  cudaMemPool_t pool = detail::pool_of(virtual_gpu);
+  CHECK(::cudaMemPoolDestroy(pool) == cudaSuccess);
+}
+
 TEST_CASE("a pool reports allocated, peak and reserved bytes") {
   if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;

@@ -50,7 +50,7 @@ TEST_CASE("GPUs that can access each other are connected, once it was seen that 
   const Watched watched;
   const NothingChecked unchecked;
   const long copies = stand_in_copies("peer direct");
-  const auto& link = peer_link(0, 1);
+  const auto link = peer_link(0, 1);
   CHECK(link.direct);
   CHECK(link.why.empty());
   CHECK(link.from == 0);
@@ -63,7 +63,7 @@ TEST_CASE("GPUs that can access each other are connected, once it was seen that 
 
   // Each pair is asked once.
   const long calls = stand_in_calls("cudaDeviceCanAccessPeer");
-  CHECK(&peer_link(0, 1) == &link);
+  CHECK(peer_link(0, 1).direct);
   CHECK(peer_trusted(fanout::CudaDevice(1), fanout::CudaDevice(0)));
   CHECK(peer_link(1, 0).from == 1);
   CHECK(stand_in_copies("peer direct") - copies == checked);
@@ -147,7 +147,7 @@ TEST_CASE("whichever call fails while a pair is checked, nothing is left behind,
         failed = stand_in_no_failures() == 0;
         // Memory is asked for twice, and the last wait for a stream comes when all is known.
         if (!failed) CHECK((trusted && nth > 1));
-        CHECK(trusted == peer_link(1, 0).why.empty());
+        CHECK(trusted == peer_trusted(1, 0));
         CHECK(cudaPeekAtLastError() == cudaSuccess);
         fanout::cuda::synchronize(0);
         fanout::cuda::synchronize(1);
@@ -186,20 +186,62 @@ TEST_CASE("a pair that cannot be checked goes through the host") {
   }
 }
 
+TEST_CASE("a pair whose check failed for lack of memory is checked again, but not at each use") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  for (const std::string call : {"cudaMallocFromPoolAsync", "cudaDeviceEnablePeerAccess", "cudaMemPoolSetAccess"}) {
+    const NothingChecked unchecked;
+    CAPTURE(call);
+    // An allocation that fails is tried once more.
+    const auto fail = [&] {
+      stand_in_fail(call.c_str(), 1, call == "cudaMallocFromPoolAsync" ? 2 : 1, cudaErrorMemoryAllocation);
+    };
+    fail();
+    CHECK(!peer_trusted(0, 1));
+    const long checks = stand_in_calls("cudaDeviceCanAccessPeer");
+    for (int use = 1; use < 16; ++use) CHECK(!peer_trusted(use % 2, 1 - use % 2));
+    CHECK(stand_in_calls("cudaDeviceCanAccessPeer") == checks);
+    fail();
+    for (int use = 16; use < 32; ++use) CHECK(!peer_trusted(0, 1));  // the first of them checks
+    CHECK(stand_in_no_failures() == 0);
+    CHECK(peer_trusted(1, 0));
+    CHECK(peer_link(0, 1).direct);
+    CHECK(has_access(0, 1));
+  }
+}
+
+TEST_CASE("a pair whose check failed for lack of memory is checked again when its link is asked for") {
+  if (!has_stand_in(2)) return;
+  const Watched watched;
+  const NothingChecked unchecked;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    stand_in_fail("cudaMallocFromPoolAsync", 1, 2, cudaErrorMemoryAllocation);
+    const fanout::cuda::PeerLink link = peer_link(0, 1);
+    CHECK(!link.direct);
+    CHECK(says(link.why, "it could not be checked: out of memory"));
+    CHECK(!has_access(0, 1));
+  }
+  CHECK(peer_link(0, 1).direct);
+  CHECK(peer_link(1, 0).why.empty());
+  CHECK(peer_trusted(0, 1));
+}
+
 TEST_CASE("many threads that ask for a pair at once get one answer") {
   if (!has_stand_in(2)) return;
   const Watched watched;
   const NothingChecked unchecked;
-  std::vector<const fanout::cuda::PeerLink*> found(8);
+  const long calls = stand_in_calls("cudaDeviceCanAccessPeer");
+  std::vector<fanout::cuda::PeerLink> found(8);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    threads.emplace_back([&, i] { found[i] = i % 2 == 0 ? &peer_link(0, 1) : &peer_link(1, 0); });
+    threads.emplace_back([&, i] { found[i] = i % 2 == 0 ? peer_link(0, 1) : peer_link(1, 0); });
   }
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    CHECK(found[i] == found[i % 2]);
-    CHECK(found[i]->direct);
+    CHECK(found[i].from == static_cast<int>(i % 2));
+    CHECK(found[i].direct);
   }
+  CHECK(stand_in_calls("cudaDeviceCanAccessPeer") - calls == 2);  // once, both ways
 }
 
 TEST_CASE("rule 157: a link from or to a device that does not exist names it") {

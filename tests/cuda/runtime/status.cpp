@@ -57,6 +57,13 @@ TEST_CASE("a GPU with a sticky error is lost from then on") {
   cuda::detail::losses[nobodys].code.store(cudaSuccess);
 }
 
+TEST_CASE("a GPU whose context was destroyed was reset, as its error says") {
+  CHECK(message_of([] { cuda::check(cudaErrorContextIsDestroyed, "cuCtxPushCurrent", nobodys); }) ==
+        "device cuda:127 is lost: context is destroyed (cudaErrorContextIsDestroyed) at cuCtxPushCurrent; "
+        "cudaDeviceReset() destroys all that fanout has on a GPU: call it only when the process ends");
+  cuda::detail::losses[nobodys].code.store(cudaSuccess);
+}
+
 TEST_CASE("a destructor notes a sticky error and ignores the end of the runtime") {
   cuda::detail::note(cudaErrorInvalidValue, nobodys);
   cuda::detail::note(cudaErrorCudartUnloading, nobodys);
@@ -66,11 +73,22 @@ TEST_CASE("a destructor notes a sticky error and ignores the end of the runtime"
   cuda::detail::losses[nobodys].code.store(cudaSuccess);
 }
 
+#if CUDART_VERSION >= 12080
+TEST_CASE("errors that older toolkits do not name have the numbers of this one") {
+  static_assert(cuda::detail::error_contained == cudaErrorContained);
+  static_assert(cuda::detail::error_tensor_memory_leak == cudaErrorTensorMemoryLeak);
+}
+#endif
+
 TEST_CASE("sticky errors are told from other statuses") {
   for (const cudaError_t status :
        {cudaErrorECCUncorrectable, cudaErrorIllegalAddress, cudaErrorLaunchTimeout, cudaErrorAssert,
         cudaErrorHardwareStackError, cudaErrorIllegalInstruction, cudaErrorMisalignedAddress,
-        cudaErrorInvalidAddressSpace, cudaErrorInvalidPc, cudaErrorLaunchFailure}) {
+        cudaErrorInvalidAddressSpace, cudaErrorInvalidPc, cudaErrorLaunchFailure, cudaErrorNvlinkUncorrectable,
+        cudaErrorContextIsDestroyed, cudaErrorMpsClientTerminated, cudaErrorExternalDevice,
+        // cudaErrorContained and cudaErrorTensorMemoryLeak, which older headers lack
+        static_cast<cudaError_t>(226), static_cast<cudaError_t>(721)}) {
+    CAPTURE(static_cast<int>(status));
     CHECK(cuda::detail::is_sticky(status));
   }
   for (const cudaError_t status : {cudaSuccess, cudaErrorInvalidValue, cudaErrorMemoryAllocation, cudaErrorNotReady,

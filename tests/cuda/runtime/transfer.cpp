@@ -128,6 +128,7 @@ TEST_CASE("rule 11: new memory is filled while the device still computes, and it
   static_cast<void>(streams.compute());
   fanout_test::Barrier barrier;
   fanout_test::call_in(streams.compute(), barrier);
+  fanout::backend::Completion of_earlier_call = streams.completion();
   const std::vector<unsigned char> sent = pattern(6 * Staging::chunk_bytes, 4);
   void* const data = detail::upload_new(streams, sent.data(), sent.size());
   streams.copies().synchronize();  // though the work before it has not ended
@@ -201,9 +202,9 @@ TEST_CASE("memory goes from GPU to GPU") {
     const OnGpu from(first, bytes);
     const OnGpu to(second, bytes);
     // As the GPUs can, and by the host, which does for all.
-    for (const auto exchange : {&detail::exchange, &detail::exchange_by_host}) {
+    for (const auto fetch : {&detail::fetch, &detail::fetch_by_host}) {
       detail::upload(first, from.data, sent.data(), bytes);
-      exchange(second, to.data, first, from.data, bytes);
+      detail::exchange(second, to.data, first, from.data, bytes, *fetch);
       // The source may be changed at once, in order with its GPU's work.
       const std::vector<unsigned char> other = pattern(bytes, 6);
       detail::upload(first, from.data, other.data(), bytes);
@@ -258,7 +259,7 @@ TEST_CASE("threads that copy between two GPUs in both directions do not deadlock
       for (int i = 0; i < 3; ++i) {
         detail::upload(from, source.data, sent.data(), bytes);
         detail::exchange(to, target.data, from, source.data, bytes);
-        detail::exchange_by_host(from, source.data, to, target.data, bytes);
+        detail::exchange(from, source.data, to, target.data, bytes, detail::fetch_by_host);
         detail::download(from, back.data(), source.data, bytes);
       }
     });
@@ -281,7 +282,7 @@ TEST_CASE("whichever call fails, a copy throws, and the next copy works") {
   const auto go = [&] {
     detail::upload(first, from.data, sent.data(), bytes);
     detail::exchange(second, to.data, first, from.data, bytes);
-    detail::exchange_by_host(first, from.data, second, to.data, bytes);
+    detail::exchange(first, from.data, second, to.data, bytes, detail::fetch_by_host);
     detail::download(first, back.data(), from.data, bytes);
   };
   int failures = 0;

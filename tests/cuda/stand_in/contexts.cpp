@@ -23,13 +23,45 @@ TEST_CASE("queries about devices make no context, and the first use makes that o
   CHECK(stand_in_has_context(2) == 0);
 }
 
+TEST_CASE("a device that is reset has nothing left, and its context is destroyed until the runtime uses it again") {
+  const Fresh fresh;
+  const auto retain = driver_function<unsigned (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain");
+  const auto release = driver_function<unsigned (*)(CUdevice)>("cuDevicePrimaryCtxRelease");
+  const auto push = driver_function<unsigned (*)(CUcontext)>("cuCtxPushCurrent");
+  const auto pop = driver_function<unsigned (*)(CUcontext*)>("cuCtxPopCurrent");
+  const int streams = stand_in_alive("streams"), events = stand_in_alive("events");
+  const int memory = stand_in_alive("device memory");
+  CUcontext context = nullptr;
+  CHECK(retain(&context, 1) == CUDA_SUCCESS);
+  ok(cudaSetDevice(1));
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  void* data = nullptr;
+  ok(cudaStreamCreate(&stream));
+  ok(cudaEventCreate(&event));
+  ok(cudaMallocAsync(&data, 1024, stream));
+  ok(cudaMemsetAsync(data, 1, 1024, stream));
+  ok(cudaDeviceReset());
+  CHECK(stand_in_alive("streams") == streams);
+  CHECK(stand_in_alive("events") == events);
+  CHECK(stand_in_alive("device memory") == memory);
+  CHECK(push(context) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  int device = -1;
+  ok(cudaGetDevice(&device));
+  CHECK(device == 1);
+  ok(cudaFree(nullptr));
+  CHECK(push(context) == CUDA_SUCCESS);
+  CHECK(pop(nullptr) == CUDA_SUCCESS);
+  CHECK(release(1) == CUDA_SUCCESS);
+}
+
 TEST_CASE("a context that is pushed is current until it is popped, and there was none before") {
   const Fresh fresh;
-  const auto retain = driver_function<CUresult (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain");
-  const auto release = driver_function<CUresult (*)(CUdevice)>("cuDevicePrimaryCtxRelease");
-  const auto push = driver_function<CUresult (*)(CUcontext)>("cuCtxPushCurrent");
-  const auto pop = driver_function<CUresult (*)(CUcontext*)>("cuCtxPopCurrent");
-  const auto current = driver_function<CUresult (*)(CUcontext*)>("cuCtxGetCurrent");
+  const auto retain = driver_function<unsigned (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain");
+  const auto release = driver_function<unsigned (*)(CUdevice)>("cuDevicePrimaryCtxRelease");
+  const auto push = driver_function<unsigned (*)(CUcontext)>("cuCtxPushCurrent");
+  const auto pop = driver_function<unsigned (*)(CUcontext*)>("cuCtxPopCurrent");
+  const auto current = driver_function<unsigned (*)(CUcontext*)>("cuCtxGetCurrent");
   CUcontext made = nullptr, other = nullptr;
   CHECK(retain(&made, 1) == CUDA_SUCCESS);
   CHECK(stand_in_has_context(1) == 1);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "use.hpp"
@@ -64,6 +65,9 @@ struct World {
     std::vector<std::thread> all;
     for (int rank = 0; rank < ranks; ++rank) all.emplace_back([&ask, rank] { ask(rank); });
     for (auto& thread : all) thread.join();
+  }
+  void abort() {
+    group([this](int rank) { return ncclCommAbort(std::exchange(comms[rank], nullptr)); });
   }
   void synchronize() {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -235,11 +239,149 @@ TEST_CASE("an aborted rank stops waiting") {
                        world.streams[rank]));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that both are waiting
-  for (auto& comm : world.comms) {
-    done(ncclCommAbort(comm));
-    comm = nullptr;
-  }
+  world.abort();
   world.synchronize();
+}
+
+TEST_CASE("to abort one rank outside of a group waits for the ranks that wait for others") {
+  const Fresh fresh;
+  for (const int threads : {2, 1}) {  // one for each rank that waits, or one that aborts the first
+    World world;
+    for (int rank = 0; rank < 2; ++rank) {
+      done(ncclAllReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum, world.comms[rank],
+                         world.streams[rank]));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that both are waiting
+    world.threads([&](int rank) {
+      if (rank < threads) done(ncclCommAbort(std::exchange(world.comms[rank], nullptr)));
+    });
+    world.synchronize();
+    CHECK((Fresh::said().find("waits for rank") != std::string::npos) == (threads == 1));
+  }
+}
+
+TEST_CASE("ranks wait for one whose device has failed until they are aborted") {
+  const Fresh fresh;
+  for (const bool before : {false, true}) {
+    World world;
+    std::atomic<bool> called{false};  // by all ranks
+    if (before) {
+      stand_in_poison(1, cudaErrorLaunchFailure);
+    } else {
+      ok(cudaSetDevice(1));
+      const auto fail = [](void* flag) {
+        while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+        stand_in_poison(1, cudaErrorLaunchFailure);
+      };
+      ok(cudaLaunchHostFunc(world.streams[1], fail, &called));
+    }
+    for (const int rank : {0, 2, 1}) {
+      CHECK(ncclAllReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum, world.comms[rank],
+                          world.streams[rank]) == (before && rank == 1 ? ncclUnhandledCudaError : ncclSuccess));
+    }
+    called.store(true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ok(cudaSetDevice(0));
+    CHECK(cudaStreamQuery(world.streams[0]) == cudaErrorNotReady);
+    (void)cudaGetLastError();
+    world.abort();
+    ok(cudaStreamSynchronize(world.streams[0]));
+    stand_in_poison(1, 0);
+  }
+}
+
+TEST_CASE("a communicator that ends while another thread uses it is reported") {
+  const Fresh fresh;
+  World world;
+  done(ncclGroupStart());
+  done(ncclAllReduce(world.sent[0], world.received[0], 0, ncclFloat32, ncclSum, world.comms[0], world.streams[0]));
+  std::thread([&] { CHECK(ncclCommAbort(world.comms[0]) == ncclInvalidArgument); }).join();
+  CHECK(Fresh::said() == "ncclCommAbort: another thread is using the communicator\n");
+  for (const int rank : {1, 2}) {
+    done(ncclAllReduce(world.sent[rank], world.received[rank], 0, ncclFloat32, ncclSum, world.comms[rank],
+                       world.streams[rank]));
+  }
+  done(ncclGroupEnd());
+  world.synchronize();
+}
+
+TEST_CASE("memory of a pool to which another rank's device has no access is reported") {
+  const Fresh fresh;
+  World world;
+  ok(cudaSetDevice(0));
+  void* own = nullptr;
+  cudaMemPool_t pool = nullptr;
+  ok(cudaDeviceGetDefaultMemPool(&pool, 0));
+  ok(cudaMallocAsync(&own, bytes, world.streams[0]));
+  const auto reduce = [&] {
+    world.group([&](int rank) {
+      return ncclAllReduce(rank == 0 ? own : world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum,
+                           world.comms[rank], world.streams[rank]);
+    });
+    world.synchronize();
+    return Fresh::said();
+  };
+  const auto set_access = [pool](int device, cudaMemAccessFlags flags) {
+    cudaMemAccessDesc access{};
+    access.location = {cudaMemLocationTypeDevice, device};
+    access.flags = flags;
+    ok(cudaMemPoolSetAccess(pool, &access, 1));
+  };
+  set_access(1, cudaMemAccessFlagsProtReadWrite);
+  const std::string said = reduce();
+  CHECK(said.find("is of a pool of device 0, to which device 2 has no access") != std::string::npos);
+  CHECK(said.find("to which device 1") == std::string::npos);
+  stand_in_set_peer(0, 2, 0);  // these pass it on through the host
+  CHECK(reduce() == "");
+  stand_in_set_peer(0, 2, 1);
+  set_access(2, cudaMemAccessFlagsProtReadWrite);
+  CHECK(reduce() == "");
+  for (const int device : {1, 2}) set_access(device, cudaMemAccessFlagsProtNone);
+  ok(cudaSetDevice(0));
+  ok(cudaFreeAsync(own, world.streams[0]));
+}
+
+TEST_CASE("a communicator that does not block starts when it has been asked") {
+  const Fresh fresh;
+  ok(cudaSetDevice(0));
+  ncclUniqueId id;
+  done(ncclGetUniqueId(&id));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  CHECK(ncclCommInitRankConfig(&comm, 1, id, 0, &config) == ncclInProgress);
+  int number = -1;
+  CHECK(ncclCommCount(comm, &number) == ncclInvalidArgument);
+  CHECK(Fresh::said().find("last call is in progress") != std::string::npos);
+  const auto ask = [comm] {
+    ncclResult_t state = ncclInProgress;
+    int times = 0;
+    for (; state == ncclInProgress; ++times) done(ncclCommGetAsyncError(comm, &state));
+    done(state);
+    return times;
+  };
+  CHECK(ask() > 1);
+  done(ncclCommCount(comm, &number));
+  const auto stream = make_stream();
+  int* const memory = device_ints(1);
+  const int five = 5;
+  int back = 0;
+  ok(cudaMemcpy(memory, &five, sizeof five, cudaMemcpyHostToDevice));
+  const auto reduce = [&](int* to) { return ncclAllReduce(memory, to, 1, ncclInt32, ncclSum, comm, stream); };
+  int* const other = device_ints(1);
+  ok(cudaMemset(other, 0, sizeof back));
+  CHECK(reduce(other) == ncclInProgress);
+  ok(cudaStreamSynchronize(stream));
+  ok(cudaMemcpy(&back, other, sizeof back, cudaMemcpyDeviceToHost));
+  CHECK(back == 0);
+  CHECK(ask() > 1);
+  ok(cudaStreamSynchronize(stream));
+  ok(cudaMemcpy(&back, other, sizeof back, cudaMemcpyDeviceToHost));
+  CHECK(back == 5);
+  done(ncclCommDestroy(comm));
+  ok(cudaStreamDestroy(stream));
+  ok(cudaFree(memory));
+  ok(cudaFree(other));
 }
 
 TEST_CASE("invalid arguments are refused immediately") {

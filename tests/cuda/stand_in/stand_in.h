@@ -8,9 +8,15 @@
 // Functions given to cudaLaunchHostFunc stand for kernels, so those of different streams run at the same time. The real
 // runtime runs one at a time: seen on an H100 with CUDA 13.0.
 //
+// The stand-in for NCCL reports what real ranks would not survive: collectives that differ, a rank that does not come,
+// a buffer in a pool to which another rank's device has no access, a communicator that two threads use at once, and one
+// that is aborted alone while others wait. A rank on a poisoned device does not come: the others wait until they are
+// aborted. Communicators that do not block start a call at the third look at ncclCommGetAsyncError.
+//
 // The environment is read at the first call of any function:
 //   FANOUT_STAND_IN_DEVICES=N        N devices (2 if unset); 0: a driver without devices; none: no driver
 //   FANOUT_STAND_IN_DELAYS=SEED      streams take random breaks
+//   FANOUT_STAND_IN_COPY_US=N        each copy takes N microseconds
 //   FANOUT_STAND_IN_NO_PEER=0-2,...  pairs of devices that cannot access each other
 //   FANOUT_STAND_IN_CORRUPT=0-1,...  direct copies from 0 to 1 write wrong bytes and report success
 //   FANOUT_STAND_IN_ALLOW=KIND,...   what may be left at exit, see stand_in_allow_at_exit
@@ -32,6 +38,8 @@ FANOUT_STAND_IN_CALL void stand_in_set_device(int device, const char* name, size
                                               int major, int minor);
 /// Memory that other processes use, so that less is free.
 FANOUT_STAND_IN_CALL void stand_in_set_used_by_others(int device, size_t bytes);
+/// Whether the device has memory pools, which some virtual GPUs lack.
+FANOUT_STAND_IN_CALL void stand_in_set_memory_pools(int device, int supported);
 FANOUT_STAND_IN_CALL void stand_in_set_peer(int one, int other, int able);
 FANOUT_STAND_IN_CALL void stand_in_set_corrupting(int from, int to, int corrupting);
 
@@ -66,10 +74,14 @@ FANOUT_STAND_IN_CALL long stand_in_calls(const char* function);
 FANOUT_STAND_IN_CALL const char* stand_in_functions(void);
 /// Bytes in use on a device: by cudaMalloc, and reserved by pools. Of pinned memory: device -1.
 FANOUT_STAND_IN_CALL size_t stand_in_bytes_in_use(int device);
+/// The NUMA node that the thread preferred when it allocated this pinned memory; -1 if it preferred none.
+FANOUT_STAND_IN_CALL int stand_in_node_of(const void* pinned);
 /// Copies and bytes copied so far, by kind: "h2d pinned", "h2d pageable", "d2h pinned", "d2h pageable", "d2d",
 /// "peer direct", "peer staged", "h2h".
 FANOUT_STAND_IN_CALL long stand_in_copies(const char* kind);
 FANOUT_STAND_IN_CALL size_t stand_in_copied_bytes(const char* kind);
+/// The most copies that were under way at the same time.
+FANOUT_STAND_IN_CALL int stand_in_most_copies_at_once(void);
 /// Forgets the numbers of calls and of copies.
 FANOUT_STAND_IN_CALL void stand_in_forget_counts(void);
 
@@ -87,6 +99,8 @@ FANOUT_STAND_IN_CALL void stand_in_fresh_thread(void);
 /// ---- delays
 /// Streams take random breaks from now on. 0: no more.
 FANOUT_STAND_IN_CALL void stand_in_set_delays(unsigned seed);
+/// Each copy takes so long from now on, whatever its size. Copies in different streams run at the same time.
+FANOUT_STAND_IN_CALL void stand_in_set_copy_cost(unsigned microseconds);
 
 #ifdef __cplusplus
 }

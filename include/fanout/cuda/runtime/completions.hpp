@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/device/completion.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
@@ -30,6 +32,9 @@ class Completions {
     return {&Completions::finish, mark};
   }
 
+  /// The number of completions that nobody has waited for yet.
+  std::size_t pending() const noexcept { return pending_.load(fanout::detail::MemoryOrder::relaxed); }
+
  private:
   struct Mark {
     Completions* home;
@@ -47,6 +52,7 @@ class Completions {
   }
 
   Mark* take() {
+    pending_.fetch_add(1, fanout::detail::MemoryOrder::relaxed);
     {
       const fanout::detail::ForkSafeLock taking(mutex_);
       if (free_ != nullptr) return std::exchange(free_, free_->next);
@@ -54,12 +60,14 @@ class Completions {
     return new Mark{this};
   }
   void give(Mark& mark) noexcept {
+    pending_.fetch_sub(1, fanout::detail::MemoryOrder::relaxed);
     const fanout::detail::ForkSafeLock giving(mutex_);
     mark.next = std::exchange(free_, &mark);
   }
 
   fanout::detail::ForkSafeMutex mutex_;
   Mark* free_ = nullptr;
+  fanout::detail::Atomic<std::size_t> pending_{0};
 };
 
 }}}  // namespace fanout::v0::cuda::detail

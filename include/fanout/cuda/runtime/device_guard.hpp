@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cuda.h>
+#include <utility>
 
-#include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/runtime/thread_context.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
@@ -17,42 +17,99 @@ class DeviceGuard {
   /// Makes the GPU's context at the process's first use of the GPU. Throws InvalidDeviceId, DeviceLost and CudaError.
   explicit DeviceGuard(int index) : DeviceGuard(detail::gpu_at(index)) {}
   explicit DeviceGuard(detail::GpuState& gpu) : gpu_(gpu) {
-    check(detail::status_of(detail::driver().push_context(gpu.context())), "cuCtxPushCurrent", gpu.index());
+    detail::push_context(gpu);
+    before_ = std::exchange(detail::thread_context, {.current = &gpu});
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard() {
-    if (detail::forked_after_use()) return;  // forked while the guard lived
-    CUcontext popped = nullptr;
-    detail::note(detail::status_of(detail::driver().pop_context(&popped)), gpu_.index());
+    detail::thread_context = before_;
+    detail::pop_context(gpu_);
   }
 
  private:
   detail::GpuState& gpu_;
+  detail::ThreadContext before_;
 };
 
 namespace detail {
 
-/// The same for code that must not throw: destructors, also at exit. Does nothing if the GPU was never used, is lost,
-/// or belongs to the parent of a fork.
+/// Makes a GPU the current device, unless it is already. Returns true if its context must be popped again. Throws
+/// DeviceLost and CudaError.
+inline bool enter_gpu(GpuState& gpu) {
+  if (thread_context.current == &gpu) return false;
+  if (thread_context.held != nullptr) {
+    thread_context.held->enter(gpu);
+    return false;
+  }
+  push_context(gpu);
+  thread_context.current = &gpu;
+  return true;
+}
+
+/// Makes a GPU the current device while this lives, unless it is already. For calls of CUDA that take a stream or a pool
+/// of that GPU. Code that makes streams or events uses DeviceGuard: it depends on the current device alone, and what
+/// runs between enter() and its end may have set another one.
+class OnGpu {
+ public:
+  /// Throws DeviceLost and CudaError.
+  explicit OnGpu(GpuState& gpu) : gpu_(gpu), before_(thread_context.current) {
+    gpu.require();
+    pushed_ = enter_gpu(gpu);
+  }
+  explicit OnGpu(int index) : OnGpu(gpu_at(index)) {}
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+  ~OnGpu() {
+    if (!pushed_) return;
+    thread_context.current = before_;
+    pop_context(gpu_);
+  }
+
+ private:
+  GpuState& gpu_;
+  const GpuState* const before_;
+  bool pushed_ = false;
+};
+
+/// Calls CUDA with any current device, so that it need not be changed: `call()` returns a status. Only the given GPU's
+/// device is made current if the thread has none, since CUDA would take GPU 0. Right for events, and for copies in a given
+/// stream (CUDA C++ Programming Guide, "Stream and Event Behavior"). May call twice: if the current device is lost, its
+/// error must not be taken for this GPU's. Throws DeviceLost, if this GPU is known to be lost, and CudaError.
+template <class Call>
+cudaError_t on_any_gpu(GpuState& gpu, const Call& call) {
+  gpu.require();
+  if (thread_context.current != &gpu && thread_context.has_any()) {
+    const cudaError_t status = call();
+    if (!is_sticky(status)) [[likely]]
+      return status;
+    static_cast<void>(::cudaGetLastError());
+  }
+  const OnGpu entered(gpu);
+  return call();
+}
+
+/// OnGpu for code that must not throw: destructors, also at exit. Does nothing if the GPU was never used, is lost, or
+/// belongs to the parent of a fork.
 class QuietGuard {
  public:
-  explicit QuietGuard(GpuState& gpu) noexcept : gpu_(gpu) {
-    CUcontext context = gpu.known_context();
-    if (context == nullptr || !gpu.usable()) return;
+  explicit QuietGuard(GpuState& gpu) noexcept : gpu_(gpu), before_(thread_context.current) {
+    if (gpu.known_context() == nullptr) return;
     // If the context is not entered, the caller's memory is not released, now or later. So it is tried again.
     for (int attempt = 0; attempt < 2 && !entered_ && gpu.usable(); ++attempt) {
-      const CUresult result = only_driver.load(fanout::detail::MemoryOrder::acquire)->push_context(context);
-      note(status_of(result), gpu.index());
-      entered_ = result == CUDA_SUCCESS;
+      try {
+        pushed_ = enter_gpu(gpu);
+        entered_ = true;
+      } catch (...) {  // noted
+      }
     }
   }
   QuietGuard(const QuietGuard&) = delete;
   QuietGuard& operator=(const QuietGuard&) = delete;
   ~QuietGuard() {
-    CUcontext popped = nullptr;
-    if (entered_)
-      note(status_of(only_driver.load(fanout::detail::MemoryOrder::acquire)->pop_context(&popped)), gpu_.index());
+    if (!pushed_) return;
+    thread_context.current = before_;
+    pop_context(gpu_);
   }
 
   /// True if CUDA may be called.
@@ -60,6 +117,8 @@ class QuietGuard {
 
  private:
   GpuState& gpu_;
+  const GpuState* const before_;
+  bool pushed_ = false;
   bool entered_ = false;
 };
 

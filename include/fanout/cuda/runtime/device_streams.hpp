@@ -7,9 +7,12 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/cuda/runtime/completions.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
+#include <fanout/cuda/runtime/numa_node.hpp>
 #include <fanout/cuda/runtime/staging.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/runtime/thread_context.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
@@ -19,15 +22,17 @@
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// The streams of one CudaDevice: two streams on its GPU, staging memory, and the worker that drives it. Several devices
-/// on one GPU share its memory. One more object, the GPU's shared streams, serves threads that have entered no device.
-/// Made when first named, which does not call CUDA. Never destroyed.
+/// on one GPU share its memory. Two more objects of each GPU belong to no device: the shared streams serve threads that
+/// have entered no device, and a stream without work serves allocations.
+/// On a machine with several NUMA nodes, the worker's thread and the staging memory are on the GPU's node. Made when
+/// first named, which makes no context: it only asks for the GPU's bus id if there are several nodes. Never destroyed.
 class DeviceStreams {
  public:
-  DeviceStreams(GpuState& gpu, int instance, DeviceStreams* next)
+  DeviceStreams(GpuState& gpu, int instance, const NumaNode& node, DeviceStreams* next)
       : gpu_(gpu),
         id_{.kind = "cuda", .index = gpu.index(), .instance = instance},
-        worker_(backend::registry().worker(id_, backend::registry().cores(), false)),
-        staging_(gpu),
+        worker_(backend::registry().worker(id_, node.cores, false)),
+        staging_(gpu, node.number),
         next_(next) {}
   DeviceStreams(const DeviceStreams&) = delete;
   DeviceStreams& operator=(const DeviceStreams&) = delete;
@@ -35,6 +40,8 @@ class DeviceStreams {
   /// The instance number of the shared streams, for threads that have entered no device of the GPU.
   static constexpr int shared = -1;
   bool is_shared() const noexcept { return id_.instance == shared; }
+  /// The instance number of the streams that memory for several devices is allocated in.
+  static constexpr int allocations = -2;
 
   GpuState& gpu() const noexcept { return gpu_; }
   const DeviceId& id() const noexcept { return id_; }
@@ -47,8 +54,20 @@ class DeviceStreams {
   /// The stream of copies from the host, which overlap with the device's work.
   StreamRef copies() { return made(copies_); }
 
+  /// Later work of the stream `later`, of any GPU, waits for all work that is now in `earlier`: compute() or copies().
+  void let_wait(StreamRef later, StreamRef earlier) {
+    const fanout::detail::ForkSafeLock linking(linking_);
+    Event& event = earlier == compute() ? computed_ : copied_;
+    earlier.record(event);
+    later.wait(event);
+  }
+
   /// A Completion of all the device's work so far.
   backend::Completion completion() { return completions_.of(compute()); }
+
+  /// False if no completion is waited for. Then the device is idle, unless its streams were given work elsewhere than in
+  /// calls of models.
+  bool is_working() const noexcept { return completions_.pending() != 0; }
 
   /// Waits for all work in both streams. Throws if any of it failed.
   void synchronize() {
@@ -82,6 +101,9 @@ class DeviceStreams {
   fanout::detail::ForkSafeMutex making_;
   Staging staging_;
   Completions completions_;
+  fanout::detail::ForkSafeMutex linking_;  // guards the two events
+  Event computed_;
+  Event copied_;
   DeviceStreams* const next_;
 };
 
@@ -95,9 +117,31 @@ inline DeviceStreams& streams_of(GpuState& gpu, int instance) {
   if (DeviceStreams* known = find()) return *known;
   const fanout::detail::ForkSafeLock making(gpu.making());
   if (DeviceStreams* known = find()) return *known;
-  auto* made = new DeviceStreams(gpu, instance, gpu.all_streams().load(fanout::detail::MemoryOrder::relaxed));
+  auto* made =
+      new DeviceStreams(gpu, instance, node_of_gpu(gpu), gpu.all_streams().load(fanout::detail::MemoryOrder::relaxed));
   gpu.all_streams().store(made, fanout::detail::MemoryOrder::release);
   return *made;
+}
+
+/// True if the GPU has more devices than one.
+inline bool has_several_devices(GpuState& gpu) noexcept {
+  int devices = 0;
+  for (const DeviceStreams* streams = gpu.all_streams().load(fanout::detail::MemoryOrder::acquire); streams != nullptr;
+       streams = streams->next()) {
+    devices += streams->id().instance >= 0 ? 1 : 0;
+  }
+  return devices > 1;
+}
+
+/// Lets this thread's calls of CUDA pass while another thread captures a graph in cudaStreamCaptureModeGlobal: else
+/// they would fail, and end the capture. Captures of this thread keep their rules. Only for fanout's own threads.
+inline void ignore_captures_of_others(int gpu) noexcept {
+  static thread_local constinit bool ignored = false;
+  if (ignored) return;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+  const cudaError_t status = ::cudaThreadExchangeStreamCaptureMode(&mode);
+  note(status, gpu);
+  ignored = status == cudaSuccess;
 }
 
 class EnteredStreams;
@@ -110,20 +154,36 @@ class EnteredStreams;
 class EnteredStreams {
  public:
   explicit EnteredStreams(DeviceStreams& streams)
-      : guard_(streams.gpu()), streams_(streams), outer_(innermost_streams) {
+      : streams_(streams), outer_(innermost_streams), before_(thread_context) {
+    streams.gpu().require();
+    if (before_.held == nullptr) {
+      push_context(streams.gpu());
+    } else if (before_.current != &streams.gpu()) {
+      before_.held->enter(streams.gpu());
+    }
+    thread_context = {.current = &streams.gpu()};
     innermost_streams = this;
+    if (fanout::detail::is_worker_thread) ignore_captures_of_others(streams.gpu().index());
   }
   EnteredStreams(const EnteredStreams&) = delete;
   EnteredStreams& operator=(const EnteredStreams&) = delete;
-  ~EnteredStreams() { innermost_streams = outer_; }
+  ~EnteredStreams() {
+    innermost_streams = outer_;
+    thread_context = before_;
+    if (before_.held == nullptr) {
+      pop_context(streams_.gpu());
+    } else {
+      thread_context.current = nullptr;  // the user's code may have set another device
+    }
+  }
 
   DeviceStreams& streams() const noexcept { return streams_; }
   const EnteredStreams* outer() const noexcept { return outer_; }
 
  private:
-  DeviceGuard guard_;
   DeviceStreams& streams_;
-  const EnteredStreams* outer_;
+  const EnteredStreams* const outer_;
+  const ThreadContext before_;
 };
 
 /// The streams that order this thread's operations on the GPU's memory: those entered last on that GPU. Threads that

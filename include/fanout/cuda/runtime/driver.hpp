@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
@@ -11,22 +10,35 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/sync/atomic.hpp>
 
+struct CUctx_st;  // <cuda.h>, which has 26,000 lines, declares it so
+
 namespace fanout { inline namespace v0 { namespace cuda::detail {
+
+/// CUcontext and CUresult of <cuda.h>. A CUdevice is an int.
+using ContextHandle = ::CUctx_st*;
+using DriverResult = unsigned;
+inline constexpr DriverResult driver_invalid_context = 201;  // CUDA_ERROR_INVALID_CONTEXT
 
 /// The driver functions that the runtime API does not offer: they make a GPU's context and put it on the thread's
 /// context stack. Their addresses come from the runtime, so that nothing links libcuda, which machines without a GPU
 /// lack.
 struct Driver {
-  CUresult(CUDAAPI* get_device)(CUdevice*, int);
-  CUresult(CUDAAPI* retain_primary_context)(CUcontext*, CUdevice);
-  CUresult(CUDAAPI* primary_context_state)(CUdevice, unsigned*, int*);
-  CUresult(CUDAAPI* push_context)(CUcontext);
-  CUresult(CUDAAPI* pop_context)(CUcontext*);
-  CUresult(CUDAAPI* current_context)(CUcontext*);
+  DriverResult (*get_device)(int*, int);
+  DriverResult (*retain_primary_context)(ContextHandle*, int);
+  DriverResult (*primary_context_state)(int, unsigned*, int*);
+  DriverResult (*push_context)(ContextHandle);
+  DriverResult (*pop_context)(ContextHandle*);
+  DriverResult (*set_context)(ContextHandle);
+  DriverResult (*current_context)(ContextHandle*);
 };
 
 /// Driver and runtime statuses have the same numbers.
-inline cudaError_t status_of(CUresult result) noexcept { return static_cast<cudaError_t>(result); }
+inline cudaError_t status_of(DriverResult result) noexcept { return static_cast<cudaError_t>(result); }
+
+/// The same for a push of a context that was retained: if it is invalid, others have destroyed it.
+inline cudaError_t status_of_push(DriverResult result) noexcept {
+  return result == driver_invalid_context ? cudaErrorContextIsDestroyed : status_of(result);
+}
 
 template <class Function>
 void find_in_driver(const char* name, Function& function) {
@@ -62,6 +74,7 @@ inline const Driver& driver() {
     find_in_driver("cuDevicePrimaryCtxGetState", found.primary_context_state);
     find_in_driver("cuCtxPushCurrent", found.push_context);
     find_in_driver("cuCtxPopCurrent", found.pop_context);
+    find_in_driver("cuCtxSetCurrent", found.set_context);
     find_in_driver("cuCtxGetCurrent", found.current_context);
     const auto* made = new Driver(found);
     if (only_driver.compare_exchange_strong(driver, made, fanout::detail::MemoryOrder::acq_rel)) return *made;

@@ -61,8 +61,7 @@ class Event {
   /// the work failed.
   bool is_done() const {
     if (handle_ == nullptr) return true;
-    const DeviceGuard entered(*gpu_);
-    const cudaError_t status = ::cudaEventQuery(handle_);
+    const cudaError_t status = detail::on_any_gpu(*gpu_, [this] { return ::cudaEventQuery(handle_); });
     if (status == cudaErrorNotReady) {
       static_cast<void>(::cudaGetLastError());
       return false;
@@ -76,8 +75,8 @@ class Event {
   void synchronize() const {
     if (handle_ == nullptr) return;
     try {
-      const DeviceGuard entered(*gpu_);
-      check(::cudaEventSynchronize(handle_), "cudaEventSynchronize", gpu_->index());
+      check(detail::on_any_gpu(*gpu_, [this] { return ::cudaEventSynchronize(handle_); }), "cudaEventSynchronize",
+            gpu_->index());
     } catch (...) {  // as in StreamRef::synchronize()
       const detail::QuietGuard entered(*gpu_);
       if (entered.entered()) detail::note(::cudaEventSynchronize(handle_), gpu_->index());
@@ -111,9 +110,10 @@ class Event {
            detail::name_of_gpu(event.gpu_->index());
   }
 
-  /// Records it in `stream`. `gpu` must be the thread's current device.
+  /// Records it in `stream`. If that is null, the GPU must be the thread's current device.
   void record_in(cudaStream_t stream, detail::GpuState& gpu) {
     if (handle_ == nullptr) {
+      const DeviceGuard entered(gpu);
       const unsigned flags = timing_ == Timing::on ? cudaEventDefault : cudaEventDisableTiming;
       check(::cudaEventCreateWithFlags(&handle_, flags), "cudaEventCreateWithFlags", gpu.index());
       gpu_ = &gpu;
@@ -123,7 +123,8 @@ class Event {
                                     .found = detail::name_of_gpu(gpu.index()),
                                     .advice = "use one event for each device; any stream can wait for it"}));
     }
-    check(::cudaEventRecord(handle_, stream), "cudaEventRecord", gpu.index());
+    check(detail::on_any_gpu(gpu, [this, stream] { return ::cudaEventRecord(handle_, stream); }), "cudaEventRecord",
+          gpu.index());
   }
 
   Timing timing_ = Timing::off;

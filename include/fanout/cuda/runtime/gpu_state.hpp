@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <string>
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/device_id.hpp>
@@ -21,6 +20,7 @@
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 class DeviceStreams;
+class PeerReads;
 
 /// The number of GPUs that the process may use, and the runtime's status if there are none.
 struct GpuCount {
@@ -89,21 +89,21 @@ class GpuState {
 
   /// The GPU's primary context, which the runtime uses too. Made at the first call and retained from then on. Throws
   /// DeviceLost and CudaError.
-  CUcontext context() {
+  ContextHandle context() {
     require();
-    if (CUcontext known = known_context()) [[likely]]
+    if (ContextHandle known = known_context()) [[likely]]
       return known;
     const fanout::detail::ForkSafeLock making(making_);
-    if (CUcontext known = known_context()) return known;
-    CUdevice device = 0;
-    CUcontext made = nullptr;
+    if (ContextHandle known = known_context()) return known;
+    int device = 0;
+    ContextHandle made = nullptr;
     check(status_of(driver().get_device(&device, index_)), "cuDeviceGet", index_);
     check(status_of(driver().retain_primary_context(&made, device)), "cuDevicePrimaryCtxRetain", index_);
     context_.store(made, fanout::detail::MemoryOrder::release);
     return made;
   }
   /// The context; null before the first use.
-  CUcontext known_context() const noexcept { return context_.load(fanout::detail::MemoryOrder::acquire); }
+  ContextHandle known_context() const noexcept { return context_.load(fanout::detail::MemoryOrder::acquire); }
 
   /// The runtime's properties of the GPU, cached. Makes no context. Throws DeviceLost and CudaError.
   const cudaDeviceProp& properties() {
@@ -120,16 +120,19 @@ class GpuState {
 
   /// Lock it to make a member of the GPU's state.
   fanout::detail::ForkSafeMutex& making() noexcept { return making_; }
-  /// The pool of the GPU's memory, made by pool_of(), and the list of its devices' streams, made by streams_of().
+  /// The pool of the GPU's memory, made by pool_of(), the list of its devices' streams, made by streams_of(), and the
+  /// copies that other GPUs make of its memory, made by peer_reads_of().
   fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
   fanout::detail::Atomic<DeviceStreams*>& all_streams() noexcept { return all_streams_; }
+  fanout::detail::Atomic<PeerReads*>& peer_reads() noexcept { return peer_reads_; }
 
  private:
   const int index_;
-  fanout::detail::Atomic<CUcontext> context_{nullptr};
+  fanout::detail::Atomic<ContextHandle> context_{nullptr};
   fanout::detail::Atomic<const cudaDeviceProp*> properties_{nullptr};
   fanout::detail::Atomic<cudaMemPool_t> pool_{nullptr};
   fanout::detail::Atomic<DeviceStreams*> all_streams_{nullptr};
+  fanout::detail::Atomic<PeerReads*> peer_reads_{nullptr};
   fanout::detail::ForkSafeMutex making_;
 };
 

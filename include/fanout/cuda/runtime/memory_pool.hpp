@@ -16,6 +16,22 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
+/// Throws CudaError if the GPU has no memory pools, as some virtual GPUs. CUDA's own errors say only `not supported`.
+inline void require_pools(GpuState& gpu) {
+  int supported = 0;
+  check(::cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, gpu.index()), "cudaDeviceGetAttribute",
+        gpu.index());
+  if (supported != 0) return;
+  throw CudaError(
+      explain({.what = "no memory pools on " + name_of_gpu(gpu.index()),
+               .where = "the first allocation on it",
+               .expected = "a GPU and a driver with cudaMallocAsync",
+               .found = "cudaDevAttrMemoryPoolsSupported is 0, as on some virtual GPUs",
+               .advice = "use a whole GPU or a MIG instance, leave this one out by CUDA_VISIBLE_DEVICES, or "
+                         "use fanout::host_devices()"}),
+      cudaErrorNotSupported);
+}
+
 /// The pool of all of fanout's memory on a GPU, made at first use. It is not the GPU's default pool, so its statistics
 /// are fanout's own. It keeps released memory: getting memory back from the driver takes milliseconds. It does not give
 /// memory that one stream still uses to another one, which would then wait: a copy on `copies` for a kernel on `compute`.
@@ -25,6 +41,7 @@ inline cudaMemPool_t pool_of(GpuState& gpu) {
   const DeviceGuard entered(gpu);
   const fanout::detail::ForkSafeLock making(gpu.making());
   if (cudaMemPool_t known = gpu.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
+  require_pools(gpu);
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location = {cudaMemLocationTypeDevice, gpu.index()};
@@ -110,7 +127,7 @@ inline MemoryInfo memory_info_of(GpuState& gpu) {
 inline void* allocate_in(StreamRef stream, std::size_t bytes) {
   GpuState& gpu = gpu_at(stream.device());
   cudaMemPool_t pool = pool_of(gpu);
-  const DeviceGuard entered(gpu);
+  const OnGpu entered(gpu);
   void* data = nullptr;
   cudaError_t status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   if (status == cudaErrorMemoryAllocation) {

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <string>
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
+#include <fanout/cuda/runtime/preferred_node.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
@@ -25,9 +25,11 @@ inline GpuState& any_gpu() {
   return gpu_at(0);
 }
 
-/// Allocates page-locked host memory, which all GPUs read and write by DMA. Throws OutOfMemory and CudaError.
-inline void* allocate_page_locked(std::size_t bytes, GpuState& gpu) {
-  const DeviceGuard entered(gpu);
+/// Allocates page-locked host memory, which all GPUs read and write by DMA. It is on the NUMA node `node` of the host
+/// if the kernel allows it; negative: anywhere. Throws OutOfMemory and CudaError.
+inline void* allocate_page_locked(std::size_t bytes, GpuState& gpu, int node = -1) {
+  const DeviceGuard entered(gpu);  // before the policy: threads that a new context starts would inherit it
+  const PreferredNode preferred(node);
   void* data = nullptr;
   const cudaError_t status = ::cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -26,10 +27,20 @@ struct PeerLink {
 
 namespace detail {
 
-/// The link of each pair of GPUs. Made at first use, and never destroyed.
+enum class PeerState : int { unknown, direct, staged, undecided };
+
+/// What is known of two GPUs, in both directions: both go through the same bridges, so neither is trusted if one fails.
+/// Undecided if the check failed for a reason that says nothing about the way between them.
+struct PeerPair {
+  fanout::detail::Atomic<PeerState> state{PeerState::unknown};
+  fanout::detail::Atomic<std::uint64_t> uses{0};  // while undecided
+  std::string why = {};                           // guarded by PeerTable::checking
+};
+
+/// Each pair of GPUs, the smaller index first. Made at first use, and never destroyed.
 struct PeerTable {
   struct Entry {
-    fanout::detail::Atomic<const PeerLink*> link{nullptr};
+    fanout::detail::Atomic<PeerPair*> pair{nullptr};
   };
   Entry entries[most_gpus][most_gpus];
   fanout::detail::ForkSafeMutex checking;
@@ -47,42 +58,73 @@ inline PeerTable& peer_table() {
   return *table;
 }
 
-inline const PeerLink& peer_link_of(GpuState& from, GpuState& to) {
-  PeerTable& table = peer_table();
-  fanout::detail::Atomic<const PeerLink*>& link = table.entries[from.index()][to.index()].link;
-  if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
-  const fanout::detail::ForkSafeLock checking(table.checking);
-  if (const PeerLink* known = link.load(fanout::detail::MemoryOrder::acquire)) return *known;
-  std::string why = &from == &to ? std::string() : connect_peers(from, to);
-  // Both ways go through the same bridges, so neither is trusted if one fails.
-  const bool direct = why.empty();
-  if (&from != &to) {
-    table.entries[to.index()][from.index()].link.store(new PeerLink{to.index(), from.index(), direct, why},
-                                                       fanout::detail::MemoryOrder::release);
+inline PeerPair& peer_pair_of(const GpuState& one, const GpuState& other) {
+  const bool ordered = one.index() < other.index();
+  fanout::detail::Atomic<PeerPair*>& entry =
+      peer_table().entries[(ordered ? one : other).index()][(ordered ? other : one).index()].pair;
+  PeerPair* pair = entry.load(fanout::detail::MemoryOrder::acquire);
+  if (pair == nullptr) {
+    auto* made = new PeerPair;
+    if (entry.compare_exchange_strong(pair, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
+    delete made;
   }
-  const auto* found = new PeerLink{from.index(), to.index(), direct, std::move(why)};
-  link.store(found, fanout::detail::MemoryOrder::release);
-  return *found;
+  return *pair;
 }
+
+/// Checks a pair that is not decided, unless another thread has done so since its state was `seen`. `checking` must be
+/// locked.
+inline PeerState check_pair(PeerPair& pair, PeerState seen, GpuState& from, GpuState& to) {
+  const PeerState now = pair.state.load(fanout::detail::MemoryOrder::acquire);
+  if (now != seen || now == PeerState::direct || now == PeerState::staged) return now;
+  PeerFinding found = &from == &to ? PeerFinding{} : connect_peers(from, to);
+  const PeerState state = found.direct() ? PeerState::direct : found.final ? PeerState::staged : PeerState::undecided;
+  pair.why = std::move(found.why);
+  pair.state.store(state, fanout::detail::MemoryOrder::release);
+  return state;
+}
+
+/// True if a pair that is not decided is to be checked at this use: at the 16th, the 32nd, the 64th, ...
+inline bool check_at_use(std::uint64_t use) noexcept { return use >= 16 && (use & (use - 1)) == 0; }
 
 }  // namespace detail
 
-/// The link from one GPU to another. Checked at first use of a pair, then cached until the process ends:
+/// The link from one GPU to another. Checked at first use of a pair, then known until the process ends:
 ///
 /// 1. If the hardware allows both GPUs to read each other's memory, access is enabled. It may have been enabled by
 ///    others before.
 /// 2. Patterns of several sizes are copied both ways and compared on the host: on some machines direct copies write
 ///    other data and report success. If one arrives wrong, access is disabled again.
 ///
+/// If the check fails for another reason, for example a lack of memory, each call checks the pair again. Until then,
+/// copies of the pair go through the host.
+///
 /// The first check of a pair makes the contexts of both GPUs and takes some milliseconds; other threads wait for it. A
-/// GPU is linked directly to itself. The result lives until the process ends. Throws InvalidDeviceId
-/// (`Invalid peer device id` for the second), DeviceLost and CudaError.
-inline const PeerLink& peer_link(GpuIndex from, GpuIndex to) {
+/// GPU is linked directly to itself. Throws InvalidDeviceId (`Invalid peer device id` for the second), DeviceLost and
+/// CudaError.
+inline PeerLink peer_link(GpuIndex from, GpuIndex to) {
   detail::GpuState& gpu = from.gpu();
-  return detail::peer_link_of(gpu, detail::gpu_at(to.get_peer()));
+  detail::GpuState& peer = detail::gpu_at(to.get_peer());
+  detail::PeerPair& pair = detail::peer_pair_of(gpu, peer);
+  const detail::PeerState seen = pair.state.load(fanout::detail::MemoryOrder::acquire);
+  const fanout::detail::ForkSafeLock checking(detail::peer_table().checking);
+  const bool direct = detail::check_pair(pair, seen, gpu, peer) == detail::PeerState::direct;
+  return {gpu.index(), peer.index(), direct, pair.why};
 }
 
-/// True if bytes may be copied directly: peer_link(from, to).direct. Checks and throws as peer_link().
-inline bool peer_trusted(GpuIndex from, GpuIndex to) { return peer_link(from, to).direct; }
+/// True if copies from one GPU to the other go directly. Checks and throws as peer_link(), but checks a pair whose
+/// check failed only at its 16th, 32nd, 64th, ... use, since a check takes milliseconds.
+inline bool peer_trusted(GpuIndex from, GpuIndex to) {
+  detail::GpuState& gpu = from.gpu();
+  detail::GpuState& peer = detail::gpu_at(to.get_peer());
+  detail::PeerPair& pair = detail::peer_pair_of(gpu, peer);
+  const detail::PeerState seen = pair.state.load(fanout::detail::MemoryOrder::acquire);
+  if (seen == detail::PeerState::direct) return true;
+  if (seen == detail::PeerState::staged) return false;
+  if (seen == detail::PeerState::undecided) {
+    if (!detail::check_at_use(pair.uses.fetch_add(1, fanout::detail::MemoryOrder::relaxed) + 1)) return false;
+  }
+  const fanout::detail::ForkSafeLock checking(detail::peer_table().checking);
+  return detail::check_pair(pair, seen, gpu, peer) == detail::PeerState::direct;
+}
 
 }}}  // namespace fanout::v0::cuda

@@ -18,31 +18,46 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
+/// What a check of two GPUs found.
+struct PeerFinding {
+  /// Empty if copies go directly, else the reason why not.
+  std::string why = {};
+  /// False if the reason says nothing about the way between the GPUs, for example a lack of memory.
+  bool final = true;
+
+  bool direct() const noexcept { return why.empty(); }
+};
+
+/// True if the status says that two GPUs do not copy directly; other errors may be gone at the next try.
+inline bool denies_peers(cudaError_t status) noexcept {
+  return status == cudaErrorPeerAccessUnsupported || status == cudaErrorTooManyPeers || status == cudaErrorNotSupported;
+}
+
 /// Access of a GPU to a peer's memory and to fanout's pool there. Stays open until close() is called.
 class PeerAccess {
  public:
   PeerAccess(GpuState& gpu, GpuState& peer) noexcept : gpu_(gpu), peer_(peer) {}
 
-  /// Enables access. Returns an empty string, or the reason why not. Throws DeviceLost and CudaError.
-  std::string open() {
+  /// Enables access, or returns the reason why not. Throws DeviceLost and CudaError.
+  PeerFinding open() {
     const std::string names = name_of_gpu(gpu_.index()) + " to " + name_of_gpu(peer_.index());
     const DeviceGuard entered(gpu_);
     int can = 0;
     check(::cudaDeviceCanAccessPeer(&can, gpu_.index(), peer_.index()), "cudaDeviceCanAccessPeer", gpu_.index());
-    if (can == 0) return "the hardware has no access from " + names;
+    if (can == 0) return {"the hardware has no access from " + names};
     const cudaError_t status = ::cudaDeviceEnablePeerAccess(peer_.index(), 0);
     opened_ = status == cudaSuccess;
     if (!opened_ && status != cudaErrorPeerAccessAlreadyEnabled) {
       note(status, gpu_.index());
       refuse_lost(gpu_.index());
-      return "no access from " + names + ": " + text_of(status);
+      return {"no access from " + names + ": " + text_of(status), denies_peers(status)};
     }
     note(status, gpu_.index());  // access that others had enabled is no error
     const cudaError_t set = set_pool_access(cudaMemAccessFlagsProtReadWrite);
     if (set == cudaSuccess) return {};
     note(set, gpu_.index());
     refuse_lost(gpu_.index());
-    return "no access from " + names + " to its pool: " + text_of(set);
+    return {"no access from " + names + " to its pool: " + text_of(set), denies_peers(set)};
   }
 
   /// Undoes what open() did.
@@ -128,9 +143,8 @@ inline unsigned char checked_byte(std::size_t position, std::size_t size, int fr
   return static_cast<unsigned char>(mixed >> 56U);
 }
 
-/// Copies from one GPU to another and compares. Returns an empty string, or what was wrong. Throws OutOfMemory,
-/// DeviceLost and CudaError.
-inline std::string check_copies(GpuState& from, GpuState& to) {
+/// Copies from one GPU to another and compares. Throws OutOfMemory, DeviceLost and CudaError.
+inline PeerFinding check_copies(GpuState& from, GpuState& to) {
   constexpr std::size_t most = checked_sizes[sizeof checked_sizes / sizeof checked_sizes[0] - 1];
   const Stream from_stream(from.index());
   const Stream to_stream(to.index());
@@ -159,37 +173,39 @@ inline std::string check_copies(GpuState& from, GpuState& to) {
     to_stream.synchronize();
     for (std::size_t i = 0; i < size; ++i) {
       if (host.data()[i] == checked_byte(i, size, from.index(), to.index())) continue;
-      return "a copy of " + std::to_string(size) + " bytes from " + name_of_gpu(from.index()) + " to " +
-             name_of_gpu(to.index()) + " arrived wrong, first at byte " + std::to_string(i) +
-             ", though CUDA reported success: see the machine's IOMMU and ACS settings";
+      return {"a copy of " + std::to_string(size) + " bytes from " + name_of_gpu(from.index()) + " to " +
+              name_of_gpu(to.index()) + " arrived wrong, first at byte " + std::to_string(i) +
+              ", though CUDA reported success: see the machine's IOMMU and ACS settings"};
     }
   }
   return {};
 }
 
-/// Enables direct copies between two GPUs if copies arrive intact both ways. Returns an empty string, or the reason why
-/// not; then nothing has changed. Throws DeviceLost.
-inline std::string connect_peers(GpuState& one, GpuState& other) {
+/// Enables direct copies between two GPUs if copies arrive intact both ways. Else nothing has changed. Throws
+/// DeviceLost.
+inline PeerFinding connect_peers(GpuState& one, GpuState& other) {
   PeerAccess there(one, other);
   PeerAccess back(other, one);
-  std::string why;
+  PeerFinding found;
   try {
     static_cast<void>(pool_of(one));
     static_cast<void>(pool_of(other));
-    why = there.open();
-    if (why.empty()) why = back.open();
-    if (why.empty()) why = check_copies(one, other);
-    if (why.empty()) why = check_copies(other, one);
+    found = there.open();
+    if (found.direct()) found = back.open();
+    if (found.direct()) found = check_copies(one, other);
+    if (found.direct()) found = check_copies(other, one);
   } catch (const DeviceLost&) {
     throw;
+  } catch (const CudaError& error) {
+    found = {std::string("it could not be checked: ") + error.what(), denies_peers(error.code())};
   } catch (const Error& error) {
-    why = std::string("it could not be checked: ") + error.what();
+    found = {std::string("it could not be checked: ") + error.what(), false};
   }
-  if (!why.empty()) {
+  if (!found.direct()) {
     there.close();
     back.close();
   }
-  return why;
+  return found;
 }
 
 }}}  // namespace fanout::v0::cuda::detail

@@ -34,7 +34,11 @@ struct PinnedBlock {
   GpuState& gpu;
   void (*free)(PinnedBlock&) noexcept;
   void* deleter = nullptr;  // of adopted memory
-  std::vector<StreamRef> used_in = {};
+  struct Use {
+    StreamRef stream;
+    Use* next;
+  };
+  Use* used_in = nullptr;  // a list, since another kind of vector costs each file that includes this
 };
 
 /// All pinned memory of the process, ordered by address, so that copies can tell if their host memory is pinned.
@@ -42,7 +46,10 @@ class PinnedBlocks {
  public:
   void add(PinnedBlock& block) {
     const fanout::detail::ForkSafeLock changing(mutex_);
-    blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(behind(block.data)), &block);
+    const std::size_t position = behind(block.data);
+    blocks_.push_back(&block);  // by hand, since vector's insert and erase cost each file that includes this
+    for (std::size_t i = blocks_.size() - 1; i > position; --i) blocks_[i] = blocks_[i - 1];
+    blocks_[position] = &block;
     count_.store(blocks_.size(), fanout::detail::MemoryOrder::release);
   }
 
@@ -50,7 +57,8 @@ class PinnedBlocks {
     const fanout::detail::ForkSafeLock changing(mutex_);
     std::size_t position = behind(block.data);
     while (blocks_[position - 1] != &block) --position;  // an empty adopted block may begin there too
-    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(position) - 1);
+    for (std::size_t i = position; i < blocks_.size(); ++i) blocks_[i - 1] = blocks_[i];
+    blocks_.pop_back();
     count_.store(blocks_.size(), fanout::detail::MemoryOrder::release);
   }
 
@@ -66,10 +74,10 @@ class PinnedBlocks {
     PinnedBlock& block = *blocks_[position - 1];
     const auto offset = static_cast<std::size_t>(begin - block.data);
     if (offset > block.bytes || bytes > block.bytes - offset) return false;
-    for (const StreamRef& known : block.used_in) {
-      if (known == stream) return true;
+    for (const PinnedBlock::Use* use = block.used_in; use != nullptr; use = use->next) {
+      if (use->stream == stream) return true;
     }
-    block.used_in.push_back(stream);
+    block.used_in = new PinnedBlock::Use{stream, block.used_in};
     return true;
   }
 
@@ -110,9 +118,13 @@ inline PinnedBlocks& pinned_blocks() {
 inline void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) noexcept {
   auto* block = static_cast<PinnedBlock*>(owner);
   pinned_blocks().remove(*block);
-  for (const StreamRef& stream : block->used_in) {
+  while (block->used_in != nullptr) {
+    const PinnedBlock::Use* use = block->used_in;
+    const StreamRef stream = use->stream;
     const QuietGuard entered(*gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire));
     if (entered.entered()) note(::cudaStreamSynchronize(stream.get()), stream.device());
+    block->used_in = use->next;
+    delete use;
   }
   block->free(*block);
   delete block;

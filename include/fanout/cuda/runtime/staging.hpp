@@ -15,6 +15,12 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
+/// A part of a copy: offset and length in bytes.
+struct Run {
+  std::size_t begin;
+  std::size_t bytes;
+};
+
 /// Page-locked memory that stages copies between pageable host memory and a GPU, in a few chunks that are reused. A
 /// chunk is allocated when all others are in use, and never freed. Thread-safe; a chunk belongs to one thread at a
 /// time.
@@ -25,6 +31,11 @@ class Staging {
   static constexpr std::size_t chunk_bytes = std::size_t{4} << 20;
   /// One chunk that the host fills, one that the GPU reads, and two for other threads or a late host.
   static constexpr std::uint32_t most_chunks = 4;
+
+  /// The next part of at most a chunk, of `bytes` bytes in all, after `done` bytes.
+  static Run next_run(std::size_t done, std::size_t bytes) noexcept {
+    return {done, bytes - done < chunk_bytes ? bytes - done : chunk_bytes};
+  }
 
  private:
   struct Chunk {
@@ -37,7 +48,8 @@ class Staging {
   };
 
  public:
-  explicit Staging(GpuState& gpu) noexcept : gpu_(gpu) {}
+  /// Its memory is on the NUMA node `node` of the host if the kernel allows it. Negative: anywhere.
+  explicit Staging(GpuState& gpu, int node = -1) noexcept : gpu_(gpu), node_(node) {}
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -71,6 +83,12 @@ class Staging {
     }
     /// Waits until that work is done.
     void wait() const { chunk_->last_use.synchronize(); }
+    /// Call this instead of done() and wait(), if the host has waited for the stream.
+    void is_over() noexcept {
+      chunk_->used = 0;
+      chunk_->last_use_known = true;
+      used_ = false;
+    }
 
    private:
     friend class Staging;
@@ -110,7 +128,7 @@ class Staging {
  private:
   /// True if the chunk has room now: behind the used bytes, or in all of it if they are not used any more.
   bool ready(Chunk& chunk, StreamRef stream, std::size_t bytes) {
-    if (chunk.data == nullptr) chunk.data = static_cast<std::byte*>(allocate_page_locked(chunk_bytes, gpu_));
+    if (chunk.data == nullptr) chunk.data = static_cast<std::byte*>(allocate_page_locked(chunk_bytes, gpu_, node_));
     if (!chunk.last_use_known) return false;
     // One event stands for all work that uses the chunk, so work of another stream cannot be added.
     if (chunk.used == 0 || (chunk.stream == stream && chunk.used + bytes <= chunk_bytes)) return true;
@@ -143,6 +161,7 @@ class Staging {
   }
 
   GpuState& gpu_;
+  const int node_;
   fanout::detail::Atomic<std::uint32_t> next_{0};
   Chunk chunks_[most_chunks];
 };

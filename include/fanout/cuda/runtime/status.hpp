@@ -52,13 +52,17 @@ struct GpuLoss {
 };
 [[gnu::visibility("default")]] inline GpuLoss losses[most_gpus]{};
 
+// Errors that toolkits before 12.8 do not name. A driver may be newer than the headers, and returns them then, too.
+inline constexpr cudaError_t error_contained = static_cast<cudaError_t>(226);           // cudaErrorContained
+inline constexpr cudaError_t error_tensor_memory_leak = static_cast<cudaError_t>(721);  // cudaErrorTensorMemoryLeak
+
 /// True if all later calls on the GPU return the same. These are the errors after which CUDA's documentation requires
 /// the process to end, memory that failed, and a context that others destroyed.
 inline bool is_sticky(cudaError_t status) noexcept {
-  switch (status) {
+  switch (static_cast<int>(status)) {  // not the enumeration, which lacks some of these in older toolkits
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContained:
+    case error_contained:
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorContextIsDestroyed:
@@ -69,7 +73,7 @@ inline bool is_sticky(cudaError_t status) noexcept {
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
-    case cudaErrorTensorMemoryLeak:
+    case error_tensor_memory_leak:
     case cudaErrorMpsClientTerminated:
     case cudaErrorExternalDevice:
       return true;
@@ -108,10 +112,14 @@ inline void note(cudaError_t status, int gpu) noexcept {
 }
 
 [[noreturn]] inline void throw_lost(cudaError_t status, const char* call, int gpu) {
-  throw DeviceLost(explain({.what = "device " + name_of_gpu(gpu) + " is lost: " + text_of(status),
-                            .where = call,
-                            .advice = "the process must be restarted to use it again"}),
-                   status, gpu);
+  throw DeviceLost(
+      explain({.what = "device " + name_of_gpu(gpu) + " is lost: " + text_of(status),
+               .where = call,
+               .advice = status == cudaErrorContextIsDestroyed
+                             ? "cudaDeviceReset() destroys all that fanout has on a GPU: call it only when "
+                               "the process ends"
+                             : "the process must be restarted to use it again"}),
+      status, gpu);
 }
 
 /// Throws the exception for a failed call.
@@ -124,7 +132,12 @@ inline void note(cudaError_t status, int gpu) noexcept {
                                .where = call,
                                .advice = "use smaller batches, or fanout::cuda::empty_cache()"}));
   }
-  throw CudaError(explain({.what = "CUDA error on " + name_of_gpu(gpu) + ": " + text_of(status), .where = call}),
+  const bool captured = status == cudaErrorStreamCaptureUnsupported || status == cudaErrorStreamCaptureImplicit;
+  throw CudaError(explain({.what = "CUDA error on " + name_of_gpu(gpu) + ": " + text_of(status),
+                           .where = call,
+                           .advice = captured ? "capture a graph in cudaStreamCaptureModeThreadLocal, on a thread that "
+                                                "does not use fanout meanwhile"
+                                              : ""}),
                   status);
 }
 

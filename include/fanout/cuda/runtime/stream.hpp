@@ -28,8 +28,7 @@ class StreamRef {
   /// Waits until all work in the stream is done. Throws CudaError, or DeviceLost, if any of it failed.
   void synchronize() const {
     try {
-      const DeviceGuard entered(index_);
-      check(::cudaStreamSynchronize(handle_), "cudaStreamSynchronize", index_);
+      check(call([this] { return ::cudaStreamSynchronize(handle_); }), "cudaStreamSynchronize", index_);
     } catch (...) {
       // The work may go on while its memory is released next. So wait for it again, if possible.
       const detail::QuietGuard entered(detail::gpu_at(index_));
@@ -40,8 +39,7 @@ class StreamRef {
 
   /// True if all work in the stream is done. Does not wait. Throws CudaError if any of it failed.
   bool is_idle() const {
-    const DeviceGuard entered(index_);
-    const cudaError_t status = ::cudaStreamQuery(handle_);
+    const cudaError_t status = call([this] { return ::cudaStreamQuery(handle_); });
     if (status == cudaErrorNotReady) {
       static_cast<void>(::cudaGetLastError());
       return false;
@@ -54,7 +52,8 @@ class StreamRef {
   /// recorded on another GPU before, and CudaError.
   void record(Event& event) const {
     detail::GpuState& gpu = detail::gpu_at(index_);
-    const DeviceGuard entered(gpu);
+    if (handle_ != nullptr) return event.record_in(handle_, gpu);
+    const DeviceGuard entered(gpu);  // the default stream is that of the current device
     event.record_in(handle_, gpu);
   }
 
@@ -62,8 +61,7 @@ class StreamRef {
   /// an event that was never recorded. Throws CudaError.
   void wait(const Event& event) const {
     if (event.get() == nullptr) return;
-    const DeviceGuard entered(index_);
-    check(::cudaStreamWaitEvent(handle_, event.get(), 0), "cudaStreamWaitEvent", index_);
+    check(call([&] { return ::cudaStreamWaitEvent(handle_, event.get(), 0); }), "cudaStreamWaitEvent", index_);
   }
 
   /// The same for all work that is in the other stream now.
@@ -77,6 +75,13 @@ class StreamRef {
   friend constexpr bool operator==(const StreamRef&, const StreamRef&) = default;
 
  private:
+  template <class Call>
+  cudaError_t call(const Call& call) const {
+    if (handle_ != nullptr) return detail::on_any_gpu(detail::gpu_at(index_), call);
+    const DeviceGuard entered(index_);  // the default stream is that of the current device
+    return call();
+  }
+
   cudaStream_t handle_;
   int index_;
 };

@@ -21,12 +21,12 @@ namespace detail {
 
 /// The warning if one GPU has less than 75% of another's `value(size)`; else empty.
 template <class Value>
-std::string imbalance_of(const std::vector<GpuSize>& sizes, const Value& value) {
-  const GpuSize* least = &sizes[0];
-  const GpuSize* most = &sizes[0];
-  for (const GpuSize& size : sizes) {
-    if (value(size) < value(*least)) least = &size;
-    if (value(*most) < value(size)) most = &size;
+std::string imbalance_of(const GpuSize* sizes, std::size_t count, const Value& value) {
+  const GpuSize* least = sizes;
+  const GpuSize* most = sizes;
+  for (const GpuSize* size = sizes; size != sizes + count; ++size) {
+    if (value(*size) < value(*least)) least = size;
+    if (value(*most) < value(*size)) most = size;
   }
   if (!(value(*least) < 0.75 * value(*most))) return {};
   return "There is an imbalance between your GPUs. You may want to exclude GPU " + std::to_string(least->index) +
@@ -35,16 +35,20 @@ std::string imbalance_of(const std::vector<GpuSize>& sizes, const Value& value) 
          "CUDA_VISIBLE_DEVICES environment variable; fanout::WeightedSplit gives each the rows that it can take.";
 }
 
+inline std::string imbalance_warning_of(const GpuSize* sizes, std::size_t count) {
+  if (count == 0) return {};
+  std::string warning =
+      imbalance_of(sizes, count, [](const GpuSize& size) { return static_cast<double>(size.memory); });
+  if (!warning.empty()) return warning;
+  return imbalance_of(sizes, count, [](const GpuSize& size) { return static_cast<double>(size.multiprocessors); });
+}
+
 }  // namespace detail
 
 /// Returns a warning that names two GPUs if the smaller has less than 75% of the larger's memory or, failing that, of
 /// its multiprocessors. Empty if they are balanced.
 inline std::string imbalance_warning(const std::vector<GpuSize>& sizes) {
-  if (sizes.empty()) return {};
-  std::string warning =
-      detail::imbalance_of(sizes, [](const GpuSize& size) { return static_cast<double>(size.memory); });
-  if (!warning.empty()) return warning;
-  return detail::imbalance_of(sizes, [](const GpuSize& size) { return static_cast<double>(size.multiprocessors); });
+  return detail::imbalance_warning_of(sizes.data(), sizes.size());
 }
 
 }}}  // namespace fanout::v0::cuda

@@ -63,7 +63,9 @@ Call::Call(const char* called, unsigned needs) : name(called), needs_(needs) {
     refused_ = true;
     return;
   }
+  if ((needs & unsafe) != 0 && invalidates_captures()) wanted_ = cudaErrorStreamCaptureUnsupported;
   for (auto failure = all.failures.begin(); failure != all.failures.end(); ++failure) {
+    if (wanted_ != 0) break;
     if (!failure->function.empty() && failure->function != name) continue;
     if (failure->after-- > 0) continue;
     if (failure->poisons >= 0) {
@@ -89,6 +91,10 @@ Call::Call(const char* called, unsigned needs) : name(called), needs_(needs) {
       make_context(device);
     } else if (all.devices[static_cast<std::size_t>(device)].retained == 0) {
       misuse(name, "the current context, of " + device_text(device) + ", was released");
+      refused_ = true;
+      wanted_ = cudaErrorContextIsDestroyed;
+      return;
+    } else if (all.devices[static_cast<std::size_t>(device)].reset) {  // by another thread
       refused_ = true;
       wanted_ = cudaErrorContextIsDestroyed;
       return;

@@ -16,6 +16,7 @@ enum Needs : unsigned {
   context = 2 | devices,  ///< makes the thread's device current first
   releasing = 4,          ///< does its work even where a failure is wanted
   only_asks = 8,          ///< about errors: never fails, and is not counted as a call that could
+  unsafe = 32,            ///< fails where it would disturb a capture
   driver = 16             ///< a function of the driver: leaves the runtime's last error alone
 };
 

@@ -22,10 +22,13 @@ int device_of(CUcontext context) {
   return -1;
 }
 
+/// A CUresult as a number: so who has not included cuda.h can call a function by its own type.
+using DriverResult = unsigned;
+
 template <class Body>
-CUresult driver_call(const char* name, unsigned needs, Body body) {
+DriverResult driver_call(const char* name, unsigned needs, Body body) {
   Call entry(name, needs | devices | driver);
-  return static_cast<CUresult>(entry.finish(entry.refused() ? 0 : static_cast<int>(body(entry))));
+  return static_cast<DriverResult>(entry.finish(entry.refused() ? 0 : static_cast<int>(body(entry))));
 }
 
 }  // namespace
@@ -38,6 +41,7 @@ int current_or_chosen() {
 void make_context(int device) {
   auto& made = device_at(device);
   made.had_context = true;
+  made.reset = false;
   if (made.runtime_holds) return;
   made.runtime_holds = true;
   ++made.retained;
@@ -69,12 +73,45 @@ cudaError_t cudaSetDevice(int device) {
   });
 }
 
+// Who retained the context keeps its handle. It is of no use until the runtime makes the context again, and what was
+// made in it is gone for ever.
+cudaError_t cudaDeviceReset() {
+  return call(__func__, context, [](Call& entry) {
+    const int device = current_or_chosen();
+    synchronize_device(entry.lock, device);
+    auto& all = state();
+    std::erase_if(all.streams, [&](const auto& stream) {
+      if (stream.second->device != device) return false;
+      stream.second->destroyed = true;
+      stream.second->wake.notify_one();
+      return true;
+    });
+    std::erase_if(all.events, [&](const auto& event) { return event.second->device == device; });
+    std::erase_if(all.blocks, [&](const auto& block) {
+      return block.second->kind == Kind::device && block.second->device == device;
+    });
+    std::erase_if(all.pools, [&](const auto& pool) { return pool.second->device == device; });
+    auto& gone = device_at(device);
+    gone.default_pool.reset();
+    gone.current_pool.reset();
+    gone.default_stream.reset();
+    gone.allocated = 0;
+    gone.poison = 0;
+    gone.reset = true;
+    gone.peers.clear();
+    for (auto& other : all.devices) other.peers.erase(device);
+    this_thread().depth = 0;  // the runtime's next call makes a context
+    this_thread().chosen = device;
+    return cudaSuccess;
+  });
+}
+
 // ---- the driver's, handed out by cudaGetDriverEntryPoint ------------------------------------------------------------
-static CUresult cuInit_stand_in(unsigned int) {
+static DriverResult cuInit_stand_in(unsigned int) {
   return driver_call("cuInit", nothing, [](Call&) { return CUDA_SUCCESS; });
 }
 
-static CUresult cuDeviceGet_stand_in(CUdevice* out, int ordinal) {
+static DriverResult cuDeviceGet_stand_in(CUdevice* out, int ordinal) {
   return driver_call("cuDeviceGet", nothing, [&](Call&) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!valid(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
@@ -83,7 +120,7 @@ static CUresult cuDeviceGet_stand_in(CUdevice* out, int ordinal) {
   });
 }
 
-static CUresult cuDevicePrimaryCtxRetain_stand_in(CUcontext* out, CUdevice device) {
+static DriverResult cuDevicePrimaryCtxRetain_stand_in(CUcontext* out, CUdevice device) {
   return driver_call("cuDevicePrimaryCtxRetain", nothing, [&](Call&) {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
@@ -94,7 +131,7 @@ static CUresult cuDevicePrimaryCtxRetain_stand_in(CUcontext* out, CUdevice devic
   });
 }
 
-static CUresult cuDevicePrimaryCtxRelease_stand_in(CUdevice device) {
+static DriverResult cuDevicePrimaryCtxRelease_stand_in(CUdevice device) {
   return driver_call("cuDevicePrimaryCtxRelease", releasing, [&](Call& entry) {
     if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (device_at(device).retained == 0) {
@@ -106,22 +143,23 @@ static CUresult cuDevicePrimaryCtxRelease_stand_in(CUdevice device) {
   });
 }
 
-static CUresult cuDevicePrimaryCtxGetState_stand_in(CUdevice device, unsigned int* flags, int* active) {
+static DriverResult cuDevicePrimaryCtxGetState_stand_in(CUdevice device, unsigned int* flags, int* active) {
   return driver_call("cuDevicePrimaryCtxGetState", nothing, [&](Call&) {
     if (!valid(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (flags != nullptr) *flags = 0;
-    if (active != nullptr) *active = device_at(device).retained > 0 ? 1 : 0;
+    if (active != nullptr) *active = device_at(device).retained > 0 && !device_at(device).reset ? 1 : 0;
     return CUDA_SUCCESS;
   });
 }
 
-static CUresult cuCtxPushCurrent_stand_in(CUcontext wanted) {
+static DriverResult cuCtxPushCurrent_stand_in(CUcontext wanted) {
   return driver_call("cuCtxPushCurrent", nothing, [&](Call& entry) {
     const int device = device_of(wanted);
     if (device < 0 || device_at(device).retained == 0) {
       entry.wrong("no context has the handle " + text(wanted) + ": it was released, or is none");
       return CUDA_ERROR_INVALID_CONTEXT;
     }
+    if (device_at(device).reset) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     auto& mine = this_thread();
     if (static_cast<std::size_t>(mine.depth) == mine.stack.size()) {
       entry.wrong("the thread has pushed contexts without end");
@@ -132,7 +170,7 @@ static CUresult cuCtxPushCurrent_stand_in(CUcontext wanted) {
   });
 }
 
-static CUresult cuCtxPopCurrent_stand_in(CUcontext* popped) {
+static DriverResult cuCtxPopCurrent_stand_in(CUcontext* popped) {
   return driver_call("cuCtxPopCurrent", releasing, [&](Call& entry) {
     auto& mine = this_thread();
     if (mine.depth == 0) {
@@ -145,7 +183,7 @@ static CUresult cuCtxPopCurrent_stand_in(CUcontext* popped) {
   });
 }
 
-static CUresult cuCtxGetCurrent_stand_in(CUcontext* current) {
+static DriverResult cuCtxGetCurrent_stand_in(CUcontext* current) {
   return driver_call("cuCtxGetCurrent", nothing, [&](Call&) {
     if (current == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *current = this_thread().depth > 0 ? context_of(current_or_chosen()) : nullptr;
@@ -153,7 +191,7 @@ static CUresult cuCtxGetCurrent_stand_in(CUcontext* current) {
   });
 }
 
-static CUresult cuCtxGetDevice_stand_in(CUdevice* device) {
+static DriverResult cuCtxGetDevice_stand_in(CUdevice* device) {
   return driver_call("cuCtxGetDevice", nothing, [&](Call&) {
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (this_thread().depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
@@ -162,7 +200,7 @@ static CUresult cuCtxGetDevice_stand_in(CUdevice* device) {
   });
 }
 
-static CUresult cuCtxSetCurrent_stand_in(CUcontext wanted) {
+static DriverResult cuCtxSetCurrent_stand_in(CUcontext wanted) {
   return driver_call("cuCtxSetCurrent", nothing, [&](Call& entry) {
     auto& mine = this_thread();
     if (wanted == nullptr) {
@@ -174,6 +212,7 @@ static CUresult cuCtxSetCurrent_stand_in(CUcontext wanted) {
       entry.wrong("no context has the handle " + text(wanted) + ": it was released, or is none");
       return CUDA_ERROR_INVALID_CONTEXT;
     }
+    if (device_at(device).reset) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (mine.depth == 0) mine.depth = 1;
     mine.stack[static_cast<std::size_t>(mine.depth - 1)] = static_cast<signed char>(device);
     return CUDA_SUCCESS;

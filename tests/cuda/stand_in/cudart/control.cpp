@@ -74,6 +74,11 @@ void stand_in_set_used_by_others(int device, size_t bytes) {
   device_at(device).others = bytes;
 }
 
+void stand_in_set_memory_pools(int device, int supported) {
+  const Ask ask;
+  device_at(device).pools_supported = supported != 0;
+}
+
 void stand_in_set_peer(int one, int other, int able) {
   const Ask ask;
   if (able != 0) {
@@ -160,6 +165,12 @@ size_t stand_in_bytes_in_use(int device) {
   return bytes_in_use(device);
 }
 
+int stand_in_node_of(const void* pinned) {
+  const Ask ask;
+  const auto block = find_block(pinned);
+  return block ? block->node : -1;
+}
+
 long stand_in_copies(const char* kind) {
   const Ask ask;
   return ask.all.copied[kind].copies;
@@ -170,10 +181,16 @@ size_t stand_in_copied_bytes(const char* kind) {
   return ask.all.copied[kind].bytes;
 }
 
+int stand_in_most_copies_at_once() {
+  const Ask ask;
+  return ask.all.most_copies_at_once;
+}
+
 void stand_in_forget_counts() {
   const Ask ask;
   ask.all.calls.clear();
   ask.all.copied.clear();
+  ask.all.most_copies_at_once = ask.all.copies_now;
 }
 
 int stand_in_has_context(int device) {
@@ -199,6 +216,11 @@ void stand_in_fresh_thread() {
 void stand_in_set_delays(unsigned seed) {
   const Ask ask;
   ask.all.delays = seed;
+}
+
+void stand_in_set_copy_cost(unsigned microseconds) {
+  const Ask ask;
+  ask.all.copy_cost = microseconds;
 }
 
 }  // extern "C"

@@ -6,8 +6,7 @@
 
 #include "call.hpp"
 
-namespace stand_in {
-namespace {
+namespace stand_in { namespace {
 
 /// One end of a copy.
 struct End {
@@ -91,7 +90,7 @@ cudaError_t enqueue(Call& entry, const End& to, const End& from, const Copy& cop
       for (std::size_t i = 0; i < copy.bytes; i += 64) bytes[i] ^= 0x5a;
     };
   }
-  const auto position = push(stream, std::move(run));
+  const auto position = push(stream, std::move(run), Work::copy);
   for (const End* end : {&to, &from}) {
     if (end->block) note_use(entry.name, end->block, *stream, position);
   }
@@ -158,8 +157,7 @@ cudaError_t fill(Call& entry, void* pointer, int value, std::size_t bytes, const
   return cudaSuccess;
 }
 
-}  // namespace
-}  // namespace stand_in
+}}  // namespace stand_in
 
 using namespace stand_in;
 

@@ -7,8 +7,7 @@
 
 #include "call.hpp"
 
-namespace stand_in {
-namespace {
+namespace stand_in { namespace {
 
 bool valid(int device) { return device >= 0 && device < state().count; }
 
@@ -18,8 +17,7 @@ bool able(int one, int other) { return one != other && !state().no_peer.contains
 
 constexpr int pci_bus(const Device& device) { return 0x10 + device.physical; }
 
-}  // namespace
-}  // namespace stand_in
+}}  // namespace stand_in
 
 using namespace stand_in;
 
@@ -81,7 +79,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
     properties->multiProcessorCount = device.multiprocessors;
     properties->pciBusID = pci_bus(device);
     properties->asyncEngineCount = 2;
-    properties->concurrentKernels = properties->unifiedAddressing = properties->memoryPoolsSupported = 1;
+    properties->concurrentKernels = properties->unifiedAddressing = 1;
+    properties->memoryPoolsSupported = device.pools_supported ? 1 : 0;
     properties->canMapHostMemory = properties->streamPrioritiesSupported = 1;
     properties->memoryBusWidth = 4096;
     properties->l2CacheSize = 1 << 20;
@@ -120,6 +119,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int num
         *value = 2147483647;
         break;
       case cudaDevAttrMemoryPoolsSupported:
+        *value = device.pools_supported ? 1 : 0;
+        break;
       case cudaDevAttrUnifiedAddressing:
       case cudaDevAttrConcurrentKernels:
       case cudaDevAttrCanMapHostMemory:
@@ -157,7 +158,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* out, int length, int number) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return call(__func__, context, [&](Call& entry) {
+  return call(__func__, context | unsafe, [&](Call& entry) {
     synchronize_device(entry.lock, current_or_chosen());
     return cudaSuccess;
   });

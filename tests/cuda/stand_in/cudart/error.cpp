@@ -60,6 +60,9 @@ constexpr ErrorText texts[] = {
     {800, "cudaErrorNotPermitted", "operation not permitted"},
     {801, "cudaErrorNotSupported", "operation not supported"},
     {802, "cudaErrorSystemNotReady", "system not yet initialized"},
+    {900, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+    {901, "cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"},
+    {905, "cudaErrorStreamCaptureUnmatched", "capture was not ended in the same stream as it began"},
     {999, "cudaErrorUnknown", "unknown error"},
 };
 // clang-format on

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "call.hpp"
 
-namespace stand_in {
-namespace {
+namespace stand_in { namespace {
 
 std::shared_ptr<Event> find_event(Call& entry, cudaEvent_t handle) {
   const auto found = state().events.find(id_of(handle));
@@ -25,8 +24,7 @@ cudaError_t create(const char* name, cudaEvent_t* out, unsigned flags) {
   });
 }
 
-}  // namespace
-}  // namespace stand_in
+}}  // namespace stand_in
 
 using namespace stand_in;
 
@@ -66,7 +64,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  return call(__func__, context, [&](Call& entry) {
+  return call(__func__, context | unsafe, [&](Call& entry) {
     const auto event = find_event(entry, handle);
     if (!event) return cudaErrorInvalidResourceHandle;
     entry.on(event->device);
@@ -80,7 +78,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  return call(__func__, context, [&](Call& entry) {
+  return call(__func__, context | unsafe, [&](Call& entry) {
     const auto event = find_event(entry, handle);
     if (!event) return cudaErrorInvalidResourceHandle;
     entry.on(event->device);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "hooks.hpp"
 
+#include <algorithm>
+
 #include "call.hpp"
 
 using namespace stand_in;
@@ -22,6 +24,18 @@ StreamPtr stream_of(const char* name, int device, cudaStream_t handle) {
   return stream;
 }
 
+/// A kernel of the peer would use an invalid address. Devices that cannot reach each other pass memory on otherwise, and
+/// for memory that is in no pool, NCCL enables the access.
+void check_peers(const char* name, const Block& block, const stand_in_range& range) {
+  for (std::size_t i = 0; i < range.peer_count; ++i) {
+    const int peer = range.peers[i];
+    if (peer == block.device || !block.pool || block.pool->access.contains(peer)) continue;
+    if (state().no_peer.contains(std::minmax(peer, block.device))) continue;
+    misuse(name, text(range.pointer) + " is of a pool of " + device_text(block.device) + ", to which " +
+                     device_text(peer) + " has no access");
+  }
+}
+
 }  // namespace
 
 extern "C" {
@@ -41,13 +55,14 @@ void stand_in_add_alive(const char* kind, int change) {
 }
 
 int stand_in_launch(const char* name, int device, cudaStream_t handle, const stand_in_range* ranges, std::size_t count,
-                    void (*function)(void*), void* data) {
+                    void (*function)(void*), void (*release)(void*), void* data) {
   const Books books;
   const auto stream = stream_of(name, device, handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
+  if (const int poison = state().devices[static_cast<std::size_t>(device)].poison; poison != 0) return poison;
   std::vector<BlockPtr> used;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto [pointer, bytes] = ranges[i];
+    const auto [pointer, bytes, peers, peer_count] = ranges[i];
     if (bytes == 0) continue;
     const auto block = find_block(pointer);
     if (!block || block->kind != Kind::device || block->device != device) {
@@ -58,10 +73,12 @@ int stand_in_launch(const char* name, int device, cudaStream_t handle, const sta
       misuse(name, std::to_string(bytes) + " bytes from " + text(pointer) + " go beyond the end of their allocation");
       return cudaErrorInvalidValue;
     }
+    check_peers(name, *block, ranges[i]);
     used.push_back(block);
   }
+  const std::shared_ptr<void> owned(data, release);
   const auto position = push(
-      stream, [function, data, used] { function(data); }, true);
+      stream, [function, owned, used] { function(owned.get()); }, Work::host_function);
   for (const auto& block : used) note_use(name, block, *stream, position);
   return cudaSuccess;
 }

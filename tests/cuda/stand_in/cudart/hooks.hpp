@@ -17,15 +17,18 @@ void stand_in_report(const char* call, const char* what);
 /// One more, or one less, of a kind of object that should not be left at exit.
 void stand_in_add_alive(const char* kind, int change);
 
-/// Memory that an operation reads or writes.
+/// Memory that an operation reads or writes, and the other devices that read or write it, too.
 struct stand_in_range {
   const void* pointer;
   std::size_t bytes;
+  const int* peers;
+  std::size_t peer_count;
 };
 
-/// `function(data)` in the order of the stream, which is one of the device's. Each range has to be in one allocation of
-/// the device. 0, or a cudaError_t: nothing was appended then.
+/// `function(data)` in the order of the stream, which is one of the device's; later `release(data)`, even if the device
+/// runs nothing more. Each range has to be in one allocation of the device, to which its peers have access, if they can
+/// reach the device at all. 0, or a cudaError_t: nothing was appended then, and nothing is released.
 int stand_in_launch(const char* call, int device, cudaStream_t stream, const stand_in_range* ranges, std::size_t count,
-                    void (*function)(void*), void* data);
+                    void (*function)(void*), void (*release)(void*), void* data);
 
 }  // extern "C"

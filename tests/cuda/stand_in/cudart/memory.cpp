@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "call.hpp"
 
 namespace stand_in {
@@ -84,8 +88,22 @@ void check_unused(const char* call, const Block& block, const Clock& clock) {
 
 namespace {
 
+/// The NUMA node that this thread takes new pages from if it can; -1: no special one.
+int preferred_node() {
+  int policy = MPOL_DEFAULT;
+  unsigned long nodes[16] = {};
+  if (::syscall(SYS_get_mempolicy, &policy, nodes, 8 * sizeof nodes + 1, nullptr, 0UL) != 0) return -1;
+  if (policy != MPOL_PREFERRED) return -1;
+  int node = 0;
+  for (const unsigned long word : nodes) {
+    if (word != 0) return node + __builtin_ctzl(word);
+    node += static_cast<int>(8 * sizeof word);
+  }
+  return -1;
+}
+
 cudaError_t allocate(const char* name, void** out, std::size_t bytes, Kind kind) {
-  return call(name, context, [&](Call&) {
+  return call(name, context | unsafe, [&](Call&) {
     if (out == nullptr) return cudaErrorInvalidValue;
     if (bytes == 0) {
       *out = nullptr;
@@ -98,6 +116,7 @@ cudaError_t allocate(const char* name, void** out, std::size_t bytes, Kind kind)
     const auto block = std::make_shared<Block>(kind, number, bytes);
     if (block->data == nullptr) return cudaErrorMemoryAllocation;
     if (kind == Kind::device) device.allocated += bytes;
+    if (kind == Kind::pinned) block->node = preferred_node();
     *out = block->data;
     all.blocks.emplace(reinterpret_cast<std::uintptr_t>(block->data), block);
     return cudaSuccess;
@@ -105,7 +124,7 @@ cudaError_t allocate(const char* name, void** out, std::size_t bytes, Kind kind)
 }
 
 cudaError_t release(const char* name, void* pointer, Kind kind) {
-  return call(name, context | releasing, [&](Call& entry) {
+  return call(name, context | unsafe | releasing, [&](Call& entry) {
     if (pointer == nullptr) return cudaSuccess;
     auto& all = state();
     const auto block = find_block(pointer);

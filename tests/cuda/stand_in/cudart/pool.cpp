@@ -124,6 +124,8 @@ std::size_t* number_of(Pool& pool, cudaMemPoolAttr attribute) {
   }
 }
 
+bool has_pools(int device) { return state().devices[static_cast<std::size_t>(device)].pools_supported; }
+
 bool is_reuse(cudaMemPoolAttr attribute) {
   return attribute == cudaMemPoolReuseFollowEventDependencies || attribute == cudaMemPoolReuseAllowOpportunistic ||
          attribute == cudaMemPoolReuseAllowInternalDependencies;
@@ -140,6 +142,7 @@ cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t handle) {
   return call(__func__, context, [&](Call& entry) {
     const auto stream = find_stream(entry.name, handle);
     if (!stream) return cudaErrorInvalidResourceHandle;
+    if (!has_pools(stream->device)) return cudaErrorNotSupported;
     return allocate(entry, pointer, bytes, current_pool(stream->device), stream);
   });
 }
@@ -182,6 +185,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* out, const cudaMemPoolProps* wanted
         wanted->location.id >= state().count) {
       return cudaErrorInvalidValue;
     }
+    if (!has_pools(wanted->location.id)) return cudaErrorNotSupported;
     const auto pool = add_pool(wanted->location.id);
     pool->limit = wanted->maxSize;
     *out = handle_of_pool(pool);
@@ -209,6 +213,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* out, int device) {
   return call(__func__, devices, [&](Call&) {
     if (out == nullptr) return cudaErrorInvalidValue;
     if (device < 0 || device >= state().count) return cudaErrorInvalidDevice;
+    if (!has_pools(device)) return cudaErrorNotSupported;
     *out = handle_of_pool(default_pool(device));
     return cudaSuccess;
   });
@@ -218,6 +223,7 @@ cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* out, int device) {
   return call(__func__, devices, [&](Call&) {
     if (out == nullptr) return cudaErrorInvalidValue;
     if (device < 0 || device >= state().count) return cudaErrorInvalidDevice;
+    if (!has_pools(device)) return cudaErrorNotSupported;
     *out = handle_of_pool(current_pool(device));
     return cudaSuccess;
   });

@@ -107,6 +107,9 @@ void read_environment(State& all) {
   if (const char* const seed = std::getenv("FANOUT_STAND_IN_DELAYS")) {
     all.delays = static_cast<unsigned>(std::strtoul(seed, nullptr, 10));
   }
+  if (const char* const cost = std::getenv("FANOUT_STAND_IN_COPY_US")) {
+    all.copy_cost = static_cast<unsigned>(std::strtoul(cost, nullptr, 10));
+  }
   for (const auto& [one, other] : pairs("FANOUT_STAND_IN_NO_PEER")) all.no_peer.insert(std::minmax(one, other));
   all.corrupting = pairs("FANOUT_STAND_IN_CORRUPT");
   for (auto word : words("FANOUT_STAND_IN_ALLOW")) {

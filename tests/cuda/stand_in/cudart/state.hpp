@@ -42,12 +42,15 @@ struct Point {
 };
 using PointPtr = std::shared_ptr<Point>;
 
+/// What an operation in a stream is.
+enum class Work { other, host_function, copy };
+
 /// One operation in a stream: it waits for a point, does its work, and reaches a point.
 struct Task {
   std::function<void()> run;
   PointPtr waits_for;
   PointPtr reaches;
-  bool host_function = false;
+  Work work = Work::other;
   Order start;
 };
 
@@ -110,7 +113,8 @@ struct Block {
   int device;
   std::size_t bytes;
   char* data = nullptr;
-  PoolPtr pool;  ///< null: cudaMalloc
+  int node = -1;  ///< of pinned memory: the NUMA node that the allocating thread preferred
+  PoolPtr pool;   ///< null: cudaMalloc
   unsigned made_in = 0;
   std::uint64_t made_at = 0;
   std::map<unsigned, std::uint64_t> uses;  ///< per stream, the newest
@@ -126,6 +130,7 @@ struct Device {
   int major = 9, minor = 0;
   int retained = 0;  ///< of the primary context
   bool runtime_holds = false;
+  bool reset = false;  ///< by cudaDeviceReset, until the runtime makes its context again
   bool had_context = false;
   int poison = 0;
   std::set<int> peers;  ///< that it may access
@@ -133,6 +138,7 @@ struct Device {
   std::vector<PointPtr> destroyed_streams;  ///< where those end that were destroyed while busy
   int physical = 0;
   PoolPtr default_pool, current_pool;
+  bool pools_supported = true;
 };
 
 struct Failure {
@@ -148,6 +154,16 @@ struct Copied {
   std::size_t bytes = 0;
 };
 
+struct ThreadState;
+
+/// A stream that is being captured into a graph.
+struct Capture {
+  unsigned stream;
+  const ThreadState* thread;
+  cudaStreamCaptureMode mode;
+  bool invalidated;
+};
+
 struct State {
   std::mutex mutex;
   std::condition_variable progress;  ///< a point was reached
@@ -157,6 +173,9 @@ struct State {
   bool forked = false;   ///< from a process that had touched CUDA
   bool unloading = false;
   unsigned delays = 0;
+  unsigned copy_cost = 0;  ///< microseconds that each copy takes
+  int copies_now = 0;
+  int most_copies_at_once = 0;
   int count = 2;
   std::array<Device, max_devices> devices;
   std::set<std::pair<int, int>> no_peer;     // the lower number first
@@ -169,6 +188,8 @@ struct State {
   std::map<std::uintptr_t, BlockPtr> blocks;
   Clock host;          ///< what some host thread has waited for
   Clock synchronized;  ///< the same, but for what it has only asked for
+
+  std::vector<Capture> captures;
 
   std::vector<Failure> failures;
   std::map<std::string, long> calls;
@@ -188,6 +209,7 @@ struct ThreadState {
   int last_error;
   int sticky_of;  ///< the device whose sticky error it is, plus one
   bool in_host_function;
+  cudaStreamCaptureMode capture_mode;  ///< 0 is global, the default
 };
 ThreadState& this_thread();
 
@@ -200,6 +222,9 @@ std::string device_text(int device);
 void make_context(int device);
 int current_or_chosen();
 
+/// A call that is unsafe during a capture invalidates those captures that this thread's mode does not let it ignore.
+/// Says whether there are any.
+bool invalidates_captures();
 /// Null if the handle means no stream. The stream 0 is that of the current device.
 StreamPtr find_stream(const char* call, cudaStream_t handle);
 unsigned id_of(const void* handle);
@@ -209,7 +234,7 @@ Handle handle_of(unsigned id) {
 }
 StreamPtr default_stream(int device);
 /// Appends an operation; the stream's thread runs it in order. Returns its position.
-std::uint64_t push(const StreamPtr& stream, std::function<void()> run, bool host_function = false);
+std::uint64_t push(const StreamPtr& stream, std::function<void()> run, Work work = Work::other);
 PointPtr push_point(const StreamPtr& stream);
 void push_wait(const StreamPtr& stream, const PointPtr& point);
 bool idle(const Stream& stream);

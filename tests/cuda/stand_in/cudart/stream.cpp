@@ -56,7 +56,11 @@ void run(const StreamPtr& stream) {
         if (random == 0) random = (std::uint64_t{all.delays} * 0x9e3779b97f4a7c15 + stream->id) | 1;
         pause = next_break(random);
       }
-      this_thread().in_host_function = task->host_function;
+      this_thread().in_host_function = task->work == Work::host_function;
+      if (task->work == Work::copy) {
+        pause += std::chrono::microseconds(all.copy_cost);
+        all.most_copies_at_once = std::max(all.most_copies_at_once, ++all.copies_now);
+      }
     }
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
     if (task->run && healthy) task->run();
@@ -65,6 +69,7 @@ void run(const StreamPtr& stream) {
       if (task->reaches) task->reaches->order.release();
       const std::lock_guard lock(all.mutex);
       this_thread().in_host_function = false;
+      if (task->work == Work::copy) --all.copies_now;
       stream->busy = false;  // with the point: who has waited for the stream finds it idle
       if (task->reaches) {
         task->reaches->when = std::chrono::steady_clock::now();
@@ -121,6 +126,9 @@ void keep_default_order(const StreamPtr& stream) {
 }
 
 std::uint64_t push_task(const StreamPtr& stream, std::unique_ptr<Task> task) {
+  for (const Capture& capture : state().captures) {
+    if (capture.stream == stream->id) misuse("capture", "the stand-in records no work of a stream that is captured");
+  }
   keep_default_order(stream);
   stream->clock.merge(state().host);
   stream->clock.seen[stream->id] = ++stream->pushed;
@@ -181,10 +189,10 @@ StreamPtr find_stream(const char* name, cudaStream_t handle) {
   return nullptr;
 }
 
-std::uint64_t push(const StreamPtr& stream, std::function<void()> run, bool host_function) {
+std::uint64_t push(const StreamPtr& stream, std::function<void()> run, Work work) {
   auto task = std::make_unique<Task>();
   task->run = std::move(run);
-  task->host_function = host_function;
+  task->work = work;
   return push_task(stream, std::move(task));
 }
 
@@ -274,7 +282,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  return call(__func__, context, [&](Call& entry) {
+  return call(__func__, context | unsafe, [&](Call& entry) {
     const auto stream = find_stream(entry.name, handle);
     if (!stream) return cudaErrorInvalidResourceHandle;
     entry.on(stream->device);
@@ -289,7 +297,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  return call(__func__, context, [&](Call& entry) {
+  return call(__func__, context | unsafe, [&](Call& entry) {
     const auto stream = find_stream(entry.name, handle);
     if (!stream) return cudaErrorInvalidResourceHandle;
     entry.on(stream->device);
@@ -367,7 +375,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
       return cudaErrorInvalidResourceHandle;
     }
     push(
-        stream, [function, data] { function(data); }, true);
+        stream, [function, data] { function(data); }, Work::host_function);
     return cudaSuccess;
   });
 }

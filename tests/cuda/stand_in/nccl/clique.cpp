@@ -45,7 +45,11 @@ std::string Clique::who_is_missing(const Meeting& meeting) const {
 }
 
 bool Clique::wait(std::unique_lock<std::mutex>& lock, int rank, const bool& over) {
-  return changed_.wait_for(lock, patience(), [&] { return over || at(rank).aborted; });
+  ++at(rank).waits;
+  const bool came = changed_.wait_for(lock, patience(), [&] { return over || at(rank).aborted; });
+  --at(rank).waits;
+  changed_.notify_all();
+  return came;
 }
 
 void Clique::collective(int rank, std::uint64_t number, const Operation& operation) {
@@ -134,6 +138,20 @@ void Clique::abort(int rank) {
   const std::lock_guard lock(mutex_);
   at(rank).aborted = true;
   changed_.notify_all();
+}
+
+void Clique::await_others(int rank) {
+  std::unique_lock lock(mutex_);
+  const auto waiting = [this] {
+    int found = -1;
+    for (int other = 0; other < size(); ++other) {
+      if (at(other).waits > 0 && !at(other).aborted) found = other;
+    }
+    return found;
+  };
+  if (changed_.wait_for(lock, patience(), [&] { return waiting() < 0; })) return;
+  fail("ncclCommAbort", "rank " + std::to_string(rank) + " is aborted outside of a group, and waits for rank " +
+                            std::to_string(waiting()) + ", which is not");
 }
 
 }  // namespace stand_in_nccl

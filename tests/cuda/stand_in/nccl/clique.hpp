@@ -41,7 +41,9 @@ void perform(const std::vector<Operation>& ranks);
 
 /// What one rank does at a place of its own in its stream.
 struct Rank {
+  int device = -1;
   bool aborted = false;
+  int waits = 0;  ///< operations that wait for other ranks
   std::atomic<int> error{ncclSuccess};
 };
 
@@ -70,6 +72,8 @@ class Clique {
   void point_to_point(int rank, const std::vector<Operation>& operations);
   /// Lets what waits for this rank's partners go on without them.
   void abort(int rank);
+  /// Returns when no other rank waits that was not aborted: to abort one rank alone waits for the others to be aborted.
+  void await_others(int rank);
   Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
   unsigned number() const { return number_; }

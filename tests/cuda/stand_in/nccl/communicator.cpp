@@ -44,9 +44,14 @@ struct Books {
   std::unique_lock<std::mutex> lock{all.mutex};
 };
 
-ncclComm_t make(const std::shared_ptr<Clique>& clique, int rank, int device) {
+ncclComm_t make(const std::shared_ptr<Clique>& clique, const Join& wanted) {
   const Books books;
-  auto* const comm = new ncclComm{clique, rank, device};
+  auto* const comm = new ncclComm;
+  comm->clique = clique;
+  comm->rank = wanted.rank;
+  comm->device = wanted.device;
+  comm->blocking = wanted.blocking;
+  if (!wanted.blocking) comm->unready = looks_until_ready;
   books.all.alive.insert(comm);
   return comm;
 }
@@ -76,6 +81,7 @@ std::shared_ptr<Gathering> come(Books& books, const Join& wanted) {
     gathering->refused = true;
   } else {
     device = wanted.device;
+    gathering->clique->at(wanted.rank).device = wanted.device;
     --gathering->missing;
   }
   if (gathering->missing == 0 && twice(gathering->devices)) gathering->refused = true;
@@ -90,20 +96,23 @@ ncclResult_t use_device(int& device) {
   return ncclSuccess;
 }
 
-/// As what releases does, it does its work even where a failure is wanted.
-ncclResult_t end(const char* name, ncclComm_t comm, bool aborting) {
-  const auto code = enter(name);
-  if (comm == nullptr) return code;
-  if (!alive(name, comm)) return ncclInvalidArgument;
+void forget(ncclComm_t comm) {
   stand_in_add_alive("communicators", -1);
+  const Books books;
+  books.all.alive.erase(comm);
+  delete comm;
+}
+
+/// Whether it may end: there is one, and no other thread uses it.
+bool may_end(const char* name, ncclComm_t comm) {
+  if (!alive(name, comm)) return false;
+  bool used = false;
   {
     const Books books;
-    books.all.alive.erase(comm);
+    used = comm->user != std::thread::id() && comm->user != std::this_thread::get_id();
   }
-  const stand_in::Quiet quiet;
-  if (aborting) comm->clique->abort(comm->rank);
-  delete comm;
-  return code;
+  if (used) stand_in_report(name, "another thread is using the communicator");
+  return !used;
 }
 
 }  // namespace
@@ -121,6 +130,39 @@ bool alive(const char* function, ncclComm_t comm) {
   }
   stand_in_report(function, "there is no such communicator: it was destroyed, or is none");
   return false;
+}
+
+bool ready(const char* function, ncclComm_t comm) {
+  {
+    const Books books;
+    if (comm->unready == 0) return true;
+  }
+  stand_in_report(function, "the communicator's last call is in progress: see ncclCommGetAsyncError");
+  return false;
+}
+
+void begin_use(const char* function, ncclComm_t comm) {
+  const auto self = std::this_thread::get_id();
+  bool used = false;
+  {
+    const Books books;
+    used = comm->user != std::thread::id() && comm->user != self;
+    comm->user = self;
+  }
+  if (used) stand_in_report(function, "another thread is using the communicator");
+}
+
+void end_use(ncclComm_t comm) {
+  const Books books;
+  if (books.all.alive.contains(comm)) comm->user = {};
+}
+
+void abort_all(const std::vector<ncclComm_t>& comms) {
+  for (auto* const comm : comms) {
+    const stand_in::Quiet quiet;
+    comm->clique->abort(comm->rank);
+  }
+  for (auto* const comm : comms) forget(comm);
 }
 
 void set_last_error(const std::string& what) {
@@ -153,12 +195,12 @@ ncclResult_t join(const std::vector<Join>& wanted) {
   }
   if (refused) return refuse(ncclInvalidUsage, "Duplicate GPU detected, or a rank came twice");
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    *wanted[i].out = make(gatherings[i]->clique, wanted[i].rank, wanted[i].device);
+    *wanted[i].out = make(gatherings[i]->clique, wanted[i]);
     stand_in_add_alive("communicators", 1);
   }
   const stand_in::Quiet quiet;
   gatherings.clear();
-  return ncclSuccess;
+  return wanted[0].blocking ? ncclSuccess : ncclInProgress;
 }
 
 }  // namespace stand_in_nccl
@@ -177,13 +219,14 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t* out, int ranks, ncclUniqueId id, int rank) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   const auto code = enter(__func__);
   if (code != ncclSuccess) return code;
   if (out == nullptr || ranks < 1 || rank < 0 || rank >= ranks) {
     return refuse(ncclInvalidArgument, "a rank is from 0 to the number of ranks less 1");
   }
-  Join wanted{out, number_of(id), ranks, rank, 0};
+  const bool blocking = config == nullptr || config->blocking != 0;
+  Join wanted{out, number_of(id), ranks, rank, 0, blocking};
   if (const auto used = use_device(wanted.device); used != ncclSuccess) return used;
   *out = nullptr;
   if (in_group()) {
@@ -193,9 +236,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t* out, int ranks, ncclUniqueId id, int r
   return join({wanted});
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  if (config != nullptr && config->blocking == 0) return refuse(ncclInvalidUsage, "the stand-in only blocks");
-  return ncclCommInitRank(out, ranks, id, rank);
+ncclResult_t ncclCommInitRank(ncclComm_t* out, int ranks, ncclUniqueId id, int rank) {
+  return ncclCommInitRankConfig(out, ranks, id, rank, nullptr);
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* out, int count, const int* list) {
@@ -218,7 +260,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* out, int count, const int* list) {
   std::vector<Join> wanted;
   auto result = ncclSuccess;
   for (int rank = 0; rank < count; ++rank) {
-    wanted.push_back({out + rank, number, count, rank, devices[static_cast<std::size_t>(rank)]});
+    wanted.push_back({out + rank, number, count, rank, devices[static_cast<std::size_t>(rank)], true});
     int device = -1;
     if (cudaSetDevice(wanted.back().device) != cudaSuccess || use_device(device) != ncclSuccess) {
       result = ncclUnhandledCudaError;
@@ -234,22 +276,56 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return alive(__func__, comm) ? ncclSuccess : ncclInvalidArgument;
 }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm) { return end(__func__, comm, false); }
+// As what releases does, both do their work even where a failure is wanted.
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const auto code = enter(__func__);
+  if (comm == nullptr) return code;
+  if (!may_end(__func__, comm)) return ncclInvalidArgument;
+  forget(comm);
+  return code;
+}
 
-ncclResult_t ncclCommAbort(ncclComm_t comm) { return end(__func__, comm, true); }
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const auto code = enter(__func__);
+  if (comm == nullptr) return code;
+  if (!may_end(__func__, comm)) return ncclInvalidArgument;
+  if (in_group()) {
+    add_abort_to_group(comm);
+    return code;
+  }
+  const auto clique = comm->clique;
+  const int rank = comm->rank;
+  abort_all({comm});
+  const stand_in::Quiet quiet;
+  clique->await_others(rank);
+  return code;
+}
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   const auto code = enter(__func__);
   if (code != ncclSuccess) return code;
   if (error == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
-  *error = static_cast<ncclResult_t>(comm->clique->at(comm->rank).error.load(std::memory_order_relaxed));
+  auto& kept = comm->clique->at(comm->rank).error;
+  *error = static_cast<ncclResult_t>(kept.load(std::memory_order_relaxed));
+  std::function<ncclResult_t()> starts;
+  {
+    const Books books;
+    if (comm->unready == 0) return ncclSuccess;
+    if (--comm->unready > 0) {
+      *error = ncclInProgress;
+      return ncclSuccess;
+    }
+    std::swap(starts, comm->starts);
+  }
+  if (starts) *error = starts();
+  if (*error != ncclSuccess) kept.store(*error, std::memory_order_relaxed);
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
   const auto code = enter(__func__);
   if (code != ncclSuccess) return code;
-  if (count == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
+  if (count == nullptr || !alive(__func__, comm) || !ready(__func__, comm)) return ncclInvalidArgument;
   *count = comm->clique->size();
   return ncclSuccess;
 }
@@ -257,7 +333,7 @@ ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
   const auto code = enter(__func__);
   if (code != ncclSuccess) return code;
-  if (rank == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
+  if (rank == nullptr || !alive(__func__, comm) || !ready(__func__, comm)) return ncclInvalidArgument;
   *rank = comm->rank;
   return ncclSuccess;
 }
@@ -265,7 +341,7 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
   const auto code = enter(__func__);
   if (code != ncclSuccess) return code;
-  if (device == nullptr || !alive(__func__, comm)) return ncclInvalidArgument;
+  if (device == nullptr || !alive(__func__, comm) || !ready(__func__, comm)) return ncclInvalidArgument;
   *device = comm->device;
   return ncclSuccess;
 }

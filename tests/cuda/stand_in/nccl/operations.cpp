@@ -22,6 +22,7 @@ struct Group {
   ncclResult_t result = ncclSuccess;
   std::vector<Asked> asked;
   std::vector<Join> joins;
+  std::vector<ncclComm_t> aborts;
 };
 
 Group& group() {
@@ -36,7 +37,7 @@ struct Work {
   std::vector<Operation> operations;
 };
 
-/// By the stream's thread. What counts references is no order between threads, hence quiet.
+/// By the stream's thread.
 void work(void* data) {
   auto* const mine = static_cast<Work*>(data);
   if (mine->number == 0) {
@@ -44,18 +45,23 @@ void work(void* data) {
   } else {
     mine->clique->collective(mine->rank, mine->number, mine->operations[0]);
   }
-  const stand_in::Quiet quiet;
-  delete mine;
 }
+
+void release(void* data) { delete static_cast<Work*>(data); }
 
 ncclResult_t launch(const Asked& asked) {
   auto* const comm = asked.comm;
   const auto* const name = asked.operations[0].name;
+  std::vector<int> devices;
+  for (int rank = 0; rank < comm->clique->size(); ++rank) devices.push_back(comm->clique->at(rank).device);
   std::vector<stand_in_range> ranges;
   for (const auto& operation : asked.operations) {
     const std::size_t size = size_of(operation.type);
-    ranges.push_back({operation.send, operation.send_count(comm->clique->size(), comm->rank) * size});
-    ranges.push_back({operation.recv, operation.recv_count(comm->clique->size(), comm->rank) * size});
+    const bool two = operation.is_point_to_point();
+    const int* const peers = devices.data() + (two ? operation.other : 0);
+    const std::size_t count = two ? 1 : devices.size();
+    ranges.push_back({operation.send, operation.send_count(comm->clique->size(), comm->rank) * size, peers, count});
+    ranges.push_back({operation.recv, operation.recv_count(comm->clique->size(), comm->rank) * size, peers, count});
   }
   Work* made = nullptr;
   {
@@ -63,19 +69,36 @@ ncclResult_t launch(const Asked& asked) {
     made = new Work{comm->clique, comm->rank, 0, asked.operations};
     if (!asked.operations[0].is_point_to_point()) made->number = comm->next++;
   }
-  const bool launched =
-      stand_in_launch(name, comm->device, asked.stream, ranges.data(), ranges.size(), work, made) == 0;
-  if (launched) return ncclSuccess;
+  const int code = stand_in_launch(name, comm->device, asked.stream, ranges.data(), ranges.size(), work, release, made);
+  if (code == cudaSuccess) return ncclSuccess;
+  const stand_in::Quiet quiet;
   delete made;
+  if (code != cudaErrorInvalidValue && code != cudaErrorInvalidResourceHandle) {
+    return refuse(ncclUnhandledCudaError, "the device failed before");
+  }
   return refuse(ncclInvalidArgument, "memory that is not there or is another device's, or such a stream");
+}
+
+/// At once, or when the communicator is next found to be ready.
+ncclResult_t start_on(const Asked& asked) {
+  if (asked.comm->blocking) return launch(asked);
+  const stand_in::Quiet quiet;
+  asked.comm->unready = looks_until_ready;
+  asked.comm->starts = [before = std::move(asked.comm->starts), asked] {
+    const auto result = before ? before() : ncclSuccess;
+    return result == ncclSuccess ? launch(asked) : result;
+  };
+  return ncclInProgress;
 }
 
 ncclResult_t run_group(Group& mine) {
   auto result = mine.result;
   if (result == ncclSuccess && !mine.joins.empty()) result = join(mine.joins);
   for (const auto& asked : mine.asked) {
-    if (result == ncclSuccess) result = launch(asked);
+    if (result == ncclSuccess || result == ncclInProgress) result = start_on(asked);
   }
+  for (const auto& asked : mine.asked) end_use(asked.comm);
+  abort_all(mine.aborts);
   mine = {};
   return result;
 }
@@ -87,13 +110,14 @@ ncclResult_t ask(ncclComm_t comm, cudaStream_t stream, const Operation& operatio
   };
   const auto code = enter(operation.name);
   if (code != ncclSuccess) return fail(code);
-  if (!alive(operation.name, comm)) return fail(ncclInvalidArgument);
+  if (!alive(operation.name, comm) || !ready(operation.name, comm)) return fail(ncclInvalidArgument);
   if (!known(operation.type, operation.reduction)) {
     return fail(refuse(ncclInvalidArgument, "a type or a reduction that is none, or that the stand-in does not know"));
   }
   if (operation.other < -1 || operation.other >= comm->clique->size()) {
     return fail(refuse(ncclInvalidArgument, "there is no such rank"));
   }
+  begin_use(operation.name, comm);
   start(comm, stream, operation);
   return in_group() ? ncclSuccess : run_group(group());
 }
@@ -103,6 +127,8 @@ ncclResult_t ask(ncclComm_t comm, cudaStream_t stream, const Operation& operatio
 bool in_group() { return group().depth > 0; }
 
 void add_to_group(const Join& wanted) { group().joins.push_back(wanted); }
+
+void add_abort_to_group(ncclComm_t comm) { group().aborts.push_back(comm); }
 
 void start(ncclComm_t comm, cudaStream_t stream, const Operation& operation) {
   auto& asked = group().asked;
