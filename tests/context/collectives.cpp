@@ -363,7 +363,7 @@ namespace {
 /// Adds up what lies in remote memories, where it lies.
 class RemoteTransport final : public fanout::backend::CollectiveTransport {
  public:
-  static inline std::atomic<int> opened{0}, closed{0}, aborted{0}, groups{0};
+  static inline std::atomic<int> opened{0}, closed{0}, aborted{0}, groups{0}, settled{0};
   static inline std::atomic<bool> fails{false};
   static inline std::atomic<int> failed_rank{-1};  // whose device fails
 
@@ -397,6 +397,7 @@ class RemoteTransport final : public fanout::backend::CollectiveTransport {
       if (failed_rank != static_cast<int>(rank)) return nullptr;
       return std::make_exception_ptr(fanout::OutOfMemory("the device is lost"));
     }
+    void settle() noexcept override { ++settled; }
     void close() noexcept override { ++closed; }
   };
 };
@@ -450,6 +451,7 @@ TEST_CASE("the failure of a device in a collective is that of its shard, and the
       CAPTURE(deadline);
       CAPTURE(failed);
       RemoteTransport::failed_rank = failed;
+      const int settled = RemoteTransport::settled;
       try {
         model(fanout::on_all(), 1);
         CHECK(false);
@@ -458,6 +460,7 @@ TEST_CASE("the failure of a device in a collective is that of its shard, and the
         CHECK(error.failures()[0].shard == static_cast<std::size_t>(failed));
         CHECK(error.get_if<fanout::OutOfMemory>() != nullptr);
       }
+      CHECK(RemoteTransport::settled == settled + 1);
       RemoteTransport::failed_rank = -1;
       CHECK(fanout::to_host(model(fanout::on_all(), 1))[0] == 2 + 40 + 100);
     }

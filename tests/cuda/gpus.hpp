@@ -53,8 +53,9 @@ inline void wait_for_all_gpus() {
 inline void restore_lost_gpus(int memory_before) {
   bool lost = false;
   for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i) {
-    if (fanout::cuda::detail::losses[i].code.exchange(cudaSuccess) == cudaSuccess) continue;
-    stand_in_poison(i, 0);
+    if (fanout::cuda::detail::losses[i].code.load() == cudaSuccess) continue;
+    stand_in_poison(i, 0);  // first, or the loss could be noted again
+    fanout::cuda::detail::losses[i].code.store(cudaSuccess);
     lost = true;
   }
   if (!lost) return;

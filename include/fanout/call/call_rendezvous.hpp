@@ -37,6 +37,8 @@ class CallRendezvous {
     /// Why a collective between devices failed. CommunicatorAbandoned if only another shard's device failed, null if all
     /// went well. Call this when the shard's device has done its work.
     virtual std::exception_ptr failure(std::size_t /*shard*/) const noexcept { return nullptr; }
+    /// The devices of all shards have done their work: what failure() returns must not change any more.
+    virtual void settle() noexcept {}
   };
 
   /// Takes back a shard that no device has started, which the caller must run. Null if there is none.
@@ -95,9 +97,14 @@ class CallRendezvous {
     if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(shard, why);
   }
 
+  /// Place::settle(), if there is a place.
+  void settle() noexcept {
+    if (Place* const place = known_place()) place->settle();
+  }
+
   /// Place::failure(), or null without a place.
   std::exception_ptr failure(std::size_t shard) const noexcept {
-    const Place* place = notes_ends_ ? place_.load(MemoryOrder::acquire) : nullptr;
+    const Place* const place = known_place();
     return place == nullptr ? nullptr : place->failure(shard);
   }
 
@@ -126,6 +133,8 @@ class CallRendezvous {
   struct Word {
     Atomic<std::uint64_t> bits{0};
   };
+
+  Place* known_place() const noexcept { return notes_ends_ ? place_.load(MemoryOrder::acquire) : nullptr; }
 
   static std::uint64_t bit(std::size_t shard) noexcept { return std::uint64_t{1} << (shard % 64); }
   Atomic<std::uint64_t>& word(std::size_t shard) noexcept {

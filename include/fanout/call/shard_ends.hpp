@@ -127,6 +127,7 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
+    state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
     throw_failures();
   }

@@ -39,6 +39,9 @@ class TransportRanks {
   /// ranks that were only released. Does not wait for the devices. Called from any thread.
   virtual std::exception_ptr failure(std::size_t /*rank*/) const noexcept { return nullptr; }
 
+  /// Called when the devices of all ranks have done their work. What failure() returns must not change any more.
+  virtual void settle() noexcept {}
+
   /// Called last, when all shards of the call have ended. Their devices may still work. It may destroy the object.
   virtual void close() noexcept = 0;
 

@@ -40,6 +40,10 @@ class ShardRendezvous final : public CallRendezvous::Place {
 
   void leave(std::size_t shard, const std::exception_ptr& why) noexcept override { rendezvous_.leave(shard, why); }
 
+  void settle() noexcept override {
+    if (backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire)) direct->settle();
+  }
+
   std::exception_ptr failure(std::size_t shard) const noexcept override {
     const backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire);
     if (direct == nullptr) return nullptr;

@@ -261,6 +261,8 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     abort_all();
   }
 
+  void settle() noexcept override { failure_watch.remove(*this); }
+
   std::exception_ptr failure(std::size_t rank) const noexcept override {
     const fanout::detail::ForkSafeLock reading(mutex_);
     return failures_[rank];

@@ -134,9 +134,9 @@ void Clique::point_to_point(int rank, const std::vector<Operation>& operations) 
   }
 }
 
-void Clique::abort(int rank) {
+void Clique::abort(const std::vector<int>& ranks) {
   const std::lock_guard lock(mutex_);
-  at(rank).aborted = true;
+  for (const int rank : ranks) at(rank).aborted = true;
   changed_.notify_all();
 }
 

@@ -70,8 +70,9 @@ class Clique {
   void collective(int rank, std::uint64_t number, const Operation& operation);
   /// All at once, as in a group.
   void point_to_point(int rank, const std::vector<Operation>& operations);
-  /// Lets what waits for this rank's partners go on without them.
-  void abort(int rank);
+  /// Lets what waits for these ranks' partners go on without them. Those of one group at once: otherwise a rank that is
+  /// aborted last could still write into the memory of one that has gone on.
+  void abort(const std::vector<int>& ranks);
   /// Returns when no other rank waits that was not aborted: to abort one rank alone waits for the others to be aborted.
   void await_others(int rank);
   Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }

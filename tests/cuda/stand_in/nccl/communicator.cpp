@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "../cudart/hooks.hpp"
@@ -158,9 +159,11 @@ void end_use(ncclComm_t comm) {
 }
 
 void abort_all(const std::vector<ncclComm_t>& comms) {
-  for (auto* const comm : comms) {
+  {
     const stand_in::Quiet quiet;
-    comm->clique->abort(comm->rank);
+    std::map<Clique*, std::vector<int>> ranks;
+    for (auto* const comm : comms) ranks[comm->clique.get()].push_back(comm->rank);
+    for (const auto& [clique, aborted] : ranks) clique->abort(aborted);
   }
   for (auto* const comm : comms) forget(comm);
 }
