@@ -17,9 +17,9 @@ set(floors
   "collective worker"
   "device"
   "dispatch scatter cuda/runtime"
-  "gather cuda/visible"
+  "gather cuda/transfer cuda/visible"
   "call cuda"
-  "context model"
+  "context model cuda/nccl"
   "replica"
   "parallel"
   "adapt"
@@ -44,6 +44,7 @@ foreach(room IN LISTS lower)
 endforeach()
 set(below_umbrella "${lower}")
 set(below_adapt/thrust.cuh cuda)
+set(below_cuda/nccl.hpp cuda/nccl)
 
 function(level_of file result)
   cmake_path(GET file PARENT_PATH folder)
@@ -98,7 +99,7 @@ endforeach()
 # What has one home, or one folder, each of them a regular expression: kernels, and the headers of others.
 set(homes
   "__global__|<<<" "cuda/launch[.]cuh"
-  "include <nccl" "cuda/nccl[.]hpp"
+  "include <nccl" "cuda/nccl/.*"
   "include <thrust/" "adapt/thrust[.](cuh|hpp)"
   "include <cu(da)?[._]" "cuda/.*|adapt/thrust[.]cuh")
 while(homes)

@@ -10,7 +10,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
-#include <fanout/cuda/runtime/pinned.hpp>
+#include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/memory/transfer.hpp>
 
 #include "cuda/gpus.hpp"

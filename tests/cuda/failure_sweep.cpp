@@ -21,7 +21,7 @@
 #include <fanout/array/to.hpp>
 #include <fanout/context/launch.hpp>
 #include <fanout/cuda.hpp>
-#include <fanout/cuda/runtime/peer_access.hpp>
+#include <fanout/cuda/transfer/peer_access.hpp>
 
 #include "cuda/gpus.hpp"
 #include "cuda/host_launcher.hpp"

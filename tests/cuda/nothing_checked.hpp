@@ -5,7 +5,7 @@
 
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
-#include <fanout/cuda/runtime/peer_access.hpp>
+#include <fanout/cuda/transfer/peer_access.hpp>
 
 #include "cuda/stand_in/stand_in.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <fanout/cuda/runtime/availability.hpp>
-#include <fanout/cuda/runtime/peer_access.hpp>
+#include <fanout/cuda/transfer/peer_access.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {

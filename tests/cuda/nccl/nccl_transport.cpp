@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -13,10 +12,9 @@
 
 #include <fanout/context/collectives.hpp>
 #include <fanout/cuda.hpp>
-#include <fanout/cuda/nccl.hpp>
+#include <fanout/cuda/nccl/nccl_transport.hpp>
 #include <fanout/memory/transfer.hpp>
 
-#include "collective/communicator_conformance.hpp"
 #include "cuda/gpus.hpp"
 #include "cuda/nothing_checked.hpp"
 #include "cuda/stand_in/stand_in.h"
@@ -24,96 +22,11 @@
 using fanout::Context;
 using fanout::cuda_devices;
 using fanout::CudaDevice;
-using fanout::NcclCommunicator;
 using fanout::Options;
 using fanout::ParallelModel;
-using fanout::Tensor;
 namespace cuda = fanout::cuda;
 
 namespace {
-
-// What is kept for later calls.
-const bool left_too = [] {
-  if (stand_in_is_here()) stand_in_allow_at_exit("communicators", -1);
-  return true;
-}();
-
-/// So many ranks, each on a GPU and a thread of its own.
-struct NcclRanks {
-  using communicator = NcclCommunicator;
-  static bool available(std::size_t ranks) { return fanout_test::has_gpus(static_cast<int>(ranks)); }
-  template <class F>
-  static void run(std::size_t ranks, const F& f) {
-    std::vector<ncclComm_t> made(ranks);
-    REQUIRE(::ncclCommInitAll(made.data(), static_cast<int>(ranks), nullptr) == ncclSuccess);
-    run(made, f);
-  }
-  template <class F>
-  static void run(const std::vector<ncclComm_t>& made, const F& f) {
-    const std::size_t ranks = made.size();
-    for (int i = 0; i < static_cast<int>(ranks); ++i) {
-      for (int k = 0; k < i; ++k) REQUIRE(cuda::peer_trusted(k, i));
-    }
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&made, &f, rank] {
-        const CudaDevice device(static_cast<int>(rank));
-        const auto entered = device.enter();
-        NcclCommunicator communicator(made[rank], device.stream());
-        f(communicator);
-        communicator.wait();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (ncclComm_t communicator : made) ::ncclCommDestroy(communicator);
-  }
-  template <class T>
-  static Tensor<T, 1> array(std::size_t rank, const std::vector<T>& elements) {
-    const fanout::backend::Memory memory = CudaDevice(static_cast<int>(rank)).memory();
-    return fanout_test::array_in(memory, elements);
-  }
-  template <class T>
-  static std::vector<T> elements(const Tensor<T, 1>& array) {
-    return fanout_test::elements_of(array);
-  }
-};
-
-/// Whether two ranks reduce numbers of this type with both ends of its range among them as numbers of it, and not of
-/// another one of the same size.
-template <class T>
-bool reduces_as_its_type() {
-  constexpr T least = std::numeric_limits<T>::lowest();
-  constexpr T greatest = std::numeric_limits<T>::max();
-  constexpr T half = greatest / 2 + 1;  // of unsigned numbers the top bit alone
-  const auto reduced = [&](fanout::backend::Reduction by) {
-    return fanout_test::after<NcclRanks>(
-        2,
-        [&](std::size_t rank) {
-          return rank == 0 ? std::vector<T>{least, greatest, 1, half} : std::vector<T>{1, 1, greatest, 3};
-        },
-        [by](NcclCommunicator& ranks, auto& x) { ranks.all_reduce(x.view(), by); });
-  };
-  using Twice = std::vector<std::vector<T>>;
-  return reduced(fanout::backend::Reduction::max) == Twice(2, {1, greatest, greatest, half}) &&
-         reduced(fanout::backend::Reduction::min) == Twice(2, {least, 1, 1, 3});
-}
-
-/// A communicator of so many ranks whose functions may return before NCCL has done what they say.
-std::vector<ncclComm_t> communicators_that_do_not_block(int ranks) {
-  std::vector<ncclComm_t> made(static_cast<std::size_t>(ranks));
-  ncclUniqueId id;
-  REQUIRE(::ncclGetUniqueId(&id) == ncclSuccess);
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  REQUIRE(::ncclGroupStart() == ncclSuccess);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const CudaDevice device(rank);
-    const auto entered = device.enter();
-    REQUIRE(::ncclCommInitRankConfig(&made[static_cast<std::size_t>(rank)], ranks, id, rank, &config) == ncclSuccess);
-  }
-  REQUIRE(::ncclGroupEnd() == ncclInProgress);
-  return made;
-}
 
 /// What all shards' GPUs hold is added up there, and each shard tells what it has then.
 struct Adds {
@@ -204,8 +117,6 @@ void lose_gpu(const LosesGpu& loses, Called called) {
 
 }  // namespace
 
-FANOUT_TEST_COMMUNICATOR(NcclRanks);
-
 TEST_CASE("shards on GPUs pass arrays by NCCL if Options say so, and otherwise through the host") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
@@ -241,17 +152,6 @@ TEST_CASE("communicators are kept for later calls, and two calls at once have di
   for (std::thread& thread : threads) thread.join();
   CHECK(right == 60);
   CHECK(stand_in_calls("ncclCommInitAll") <= made + 2);
-}
-
-TEST_CASE("each rank has the stream of its own device") {
-  if (!fanout_test::has_stand_in(2)) return;
-  const fanout_test::Watched watched;
-  const fanout::DeviceId ids[]{CudaDevice(0).id(), CudaDevice(1).id()};
-  cuda::detail::NcclClique clique(ids);
-  clique.use(ids);
-  CHECK(clique.stream(0) != nullptr);
-  CHECK(clique.stream(1) != nullptr);
-  CHECK(clique.stream(0) != clique.stream(1));
 }
 
 TEST_CASE("a rank on which NCCL fails releases the others, and the next call has other communicators") {
@@ -319,28 +219,6 @@ TEST_CASE(
   const ParallelModel model{adds, fanout::DeviceSet<CudaDevice>(two),
                             Options{.collectives = fanout::nccl_collectives()}};
   for (const int sum : fanout::to_host(model(fanout::on_all(), 1))) CHECK(sum == 22);
-}
-
-TEST_CASE_TEMPLATE("numbers of each type are reduced as that type", T, signed char, int, long, long long, unsigned char,
-                   unsigned, unsigned long, unsigned long long, float, double) {
-  if (!fanout_test::has_gpus(2)) return;
-  const fanout_test::Watched watched;
-  CHECK(reduces_as_its_type<T>());
-}
-
-TEST_CASE("arrays off the communicator's GPU, and types that cannot be reduced, are refused") {
-  if (!fanout_test::has_gpus(1)) return;
-  NcclRanks::run(1, [](NcclCommunicator& ranks) {
-    std::vector<float> here(2);
-    CHECK_THROWS_AS(ranks.all_reduce(here), fanout::DeviceMismatch);
-    auto own = NcclRanks::array(0, std::vector<float>(2));  // one of the two arrays alone
-    CHECK_THROWS_AS(ranks.all_gather(here, own), fanout::DeviceMismatch);
-    CHECK_THROWS_AS(ranks.all_gather(own, here), fanout::DeviceMismatch);
-    auto there = NcclRanks::array(0, std::vector<short>(2));
-    CHECK_THROWS_AS(ranks.all_reduce(there), fanout::InvalidArgument);
-    CHECK(ranks.rank() == 0);
-    CHECK(ranks.size() == 1);
-  });
 }
 
 TEST_CASE("GPUs have access to each other's arrays before NCCL uses them, also with communicators of earlier calls") {
@@ -456,74 +334,4 @@ TEST_CASE("an asynchronous error of NCCL ends a call whose GPUs wait, and the er
   CAPTURE(said);
   CHECK(failed == std::vector<std::size_t>{1});
   CHECK(code == ncclSystemError);
-}
-
-TEST_CASE("a failure of ranks whose work is done is none of their call's") {
-  if (!fanout_test::has_stand_in(2)) return;
-  const fanout_test::Watched watched;
-  const fanout::DeviceId ids[]{CudaDevice(0).id(), CudaDevice(1).id()};
-  REQUIRE(cuda::peer_trusted(0, 1));
-  fanout::backend::TransportRanks* const ranks = fanout::nccl_collectives()->open(ids);
-  REQUIRE(ranks != nullptr);
-  ranks->settle();
-  stand_in_fail("ncclCommGetAsyncError", 1, 1, ncclSystemError);
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the watch looks each millisecond
-  CHECK(ranks->failure(0) == nullptr);
-  CHECK(ranks->failure(1) == nullptr);
-  CHECK(stand_in_no_failures() == 1);
-  ranks->close();
-}
-
-TEST_CASE("communicators are not aborted while another thread starts a collective on them") {
-  if (!fanout_test::has_stand_in(2)) return;
-  const fanout_test::Watched watched;
-  const fanout::DeviceId ids[]{CudaDevice(0).id(), CudaDevice(1).id()};
-  REQUIRE(cuda::peer_trusted(0, 1));
-  auto a = NcclRanks::array(0, std::vector<float>(10));
-  auto b = NcclRanks::array(1, std::vector<float>(10));
-  const auto reduced = [](const Tensor<float, 1>& x) {
-    return fanout::backend::Collective{.kind = fanout::backend::Collective::Kind::all_reduce,
-                                       .type = &fanout::detail::element_type<float>,
-                                       .from = x.data(),
-                                       .to = const_cast<float*>(x.data()),
-                                       .from_space = x.space(),
-                                       .to_space = x.space(),
-                                       .count = 10};
-  };
-  const fanout::backend::Collective first = reduced(a), second = reduced(b);
-  const fanout::backend::RankedCall calls[]{{.rank = 0, .call = &first}, {.rank = 1, .call = &second}};
-  for (int round = 0; round < 30; ++round) {
-    fanout::backend::TransportRanks* const ranks = fanout::nccl_collectives()->open(ids);
-    REQUIRE(ranks != nullptr);
-    std::atomic<bool> runs{false};
-    std::thread starts([&] {
-      const CudaDevice device(0);
-      const auto entered = device.enter();
-      try {
-        for (int i = 0;; ++i) {
-          ranks->run(calls);
-          if (i == round % 5) runs = true;
-        }
-      } catch (const fanout::CommunicatorAbandoned&) {
-      }
-    });
-    while (!runs) std::this_thread::yield();
-    ranks->abort();
-    starts.join();
-    for (const int gpu : {0, 1}) CudaDevice(gpu).synchronize();
-    ranks->close();
-  }
-}
-
-TEST_CASE("collectives of communicators that do not block have started when a call returns") {
-  if (!fanout_test::has_stand_in(2)) return;
-  const fanout_test::Watched watched;
-  const auto made = communicators_that_do_not_block(2);
-  NcclRanks::run(made, [](NcclCommunicator& ranks) {
-    auto x = NcclRanks::array(ranks.rank(), std::vector<float>{1, 2});
-    ranks.all_reduce(x.view());
-    ranks.all_reduce(x.view());
-    ranks.barrier();
-    CHECK(NcclRanks::elements(x) == std::vector<float>{4, 8});
-  });
 }

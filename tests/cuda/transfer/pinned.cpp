@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <fanout/cuda/runtime/pinned.hpp>
+#include <fanout/cuda/transfer/pinned.hpp>
 
 #include "cuda/gpus.hpp"
 

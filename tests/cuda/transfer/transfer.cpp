@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include <fanout/cuda/runtime/pinned.hpp>
-#include <fanout/cuda/runtime/transfer.hpp>
+#include <fanout/cuda/transfer/pinned.hpp>
+#include <fanout/cuda/transfer/transfer.hpp>
 
 #include "cuda/gpus.hpp"
 

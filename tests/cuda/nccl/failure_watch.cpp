@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/cuda/runtime/failure_watch.hpp>
+#include <fanout/cuda/nccl/failure_watch.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/cuda/runtime/peer_check.hpp>
+#include <fanout/cuda/transfer/peer_check.hpp>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include <fanout/cuda/runtime/memory_pool.hpp>
-#include <fanout/cuda/runtime/peer_reads.hpp>
+#include <fanout/cuda/transfer/peer_reads.hpp>
 
 #include "cuda/gpus.hpp"
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include <fanout/cuda/runtime/downloads.hpp>
-#include <fanout/cuda/runtime/transfer.hpp>
+#include <fanout/cuda/transfer/downloads.hpp>
+#include <fanout/cuda/transfer/transfer.hpp>
 
 #include "cuda/gpus.hpp"
 

@@ -9,8 +9,8 @@
 
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
-#include <fanout/cuda/runtime/enqueue_copy.hpp>
-#include <fanout/cuda/runtime/pinned.hpp>
+#include <fanout/cuda/transfer/enqueue_copy.hpp>
+#include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/cuda/runtime/staging.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>

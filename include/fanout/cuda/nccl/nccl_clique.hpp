@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/collective/collective.hpp>
+#include <fanout/collective/collective_transport.hpp>
+#include <fanout/cuda/nccl/failure_watch.hpp>
+#include <fanout/cuda/nccl/nccl_elements.hpp>
+#include <fanout/cuda/nccl/nccl_error.hpp>
+#include <fanout/cuda/nccl/nccl_start.hpp>
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/runtime/device_streams.hpp>
+#include <fanout/cuda/runtime/event.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
+#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
+
+namespace fanout { inline namespace v0 { namespace cuda::detail {
+
+/// While it lives, queries of this thread break no capture of a stream by another thread.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() noexcept { exchange(); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture() { exchange(); }
+
+ private:
+  void exchange() noexcept { note(::cudaThreadExchangeStreamCaptureMode(&mode_), current_gpu); }
+
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+class NcclClique;
+
+/// The communicators that no call uses. Never destroyed: making them is slow, and libnccl may be unloaded at exit.
+struct IdleCliques {
+  fanout::detail::ForkSafeMutex mutex;
+  NcclClique* first = nullptr;
+};
+[[gnu::visibility("default")]] inline IdleCliques idle_cliques;
+
+/// One NCCL communicator per GPU of a set. Used by one call of a model at a time. A failure_watch looks at it
+/// meanwhile: if a GPU fails, NCCL's kernels on the other GPUs wait for it forever, and so do threads that wait for
+/// these GPUs.
+class NcclClique final : public backend::TransportRanks, public WatchedWork {
+ public:
+  explicit NcclClique(std::span<const DeviceId> devices)
+      : streams_(devices.size(), [](std::size_t) { return cudaStream_t{}; }),
+        gpus_(devices.size(), [devices](std::size_t i) { return devices[i].index; }),
+        marks_(devices.size()),
+        failures_(devices.size()),
+        communicators_(devices.size(), [](std::size_t) { return ncclComm_t{}; }) {
+    check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(devices.size()), gpus_.data()),
+               "ncclCommInitAll");
+  }
+
+  /// Takes the idle communicators of these GPUs. Null if there are none.
+  static NcclClique* find_idle(std::span<const DeviceId> devices) noexcept {
+    const fanout::detail::ForkSafeLock looking(idle_cliques.mutex);
+    for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next_) {
+      if ((*link)->is_for(devices)) return std::exchange(*link, (*link)->next_);
+    }
+    return nullptr;
+  }
+
+  /// Notes the streams of these devices, before a call on them.
+  void use(std::span<const DeviceId> devices) {
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      streams_[i] = streams_of(gpu_at(devices[i].index), devices[i].instance).compute().get();
+    }
+  }
+
+  cudaStream_t stream(std::size_t rank) const noexcept { return streams_[rank]; }
+
+  bool takes(std::size_t rank, const backend::Collective& call) const noexcept override {
+    const MemorySpace own{.owner = {.kind = "cuda", .index = gpus_[rank]}};
+    return call.from_space == own && call.to_space == own && nccl_elements(call).known;
+  }
+
+  /// If a GPU is lost, this is that rank's failure, and CommunicatorAbandoned for the others. Other errors are failures
+  /// of all ranks.
+  void run(std::span<const backend::RankedCall> calls) override {
+    const fanout::detail::ForkSafeLock starting(nccl_starting);
+    const fanout::detail::ForkSafeLock using_them(mutex_);
+    refuse_if_aborted();
+    try {
+      start_group(calls.size(), [&](std::size_t i) {
+        const std::size_t rank = calls[i].rank;
+        return start_nccl(*calls[i].call, communicators_[rank], stream(rank));
+      });
+    } catch (...) {
+      const bool found = find_failures();
+      for (std::size_t i = 0; i < failures_.size() && !found; ++i) failures_[i] = std::current_exception();
+      abort_all();
+      if (found) refuse_if_aborted();
+      throw;
+    }
+  }
+
+  /// The communicators cannot be used afterwards.
+  void abort() noexcept override {
+    const fanout::detail::ForkSafeLock aborting(mutex_);  // not while run() uses them
+    abort_all();
+  }
+
+  void settle() noexcept override { failure_watch.remove(*this); }
+
+  std::exception_ptr failure(std::size_t rank) const noexcept override {
+    const fanout::detail::ForkSafeLock reading(mutex_);
+    return failures_[rank];
+  }
+
+  void look() noexcept override {
+    const fanout::detail::ForkSafeLock looking(mutex_);
+    if (!aborted_ && find_failures()) abort_all();
+  }
+
+  void close() noexcept override {
+    failure_watch.remove(*this);
+    if (!is_well()) {
+      abort();
+      delete this;
+      return;
+    }
+    const fanout::detail::ForkSafeLock adding(idle_cliques.mutex);
+    next_ = std::exchange(idle_cliques.first, this);
+  }
+
+ private:
+  bool is_for(std::span<const DeviceId> devices) const noexcept {
+    if (devices.size() != gpus_.size()) return false;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i].index != gpus_[i]) return false;
+    }
+    return true;
+  }
+
+  /// Throws CommunicatorAbandoned, which names the rank that failed.
+  void refuse_if_aborted() const {
+    if (!aborted_) return;
+    std::size_t rank = 0;
+    while (rank + 1 < failures_.size() && failures_[rank] == nullptr) ++rank;
+    throw CommunicatorAbandoned(
+        explain({.what = "NCCL was aborted", .found = "a failure of rank " + std::to_string(rank)}), rank);
+  }
+
+  /// As one group: each of them may wait for the others to be aborted.
+  void abort_all() noexcept {
+    if (std::exchange(aborted_, true)) return;
+    static_cast<void>(::ncclGroupStart());
+    for (ncclComm_t communicator : communicators_) static_cast<void>(::ncclCommAbort(communicator));
+    static_cast<void>(::ncclGroupEnd());
+  }
+
+  /// Notes the ranks that failed by themselves. If there are none, notes the first that lost the connection to another
+  /// one. Returns false if all are well.
+  bool find_failures() noexcept {
+    bool found = false;
+    for (const bool of_others : {false, true}) {
+      for (std::size_t i = 0; i < failures_.size() && (!of_others || !found); ++i) {
+        failures_[i] = failure_now(i, of_others);
+        found = found || failures_[i] != nullptr;
+      }
+    }
+    return found;
+  }
+
+  std::exception_ptr failure_now(std::size_t rank, bool of_others) noexcept {
+    try {
+      check_gpu(rank);
+      ncclResult_t state = ncclSuccess;
+      check_nccl(::ncclCommGetAsyncError(communicators_[rank], &state), "ncclCommGetAsyncError");
+      if (state != ncclRemoteError || of_others) check_nccl(state, "a collective of NCCL");
+      return nullptr;
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+
+  /// Throws CudaError or DeviceLost if the GPU failed, also in work that it has not done yet.
+  void check_gpu(std::size_t rank) {
+    refuse_lost(gpus_[rank]);
+    try {
+      const DeviceGuard entered(gpus_[rank]);
+      const RelaxedCapture relaxed;
+      // CUDA finds a failure when it is asked for work that is not done.
+      if (marks_[rank].is_done()) StreamRef(streams_[rank], gpus_[rank]).record(marks_[rank]);
+    } catch (const CudaError& error) {
+      if (error.code() == cudaErrorCudartUnloading) return;
+      if (!is_of_capture(error.code())) throw;
+      marks_[rank] = Event();       // it is part of a graph now
+    } catch (const OutOfMemory&) {  // no event could be made: the next look tries again
+    }
+  }
+
+  static bool is_of_capture(cudaError_t code) noexcept {
+    return code >= cudaErrorStreamCaptureUnsupported && code <= cudaErrorStreamCaptureWrongThread;
+  }
+
+  /// False if the communicators cannot be used again. All work on the GPUs must have been waited for.
+  bool is_well() const noexcept {
+    for (std::size_t i = 0; i < communicators_.size(); ++i) {
+      ncclResult_t state = ncclSuccess;
+      if (aborted_ || losses[gpus_[i]].code.load(fanout::detail::MemoryOrder::acquire) != cudaSuccess) return false;
+      if (::ncclCommGetAsyncError(communicators_[i], &state) != ncclSuccess || state != ncclSuccess) return false;
+    }
+    return true;
+  }
+
+  fanout::detail::InlineArray<cudaStream_t> streams_;
+  fanout::detail::InlineArray<int> gpus_;
+  mutable fanout::detail::ForkSafeMutex mutex_;  // guards the members below but the last
+  fanout::detail::InlineArray<Event> marks_;     // in the streams, made when a call takes long
+  fanout::detail::InlineArray<std::exception_ptr> failures_;
+  fanout::detail::InlineArray<ncclComm_t> communicators_;
+  bool aborted_ = false;
+  NcclClique* next_ = nullptr;
+};
+
+}}}  // namespace fanout::v0::cuda::detail

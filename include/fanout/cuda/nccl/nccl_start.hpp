@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+#include <nccl.h>
+
+#include <fanout/collective/collective.hpp>
+#include <fanout/cuda/nccl/nccl_elements.hpp>
+#include <fanout/cuda/nccl/nccl_error.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
+
+namespace fanout { inline namespace v0 { namespace cuda::detail {
+
+inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t communicator, cudaStream_t stream) {
+  const auto [known, type, count] = nccl_elements(call);
+  const ncclRedOp_t by = nccl_reduction(call.reduction);
+  const int root = static_cast<int>(call.root);
+  if (!known) return ncclInvalidArgument;
+  switch (call.kind) {
+    case backend::Collective::Kind::broadcast:
+      return ::ncclBroadcast(call.from, call.to, count, type, root, communicator, stream);
+    case backend::Collective::Kind::reduce:
+      return ::ncclReduce(call.from, call.to, count, type, by, root, communicator, stream);
+    case backend::Collective::Kind::all_reduce:
+      return ::ncclAllReduce(call.from, call.to, count, type, by, communicator, stream);
+    case backend::Collective::Kind::all_gather:
+      return ::ncclAllGather(call.from, call.to, count, type, communicator, stream);
+    case backend::Collective::Kind::reduce_scatter:
+      return ::ncclReduceScatter(call.from, call.to, count, type, by, communicator, stream);
+    case backend::Collective::Kind::send:
+      return ::ncclSend(call.from, count, type, root, communicator, stream);
+    case backend::Collective::Kind::recv:
+      return ::ncclRecv(call.to, count, type, root, communicator, stream);
+    case backend::Collective::Kind::barrier:
+      break;
+  }
+  return ncclInvalidArgument;
+}
+
+/// Held while calls are enqueued. If two calls on the same GPUs entered their streams in different orders, the GPUs
+/// would wait for each other forever.
+[[gnu::visibility("default")]] inline fanout::detail::ForkSafeMutex nccl_starting;
+
+/// Calls `start(i)` for i in [0, count) as one NCCL group. Communicators that do not block may still be starting it.
+/// Throws NcclError for the first failure.
+template <class Start>
+void start_group(std::size_t count, const Start& start) {
+  check_nccl(::ncclGroupStart(), "ncclGroupStart");
+  ncclResult_t failed = ncclSuccess;
+  for (std::size_t i = 0; i < count && (failed == ncclSuccess || failed == ncclInProgress); ++i) failed = start(i);
+  const ncclResult_t ended = ::ncclGroupEnd();  // also after a failure, or the thread's next calls would join the group
+  check_nccl(failed, "a collective");
+  check_nccl(ended, "ncclGroupEnd");
+}
+
+}}}  // namespace fanout::v0::cuda::detail
