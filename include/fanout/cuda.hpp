@@ -14,8 +14,8 @@
 #include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/event.hpp>
-#include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>

@@ -24,7 +24,8 @@ namespace fanout_test {
 // What the library never destroys: a device's streams and staging memory, a GPU's pool, NCCL's communicators.
 inline const bool left_by_design = [] {
   if (!stand_in_is_here()) return false;
-  for (const char* kind : {"streams", "events", "pools", "pinned memory", "communicators"}) stand_in_allow_at_exit(kind, -1);
+  for (const char* kind : {"streams", "events", "pools", "pinned memory", "communicators"})
+    stand_in_allow_at_exit(kind, -1);
   return true;
 }();
 

@@ -9,13 +9,13 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
-#include <fanout/cuda/transfer/downloads.hpp>
-#include <fanout/cuda/transfer/enqueue_copy.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
-#include <fanout/cuda/transfer/peer_reads.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/transfer/downloads.hpp>
+#include <fanout/cuda/transfer/enqueue_copy.hpp>
+#include <fanout/cuda/transfer/peer_reads.hpp>
 #include <fanout/cuda/transfer/transfer.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <fanout/cuda/runtime/availability.hpp>
-#include <fanout/cuda/transfer/peer_access.hpp>
 #include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/transfer/peer_access.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 

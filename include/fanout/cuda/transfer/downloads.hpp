@@ -9,11 +9,11 @@
 
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
-#include <fanout/cuda/transfer/enqueue_copy.hpp>
-#include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/cuda/runtime/staging.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/transfer/enqueue_copy.hpp>
+#include <fanout/cuda/transfer/pinned.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 

@@ -8,8 +8,8 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/cuda/runtime/gpu_index.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
-#include <fanout/cuda/transfer/peer_check.hpp>
 #include <fanout/cuda/runtime/status.hpp>
+#include <fanout/cuda/transfer/peer_check.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 
