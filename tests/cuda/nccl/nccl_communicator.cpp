@@ -59,8 +59,8 @@ struct NcclRanks {
   }
 };
 
-/// Whether two ranks reduce numbers of this type with both ends of its range among them as numbers of it, and not of
-/// another one of the same size.
+/// True if NCCL reduces these numbers as numbers of type T. Both ends of T's range are among them, where other types of
+/// that size give other results.
 template <class T>
 bool reduces_as_its_type() {
   constexpr T least = std::numeric_limits<T>::lowest();
