@@ -16,7 +16,7 @@ using fanout::detail::quota_cores;
 
 namespace {
 
-/// The root of a file system in which the process has these control groups.
+/// A folder with the files of /proc and /sys in which the process has these control groups.
 class Groups {
  public:
   Groups& file(const std::string& name, const std::string& text) {

@@ -22,10 +22,10 @@ class Line {
  public:
   explicit Line(std::string name) : name_(std::move(name)) {}
 
-  /// A ratio without a range. It changes no verdict.
+  /// Adds a number to the line. It does not change the verdict.
   void tell(const char* key, double value) { text_ += std::string(" ") + key + '=' + digits(value, 2); }
 
-  /// A ratio that is "slow" if it is not in this range.
+  /// Adds a ratio to the line. The verdict is "slow" if the ratio is not in this range.
   void ratio(const char* key, double value, double least, double most) {
     tell(key, value);
     text_ += '(' + digits(least, 1) + ".." + digits(most, 1) + ')';

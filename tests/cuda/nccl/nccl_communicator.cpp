@@ -19,7 +19,7 @@ namespace cuda = fanout::cuda;
 
 namespace {
 
-/// So many ranks, each on a GPU and a thread of its own.
+/// Ranks for the conformance tests, each on a GPU and a thread of its own.
 struct NcclRanks {
   using communicator = NcclCommunicator;
   static bool available(std::size_t ranks) { return fanout_test::has_gpus(static_cast<int>(ranks)); }
