@@ -97,7 +97,7 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
     if (instance > 0 && !options.oversubscribe) {
       refuse("each GPU once", cuda::detail::name_of_gpu(index) + " again at position " + std::to_string(i));
     }
-    devices.emplace_back(index, instance);
+    devices.push_back(CudaDevice(index, instance));
   }
   warn_of_imbalance(devices, options.on_imbalance);
   return DeviceSet<CudaDevice>(std::move(devices));

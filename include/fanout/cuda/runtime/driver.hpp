@@ -40,8 +40,7 @@ inline cudaError_t status_of_push(DriverResult result) noexcept {
   return result == driver_invalid_context ? cudaErrorContextIsDestroyed : status_of(result);
 }
 
-template <class Function>
-void find_in_driver(const char* name, Function& function) {
+inline void* address_in_driver(const char* name) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
@@ -58,7 +57,12 @@ void find_in_driver(const char* name, Function& function) {
                              .advice = "update the driver"}),
                     cudaErrorSymbolNotFound);
   }
-  function = reinterpret_cast<Function>(address);
+  return address;
+}
+
+template <class Function>
+void find_in_driver(const char* name, Function& function) {
+  function = reinterpret_cast<Function>(address_in_driver(name));
 }
 
 [[gnu::visibility("default")]] inline fanout::detail::Atomic<const Driver*> only_driver{nullptr};

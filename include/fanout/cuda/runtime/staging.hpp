@@ -61,17 +61,14 @@ class Staging {
     Room(Room&& other) noexcept
         : chunk_(std::exchange(other.chunk_, nullptr)), data_(other.data_), used_(other.used_), epoch_(other.epoch_) {}
     Room& operator=(Room&& other) noexcept {
-      std::swap(chunk_, other.chunk_);
-      std::swap(data_, other.data_);
-      std::swap(used_, other.used_);
-      std::swap(epoch_, other.epoch_);
+      leave();
+      chunk_ = std::exchange(other.chunk_, nullptr);
+      data_ = other.data_;
+      used_ = other.used_;
+      epoch_ = other.epoch_;
       return *this;
     }
-    ~Room() {
-      if (chunk_ == nullptr) return;
-      if (used_) chunk_->last_use_known = false;
-      if (epoch_ == fanout::detail::fork_epoch()) chunk_->mutex.unlock();
-    }
+    ~Room() { leave(); }
 
     explicit operator bool() const noexcept { return chunk_ != nullptr; }
     std::byte* data() const noexcept { return data_; }
@@ -93,6 +90,12 @@ class Staging {
    private:
     friend class Staging;
     explicit Room(Chunk& chunk) noexcept : chunk_(&chunk) {}
+
+    void leave() noexcept {
+      if (chunk_ == nullptr) return;
+      if (used_) chunk_->last_use_known = false;
+      if (epoch_ == fanout::detail::fork_epoch()) chunk_->mutex.unlock();
+    }
 
     Chunk* chunk_ = nullptr;
     std::byte* data_ = nullptr;

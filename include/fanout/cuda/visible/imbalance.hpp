@@ -20,8 +20,7 @@ struct GpuSize {
 namespace detail {
 
 /// The warning if one GPU has less than 75% of another's `value(size)`; else empty.
-template <class Value>
-std::string imbalance_of(const GpuSize* sizes, std::size_t count, const Value& value) {
+inline std::string imbalance_of(const GpuSize* sizes, std::size_t count, double (*value)(const GpuSize&)) {
   const GpuSize* least = sizes;
   const GpuSize* most = sizes;
   for (const GpuSize* size = sizes; size != sizes + count; ++size) {
