@@ -80,6 +80,32 @@ TEST_CASE("at most most_chunks chunks are made, and a request beyond that waits 
   stream.synchronize();
 }
 
+TEST_CASE("a part that is assigned to leaves its chunk at once") {
+  if (!fanout_test::has_gpus(1)) return;
+  const fanout_test::Watched watched;
+  Staging& staging = made_for_good();
+  const cuda::Stream stream(0);
+  std::vector<Staging::Room> others;
+  for (std::uint32_t i = 1; i < Staging::most_chunks; ++i) others.push_back(staging.take(stream, 1));
+  Staging::Room room = staging.take(stream, 1);
+  room.done();
+  CHECK_FALSE(staging.try_take(stream, 1));
+  room = Staging::Room();
+  CHECK_FALSE(room);
+  stream.synchronize();
+
+  Staging::Room last = staging.try_take(stream, 1);
+  REQUIRE(last);
+  std::byte* const data = last.data();
+  CHECK_FALSE(staging.try_take(stream, 1));
+  room = std::move(last);
+  CHECK(room.data() == data);
+  CHECK_FALSE(last);  // NOLINT(bugprone-use-after-move): a moved Room is empty
+  CHECK_FALSE(staging.try_take(stream, 1));
+  room.done();
+  for (Staging::Room& other : others) other.done();
+}
+
 TEST_CASE("a chunk whose user failed is taken again only when its stream is done") {
   if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;

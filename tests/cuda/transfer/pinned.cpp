@@ -64,7 +64,7 @@ TEST_CASE("parts of pinned tensors are known as pinned, and nothing else is") {
   const cuda::Stream stream(0);
   auto& blocks = cuda::detail::pinned_blocks();
   std::vector<fanout::Tensor<char, 1>> tensors;
-  for (int i = 0; i < 10; ++i) tensors.push_back(cuda::pinned<char>(5000));
+  for (int i = 0; i < 30; ++i) tensors.push_back(cuda::pinned<char>(5000));  // the array grows to 8, 24 and 56
   tensors.erase(tensors.begin() + 4);
   for (const fanout::Tensor<char, 1>& tensor : tensors) {
     CHECK(blocks.use(tensor.data(), 5000, stream));

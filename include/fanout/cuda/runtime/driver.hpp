@@ -40,6 +40,7 @@ inline cudaError_t status_of_push(DriverResult result) noexcept {
   return result == driver_invalid_context ? cudaErrorContextIsDestroyed : status_of(result);
 }
 
+/// The address of a driver function. Throws CudaError if the driver does not have it.
 inline void* address_in_driver(const char* name) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
