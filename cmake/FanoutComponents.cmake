@@ -8,8 +8,9 @@
 #
 #   cuda  the headers fanout/cuda.hpp and fanout/cuda/: the CUDA toolkit
 #   nccl  the header fanout/cuda/nccl.hpp: NCCL, and the component cuda
+#   mpi   the headers fanout/mpi.hpp and fanout/mpi/: an MPI with a compiler wrapper for C++
 
-set(fanout_components cuda nccl)
+set(fanout_components cuda nccl mpi)
 
 # The targets can be seen in the whole project: add_subdirectory may stand anywhere in it.
 macro(fanout_make_component name)
@@ -71,6 +72,23 @@ function(fanout_find_nccl)
   fanout_make_component(nccl fanout::cuda NCCL::nccl)
 endfunction()
 
+function(fanout_find_mpi)
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if(NOT "CXX" IN_LIST languages)
+    set(fanout_mpi_NOT_FOUND_MESSAGE "it needs C++ as a language of the project" PARENT_SCOPE)
+    return()
+  endif()
+  set(MPI_CXX_SKIP_MPICXX TRUE)  # the C++ bindings, which MPI 3 has no more
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)
+  find_package(MPI 3 QUIET COMPONENTS CXX)
+  if(NOT TARGET MPI::MPI_CXX)
+    set(fanout_mpi_NOT_FOUND_MESSAGE
+      "no MPI of version 3 was found; set MPI_HOME to its folder, or MPI_CXX_COMPILER to its mpicxx" PARENT_SCOPE)
+    return()
+  endif()
+  fanout_make_component(mpi fanout::fanout MPI::MPI_CXX)
+endfunction()
+
 # A macro, since what it calls sets variables in the scope of its caller.
 macro(fanout_find_component name)
   set(fanout_${name}_FOUND FALSE)
@@ -78,6 +96,8 @@ macro(fanout_find_component name)
     fanout_find_cuda()
   elseif("${name}" STREQUAL "nccl")
     fanout_find_nccl()
+  elseif("${name}" STREQUAL "mpi")
+    fanout_find_mpi()
   else()
     list(JOIN fanout_components "` and `" fanout_${name}_NOT_FOUND_MESSAGE)
     set(fanout_${name}_NOT_FOUND_MESSAGE "there is no such component: there are `${fanout_${name}_NOT_FOUND_MESSAGE}`")

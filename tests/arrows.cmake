@@ -18,7 +18,7 @@ set(floors
   "device"
   "dispatch scatter cuda/runtime"
   "gather cuda/transfer cuda/visible"
-  "call cuda"
+  "call cuda mpi"
   "context model cuda/nccl"
   "replica"
   "parallel"
@@ -33,8 +33,9 @@ foreach(floor IN LISTS floors)
   endforeach()
   list(APPEND lower ${floor})
 endforeach()
-# Nobody includes what is not always there: cuda plugs in at the side, and of adapt users include what they need.
+# Nobody includes what is not always there: cuda and mpi plug in at the side, and of adapt users include what they need.
 foreach(room IN LISTS lower)
+  list(REMOVE_ITEM below_${room} mpi)
   if(NOT room MATCHES "^cuda")
     list(FILTER below_${room} EXCLUDE REGEX "^cuda")
   else()
@@ -100,6 +101,7 @@ endforeach()
 set(homes
   "__global__|<<<" "cuda/launch[.]cuh"
   "include <nccl" "cuda/nccl/.*"
+  "include <mpi[.]h>" "mpi/.*"
   "include <thrust/" "adapt/thrust[.](cuh|hpp)"
   "include <cu(da)?[._]" "cuda/.*|adapt/thrust[.]cuh")
 while(homes)

@@ -13,4 +13,5 @@
 #include <fanout/model/shared.hpp>
 #include <fanout/parallel/parallel_model.hpp>
 #include <fanout/plan/chunk_split.hpp>
+#include <fanout/plan/parts.hpp>
 #include <fanout/plan/weighted_split.hpp>

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <mpi.h>
+
+#include <fanout/base/error.hpp>
+#include <fanout/mpi/mpi_error.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// Blocks of memory that travel as one message, without a copy. Borrows the memory. Two ranks may cut the same bytes
+/// into other blocks.
+class MessageBlocks {
+ public:
+  void add(const void* data, std::size_t bytes) {
+    const auto* const first = static_cast<const std::byte*>(data);
+    for (std::size_t at = 0; at < bytes; at += largest) {
+      const std::size_t size = bytes - at < largest ? bytes - at : largest;
+      MPI_Aint address = 0;
+      check_mpi(MPI_Get_address(first + at, &address), "MPI_Get_address");
+      addresses_.push_back(address);
+      sizes_.push_back(static_cast<int>(size));
+    }
+  }
+  bool empty() const noexcept { return sizes_.empty(); }
+
+  /// The MPI datatype of one message with all blocks, to be sent from MPI_BOTTOM.
+  class Type {
+   public:
+    explicit Type(const MessageBlocks& blocks) {
+      check_mpi(MPI_Type_create_hindexed(static_cast<int>(blocks.sizes_.size()), blocks.sizes_.data(),
+                                         blocks.addresses_.data(), MPI_BYTE, &type_),
+                "MPI_Type_create_hindexed");
+      if (const int status = MPI_Type_commit(&type_); status != MPI_SUCCESS) {
+        MPI_Type_free(&type_);
+        check_mpi(status, "MPI_Type_commit");
+      }
+    }
+    Type(const Type&) = delete;
+    Type& operator=(const Type&) = delete;
+    ~Type() { MPI_Type_free(&type_); }
+
+    MPI_Datatype get() const noexcept { return type_; }
+
+   private:
+    MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  };
+
+ private:
+  static constexpr std::size_t largest = std::size_t{1} << 30;  // MPI 3 counts in ints
+
+  std::vector<int> sizes_;
+  std::vector<MPI_Aint> addresses_;
+};
+
+/// A duplicate of the user's communicator, and the exchanges that all ranks make together. So a failure of one rank
+/// becomes an exception on all of them, instead of a rank that waits for ever.
+class RankGroup {
+ public:
+  /// Duplicates the communicator: all its ranks must do this. Throws Error if MPI is not initialised, is finalised, or
+  /// has too low a thread level. Throws MpiError.
+  explicit RankGroup(MPI_Comm of) {
+    check_running("mpi::Ranks");
+    check_mpi(MPI_Query_thread(&level_), "MPI_Query_thread");
+    if (level_ == MPI_THREAD_SINGLE) {
+      throw Error(
+          explain({.what = "MPI was initialised for a program with one thread, and fanout's devices are threads",
+                   .expected = "MPI_THREAD_FUNNELED or higher",
+                   .found = "MPI_THREAD_SINGLE",
+                   .advice = "call MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level) instead of "
+                             "MPI_Init(&argc, &argv)"}));
+    }
+    if (of == MPI_COMM_NULL) {
+      throw InvalidArgument(explain({.what = "no communicator", .where = "mpi::Ranks", .found = "MPI_COMM_NULL"}));
+    }
+    check_mpi(MPI_Comm_dup(of, &all_), "MPI_Comm_dup");
+    try {
+      // The duplicate has inherited the user's error handler, which may end the program.
+      check_mpi(MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+      check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
+      check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
+    } catch (...) {
+      MPI_Comm_free(&all_);
+      throw;
+    }
+  }
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
+  ~RankGroup() {
+    int finalized = 0;
+    if (MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) MPI_Comm_free(&all_);
+  }
+
+  MPI_Comm get() const noexcept { return all_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+
+  /// Held while a thread uses the communicator. Throws Error if MPI has been finalised, and if MPI allows only the main
+  /// thread, on another one.
+  class Use {
+   public:
+    explicit Use(const RankGroup& group) : alone_(group.mutex_) {
+      check_running("mpi::Ranks");
+      if (group.level_ != MPI_THREAD_FUNNELED) return;
+      int is_main = 0;
+      check_mpi(MPI_Is_thread_main(&is_main), "MPI_Is_thread_main");
+      if (is_main == 0) {
+        throw Error(explain({.what = "a thread that is not the main one used mpi::Ranks",
+                             .expected = "the thread that initialised MPI, since its level is MPI_THREAD_FUNNELED",
+                             .advice = "ask MPI_Init_thread for MPI_THREAD_SERIALIZED"}));
+      }
+    }
+
+   private:
+    std::lock_guard<std::mutex> alone_;
+  };
+
+  /// All ranks come here with the same `call`, or all throw StructureMismatch, which lists what the ranks called. If
+  /// ranks come with an exception, all throw: these ranks their own one, the others an Error that names them.
+  void agree(const std::string& call, const std::exception_ptr& own) const {
+    const std::string text = own == nullptr ? call : text_of(own);
+    using Words = std::array<std::uint64_t, 3>;
+    const Words mine{own == nullptr ? 0U : 1U, std::hash<std::string_view>()(text), text.size()};
+    std::vector<Words> all(static_cast<std::size_t>(size_));
+    check_mpi(MPI_Allgather(mine.data(), 3, MPI_UINT64_T, all.data(), 3, MPI_UINT64_T, all_), "MPI_Allgather");
+    bool failed = false;
+    bool same = true;
+    for (const Words& words : all) {
+      failed = failed || words[0] != 0;
+      same = same && words == all.front();
+    }
+    if (!failed && same) return;
+    const std::vector<std::string> texts = exchange_texts(text);
+    if (own != nullptr) std::rethrow_exception(own);
+    std::string list;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!failed || all[i][0] != 0) list += "\n  " + texts[i];
+    }
+    if (failed) throw Error("a call of all ranks failed, since ranks failed in it:" + list);
+    throw StructureMismatch("ranks make calls that do not fit together; make the same calls in the same order:" + list);
+  }
+
+  /// The same at a later step of a call.
+  void agree(const std::exception_ptr& own) const { agree({}, own); }
+
+  /// Calls `f`, and returns its exception, or null: for agree().
+  template <class F>
+  static std::exception_ptr exception_of(const F& f) noexcept {
+    try {
+      f();
+      return nullptr;
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+
+  /// `rank 1 on node7`.
+  std::string name_of_this() const {
+    char name[MPI_MAX_PROCESSOR_NAME] = {};
+    int length = 0;
+    check_mpi(MPI_Get_processor_name(name, &length), "MPI_Get_processor_name");
+    return "rank " + std::to_string(rank_) + " on " + std::string(name, static_cast<std::size_t>(length));
+  }
+
+ private:
+  static void check_running(const char* where) {
+    int initialized = 0;
+    check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
+    if (initialized == 0) {
+      throw Error(explain({.what = "MPI is not initialised",
+                           .where = where,
+                           .advice = "call MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level) first"}));
+    }
+    int finalized = 0;
+    check_mpi(MPI_Finalized(&finalized), "MPI_Finalized");
+    if (finalized != 0) {
+      throw Error(explain({.what = "MPI has been finalised",
+                           .where = where,
+                           .advice = "let the mpi::Ranks end, and its last call, before MPI_Finalize()"}));
+    }
+  }
+
+  static std::string text_of(const std::exception_ptr& exception) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const std::exception& thrown) {
+      return thrown.what();
+    } catch (...) {
+      return "an exception that is no std::exception";
+    }
+  }
+
+  /// One line from each rank: its name and text.
+  std::vector<std::string> exchange_texts(const std::string& text) const {
+    constexpr std::size_t longest = 4000;
+    std::string mine = name_of_this() + ": " + text;
+    if (mine.size() > longest) mine.resize(longest);
+    const auto ranks = static_cast<std::size_t>(size_);
+    const int length = static_cast<int>(mine.size());
+    std::vector<int> lengths(ranks);
+    check_mpi(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, all_), "MPI_Allgather");
+    std::vector<int> begins(ranks);
+    int end = 0;
+    for (std::size_t i = 0; i < ranks; ++i) {
+      begins[i] = end;
+      end += lengths[i];
+    }
+    std::string all(static_cast<std::size_t>(end), ' ');
+    check_mpi(MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), begins.data(), MPI_CHAR, all_),
+              "MPI_Allgatherv");
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < ranks; ++i) {
+      texts.push_back(all.substr(static_cast<std::size_t>(begins[i]), static_cast<std::size_t>(lengths[i])));
+    }
+    return texts;
+  }
+
+  MPI_Comm all_ = MPI_COMM_NULL;
+  int level_ = MPI_THREAD_SINGLE;
+  int rank_ = 0;
+  int size_ = 1;
+  mutable std::mutex mutex_;
+};
+
+}}}  // namespace fanout::v0::detail

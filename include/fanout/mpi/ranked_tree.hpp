@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/array/view.hpp>
+#include <fanout/base/type_name.hpp>
+#include <fanout/collective/visit_elements.hpp>
+#include <fanout/gather/reduced_member.hpp>
+#include <fanout/gather/with_rule.hpp>
+#include <fanout/memory/extents.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/storage.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/mpi/rank_group.hpp>
+#include <fanout/tree/children.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// How a tree travels between ranks. The sender and the receiver have trees of one structure, so only extents and
+// elements are sent: the extents first, so that the receiver can make the arrays.
+
+/// Calls `f(elements, path)` for every array and number of a tree, also under rules: psum(x), Mean<T>.
+template <class X, class F>
+void visit_ranked(const X& tree, const LeafPath& path, const F& f) {
+  if constexpr (wraps_tree<X>) {
+    visit_ranked(tree.value, path, f);
+  } else if constexpr (!OneArray<const X> && Rebuildable<X>) {
+    visit_children(tree, path, [&f](const auto& child, const LeafPath& at, auto) { visit_ranked(child, at, f); });
+  } else {
+    visit_elements_of(tree, path, f);
+  }
+}
+
+struct WithoutReferences {
+  template <class Child>
+  static constexpr bool is = !std::is_reference_v<Child>;
+};
+struct HoldsValues;
+/// A tree without references to values elsewhere.
+template <class X>
+inline constexpr bool holds_values = true;
+template <class X>
+  requires(!OneArray<const X> && Rebuildable<X>)
+inline constexpr bool holds_values<X> = all_children<WithoutReferences, X> && all_children<HoldsValues, X>;
+struct HoldsValues {
+  template <class Child>
+  static constexpr bool is = holds_values<std::remove_cvref_t<Child>>;
+};
+
+/// What a tree is made of, apart from extents: `float[2 axes] at input.x, int at input.n`.
+template <class X>
+std::string structure_of(const X& tree, const LeafPath& root) {
+  std::string text;
+  visit_ranked(tree, root, [&text]<class T>(const Elements<T>& elements, const LeafPath& path) {
+    if (!text.empty()) text += ", ";
+    text += type_name<std::remove_const_t<T>>();
+    if (elements.extents.size() != 0) text += "[" + std::to_string(elements.extents.size()) + " axes]";
+    text += " at " + to_string(path);
+  });
+  return text.empty() ? "nothing" : text;
+}
+
+/// The extents of all arrays of a tree, in its order.
+template <class X>
+std::vector<std::uint64_t> extents_in(const X& tree, const LeafPath& root) {
+  std::vector<std::uint64_t> extents;
+  visit_ranked(tree, root, [&extents](const auto& elements, const LeafPath&) {
+    for (const std::size_t extent : elements.extents) extents.push_back(extent);
+  });
+  return extents;
+}
+
+/// The rows of the first array of a tree; 0 without arrays.
+template <class X>
+std::size_t rows_in(const X& tree, const LeafPath& root) {
+  std::size_t rows = 0;
+  bool found = false;
+  visit_ranked(tree, root, [&](const auto& elements, const LeafPath&) {
+    if (found || elements.extents.size() == 0) return;
+    found = true;
+    rows = elements.extents[0];
+  });
+  return rows;
+}
+
+/// The elements of a tree as a message that is sent. Elements in device memory are copied to the host.
+struct SentTree {
+  template <class X>
+  void add(const X& tree, const LeafPath& root) {
+    visit_ranked(tree, root, [this](const auto& elements, const LeafPath&) {
+      const std::size_t bytes = elements.count * sizeof(*elements.data);
+      if (elements.space == host_memory) return blocks.add(elements.data, bytes);
+      const Storage& here = staged.emplace_back(backend::Memory{}, bytes);
+      backend::transfer(backend::Memory{}, here.data(), elements.space, elements.data, bytes);
+      blocks.add(here.data(), bytes);
+    });
+  }
+
+  MessageBlocks blocks;
+  std::deque<Storage> staged;
+};
+
+/// A tree whose elements a message fills. Views and spans in it show memory that this owns.
+template <class X>
+class ReceivedTree {
+ public:
+  /// Of the structure of `like`, with these extents. The elements are not set yet.
+  ReceivedTree(const X& like, const LeafPath& root, const std::uint64_t* extents)
+      : next_(extents), tree_(node(like, root)) {}
+  ReceivedTree(const ReceivedTree&) = delete;
+  ReceivedTree& operator=(const ReceivedTree&) = delete;
+
+  const X& tree() const noexcept { return tree_; }
+  /// Moves the tree out, which must own its elements.
+  X take() { return std::move(tree_); }
+
+  /// The elements, as the message that they are received from.
+  MessageBlocks blocks(const LeafPath& root) const {
+    MessageBlocks blocks;
+    visit_ranked(tree_, root, [&blocks](const auto& elements, const LeafPath&) {
+      blocks.add(elements.data, elements.count * sizeof(*elements.data));
+    });
+    return blocks;
+  }
+
+ private:
+  template <class Node>
+  Node node(const Node& like, const LeafPath& path) {
+    if constexpr (wraps_tree<Node>) {
+      return Node{node(like.value, path)};
+    } else if constexpr (ShapedArray<const Node>) {
+      return array<Node>(like.extents());
+    } else if constexpr (ElementRange<const Node>) {
+      return array<Node>(Extents<1>{});
+    } else if constexpr (Scalar<Node>) {
+      return like;
+    } else {
+      return rebuild<Node>(like, path,
+                           [this](const auto& child, const LeafPath& at, auto) { return this->node(child, at); });
+    }
+  }
+
+  template <class Array, std::size_t R>
+  Array array(Extents<R> extents) {
+    using T = std::remove_pointer_t<decltype(std::declval<Array&>().data())>;
+    for (std::size_t& extent : extents.values) extent = static_cast<std::size_t>(*next_++);
+    if constexpr (requires { Array::uninitialized(extents); }) {
+      return Array::uninitialized(extents);
+    } else if constexpr (owns_elements<Array>) {
+      return Array(extents.size());
+    } else {
+      const Storage& here = owned_.emplace_back(backend::Memory{}, extents.size() * sizeof(T));
+      auto* const data = static_cast<T*>(static_cast<void*>(here.data()));
+      if constexpr (std::constructible_from<Array, T*, Extents<R>>) {
+        return Array(data, extents);
+      } else {
+        static_assert(
+            std::constructible_from<Array, T*, std::size_t>,
+            "fanout: ranks exchange tensors, views, vectors and spans of trivially copyable elements, numbers, "
+            "and trees of these; pass a view of this array");
+        return Array(data, extents.size());
+      }
+    }
+  }
+
+  std::deque<Storage> owned_;
+  const std::uint64_t* next_;
+  X tree_;  // last, since what it shows is made first
+};
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/device/host_device.hpp>
+#include <fanout/gather/gather.hpp>
+#include <fanout/gather/gather_target.hpp>
+#include <fanout/gather/shard_results.hpp>
+#include <fanout/memory/scratch.hpp>
+#include <fanout/mpi/mpi_error.hpp>
+#include <fanout/mpi/node_share.hpp>
+#include <fanout/mpi/rank_group.hpp>
+#include <fanout/mpi/ranked_tree.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/scatter/batch_rows.hpp>
+#include <fanout/scatter/scatter.hpp>
+#include <fanout/scatter/scatter_target.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout { inline namespace v0 { namespace mpi {
+
+/// The ranks of an MPI program, each a process with devices of its own:
+///
+///     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+///     {
+///       const fanout::mpi::Ranks ranks{MPI_COMM_WORLD};
+///       const fanout::ParallelModel model{Network(), ranks.devices<fanout::HostDevice>()};
+///       const auto mine = ranks.scatter(images, 0);          // rank 0 has the batch; each rank gets its rows
+///       const auto all = ranks.gather(model(mine), 0);       // and rank 0 the scores of all rows
+///     }
+///     MPI_Finalize();
+///
+/// fanout neither initialises nor finalises MPI. It uses a duplicate of the communicator, so its messages and its error
+/// handler are not the user's. The thread level must be MPI_THREAD_FUNNELED or higher. Then functions that exchange
+/// messages are called on the main thread, or, from MPI_THREAD_SERIALIZED on, on any thread.
+///
+/// All ranks call the functions that exchange messages, in the same order. If one of them fails in such a function, or
+/// calls another one, all ranks throw. Destroy it before MPI_Finalize(). It does nothing if it is destroyed later.
+class Ranks {
+ public:
+  /// Duplicates the communicator. All its ranks must do this. Throws Error if MPI is not initialised, has been
+  /// finalised, or allows only one thread. Throws InvalidArgument for MPI_COMM_NULL, and MpiError.
+  explicit Ranks(MPI_Comm of) : group_(of), node_(group_) {}
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  /// The position of this rank, and the number of ranks.
+  std::size_t rank() const noexcept { return static_cast<std::size_t>(group_.rank()); }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(group_.size()); }
+
+  /// This rank's rows of a batch of `all` rows. The sizes differ by at most one row, the larger ones first. With fewer
+  /// rows than ranks, the last ranks have none. Exchanges no message.
+  RowRange rows(std::size_t all) const noexcept { return rows_of(rank(), all); }
+
+  /// This rank's devices: its share of the node. For HostDevice, `count` devices, or one for each core of the share.
+  /// Ranks of a node that may run on the same cores share these out evenly. For other kinds, the node's devices are
+  /// shared out; with more ranks than devices, several ranks use one. Each process must see all the node's devices of
+  /// that kind, or only its own one. Exchanges no message.
+  ///
+  /// Throws InvalidArgument if the rank is bound to fewer cores than the host devices that it asks for, and names the
+  /// flag of mpirun that helps. Throws InvalidDeviceId if there is no such device.
+  template <Device D>
+  DeviceSet<D> devices(std::size_t count = 0) const {
+    if constexpr (std::same_as<D, HostDevice>) {
+      return node_.host_devices(count);
+    } else {
+      return node_.template devices<D>(count);
+    }
+  }
+
+  /// The root gets one tree from the trees of all ranks, by the rules of gather(): arrays are concatenated by rows, in
+  /// the order of the ranks, numbers are collected, and psum(x), pmean(x) and the other rules combine over the ranks. A
+  /// mean is weighted by the rows of the rank's first array. The other ranks get std::nullopt. Arrays may be in any
+  /// memory; the result is on the host. Waits for all ranks.
+  ///
+  /// On all ranks the tree has the same type, keys and lengths of lists. It holds tensors, views, vectors and spans of
+  /// trivially copyable elements, and numbers. All ranks throw StructureMismatch if trees, functions or roots differ. If
+  /// one rank fails, it throws its own exception, and the others an Error that names it. Throws ShapeMismatch on the
+  /// root if extents do not fit together. Throws InvalidArgument if the root is no rank, and MpiError.
+  template <class X>
+  std::optional<gathered_t<X>> gather(const X& tree, std::size_t root) const {
+    static_assert(detail::holds_values<X>,
+                  "fanout: ranks gather trees that hold values and views; this one holds references, for example from "
+                  "std::tie: pass views, std::tuple{x.view(), y.view()}");
+    const detail::RankGroup::Use use(group_);
+    check_root(root);
+    const LeafPath& path = detail::output_root;
+    const bool is_root = rank() == root;
+
+    detail::SentTree sent;
+    begin("gather", tree, path, root, [&] {
+      if (!is_root) sent.add(tree, path);
+    });
+    const std::vector<std::uint64_t> extents = with_rows(tree, path);
+    std::vector<std::uint64_t> all(is_root ? extents.size() * size() : 0);
+    const int words = static_cast<int>(extents.size());
+    detail::check_mpi(MPI_Gather(extents.data(), words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T,
+                                 static_cast<int>(root), group_.get()),
+                      "MPI_Gather");
+
+    std::deque<detail::ReceivedTree<X>> received;
+    Messages messages(group_);
+    group_.agree(detail::RankGroup::exception_of([&] {
+      for (std::size_t from = 0; is_root && from < size(); ++from) {
+        if (from == root) continue;
+        const auto& tree_of = received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
+        messages.receive(tree_of.blocks(path), from);
+      }
+      if (!is_root) messages.send(sent.blocks, root);
+    }));
+    messages.exchange();
+
+    std::optional<gathered_t<X>> result;
+    group_.agree(detail::RankGroup::exception_of([&] {
+      if (is_root) result.emplace(gather_received(tree, received, all));
+    }));
+    return result;
+  }
+
+  /// Each rank gets its rows of the root's tree, by the rules of scatter(): arrays are split by rows(n), all else is
+  /// sent whole, also broadcast(x). Views become tensors, spans become vectors. The trees of the other ranks show the
+  /// structure only: they have the same type, keys and lengths of lists, and arrays of any extents. Waits for the root.
+  /// Throws what gather() throws, and on the root what scatter() throws.
+  template <class X>
+  auto scatter(const X& tree, std::size_t root) const {
+    // A piece may hold references; what is received is made of values.
+    using Owned = decltype(owned(std::declval<const std::remove_cvref_t<detail::piece_t<X>>&>()));
+    const detail::RankGroup::Use use(group_);
+    check_root(root);
+    const LeafPath& path = detail::input_root;
+    const bool is_root = rank() == root;
+
+    // Of each rank on the root; of no rows elsewhere, where it shows the structure.
+    std::deque<std::tuple<detail::piece_t<X>>> pieces;
+    detail::Scratch packed;
+    std::deque<detail::SentTree> sent;
+    begin("scatter", tree, path, root, [&] {
+      const std::size_t rows = is_root ? fanout::batch_rows(tree).value_or(0) : 0;
+      for (std::size_t to = 0; to < (is_root ? size() : 1); ++to) {
+        pieces.push_back(fanout::scatter(ScatterTarget{.rows = rows_of(to, rows), .scratch = &packed}, tree));
+        if (is_root) sent.emplace_back();
+        if (is_root && to != root) sent.back().add(piece(pieces, to), path);
+      }
+    });
+    std::vector<std::uint64_t> all;
+    for (std::size_t to = 0; to < pieces.size(); ++to) {
+      for (const std::uint64_t extent : detail::extents_in(piece(pieces, to), path)) all.push_back(extent);
+    }
+    std::vector<std::uint64_t> extents(all.size() / pieces.size());
+    const int words = static_cast<int>(extents.size());
+    detail::check_mpi(MPI_Scatter(all.data(), words, MPI_UINT64_T, extents.data(), words, MPI_UINT64_T,
+                                  static_cast<int>(root), group_.get()),
+                      "MPI_Scatter");
+
+    std::optional<detail::ReceivedTree<Owned>> received;
+    Messages messages(group_);
+    group_.agree(detail::RankGroup::exception_of([&] {
+      if (is_root) {
+        for (std::size_t to = 0; to < size(); ++to) messages.send(sent[to].blocks, to);
+      } else {
+        received.emplace(owned(piece(pieces, 0)), path, extents.data());
+        messages.receive(received->blocks(path), root);
+      }
+    }));
+    messages.exchange();
+    return is_root ? owned(piece(pieces, root)) : received->take();
+  }
+
+ private:
+  RowRange rows_of(std::size_t rank, std::size_t all) const noexcept {
+    const std::size_t each = all / size();
+    const std::size_t larger = all % size();
+    const std::size_t first = rank * each + (rank < larger ? rank : larger);
+    return {first, first + each + (rank < larger ? 1 : 0)};
+  }
+
+  void check_root(std::size_t root) const {
+    if (root < size()) return;
+    throw InvalidArgument(explain({.what = "a root that is no rank",
+                                   .expected = "a rank below " + std::to_string(size()),
+                                   .found = std::to_string(root)}));
+  }
+
+  /// Calls `prepare`, and agrees with the other ranks on the call.
+  template <class X, class F>
+  void begin(const char* name, const X& tree, const LeafPath& path, std::size_t root, const F& prepare) const {
+    std::string call;
+    const std::exception_ptr failure = detail::RankGroup::exception_of([&] {
+      call = std::string(name) + " with root " + std::to_string(root) + " of " + detail::structure_of(tree, path);
+      prepare();
+    });
+    group_.agree(call, failure);
+  }
+
+  /// The rows of a tree, followed by its extents.
+  template <class X>
+  static std::vector<std::uint64_t> with_rows(const X& tree, const LeafPath& path) {
+    std::vector<std::uint64_t> words = detail::extents_in(tree, path);
+    words.insert(words.begin(), detail::rows_in(tree, path));
+    return words;
+  }
+
+  template <class X>
+  gathered_t<X> gather_received(const X& own, const std::deque<detail::ReceivedTree<X>>& received,
+                                const std::vector<std::uint64_t>& words) const {
+    ShardResults<X> trees(size(), false);
+    Plan plan;
+    std::vector<DeviceId> ids;
+    for (std::size_t i = 0; i < size(); ++i) {
+      trees.set(i, i == rank() ? own : received[i < rank() ? i : i - 1].tree());
+      const std::size_t begin = plan.rows();
+      plan.add({.rows = {begin, begin + words[i * words.size() / size()]}, .device = i});
+      ids.push_back({.kind = "rank", .index = static_cast<int>(i)});
+    }
+    return detail::gather_and_wait(trees, {.plan = plan,
+                                           .devices = ids.data(),
+                                           .target = {},
+                                           .buffers_held = GatherTarget::by_others,
+                                           .did = "gathered"});
+  }
+
+  template <class P>
+  static const std::remove_cvref_t<P>& piece(const std::deque<std::tuple<P>>& pieces, std::size_t i) {
+    return std::get<0>(pieces[i]);
+  }
+
+  /// A copy of a tree that owns its data.
+  template <class X>
+  static auto owned(const X& tree) {
+    ShardResults<WithRule<TakeFirst, X>> only(1, false);
+    const WithRule<TakeFirst, X> first{tree};
+    only.set(0, first);
+    const Plan plan{{.rows = {}, .device = 0}};
+    const DeviceId id{.kind = "rank", .index = 0};
+    return detail::gather_and_wait(
+        only, {.plan = plan, .devices = &id, .target = {}, .buffers_held = GatherTarget::by_others});
+  }
+
+  /// Messages between this rank and others, at most one to and one from each.
+  class Messages {
+   public:
+    explicit Messages(const detail::RankGroup& group) : group_(group) {}
+
+    void send(const detail::MessageBlocks& blocks, std::size_t to) { add(blocks, to, true); }
+    void receive(const detail::MessageBlocks& blocks, std::size_t from) { add(blocks, from, false); }
+
+    /// Exchanges them, and waits until they have been received, or may be overwritten.
+    void exchange() {
+      std::vector<MPI_Request> requests;
+      requests.reserve(messages_.size());
+      for (const Message& message : messages_) {
+        MPI_Request& request = requests.emplace_back(MPI_REQUEST_NULL);
+        if (message.sent) {
+          detail::check_mpi(MPI_Isend(MPI_BOTTOM, 1, message.type.get(), message.rank, tag, group_.get(), &request),
+                            "MPI_Isend");
+        } else {
+          detail::check_mpi(MPI_Irecv(MPI_BOTTOM, 1, message.type.get(), message.rank, tag, group_.get(), &request),
+                            "MPI_Irecv");
+        }
+      }
+      detail::check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+                        "MPI_Waitall");
+    }
+
+   private:
+    static constexpr int tag = 0;  // messages between two ranks stay in order
+
+    struct Message {
+      Message(const detail::MessageBlocks& blocks, int with, bool is_sent) : type(blocks), rank(with), sent(is_sent) {}
+      detail::MessageBlocks::Type type;
+      int rank;
+      bool sent;
+    };
+
+    void add(const detail::MessageBlocks& blocks, std::size_t rank, bool sent) {
+      if (!blocks.empty()) messages_.emplace_back(blocks, static_cast<int>(rank), sent);
+    }
+
+    const detail::RankGroup& group_;
+    std::deque<Message> messages_;
+  };
+
+  const detail::RankGroup group_;
+  const detail::NodeShare node_;
+};
+
+}}}  // namespace fanout::v0::mpi
