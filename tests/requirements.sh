@@ -37,11 +37,11 @@ takes() {
   }
 }
 
-# Headers of others come before those of cuda/, which only the umbrella stands for here.
-mapfile -t all < <(find include/fanout -name '*.hpp' ! -path '*/cuda/*' ! -path '*/adapt/*' ! -name version.hpp)
+# Headers of others come before those of cuda/ and mpi/, which only the umbrellas stand for here.
+mapfile -t all < <(find include/fanout -name '*.hpp' ! -path '*/cuda/*' ! -path '*/mpi/*' ! -path '*/adapt/*' ! -name version.hpp)
 case $("$compiler" --version) in *clang*) all=() ;; esac  # one compiler's turn at them will do
 ordinary=(include/fanout/fanout.hpp include/fanout/fwd.hpp include/fanout/cuda.hpp include/fanout/array/tensor.hpp)
-others=(include/fanout/cuda/launch.cuh include/fanout/cuda/nccl.hpp include/fanout/adapt/thrust.cuh
+others=(include/fanout/cuda/launch.cuh include/fanout/cuda/nccl.hpp include/fanout/mpi.hpp include/fanout/adapt/thrust.cuh
   include/fanout/adapt/{dlpack,eigen,mdspan,thrust,torch}.hpp)
 
 refuses "fanout needs C++20: compile with -std=c++20" -std=c++17 -Iinclude -- \

@@ -73,7 +73,8 @@ class Ranks {
   RowRange rows(std::size_t all) const noexcept { return rows_of(rank(), all); }
 
   /// This rank's devices: its share of the node. For HostDevice, `count` devices, or one for each core of the share.
-  /// Ranks of a node that may run on the same cores share these out evenly. For other kinds, the node's devices are
+  /// Ranks of a node that may run on the same cores share these out evenly, or the FANOUT_HOST_DEVICES devices that the
+  /// environment asks for. For other kinds, the node's devices are
   /// shared out; with more ranks than devices, several ranks use one. Each process must see all the node's devices of
   /// that kind, or only its own one. Exchanges no message.
   ///
@@ -94,8 +95,8 @@ class Ranks {
   /// memory; the result is on the host. Waits for all ranks.
   ///
   /// On all ranks the tree has the same type, keys and lengths of lists. It holds tensors, views, vectors and spans of
-  /// trivially copyable elements, and numbers. All ranks throw StructureMismatch if trees, functions or roots differ. If
-  /// one rank fails, it throws its own exception, and the others an Error that names it. Throws ShapeMismatch on the
+  /// trivially copyable elements, and numbers. All ranks throw StructureMismatch if trees, functions or roots differ.
+  /// If one rank fails, it throws its own exception, and the others an Error that names it. Throws ShapeMismatch on the
   /// root if extents do not fit together. Throws InvalidArgument if the root is no rank, and MpiError.
   template <class X>
   std::optional<gathered_t<X>> gather(const X& tree, std::size_t root) const {
