@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -52,7 +53,7 @@ struct Statistics {
 
 }  // namespace
 
-TEST_CASE("mpi: the rows of all ranks are the batch, without gaps, and differ by at most one") {
+TEST_CASE("the rows of all ranks are the batch, without gaps, and differ by at most one") {
   const Ranks ranks{MPI_COMM_WORLD};
   for (const std::size_t all :
        {std::size_t{0}, std::size_t{1}, ranks.size(), 7 * ranks.size() + 3, std::size_t{1000}}) {
@@ -71,7 +72,7 @@ TEST_CASE("mpi: the rows of all ranks are the batch, without gaps, and differ by
   }
 }
 
-TEST_CASE("mpi: gather gives the root the rows of all ranks, in their order, also from ranks without rows") {
+TEST_CASE("gather gives the root the rows of all ranks, in their order, also from ranks without rows") {
   const Ranks ranks{MPI_COMM_WORLD};
   for (const std::size_t all : {std::size_t{0}, std::size_t{1}, 5 * ranks.size() + 2}) {
     for (std::size_t root = 0; root < ranks.size(); ++root) {
@@ -89,7 +90,7 @@ TEST_CASE("mpi: gather gives the root the rows of all ranks, in their order, als
   }
 }
 
-TEST_CASE("mpi: gather combines by rules, weighted by the rows of the ranks") {
+TEST_CASE("gather combines by rules, weighted by the rows of the ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   using namespace fanout::literals;
   const std::size_t all = 3 * ranks.size() + 1;
@@ -115,7 +116,7 @@ TEST_CASE("mpi: gather combines by rules, weighted by the rows of the ranks") {
   CHECK((*whole)["both"_k].mean.value(1) == doctest::Approx((rows - 1) / 2).epsilon(1e-12));
 }
 
-TEST_CASE("mpi: scatter gives each rank its rows of the root's tree, and all else whole") {
+TEST_CASE("scatter gives each rank its rows of the root's tree, and all else whole") {
   const Ranks ranks{MPI_COMM_WORLD};
   using namespace fanout::literals;
   for (const std::size_t all : {std::size_t{0}, std::size_t{1}, 4 * ranks.size() + 3}) {
@@ -135,7 +136,7 @@ TEST_CASE("mpi: scatter gives each rank its rows of the root's tree, and all els
   }
 }
 
-TEST_CASE("mpi: a model on ranks gives what it gives in one process") {
+TEST_CASE("a model on ranks gives what it gives in one process") {
   const Ranks ranks{MPI_COMM_WORLD};
   const fanout::ParallelModel model{[](fanout::View<const double, 2> x) {
                                       Tensor<double, 1> y(x.extent(0));
@@ -148,7 +149,7 @@ TEST_CASE("mpi: a model on ranks gives what it gives in one process") {
   if (whole) CHECK(*whole == model(batch));
 }
 
-TEST_CASE("mpi: calls that do not fit throw on all ranks, name all of them, and the ranks work afterwards") {
+TEST_CASE("calls that do not fit throw on all ranks, name all of them, and the ranks work afterwards") {
   const Ranks ranks{MPI_COMM_WORLD};
   const std::size_t last = ranks.size() - 1;
   const auto numbers = table(ranks.rows(ranks.size()));
@@ -177,7 +178,7 @@ TEST_CASE("mpi: calls that do not fit throw on all ranks, name all of them, and 
   CHECK(ranks.gather(numbers, 0).has_value() == (ranks.rank() == 0));
 }
 
-TEST_CASE("mpi: extents that do not fit throw on the root, and on the others an error that names it") {
+TEST_CASE("extents that do not fit throw on the root, and on the others an error that names it") {
   const Ranks ranks{MPI_COMM_WORLD};
   if (ranks.size() == 1) return;
   const std::size_t last = ranks.size() - 1;
@@ -194,7 +195,7 @@ TEST_CASE("mpi: extents that do not fit throw on the root, and on the others an 
   CHECK(ranks.gather(Tensor<int, 1>(1), 0).has_value() == (ranks.rank() == 0));
 }
 
-TEST_CASE("mpi: a rank's exception before its part becomes an error on all ranks") {
+TEST_CASE("a rank's exception before its part becomes an error on all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   const bool has = ranks.rank() == 0;
   const std::tuple both(Tensor<int, 1>(has ? 3 : 0), Tensor<int, 1>(has ? 4 : 0));  // rows that disagree on the root
@@ -205,7 +206,7 @@ TEST_CASE("mpi: a rank's exception before its part becomes an error on all ranks
   CHECK(ranks.scatter(7, 0) == 7);
 }
 
-TEST_CASE("mpi: the ranks of a node share its cores out") {
+TEST_CASE("the ranks of a node share its cores out") {
   const Ranks ranks{MPI_COMM_WORLD};
   const auto devices = ranks.devices<fanout::HostDevice>();
   CHECK(devices.size() >= 1);
@@ -216,7 +217,7 @@ TEST_CASE("mpi: the ranks of a node share its cores out") {
   CHECK(ranks.devices<fanout::HostDevice>(3).size() == 3);
 }
 
-TEST_CASE("mpi: the user's communicator and its error handler are left as they are") {
+TEST_CASE("the user's communicator and its error handler are left as they are") {
   MPI_Comm own = MPI_COMM_NULL;
   REQUIRE(MPI_Comm_dup(MPI_COMM_WORLD, &own) == MPI_SUCCESS);
   {
@@ -240,7 +241,13 @@ TEST_CASE("mpi: the user's communicator and its error handler are left as they a
   CHECK_THROWS_AS(Ranks{MPI_COMM_NULL}, fanout::InvalidArgument);
 }
 
-TEST_CASE("mpi: any thread may exchange messages if MPI allows it") {
+TEST_CASE("the MPI ends the ranks that wait for one, if that rank dies" * doctest::skip()) {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.rank() + 1 == ranks.size()) std::raise(SIGKILL);
+  static_cast<void>(ranks.gather(ranks.rank(), 0));
+}
+
+TEST_CASE("any thread may exchange messages if MPI allows it") {
   const Ranks ranks{MPI_COMM_WORLD};
   int level = 0;
   MPI_Query_thread(&level);
@@ -250,7 +257,7 @@ TEST_CASE("mpi: any thread may exchange messages if MPI allows it") {
   CHECK(done);
 }
 
-TEST_CASE("mpi: an error of MPI is an MpiError with its code and text") {
+TEST_CASE("an error of MPI is an MpiError with its code and text") {
   int error_class = 0;
   try {
     fanout::detail::check_mpi(MPI_ERR_RANK, "MPI_Send");

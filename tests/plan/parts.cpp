@@ -24,7 +24,7 @@ static_assert(*fanout::parts(RowRange{3, 9}, 4).begin() == RowRange{3, 7});
 
 }  // namespace
 
-TEST_CASE("plan: parts of a row range have the rows that were asked for, and the last one has the rest") {
+TEST_CASE("parts of a row range have the rows that were asked for, and the last one has the rest") {
   CHECK(listed({10, 20}, 4) == std::vector<RowRange>{{10, 14}, {14, 18}, {18, 20}});
   CHECK(listed({10, 20}, 5) == std::vector<RowRange>{{10, 15}, {15, 20}});
   CHECK(listed({10, 20}, 10) == std::vector<RowRange>{{10, 20}});
@@ -32,12 +32,12 @@ TEST_CASE("plan: parts of a row range have the rows that were asked for, and the
   CHECK(listed({10, 11}, 1) == std::vector<RowRange>{{10, 11}});
 }
 
-TEST_CASE("plan: an empty row range has no parts") {
+TEST_CASE("an empty row range has no parts") {
   CHECK(listed({}, 1).empty());
   CHECK(listed({7, 7}, 3).empty());
 }
 
-TEST_CASE("plan: parts without rows are refused") {
+TEST_CASE("parts without rows are refused") {
   try {
     static_cast<void>(fanout::parts({0, 5}, 0));
     FAIL("no exception");
