@@ -169,10 +169,6 @@ class ReceivedTree {
       if constexpr (std::constructible_from<Array, T*, Extents<R>>) {
         return Array(data, extents);
       } else {
-        static_assert(
-            std::constructible_from<Array, T*, std::size_t>,
-            "fanout: ranks exchange tensors, views, vectors and spans of trivially copyable elements, numbers, "
-            "and trees of these; pass a view of this array");
         return Array(data, extents.size());
       }
     }

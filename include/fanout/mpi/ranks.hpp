@@ -103,39 +103,11 @@ class Ranks {
     static_assert(detail::holds_values<X>,
                   "fanout: ranks gather trees that hold values and views; this one holds references, for example from "
                   "std::tie: pass views, std::tuple{x.view(), y.view()}");
-    const detail::RankGroup::Use use(group_);
-    check_root(root);
-    const LeafPath& path = detail::output_root;
-    const bool is_root = rank() == root;
-
-    detail::SentTree sent;
-    begin("gather", tree, path, root, [&] {
-      if (!is_root) sent.add(tree, path);
-    });
-    const std::vector<std::uint64_t> extents = with_rows(tree, path);
-    std::vector<std::uint64_t> all(is_root ? extents.size() * size() : 0);
-    const int words = static_cast<int>(extents.size());
-    detail::check_mpi(MPI_Gather(extents.data(), words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T,
-                                 static_cast<int>(root), group_.get()),
-                      "MPI_Gather");
-
-    std::deque<detail::ReceivedTree<X>> received;
-    Messages messages(group_);
-    group_.agree(detail::RankGroup::exception_of([&] {
-      for (std::size_t from = 0; is_root && from < size(); ++from) {
-        if (from == root) continue;
-        const auto& tree_of = received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
-        messages.receive(tree_of.blocks(path), from);
-      }
-      if (!is_root) messages.send(sent.blocks, root);
-    }));
-    messages.exchange();
-
-    std::optional<gathered_t<X>> result;
-    group_.agree(detail::RankGroup::exception_of([&] {
-      if (is_root) result.emplace(gather_received(tree, received, all));
-    }));
-    return result;
+    if constexpr (detail::holds_values<X>) {
+      return gather_values(tree, root);
+    } else {
+      return std::nullopt;
+    }
   }
 
   /// Each rank gets its rows of the root's tree, by the rules of scatter(): arrays are split by rows(n), all else is
@@ -238,6 +210,43 @@ class Ranks {
                                            .target = {},
                                            .buffers_held = GatherTarget::by_others,
                                            .did = "gathered"});
+  }
+
+  template <class X>
+  std::optional<gathered_t<X>> gather_values(const X& tree, std::size_t root) const {
+    const detail::RankGroup::Use use(group_);
+    check_root(root);
+    const LeafPath& path = detail::output_root;
+    const bool is_root = rank() == root;
+
+    detail::SentTree sent;
+    begin("gather", tree, path, root, [&] {
+      if (!is_root) sent.add(tree, path);
+    });
+    const std::vector<std::uint64_t> extents = with_rows(tree, path);
+    std::vector<std::uint64_t> all(is_root ? extents.size() * size() : 0);
+    const int words = static_cast<int>(extents.size());
+    detail::check_mpi(MPI_Gather(extents.data(), words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T,
+                                 static_cast<int>(root), group_.get()),
+                      "MPI_Gather");
+
+    std::deque<detail::ReceivedTree<X>> received;
+    Messages messages(group_);
+    group_.agree(detail::RankGroup::exception_of([&] {
+      for (std::size_t from = 0; is_root && from < size(); ++from) {
+        if (from == root) continue;
+        const auto& tree_of = received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
+        messages.receive(tree_of.blocks(path), from);
+      }
+      if (!is_root) messages.send(sent.blocks, root);
+    }));
+    messages.exchange();
+
+    std::optional<gathered_t<X>> result;
+    group_.agree(detail::RankGroup::exception_of([&] {
+      if (is_root) result.emplace(gather_received(tree, received, all));
+    }));
+    return result;
   }
 
   template <class P>
