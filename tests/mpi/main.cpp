@@ -6,13 +6,16 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 
-#include <fanout/base/error.hpp>
 #include <fanout/mpi/ranks.hpp>
 
 namespace {
 
+/// The text of the error. Used outside of test cases, so it checks nothing.
 template <class F>
 std::string text_of(const F& f) {
   try {
@@ -28,11 +31,28 @@ const auto make_ranks = [] { const fanout::mpi::Ranks ranks{MPI_COMM_WORLD}; };
 
 int main(int argc, char** argv) {
   const std::string early = text_of(make_ranks);
+  // The thread level that is asked for: by default SERIALIZED.
+  const char* const setting = std::getenv("FANOUT_TEST_THREAD_LEVEL");
+  const std::string_view wanted = setting == nullptr ? "serialized" : setting;
   int level = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  MPI_Init_thread(&argc, &argv,
+                  wanted == "single"     ? MPI_THREAD_SINGLE
+                  : wanted == "funneled" ? MPI_THREAD_FUNNELED
+                                         : MPI_THREAD_SERIALIZED,
+                  &level);
+  if (level == MPI_THREAD_SINGLE) {
+    const std::string text = text_of(make_ranks);
+    MPI_Finalize();
+    std::puts(text.c_str());
+    return text.find("MPI was initialised for a program with one thread") == std::string::npos;
+  }
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int failed = doctest::Context(argc, argv).run();
+  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (rank == 0 && failed == 0) std::printf("passed on %d ranks\n", ranks);
   // Ends after MPI does: says nothing.
   const auto* const late = new fanout::mpi::Ranks{MPI_COMM_WORLD};
   MPI_Finalize();

@@ -15,10 +15,13 @@
 #include <fanout/fanout.hpp>
 #include <fanout/plan/parts.hpp>
 
+#include "support/message_of.hpp"
+
 namespace {
 
 using fanout::Tensor;
 using fanout::mpi::Ranks;
+using fanout_test::message_of;
 
 /// [rows, 3], with 10 * row + column.
 Tensor<double, 2> table(const fanout::RowRange& rows) {
@@ -34,16 +37,6 @@ Tensor<T, 1> filled(std::size_t size, T value) {
   Tensor<T, 1> all(size);
   for (std::size_t i = 0; i < size; ++i) all(i) = value;
   return all;
-}
-
-template <class F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const fanout::Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 struct Statistics {
@@ -161,9 +154,9 @@ TEST_CASE("calls that do not fit throw on all ranks, name all of them, and the r
       CHECK(error.find(others) != std::string::npos);
       CHECK(error.find(of_last) != std::string::npos);
     };
-    check(error_of([&] { ranks.gather(numbers, ranks.rank() == last ? 1 : 0); }),
+    check(message_of<fanout::StructureMismatch>([&] { ranks.gather(numbers, ranks.rank() == last ? 1 : 0); }),
           "gather with root 0 of double[2 axes] at output", "gather with root 1 of double[2 axes] at output");
-    check(error_of([&] {
+    check(message_of<fanout::StructureMismatch>([&] {
             if (ranks.rank() == last) {
               static_cast<void>(ranks.scatter(1.0F, 0));
             } else {
@@ -171,10 +164,23 @@ TEST_CASE("calls that do not fit throw on all ranks, name all of them, and the r
             }
           }),
           "gather with root 0 of double[2 axes]", "scatter with root 0 of float at input");
+    check(message_of<fanout::StructureMismatch>([&] {
+            if (ranks.rank() == last) {
+              ranks.gather(fanout::pmean(1.0), 0);
+            } else {
+              ranks.gather(fanout::psum(1.0), 0);
+            }
+          }),
+          "of psum(double at output)", "of pmean(double at output)");
     const std::map<std::string, int> keys{{ranks.rank() == last ? "b" : "a", 1}};
-    check(error_of([&] { ranks.gather(keys, 0); }), "int at output[\"a\"]", "int at output[\"b\"]");
+    check(message_of<fanout::StructureMismatch>([&] { ranks.gather(keys, 0); }), "int at output[\"a\"]",
+          "int at output[\"b\"]");
   }
-  CHECK(error_of([&] { ranks.gather(numbers, ranks.size()); }).find("a root that is no rank") == 0);
+  // Only the last rank names a root that is none: it says so, and the others do not wait.
+  const std::string text =
+      message_of<fanout::Error>([&] { ranks.gather(numbers, ranks.rank() == last ? ranks.size() : 0); });
+  CHECK(text.find(ranks.rank() == last ? "a root that is no rank: expected a rank below "
+                                       : "a call of all ranks failed, since ranks failed in it:\n  rank ") == 0);
   CHECK(ranks.gather(numbers, 0).has_value() == (ranks.rank() == 0));
 }
 
@@ -183,11 +189,11 @@ TEST_CASE("extents that do not fit throw on the root, and on the others an error
   if (ranks.size() == 1) return;
   const std::size_t last = ranks.size() - 1;
   const Tensor<int, 2> mine(2, ranks.rank() == last ? 5 : 4);
-  const std::string error = error_of([&] { ranks.gather(mine, 0); });
+  const std::string error = message_of<fanout::Error>([&] { ranks.gather(mine, 0); });
   if (ranks.rank() == 0) {
     CHECK_THROWS_AS(ranks.gather(mine, 0), fanout::ShapeMismatch);
   } else {
-    static_cast<void>(error_of([&] { ranks.gather(mine, 0); }));
+    CHECK_THROWS_AS(ranks.gather(mine, 0), fanout::Error);
     CHECK(error.find("a call of all ranks failed, since ranks failed in it:\n  rank 0 on ") == 0);
   }
   CHECK(error.find("trailing extents of [2, 4]") != std::string::npos);
@@ -199,7 +205,7 @@ TEST_CASE("a rank's exception before its part becomes an error on all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   const bool has = ranks.rank() == 0;
   const std::tuple both(Tensor<int, 1>(has ? 3 : 0), Tensor<int, 1>(has ? 4 : 0));  // rows that disagree on the root
-  const std::string error = error_of([&] { static_cast<void>(ranks.scatter(both, 0)); });
+  const std::string error = message_of<fanout::Error>([&] { static_cast<void>(ranks.scatter(both, 0)); });
   CHECK(error.find("3") != std::string::npos);
   CHECK(error.find("4") != std::string::npos);
   if (!has) CHECK(error.find("a call of all ranks failed, since ranks failed in it:\n  rank 0 on ") == 0);
@@ -247,14 +253,35 @@ TEST_CASE("the MPI ends the ranks that wait for one, if that rank dies" * doctes
   static_cast<void>(ranks.gather(ranks.rank(), 0));
 }
 
-TEST_CASE("any thread may exchange messages if MPI allows it") {
+TEST_CASE("any thread may exchange messages if MPI allows it, and is refused otherwise") {
   const Ranks ranks{MPI_COMM_WORLD};
   int level = 0;
   MPI_Query_thread(&level);
-  if (level < MPI_THREAD_SERIALIZED) return;
-  bool done = false;
-  std::thread([&] { done = ranks.scatter(3, 0) == 3; }).join();
-  CHECK(done);
+  std::thread([&] {
+    if (level != MPI_THREAD_FUNNELED) {
+      CHECK(ranks.scatter(3, 0) == 3);
+      return;
+    }
+    const std::string text = message_of<fanout::Error>([&] { static_cast<void>(ranks.scatter(3, 0)); });
+    CHECK(text.find("a thread that is not the main one used mpi::Ranks") == 0);
+    CHECK(text.find("ask MPI_Init_thread for MPI_THREAD_SERIALIZED") != std::string::npos);
+  }).join();
+  CHECK(ranks.scatter(4, 0) == 4);
+}
+
+// Started by tests/mpi/run with ranks that are bound to one core.
+TEST_CASE("a bound rank that asks for more host devices than its cores is told the flag that helps" * doctest::skip()) {
+  const Ranks ranks{MPI_COMM_WORLD};
+  CHECK(ranks.devices<fanout::HostDevice>().size() == 1);
+  if (std::thread::hardware_concurrency() < 2) {
+    MESSAGE("skipped: a machine with one core");
+    return;
+  }
+  const std::string text =
+      message_of<fanout::InvalidArgument>([&] { static_cast<void>(ranks.devices<fanout::HostDevice>(4)); });
+  CHECK(text.find("a rank asked for more host devices than the cores that it is bound to: expected 4 cores or more, "
+                  "found 1 of the machine's ") == 0);
+  CHECK(text.find("mpirun --bind-to none or --map-by slot:PE=4 (Open MPI)") != std::string::npos);
 }
 
 TEST_CASE("an error of MPI is an MpiError with its code and text") {

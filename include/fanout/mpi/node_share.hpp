@@ -21,6 +21,8 @@
 #include <fanout/device/host_device.hpp>
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/rank_group.hpp>
+#include <fanout/plan/even_split.hpp>
+#include <fanout/plan/row_range.hpp>
 #include <fanout/worker/cores.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -58,8 +60,9 @@ class NodeShare {
     std::size_t begin = equal_rank_ * count;
     if (count == 0) {
       all = std::max(static_cast<std::size_t>(host_device_count()), equal_size_);
-      begin = equal_rank_ * all / equal_size_;
-      count = (equal_rank_ + 1) * all / equal_size_ - begin;
+      const RowRange share = EvenParts(all, equal_size_)[equal_rank_];
+      begin = share.first;
+      count = share.size();
     }
     // As if one process had the devices of all these ranks: so no two of them share a core if there are enough.
     const DeviceSet<HostDevice> devices = fanout::host_devices({.count = static_cast<int>(all)});
@@ -80,9 +83,9 @@ class NodeShare {
     }
     std::size_t begin = rank_ * count;
     if (count == 0) {
-      const bool enough = all >= size_;
-      begin = enough ? rank_ * all / size_ : rank_ % all;
-      count = enough ? (rank_ + 1) * all / size_ - begin : 1;
+      const RowRange share = all < size_ ? RowRange{rank_ % all, rank_ % all + 1} : EvenParts(all, size_)[rank_];
+      begin = share.first;
+      count = share.size();
     }
     if (begin + count > all) {
       throw InvalidDeviceId(explain({.what = "ranks of a node asked for more devices than it has",

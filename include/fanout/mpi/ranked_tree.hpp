@@ -23,7 +23,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/mpi/rank_group.hpp>
+#include <fanout/mpi/messages.hpp>
 #include <fanout/tree/children.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -46,6 +46,18 @@ void visit_ranked(const X& tree, const LeafPath& path, const F& f) {
   }
 }
 
+/// The rule of a WithRule or a ReducedMember.
+template <class X>
+struct RuleOf;
+template <template <class, class> class Wrap, class Rule, class X>
+struct RuleOf<Wrap<Rule, X>> {
+  using type = Rule;
+};
+template <class X>
+concept WrapsByRule = requires {
+  RuleOf<X>::type::name;
+};
+
 struct WithoutReferences {
   template <class Child>
   static constexpr bool is = !std::is_reference_v<Child>;
@@ -55,24 +67,47 @@ struct HoldsValues;
 template <class X>
 inline constexpr bool holds_values = true;
 template <class X>
-  requires(!OneArray<const X> && Rebuildable<X>)
+  requires wraps_tree<X>
+inline constexpr bool holds_values<X> =
+    !std::is_reference_v<decltype(X::value)> && holds_values<std::remove_cvref_t<decltype(X::value)>>;
+template <class X>
+  requires(!wraps_tree<X> && !OneArray<const X> && Rebuildable<X>)
 inline constexpr bool holds_values<X> = all_children<WithoutReferences, X> && all_children<HoldsValues, X>;
 struct HoldsValues {
   template <class Child>
   static constexpr bool is = holds_values<std::remove_cvref_t<Child>>;
 };
 
-/// What a tree is made of, apart from extents: `float[2 axes] at input.x, int at input.n`.
+/// The rule of a tree as users write it, `psum`.
 template <class X>
-std::string structure_of(const X& tree, const LeafPath& root) {
-  std::string text;
-  visit_ranked(tree, root, [&text]<class T>(const Elements<T>& elements, const LeafPath& path) {
-    if (!text.empty()) text += ", ";
-    text += type_name<std::remove_const_t<T>>();
-    if (elements.extents.size() != 0) text += "[" + std::to_string(elements.extents.size()) + " axes]";
-    text += " at " + to_string(path);
-  });
-  return text.empty() ? "nothing" : text;
+std::string rule_of() {
+  return type_name<X>();
+}
+template <WrapsByRule X>
+std::string rule_of() {
+  return RuleOf<X>::type::name;
+}
+
+/// Appends what a tree is made of, apart from extents: `float[2 axes] at input.x, psum(int at input.n)`.
+template <class X>
+void describe_structure(const X& tree, const LeafPath& path, std::string& text) {
+  if constexpr (wraps_tree<X>) {
+    text += rule_of<X>() + "(";
+    describe_structure(tree.value, path, text);
+    text += ")";
+  } else if constexpr (!OneArray<const X> && Rebuildable<X>) {
+    bool first = true;
+    visit_children(tree, path, [&](const auto& child, const LeafPath& at, auto) {
+      if (!std::exchange(first, false)) text += ", ";
+      describe_structure(child, at, text);
+    });
+  } else {
+    visit_elements_of(tree, path, [&text]<class T>(const Elements<T>& elements, const LeafPath& at) {
+      text += type_name<std::remove_const_t<T>>();
+      if (elements.extents.size() != 0) text += "[" + std::to_string(elements.extents.size()) + " axes]";
+      text += " at " + to_string(at);
+    });
+  }
 }
 
 /// The extents of all arrays of a tree, in its order.

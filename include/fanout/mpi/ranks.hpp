@@ -26,10 +26,12 @@
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/scratch.hpp>
+#include <fanout/mpi/messages.hpp>
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/node_share.hpp>
 #include <fanout/mpi/rank_group.hpp>
 #include <fanout/mpi/ranked_tree.hpp>
+#include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/scatter/batch_rows.hpp>
@@ -51,8 +53,9 @@ namespace fanout { inline namespace v0 { namespace mpi {
 ///     MPI_Finalize();
 ///
 /// fanout neither initialises nor finalises MPI. It uses a duplicate of the communicator, so its messages and its error
-/// handler are not the user's. The thread level must be MPI_THREAD_FUNNELED or higher. Then functions that exchange
-/// messages are called on the main thread, or, from MPI_THREAD_SERIALIZED on, on any thread.
+/// handler are not the user's. The thread level must be MPI_THREAD_FUNNELED or higher. At that level, only the main thread
+/// may call functions that exchange messages; at a higher level, any thread may. A call on a wrong thread throws Error
+/// there, and the other ranks wait: that thread may not tell them.
 ///
 /// All ranks call the functions that exchange messages, in the same order. If one of them fails in such a function, or
 /// calls another one, all ranks throw. Destroy it before MPI_Finalize(). It does nothing if it is destroyed later.
@@ -74,9 +77,9 @@ class Ranks {
 
   /// This rank's devices: its share of the node. For HostDevice, `count` devices, or one for each core of the share.
   /// Ranks of a node that may run on the same cores share these out evenly, or the FANOUT_HOST_DEVICES devices that the
-  /// environment asks for. For other kinds, the node's devices are
-  /// shared out; with more ranks than devices, several ranks use one. Each process must see all the node's devices of
-  /// that kind, or only its own one. Exchanges no message.
+  /// environment asks for. For other kinds, `count` of the node's devices, or an equal share. With more ranks than
+  /// devices, several ranks use one. Each process must see all devices of the node, or only its own one. Exchanges no
+  /// message.
   ///
   /// Throws InvalidArgument if the rank is bound to fewer cores than the host devices that it asks for, and names the
   /// flag of mpirun that helps. Throws InvalidDeviceId if there is no such device.
@@ -97,7 +100,8 @@ class Ranks {
   /// On all ranks the tree has the same type, keys and lengths of lists. It holds tensors, views, vectors and spans of
   /// trivially copyable elements, and numbers. All ranks throw StructureMismatch if trees, functions or roots differ.
   /// If one rank fails, it throws its own exception, and the others an Error that names it. Throws ShapeMismatch on the
-  /// root if extents do not fit together. Throws InvalidArgument if the root is no rank, and MpiError.
+  /// root if extents do not fit together. Throws InvalidArgument on a rank that names a root that is no rank. Throws
+  /// MpiError.
   template <class X>
   std::optional<gathered_t<X>> gather(const X& tree, std::size_t root) const {
     static_assert(detail::holds_values<X>,
@@ -119,7 +123,6 @@ class Ranks {
     // A piece may hold references; what is received is made of values.
     using Owned = decltype(owned(std::declval<const std::remove_cvref_t<detail::piece_t<X>>&>()));
     const detail::RankGroup::Use use(group_);
-    check_root(root);
     const LeafPath& path = detail::input_root;
     const bool is_root = rank() == root;
 
@@ -146,7 +149,7 @@ class Ranks {
                       "MPI_Scatter");
 
     std::optional<detail::ReceivedTree<Owned>> received;
-    Messages messages(group_);
+    detail::Messages messages(group_.get());
     group_.agree(detail::RankGroup::exception_of([&] {
       if (is_root) {
         for (std::size_t to = 0; to < size(); ++to) messages.send(sent[to].blocks, to);
@@ -160,12 +163,7 @@ class Ranks {
   }
 
  private:
-  RowRange rows_of(std::size_t rank, std::size_t all) const noexcept {
-    const std::size_t each = all / size();
-    const std::size_t larger = all % size();
-    const std::size_t first = rank * each + (rank < larger ? rank : larger);
-    return {first, first + each + (rank < larger ? 1 : 0)};
-  }
+  RowRange rows_of(std::size_t rank, std::size_t all) const noexcept { return detail::EvenParts(all, size())[rank]; }
 
   void check_root(std::size_t root) const {
     if (root < size()) return;
@@ -174,12 +172,14 @@ class Ranks {
                                    .found = std::to_string(root)}));
   }
 
-  /// Calls `prepare`, and agrees with the other ranks on the call.
+  /// Checks the root, calls `prepare`, and agrees with the other ranks on the call.
   template <class X, class F>
   void begin(const char* name, const X& tree, const LeafPath& path, std::size_t root, const F& prepare) const {
     std::string call;
     const std::exception_ptr failure = detail::RankGroup::exception_of([&] {
-      call = std::string(name) + " with root " + std::to_string(root) + " of " + detail::structure_of(tree, path);
+      call = std::string(name) + " with root " + std::to_string(root) + " of ";
+      detail::describe_structure(tree, path, call);
+      check_root(root);
       prepare();
     });
     group_.agree(call, failure);
@@ -215,7 +215,6 @@ class Ranks {
   template <class X>
   std::optional<gathered_t<X>> gather_values(const X& tree, std::size_t root) const {
     const detail::RankGroup::Use use(group_);
-    check_root(root);
     const LeafPath& path = detail::output_root;
     const bool is_root = rank() == root;
 
@@ -231,7 +230,7 @@ class Ranks {
                       "MPI_Gather");
 
     std::deque<detail::ReceivedTree<X>> received;
-    Messages messages(group_);
+    detail::Messages messages(group_.get());
     group_.agree(detail::RankGroup::exception_of([&] {
       for (std::size_t from = 0; is_root && from < size(); ++from) {
         if (from == root) continue;
@@ -265,50 +264,6 @@ class Ranks {
     return detail::gather_and_wait(
         only, {.plan = plan, .devices = &id, .target = {}, .buffers_held = GatherTarget::by_others});
   }
-
-  /// Messages between this rank and others, at most one to and one from each.
-  class Messages {
-   public:
-    explicit Messages(const detail::RankGroup& group) : group_(group) {}
-
-    void send(const detail::MessageBlocks& blocks, std::size_t to) { add(blocks, to, true); }
-    void receive(const detail::MessageBlocks& blocks, std::size_t from) { add(blocks, from, false); }
-
-    /// Exchanges them, and waits until they have been received, or may be overwritten.
-    void exchange() {
-      std::vector<MPI_Request> requests;
-      requests.reserve(messages_.size());
-      for (const Message& message : messages_) {
-        MPI_Request& request = requests.emplace_back(MPI_REQUEST_NULL);
-        if (message.sent) {
-          detail::check_mpi(MPI_Isend(MPI_BOTTOM, 1, message.type.get(), message.rank, tag, group_.get(), &request),
-                            "MPI_Isend");
-        } else {
-          detail::check_mpi(MPI_Irecv(MPI_BOTTOM, 1, message.type.get(), message.rank, tag, group_.get(), &request),
-                            "MPI_Irecv");
-        }
-      }
-      detail::check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
-                        "MPI_Waitall");
-    }
-
-   private:
-    static constexpr int tag = 0;  // messages between two ranks stay in order
-
-    struct Message {
-      Message(const detail::MessageBlocks& blocks, int with, bool is_sent) : type(blocks), rank(with), sent(is_sent) {}
-      detail::MessageBlocks::Type type;
-      int rank;
-      bool sent;
-    };
-
-    void add(const detail::MessageBlocks& blocks, std::size_t rank, bool sent) {
-      if (!blocks.empty()) messages_.emplace_back(blocks, static_cast<int>(rank), sent);
-    }
-
-    const detail::RankGroup& group_;
-    std::deque<Message> messages_;
-  };
 
   const detail::RankGroup group_;
   const detail::NodeShare node_;
