@@ -104,7 +104,8 @@ void describe_structure(const X& tree, const LeafPath& path, std::string& text) 
   } else {
     visit_elements_of(tree, path, [&text]<class T>(const Elements<T>& elements, const LeafPath& at) {
       text += type_name<std::remove_const_t<T>>();
-      if (elements.extents.size() != 0) text += "[" + std::to_string(elements.extents.size()) + " axes]";
+      const std::size_t axes = elements.extents.size();
+      if (axes != 0) text += "[" + std::to_string(axes) + (axes == 1 ? " axis]" : " axes]");
       text += " at " + to_string(at);
     });
   }
