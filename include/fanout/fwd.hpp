@@ -95,6 +95,7 @@ class CopyTeam;
 namespace backend {
 struct Collective;
 class CollectiveTransport;
+class ProcessRanks;
 }  // namespace backend
 class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>

@@ -10,6 +10,7 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/late_shard.hpp>
+#include <fanout/call/ranked_call.hpp>
 #include <fanout/call/shard_ends.hpp>
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/call/shard_slots.hpp>
@@ -65,15 +66,26 @@ class CallOutputs : public ShardEnds<ShardRemains> {
 
   /// Gathers the results. Moves from the shards' values, so it may be called once.
   gathered_t<R> gather() {
+    UnrankedCall alone;
+    return gather(alone);
+  }
+  /// The same, and combines reductions over the processes that make the call.
+  template <class Ranked>
+  gathered_t<R> gather(Ranked& ranked) {
     if constexpr (!std::is_void_v<R>) {
       ShardResults<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
       const CallSettings& settings = Ends::state().settings;
-      return gather_and_wait(pieces, {.plan = Ends::plan(),
+      gathered_t<R> result = gather_and_wait(pieces, {.plan = Ends::plan(),
                                       .devices = Ends::devices(),
                                       .target = settings.target,
                                       .axis = settings.axis,
                                       .team = settings.team,
-                                      .outputs = &Ends::state().outputs});
+                                      .outputs = &Ends::state().outputs,
+                                      .batch = Ends::state().place});
+      if constexpr (!std::is_same_v<Ranked, UnrankedCall> && has_reductions<R>) {
+        ranked.combine([&](const auto& f) { visit_reduced<Concatenate>(pieces[0], result, output_root, f); });
+      }
+      return result;
     }
   }
 

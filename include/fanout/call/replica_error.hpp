@@ -21,6 +21,7 @@ struct Failure {
   DeviceId device{.kind = "host", .index = 0};
   RowRange rows;
   std::exception_ptr exception;
+  std::string process = {};  ///< `rank 2 on node7`, if several processes made the call
 };
 
 /// Thrown if `forward` threw on one or more replicas, after all shards have ended. Holds all exceptions, of any type.
@@ -68,7 +69,8 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
                        std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas");
     for (const Failure& failure : failures) {
       const std::string where = " in replica " + std::to_string(failure.shard) + " on device " +
-                                to_string(failure.device) + (has_rows ? ", rows " + to_string(failure.rows) : "");
+                                to_string(failure.device) + (failure.process.empty() ? "" : " of " + failure.process) +
+                                (has_rows ? ", rows " + to_string(failure.rows) : "");
       try {
         std::rethrow_exception(failure.exception);
       } catch (const std::exception& e) {

@@ -120,7 +120,9 @@ class ShardEnds {
   }
 
   LateShard late_shard(std::size_t i) const noexcept {
-    return {.shard = i, .device = devices_[plan()[i].device], .rows = plan()[i].rows};
+    return {.shard = state_.place.first_shard + i,
+            .device = devices_[plan()[i].device],
+            .rows = state_.place.in_batch(plan()[i].rows)};
   }
 
   [[gnu::cold, gnu::noinline]] void check_events() {
@@ -173,11 +175,13 @@ class ShardEnds {
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
       if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
       const Shard& planned = plan()[i];
-      failures.push_back(
-          {.shard = i, .device = devices_[planned.device], .rows = planned.rows, .exception = shard.failure});
+      failures.push_back({.shard = state_.place.first_shard + i,
+                          .device = devices_[planned.device],
+                          .rows = state_.place.in_batch(planned.rows),
+                          .exception = shard.failure});
     }
     if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
-    if (!failures.empty()) throw ReplicaError(std::move(failures), size());
+    if (!failures.empty()) throw ReplicaError(std::move(failures), size() + state_.place.other_shards);
   }
 
   CallState state_;

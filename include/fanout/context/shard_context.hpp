@@ -36,9 +36,9 @@ class ShardContext<D, void> {
   ShardContext& operator=(const ShardContext&) = delete;
 
   const D& device() const noexcept { return device_; }
-  std::size_t rank() const noexcept { return shard_; }
-  std::size_t size() const noexcept { return call_.plan.size(); }
-  RowRange rows() const noexcept { return rows_; }
+  std::size_t rank() const noexcept { return call_.place.first_shard + shard_; }
+  std::size_t size() const noexcept { return call_.plan.size() + call_.place.other_shards; }
+  RowRange rows() const noexcept { return call_.place.in_batch(rows_); }
 
   /// The stream of the device's work, if the device has one.
   auto stream() const requires requires(const D& device) { device.stream(); }
@@ -60,7 +60,7 @@ class ShardContext<D, void> {
                   "fanout: ctx.communicator() needs a context that names its model, since a call must know whether its "
                   "shards wait for each other; declare it as `fanout::Context auto& ctx`, or as "
                   "`fanout::ShardContext<fanout::HostDevice, MyModel>& ctx`");
-    if constexpr (requires { sizeof(C); }) return C(rendezvous(), rank(), size());  // so that this is the only error
+    if constexpr (requires { sizeof(C); }) return C(rendezvous(), shard_, 1);  // so that this is the only error
   }
 
   struct Claim {
@@ -73,7 +73,7 @@ class ShardContext<D, void> {
     if (device_.memory().space == call_.outputs.space()) {
       const detail::OutputBuffers::Place* const found = call_.outputs.find(n);
       const detail::OutputBuffers::Place& shared = found != nullptr ? *found : make_output(n, row_bytes);
-      if (shared.row_bytes == row_bytes) return {*shared.buffer, rows(), shared.first + rows().first * row_bytes};
+      if (shared.row_bytes == row_bytes) return {*shared.buffer, rows_, shared.first + rows_.first * row_bytes};
     }
     return claim_own(row_bytes);
   }
@@ -82,6 +82,15 @@ class ShardContext<D, void> {
 
  protected:
   detail::CallRendezvous& rendezvous() const noexcept { return call_.rendezvous; }
+  std::size_t shard_in_process() const noexcept { return shard_; }
+  /// Throws Error if other processes have shards of the call.
+  std::size_t shards_in_process() const {
+    if (call_.place.other_shards != 0) {
+      throw Error(explain({.what = "ctx.communicator() does not reach the shards of other processes yet",
+                           .advice = "return psum(x), or make the model without Options::ranks"}));
+    }
+    return call_.plan.size();
+  }
 
  private:
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_random(std::size_t row) const {
@@ -101,8 +110,8 @@ class ShardContext<D, void> {
   /// For another memory, or if the shards' n-th outputs differ in row size: the shard gets a buffer of its own rows,
   /// and gather() copies them.
   [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
-    detail::OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows().size(), row_bytes);
-    return {own, {0, rows().size()}, own.row(0)};
+    detail::OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows_.size(), row_bytes);
+    return {own, {0, rows_.size()}, own.row(0)};
   }
 
   const D& device_;
@@ -132,7 +141,7 @@ class ShardContext : public detail::ContextOfAnyModel<D> {
     static_assert(known, "fanout: ctx.communicator() needs #include <fanout/context/collectives.hpp>");
     if constexpr (known) {
       static_cast<void>(detail::notes_meeting_in<ShardContext>);
-      return C(this->rendezvous(), this->rank(), this->size());
+      return C(this->rendezvous(), this->shard_in_process(), this->shards_in_process());
     }
   }
 };

@@ -34,27 +34,27 @@ concept Combines = requires {
 
 /// Calls `begin(i, share)` for the first shard i that counts under the rule. Then calls `add(i, share)` for the others
 /// that count, in row order.
-template <class Rule, class Begin, class Add>
-void fold_shards(const GatherTarget& place, const Begin& begin, const Add& add) {
+template <class Rule, class Place, class Begin, class Add>
+void fold_shards(const Place& place, const Begin& begin, const Add& add) {
   const std::size_t first = Rule::counts_empty ? 0 : place.first();
   begin(first, place.share(first));
-  for (std::size_t i = first + 1; i < place.plan.size(); ++i) {
+  for (std::size_t i = first + 1; i < place.size(); ++i) {
     if (Rule::counts_empty || place.counts(i)) add(i, place.share(i));
   }
 }
 
 /// True if numbers are accumulated in a wider type, and rounded once at the end. Floats of few shards are not.
-template <class Rule, class T>
-bool accumulates_wide(const GatherTarget& place) {
+template <class Rule, class T, class Place>
+bool accumulates_wide(const Place& place) {
   if constexpr (std::same_as<typename Rule::template accumulated<T>, T>) {
     return false;
   } else {
-    return !std::same_as<typename real_of<T>::type, float> || place.plan.size() > added_as_floats;
+    return !std::same_as<typename real_of<T>::type, float> || place.size() > added_as_floats;
   }
 }
 
-template <class Rule, class T, class A, class Numbers>
-void fold_numbers(A* result, std::size_t size, const GatherTarget& place, const Numbers& numbers) {
+template <class Rule, class T, class A, class Place, class Numbers>
+void fold_numbers(A* result, std::size_t size, const Place& place, const Numbers& numbers) {
   fold_shards<Rule>(
       place,
       [&](std::size_t i, double share) {
@@ -67,9 +67,10 @@ void fold_numbers(A* result, std::size_t size, const GatherTarget& place, const 
       });
 }
 
-/// Combines `size` numbers of each shard, which begin at `numbers(i)`, into the first `size` of `result`.
-template <class Rule, class T, class Numbers>
-void combine_into(T* result, std::size_t size, const GatherTarget& place, const Numbers& numbers) {
+/// Combines `size` numbers of each shard, which begin at `numbers(i)`, into the first `size` of `result`. `place` knows
+/// the shards: a GatherTarget.
+template <class Rule, class T, class Place, class Numbers>
+void combine_into(T* result, std::size_t size, const Place& place, const Numbers& numbers) {
   if (!accumulates_wide<Rule, T>(place)) return fold_numbers<Rule, T>(result, size, place, numbers);
   constexpr std::size_t block = 256;  // stays in the L1 cache while all shards are added
   typename Rule::template accumulated<T> wide[block];
@@ -169,6 +170,7 @@ template <class F, class X>
   requires CombinesWhole<F, X>
 struct gather_chosen<FoldOverShards<F>, X> {
   using type = X;
+  using combines_whole = F;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath&) {
     const std::size_t first = place.first();

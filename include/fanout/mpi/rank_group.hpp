@@ -3,7 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -17,6 +16,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/mpi/mpi_error.hpp>
+#include <fanout/mpi/rank_failures.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -82,31 +82,38 @@ class RankGroup {
     std::lock_guard<std::mutex> alone_;
   };
 
-  /// All ranks come here with the same `call`, or all throw StructureMismatch, which lists what the ranks called. If
-  /// ranks come with an exception, all throw: these ranks their own one, the others an Error that names them.
-  void agree(const std::string& call, const std::exception_ptr& own) const {
-    const std::string text = own == nullptr ? call : text_of(own);
-    using Words = std::array<std::uint64_t, 3>;
-    const Words mine{own == nullptr ? 0U : 1U, std::hash<std::string_view>()(text), text.size()};
+  /// What a rank tells all others in one exchange.
+  struct Words {
+    std::uint64_t failed = 0;
+    std::uint64_t hash = 0;  ///< of what it calls
+    std::uint64_t rows = 0;
+    std::uint64_t shards = 0;
+  };
+
+  /// All ranks come here with the same hash, and get the words of all. Otherwise all throw StructureMismatch, which
+  /// lists what the ranks call: `name()`, which is called only then. If ranks come with an exception, all throw: see
+  /// RankFailures.
+  template <class Name>
+  std::vector<Words> agree(Words mine, const Name& name, const std::exception_ptr& own) const {
+    mine.failed = own == nullptr ? 0 : 1;
     std::vector<Words> all(static_cast<std::size_t>(size_));
-    check_mpi(MPI_Allgather(mine.data(), 3, MPI_UINT64_T, all.data(), 3, MPI_UINT64_T, all_), "MPI_Allgather");
+    constexpr int words = sizeof(Words) / sizeof(std::uint64_t);
+    check_mpi(MPI_Allgather(&mine, words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T, all_), "MPI_Allgather");
     bool failed = false;
     bool same = true;
-    for (const Words& words : all) {
-      failed = failed || words[0] != 0;
-      same = same && words == all.front();
+    for (const Words& each : all) {
+      failed = failed || each.failed != 0;
+      same = same && each.hash == mine.hash;
     }
-    if (!failed && same) return;
-    const std::vector<std::string> texts = exchange_texts(text);
-    if (own != nullptr) std::rethrow_exception(own);
-    std::string list;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!failed || all[i][0] != 0) list += "\n  " + texts[i];
-    }
-    if (failed) throw Error("a call of all ranks failed, since ranks failed in it:" + list);
-    throw StructureMismatch("ranks make calls that do not fit together; make the same calls in the same order:" + list);
+    if (failed) throw_failures(all, own);
+    if (!same) throw_mismatch(name());
+    return all;
   }
 
+  /// The same for a call by its name.
+  void agree(const std::string& call, const std::exception_ptr& own) const {
+    agree({.hash = std::hash<std::string_view>()(call)}, [&call] { return call; }, own);
+  }
   /// The same at a later step of a call.
   void agree(const std::exception_ptr& own) const { agree({}, own); }
 
@@ -147,21 +154,26 @@ class RankGroup {
     }
   }
 
-  static std::string text_of(const std::exception_ptr& exception) {
-    try {
-      std::rethrow_exception(exception);
-    } catch (const std::exception& thrown) {
-      return thrown.what();
-    } catch (...) {
-      return "an exception that is no std::exception";
+  [[noreturn, gnu::cold, gnu::noinline]] void throw_mismatch(const std::string& call) const {
+    constexpr std::size_t longest = 4000;
+    std::string list;
+    for (const std::string& text : exchange_texts(name_of_this() + ": " + call.substr(0, longest))) {
+      list += "\n  " + text;
     }
+    throw StructureMismatch("ranks make calls that do not fit together; make the same calls in the same order:" + list);
   }
 
-  /// One line from each rank: its name and text.
-  std::vector<std::string> exchange_texts(const std::string& text) const {
-    constexpr std::size_t longest = 4000;
-    std::string mine = name_of_this() + ": " + text;
-    if (mine.size() > longest) mine.resize(longest);
+  [[noreturn, gnu::cold, gnu::noinline]] void throw_failures(const std::vector<Words>& all,
+                                                             const std::exception_ptr& own) const {
+    const std::vector<std::string> texts =
+        exchange_texts(own == nullptr ? std::string() : failures_as_text(name_of_this(), own));
+    std::size_t shards = 0;
+    for (const Words& each : all) shards += each.shards;
+    throw_failures_of_ranks(texts, own, shards);
+  }
+
+  /// The text of each rank.
+  std::vector<std::string> exchange_texts(const std::string& mine) const {
     const auto ranks = static_cast<std::size_t>(size_);
     const int length = static_cast<int>(mine.size());
     std::vector<int> lengths(ranks);

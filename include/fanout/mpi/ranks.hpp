@@ -30,6 +30,7 @@
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/node_share.hpp>
 #include <fanout/mpi/rank_group.hpp>
+#include <fanout/mpi/ranks_of_models.hpp>
 #include <fanout/mpi/ranked_tree.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
@@ -70,6 +71,10 @@ class Ranks {
   /// The position of this rank, and the number of ranks.
   std::size_t rank() const noexcept { return static_cast<std::size_t>(group_.rank()); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(group_.size()); }
+
+  /// These ranks for the models that they call together: `Options{.ranks = ranks}`. Valid as long as this.
+  operator const backend::ProcessRanks*() const& noexcept { return &models_; }  // NOLINT(google-explicit-constructor)
+  operator const backend::ProcessRanks*() const&& = delete;                    // NOLINT(google-explicit-constructor)
 
   /// This rank's rows of a batch of `all` rows. The sizes differ by at most one row, the larger ones first. With fewer
   /// rows than ranks, the last ranks have none. Exchanges no message.
@@ -267,6 +272,7 @@ class Ranks {
 
   const detail::RankGroup group_;
   const detail::NodeShare node_;
+  const detail::RanksOfModels models_{group_};
 };
 
 }}}  // namespace fanout::v0::mpi

@@ -74,7 +74,8 @@ struct CallOfModels {
   static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
   struct Fields {  // none: a const `forward` changes no combined fields
     Fields(const Runners&, const Plan&) noexcept {}
-    void combine() const noexcept {}
+    template <class Ranked>
+    void combine(const BatchPlace&, const Ranked&) const noexcept {}
   };
 };
 
@@ -89,7 +90,8 @@ ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners,
   call.dispatch();
   call.run_own();
   call.join();
-  call.combine();
+  UnrankedCall alone;
+  call.combine(alone);
   return outputs;
 }
 

@@ -11,6 +11,7 @@
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/call/call_state.hpp>
+#include <fanout/collective/process_ranks.hpp>
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -75,6 +76,7 @@ struct CheckedOptions {
             .deadline = options.deadline,
             .late_sink = options.late ? &options.late : nullptr,
             .collectives = options.collectives,
+            .ranks = options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr,
             .times = &times,
             .team = &team};
   }

@@ -91,8 +91,9 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
  public:
   /// `failure` is the error of a call that could not be started. Such a call has no shards.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallStart& start,
-            std::exception_ptr failure)
+            typename Call::Ranked&& ranked, std::exception_ptr failure)
       : Base(&replicas.original(), Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), start.deadline),
+        ranked_(std::move(ranked)),
         failure_(std::move(failure)),
         late_sink_(settings.late_sink == nullptr ? LateSink() : *settings.late_sink),
         inputs_(std::move(inputs)),
@@ -145,9 +146,9 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
       call.dispatch();
       call.run_own();
       call.join();
-      call.combine();
+      call.combine(ranked_);
     } catch (...) {
-      failure_ = std::current_exception();
+      failure_ = ranked_.failure();
     }
   }
 
@@ -158,13 +159,19 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   Result take_result() override {
     [[maybe_unused]] const ThreadHolds<DeviceSet<Ds...>> held;
     if (failure_ != nullptr) std::rethrow_exception(failure_);
-    if constexpr (!Call::is_one_task) {
-      outputs_.all_ended();
-      outputs_.check_deadline();
+    try {
+      if constexpr (!Call::is_one_task) {
+        outputs_.all_ended();
+        outputs_.check_deadline();
+      }
+      return outputs_.gather(ranked_);
+    } catch (...) {
+      ranked_.fail();
+      throw;
     }
-    return outputs_.gather();
   }
 
+  typename Call::Ranked ranked_;
   std::exception_ptr failure_;  // thrown when the call was started, or by run_all()
   LateSink late_sink_;
   Inputs inputs_;

@@ -10,6 +10,7 @@
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending_calls.hpp>
+#include <fanout/call/ranked_call.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/copy_team.hpp>
@@ -48,6 +49,7 @@ struct ModelState : CheckedOptions<Devices> {
   // What callers write is not in the cache lines that shards read.
   alignas(cores_apart) mutable SharedMutex mutex;
   mutable CallStatistics times;
+  mutable RankedCalls ranked_calls;
   alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original,
                                                                 replicas.size()};  // last, so that it goes first
 };

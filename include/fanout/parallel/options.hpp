@@ -36,6 +36,10 @@ struct Options {
   /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default
   /// through host memory.
   const backend::CollectiveTransport* collectives = nullptr;
+  /// The processes that call the model together, each with its own rows: `.ranks = ranks` with the mpi::Ranks `ranks`.
+  /// Then ctx.rows(), ctx.random(), reductions and combined fields count over all of them. By default, this process is
+  /// alone. Must live as long as the model.
+  const backend::ProcessRanks* ranks = nullptr;
 };
 
 }}  // namespace fanout::v0

@@ -282,18 +282,26 @@ class ParallelModel {
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
-    const Inputs inputs{
-        state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
-    const detail::EnteredModel entered(state_->mutex, &state_->original);
-    state_->pending.wait_for_earlier(Call::order());
-    typename Sharded::Outputs outputs(inputs.plan, state_->settings, state_->start(targets, entered.number()),
-                                      devices().ids().data(), Call::shards_may_meet());
-    Sharded call(state_->replicas, devices(), inputs, outputs, room);
-    call.dispatch();
-    call.run_own();
-    call.join();
-    call.combine();
-    return outputs.gather();
+    typename Call::Ranked ranked(state_->settings.ranks, state_->ranked_calls);
+    try {
+      const Inputs inputs{
+          state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
+      const detail::EnteredModel entered(state_->mutex, &state_->original);
+      state_->pending.wait_for_earlier(Call::order());
+      CallStart begin = state_->start(targets, entered.number());
+      ranked.begin(inputs.plan, begin);
+      typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
+                                        Call::shards_may_meet());
+      Sharded call(state_->replicas, devices(), inputs, outputs, room);
+      call.dispatch();
+      call.run_own();
+      call.join();
+      call.combine(ranked);
+      return outputs.gather(ranked);
+    } catch (...) {
+      ranked.fail();
+      throw;
+    }
   }
 
   template <class... Args>
@@ -310,17 +318,19 @@ class ParallelModel {
     std::exception_ptr failure;
     Plan plan;
     CallStart begin;
+    typename detail::CallOfReplicas<AllReplicas, Inputs>::Ranked ranked(state_->settings.ranks, state_->ranked_calls);
     try {
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
       entered.enter(state_->mutex, &state_->original);
       detail::settle_inputs(std::tie(args...));
       begin = state_->start(targets, entered.number());
+      ranked.begin(plan, begin);
     } catch (...) {
-      failure = std::current_exception();
+      failure = ranked.failure();
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
-        state_->settings, begin, std::move(failure));
+        state_->settings, begin, std::move(ranked), std::move(failure));
     Pending<gathered_t<typename detail::CallOfReplicas<AllReplicas, Inputs>::R>> pending(call);
     if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
     return pending;

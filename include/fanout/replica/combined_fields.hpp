@@ -13,8 +13,10 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/gather/combine.hpp>
+#include <fanout/gather/first.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/gather_tree.hpp>
+#include <fanout/gather/ranked_values.hpp>
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/copy_into.hpp>
@@ -23,6 +25,7 @@
 #include <fanout/model/model_fields.hpp>
 #include <fanout/model/original.hpp>
 #include <fanout/model/visit_combined.hpp>
+#include <fanout/plan/batch_place.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/shared_mutex.hpp>
@@ -108,10 +111,11 @@ void store_field(const T& field, const T& value, const backend::Memory& memory) 
 }
 
 /// Combines a field of the replicas by its rule, and stores the result in the first replica, whose model is in this
-/// memory. `fields` has the field of each replica that ran, followed by that of the original.
+/// memory. `fields` has the field of each replica that ran, followed by that of the original. If other processes make
+/// the call too, a sum has `its_past` in one of them.
 template <class Rule, class T>
 void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const backend::Memory& memory,
-                   const GatherTarget& place, const LeafPath& path) {
+                   const GatherTarget& place, const LeafPath& path, [[maybe_unused]] bool its_past) {
   const std::size_t size = place.plan.size();
   const auto combine_values = [&](const auto& value) {
     ShardResults<T> values(size, false);
@@ -123,9 +127,11 @@ void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const bac
   if constexpr (std::is_same_v<Rule, SumOverShards>) {
     // Each replica began with the earlier sum, which must count once.
     const T& before = fields[size].value;
-    const InlineArray<T, 1> changes(
-        size - 1, [&](std::size_t i) { return change_of(fields[i + 1].value, before, place, i + 1, path); });
-    combine_values([&](std::size_t i) -> const T& { return i == 0 ? fields[0].value : changes[i - 1]; });
+    const std::size_t whole = its_past ? 1 : 0;
+    const InlineArray<T, 1> changes(size - whole, [&](std::size_t i) {
+      return change_of(fields[i + whole].value, before, place, i + whole, path);
+    });
+    combine_values([&](std::size_t i) -> const T& { return i < whole ? fields[0].value : changes[i - whole]; });
   } else {
     combine_values([&](std::size_t i) -> const T& { return fields[i].value; });
   }
@@ -138,6 +144,17 @@ void spread_fields(const ShardResults<M>& models, const InlineArray<backend::Mem
     for (std::size_t i = 1; i < fields.size(); ++i) {
       if (i != but) store_field(fields[i].value, fields[0].value, memories[i]);
     }
+  });
+}
+
+/// Calls `f(fold, elements, path)` for each value in the combined fields of the first model, to combine it over
+/// processes.
+template <class M, class F>
+void visit_combined_values(const ShardResults<M>& models, const F& f) {
+  visit_combined(models, LeafPath("model"), [&f]<class Rule, class T>(
+                                                const ShardResults<ReducedMember<Rule, T>>& fields, const LeafPath& path) {
+    auto& value = const_cast<T&>(fields[0].value);
+    visit_reduced_chosen<std::conditional_t<TakesFirst<Rule>, FirstOverRanks, Rule>>(value, value, path, f);
   });
 }
 
@@ -180,7 +197,8 @@ class CombiningCall {
   }
 
   /// Throws ShapeMismatch or StructureMismatch if the fields do not fit together.
-  void combine() {
+  template <class Ranked>
+  void combine(const BatchPlace& batch, Ranked& ranked) {
     // A device that ran several shards has one replica, which counts with the rows of all of them.
     InlineArray<std::size_t> order(replicas_.size());
     InlineArray<std::size_t> rows(replicas_.size());
@@ -192,7 +210,7 @@ class CombiningCall {
       rows[shard.device] += shard.rows.size();
     }
     combined_ = count == 0;
-    if (combined_) return;
+    if (combined_) return ranked.combine([](const auto&) {});
     Plan plan;
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t begin = plan.rows();
@@ -214,16 +232,18 @@ class CombiningCall {
       if (!ran[i] && copy_of(i) != nullptr) set_copy(next++, i);
     }
 
-    if (count > 1) {
+    if (count > 1 || ranked.has_others()) {
       const GatherTarget place{.plan = plan,
                                .devices = replicas_.devices().ids().data(),
                                .target = {},
                                .axis = 0,
                                .buffers_held = GatherTarget::by_others,
-                               .did = "left"};
+                               .did = "left",
+                               .batch = batch};
       visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath& path) {
-        combine_field(fields, memories[0], place, path);
+        combine_field(fields, memories[0], place, path, ranked.rank() == 0);
       });
+      ranked.combine([&models](const auto& f) { visit_combined_values(models, f); });
     }
     // Written only now, when no field can be refused any more. The original comes last: if something fails before that,
     // the fields are reset from it.
@@ -305,7 +325,8 @@ template <class AnyReplicas, bool changes, bool has = has_combined_fields<typena
 class HeldFields {
  public:
   HeldFields(const AnyReplicas&, const Plan&) noexcept {}
-  void combine() const noexcept {}
+  template <class Ranked>
+  void combine(const BatchPlace&, const Ranked&) const noexcept {}
 };
 
 template <class AnyReplicas>
@@ -313,7 +334,8 @@ class HeldFields<AnyReplicas, false, true> {
  public:
   HeldFields(const AnyReplicas& replicas, const Plan&) noexcept
       : reads_(replicas.combined_mutex(), &replicas.original()) {}
-  void combine() const noexcept {}
+  template <class Ranked>
+  void combine(const BatchPlace&, const Ranked&) const noexcept {}
 
  private:
   CombinedReader reads_;
@@ -325,7 +347,10 @@ template <class AnyReplicas>
 class HeldFields<AnyReplicas, true, true> {
  public:
   HeldFields(const AnyReplicas& replicas, const Plan& plan) : alone_(gate_of(replicas)), call_(replicas, plan) {}
-  void combine() { call_.combine(); }
+  template <class Ranked>
+  void combine(const BatchPlace& batch, Ranked& ranked) {
+    call_.combine(batch, ranked);
+  }
 
  private:
   static SharedMutex& gate_of(const AnyReplicas& replicas) {

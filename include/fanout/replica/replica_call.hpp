@@ -6,8 +6,10 @@
 
 #include <fanout/call/call_order.hpp>
 #include <fanout/call/caller_state.hpp>
+#include <fanout/call/ranked_call.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/gather/gather.hpp>
+#include <fanout/gather/ranked_values.hpp>
 #include <fanout/model/model_fields.hpp>
 #include <fanout/replica/combined_fields.hpp>
 #include <fanout/replica/forward_result.hpp>
@@ -35,6 +37,12 @@ struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
   using Fields = HeldFields<Replicas<M, Ds...>, changes>;
   static constexpr CallOrder order() { return Forward::order(); }
   static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
+
+  /// What the call exchanges with other processes, if there are any: nothing if `forward` asks for no context, and
+  /// nothing is combined.
+  static constexpr bool combines_fields = changes && has_combined_fields<typename Replicas<M, Ds...>::model_type>;
+  using Ranked = std::conditional_t<Forward::takes_context() || combines_fields || has_reductions<R>,
+                                    RankedCallOf<M, R, combines_fields>, UnrankedCall>;
 
   /// If fields are combined after a call, no part of the next call may run before that. So such an asynchronous call is
   /// one task, which makes the whole call.

@@ -94,9 +94,11 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     outputs_.all_ended();
   }
 
-  /// Combines the combined fields of the model. Then throws Timeout if shards were late.
-  void combine() {
-    fields_.combine();
+  /// Combines the combined fields of the model, over all processes that make the call. Then throws Timeout if shards
+  /// were late.
+  template <class Ranked>
+  void combine(Ranked& ranked) {
+    fields_.combine(outputs_.state().place, ranked);
     outputs_.check_deadline();
   }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <string>
+
+#include <fanout/collective/collective.hpp>
+#include <fanout/fwd.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/plan/batch_place.hpp>
+
+namespace fanout { inline namespace v0 { namespace backend {
+
+/// How a value is combined over processes, element by element.
+struct RankFold {
+  std::string (*name)();     ///< `psum of float`
+  std::size_t element_size;  ///< in bytes; 0 if the value is not trivially copyable, so that it cannot travel
+  bool counts_empty;         ///< true if a process without rows counts even if others have rows
+  /// Combines `count` elements of each of `from.ranks` processes, in their order, and writes them to `to`. `to` may be
+  /// `from[0]`.
+  void (*combine)(void* to, const RankElements& from, std::size_t count);
+};
+
+/// A value of a call that is combined over processes, in place. Borrows it.
+struct RankedValue {
+  const RankFold* fold = nullptr;
+  void* data = nullptr;
+  std::size_t count = 0;
+  MemorySpace space = host_memory;
+};
+
+/// One exchange of a call. Processes whose exchanges differ in their hash make calls that do not fit together. Borrows
+/// what it names.
+struct RankedStep {
+  std::uint64_t hash = 0;
+  std::string (*name)(const void* of) = nullptr;  ///< called for an error only
+  const void* of = nullptr;
+  std::size_t rows = 0;  ///< of this process
+  std::size_t shards = 0;
+  std::exception_ptr failure = nullptr;  ///< why this process cannot go on
+};
+
+/// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of
+/// them make the same steps in the same order. A step throws on all of them if one has a failure or makes another step.
+/// Options::ranks selects it for a model. Must live as long as the model.
+class ProcessRanks {
+ public:
+  virtual std::size_t rank() const noexcept = 0;
+  virtual std::size_t size() const noexcept = 0;
+
+  /// Begins a call. Returns where this process's shards stand in the whole batch.
+  virtual detail::BatchPlace begin(const RankedStep& step) const = 0;
+
+  /// Replaces each value by that of all processes, in their order. So the result is bitwise the same on all of them and
+  /// in every run. Nothing is sent before all processes have come without a failure.
+  virtual void combine(const RankedStep& step, std::span<const RankedValue> values) const = 0;
+
+ protected:
+  ~ProcessRanks() = default;
+};
+
+}}}  // namespace fanout::v0::backend

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <fanout/base/type_name.hpp>
+#include <fanout/collective/process_ranks.hpp>
+#include <fanout/collective/visit_elements.hpp>
+#include <fanout/gather/combine.hpp>
+#include <fanout/gather/first.hpp>
+#include <fanout/gather/gather_traits.hpp>
+#include <fanout/gather/reduced_member.hpp>
+#include <fanout/gather/reduction.hpp>
+#include <fanout/gather/with_rule.hpp>
+#include <fanout/scatter/each.hpp>
+#include <fanout/tree/children.hpp>
+#include <fanout/tree/contents.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// The values in a gathered tree that reduction rules have combined over the shards of this process, so that they can be
+// combined over the processes as well.
+
+template <class Rule>
+concept ReducesNumbers = requires {
+  Rule::name;
+  Rule::counts_empty;
+};
+
+struct WhatIsReduced;
+template <class X>
+inline constexpr bool holds_reduced = false;
+template <class Rule, class X>
+inline constexpr bool holds_reduced<WithRule<Rule, X>> = ReducesNumbers<Rule> || has_inside<WhatIsReduced, X>();
+template <class Rule, class T>
+inline constexpr bool holds_reduced<ReducedMember<Rule, T>> = ReducesNumbers<Rule>;
+template <class X>
+inline constexpr bool holds_reduced<Each<X>> = has_inside<WhatIsReduced, std::remove_cvref_t<X>>();
+
+struct WhatIsReduced {
+  template <class X>
+  static constexpr bool found = holds_reduced<X>;
+};
+
+/// A result of `forward` with a part that a reduction rule combines, as far as its type says.
+template <class X>
+inline constexpr bool has_reductions = has_inside<WhatIsReduced, X>();
+template <>
+inline constexpr bool has_reductions<void> = false;
+
+struct KeepFirst {
+  template <Scalar T>
+  constexpr T operator()(const T& a, const T&) const {
+    return a;
+  }
+};
+
+/// The rule of a First<T> that is a field of the model: the value of the first process that has rows.
+struct FirstOverRanks : FoldOverShards<KeepFirst> {
+  static constexpr const char* name = "first";
+};
+
+/// The rule that combines what `Rule` has combined in each process. A process has weighted its rows already, so means
+/// are added.
+template <class Rule>
+struct RuleOverRanks {
+  using type = Rule;
+};
+template <>
+struct RuleOverRanks<MeanOverShards> {
+  using type = SumOverShards;
+};
+
+/// Processes that all count, in place of the shards of a GatherTarget.
+struct CountingRanks {
+  std::size_t ranks;
+  std::size_t size() const noexcept { return ranks; }
+  static std::size_t first() noexcept { return 0; }
+  static bool counts(std::size_t) noexcept { return true; }
+  static double share(std::size_t) noexcept { return 1; }
+};
+
+/// How values of type T under a rule are combined over processes.
+template <class Rule, class T>
+struct FoldOverRanks {
+  static constexpr bool travels =
+      std::is_trivially_copyable_v<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
+
+  static std::string name() { return std::string(Rule::name) + " of " + type_name<T>(); }
+
+  static void combine(void* to, const backend::RankElements& from, std::size_t count) {
+    if constexpr (travels) {
+      combine_into<typename RuleOverRanks<Rule>::type, T>(
+          static_cast<T*>(to), count, CountingRanks{from.ranks},
+          [&from](std::size_t i) { return static_cast<const T*>(from[i]); });
+    }
+  }
+};
+
+/// The same for a value that a function combines as a whole.
+template <class F, class T>
+struct FoldWholeOverRanks : FoldOverRanks<FoldOverShards<F>, T> {
+  static constexpr bool travels = std::is_trivially_copyable_v<T>;
+
+  static void combine(void* to, const backend::RankElements& from, std::size_t) {
+    if constexpr (travels) {
+      T result = *static_cast<const T*>(from[0]);
+      for (std::size_t i = 1; i < from.ranks; ++i) result = F()(result, *static_cast<const T*>(from[i]));
+      *static_cast<T*>(to) = result;
+    }
+  }
+};
+
+template <class Fold, bool counts_empty, class T>
+inline constexpr backend::RankFold rank_fold = {.name = &Fold::name,
+                                                .element_size = Fold::travels ? sizeof(T) : 0,
+                                                .counts_empty = counts_empty,
+                                                .combine = &Fold::combine};
+
+/// True if fanout's own code gathers X under the rule. What a user's gather_traits do inside of X is not known.
+template <class Rule, class X>
+inline constexpr bool is_gathered_by_default = std::is_base_of_v<gather_defaults<Rule, X>, gather_traits<Rule, X>>;
+
+template <class Rule, class X, class G, class F>
+void visit_reduced(const X& piece, G& result, const LeafPath& path, const F& f);
+
+template <class Rule, class X, class G, class F>
+void visit_reduced_children(const X& piece, G& result, const LeafPath& path, const F& f) {
+  if constexpr (child_kind<X> == ChildKind::none && ReducesNumbers<Rule>) {  // as a string under first
+    using Fold = FoldOverRanks<Rule, X>;
+    f(rank_fold<Fold, false, X>, Elements<G>{.data = &result, .count = 1}, path);
+  } else {
+    visit_children<WithPlaces>(piece, path, [&](const auto& child, const LeafPath& at, const auto& place) {
+      visit_reduced<Rule>(child, place(result), at, f);
+    });
+  }
+}
+
+/// Visits a tree that chose the rule.
+template <class Rule, class X, class G, class F>
+void visit_reduced_chosen(const X& piece, G& result, const LeafPath& path, const F& f) {
+  if constexpr (requires { typename gather_chosen<Rule, X>::combines_whole; }) {
+    using Fold = FoldWholeOverRanks<typename gather_chosen<Rule, X>::combines_whole, X>;
+    f(rank_fold<Fold, false, X>, Elements<X>{.data = &result, .count = 1}, path);
+  } else {
+    visit_reduced<Rule>(piece, result, path, f);
+  }
+}
+
+/// Calls `f(fold, elements, path)` for each value in `result` that a reduction rule has combined. `piece` is the value
+/// of one shard, which shows the rules. Its arrays may have been moved from.
+template <class Rule, class X, class G, class F>
+void visit_reduced(const X& piece, G& result, const LeafPath& path, const F& f) {
+  if constexpr (requires { []<class R2, class Y>(const WithRule<R2, Y>&) {}(piece); }) {
+    [&]<class R2, class Y>(const WithRule<R2, Y>& chosen) {
+      if constexpr (holds_reduced<WithRule<R2, Y>>) visit_reduced_chosen<R2>(chosen.value, result, path, f);
+    }(piece);
+  } else if constexpr (requires { []<class R2, class Y>(const ReducedMember<R2, Y>&) {}(piece); }) {
+    [&]<class R2, class Y>(const ReducedMember<R2, Y>& chosen) {
+      if constexpr (ReducesNumbers<R2>) visit_reduced_chosen<R2>(chosen.value, result.value, path, f);
+    }(piece);
+  } else if constexpr (!is_gathered_by_default<Rule, X> || !(ReducesNumbers<Rule> || has_reductions<X>)) {
+  } else if constexpr (requires { []<class Y>(const Each<Y>&) {}(piece); }) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      visit_reduced<Rule>(piece.value[i], result[i], LeafPath(path, i), f);
+    }
+  } else if constexpr (ReducesNumbers<Rule> && OneArray<G>) {
+    using T = element_of_t<G>;
+    if constexpr (Combines<Rule, T>) {
+      visit_elements_of(result, path, [&f](const Elements<T>& elements, const LeafPath& at) {
+        f(rank_fold<FoldOverRanks<Rule, T>, Rule::counts_empty, T>, elements, at);
+      });
+    } else {
+      visit_reduced_children<Rule>(piece, result, path, f);
+    }
+  } else {
+    visit_reduced_children<Rule>(piece, result, path, f);
+  }
+}
+
+/// Values that are combined over the processes of a call, and a hash of what they are.
+class RankedValues {
+ public:
+  template <class T>
+  void add(const backend::RankFold& fold, const Elements<T>& elements) {
+    values_.push_back(
+        {.fold = &fold, .data = elements.data, .count = elements.count, .space = elements.space});
+    mix(fold.element_size);
+    for (const std::size_t extent : elements.extents) mix(extent);
+    mix(elements.extents.size());
+  }
+
+  std::uint64_t hash() const noexcept { return hash_; }
+  const std::vector<backend::RankedValue>& get() const noexcept { return values_; }
+
+ private:
+  /// A step of the hash FNV-1a, with words for bytes.
+  void mix(std::uint64_t word) noexcept { hash_ = (hash_ ^ word) * 0x100000001B3U; }
+
+  std::vector<backend::RankedValue> values_;
+  std::uint64_t hash_ = 0xCBF29CE484222325U;
+};
+
+/// Appends `psum of float[3, 4] at output.x`.
+template <class T>
+void describe_value(std::string& text, const backend::RankFold& fold, const Elements<T>& elements,
+                    const LeafPath& path) {
+  text += (text.empty() ? "" : ", ") + fold.name();
+  for (std::size_t axis = 0; axis < elements.extents.size(); ++axis) {
+    text += (axis == 0 ? "[" : ", ") + std::to_string(elements.extents[axis]);
+  }
+  if (elements.extents.size() != 0) text += "]";
+  text += " at " + to_string(path);
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/type_info.hpp>
+#include <fanout/call/replica_error.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// Exceptions as text, so that a rank can tell the others why it failed. A text is a list of fields, each ended by a zero
+// character: the rank's name, then either one message, or seven fields for each Failure of a ReplicaError.
+
+inline std::string message_with_type(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& thrown) {
+    return thrown.what();
+  } catch (const std::exception& thrown) {
+    return class_name(thrown) + ": " + thrown.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+inline void add_field(std::string& text, const std::string& field) {
+  constexpr std::size_t longest = 4000;
+  text += field.substr(0, longest) + '\0';
+}
+
+/// Why the rank of this name failed.
+inline std::string failures_as_text(const std::string& name, const std::exception_ptr& exception) {
+  std::string text;
+  add_field(text, name);
+  try {
+    std::rethrow_exception(exception);
+  } catch (const ReplicaError& error) {
+    for (const Failure& failure : error.failures()) {
+      add_field(text, std::to_string(failure.shard));
+      add_field(text, std::to_string(std::bit_cast<std::uint64_t>(failure.device.kind)));
+      add_field(text, std::to_string(failure.device.index));
+      add_field(text, std::to_string(failure.device.instance));
+      add_field(text, std::to_string(failure.rows.first));
+      add_field(text, std::to_string(failure.rows.last));
+      add_field(text, message_with_type(failure.exception));
+    }
+  } catch (...) {
+    add_field(text, message_with_type(exception));
+  }
+  return text;
+}
+
+inline std::vector<std::string> fields_of(const std::string& text) {
+  std::vector<std::string> fields;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\0', at);
+    fields.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return fields;
+}
+
+/// Throws what ranks failed of. `texts` has the text of each, empty for a rank that has not failed. Throws the exception
+/// of this rank if it has one. But if `forward` threw on ranks, all of these throw one ReplicaError with the failures of
+/// all of them, as do ranks that have not failed.
+[[noreturn]] inline void throw_failures_of_ranks(const std::vector<std::string>& texts, const std::exception_ptr& own,
+                                                 std::size_t shards) {
+  std::vector<Failure> failures;
+  std::string list;
+  for (const std::string& text : texts) {
+    const std::vector<std::string> fields = fields_of(text);
+    if (fields.size() == 2) list += "\n  " + fields[0] + ": " + fields[1];
+    for (std::size_t at = 1; at + 6 < fields.size(); at += 7) {
+      failures.push_back({.shard = std::stoul(fields[at]),
+                          .device = {.kind = std::bit_cast<DeviceKind>(std::uint64_t{std::stoull(fields[at + 1])}),
+                                     .index = std::stoi(fields[at + 2]),
+                                     .instance = std::stoi(fields[at + 3])},
+                          .rows = {std::stoul(fields[at + 4]), std::stoul(fields[at + 5])},
+                          .exception = std::make_exception_ptr(Error(fields[at + 6])),
+                          .process = fields[0]});
+    }
+  }
+  if (own != nullptr) {
+    try {
+      std::rethrow_exception(own);
+    } catch (const ReplicaError& error) {
+      for (const Failure& mine : error.failures()) {
+        for (Failure& failure : failures) {
+          if (failure.shard == mine.shard) failure.exception = mine.exception;
+        }
+      }
+    }  // any other exception leaves this function
+  }
+  if (!failures.empty()) throw ReplicaError(std::move(failures), shards);
+  throw Error("a call of all ranks failed, since ranks failed in it:" + list);
+}
+
+}}}  // namespace fanout::v0::detail

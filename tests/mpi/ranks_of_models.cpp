@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/mpi/ranks_of_models.hpp>
+
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fanout/mpi.hpp>
+#include <support/message_of.hpp>
+
+// Models that all ranks of MPI_COMM_WORLD call together. Every rank makes the same assertions, about its own results.
+
+namespace {
+
+using fanout::ParallelModel;
+using fanout::RowRange;
+using fanout::Tensor;
+using fanout::View;
+using fanout::mpi::Ranks;
+using fanout_test::message_of;
+
+/// Element `row` is `row`, for the rows of this rank.
+Tensor<double, 1> numbers(RowRange rows) {
+  Tensor<double, 1> made(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) made(i) = static_cast<double>(rows.first + i);
+  return made;
+}
+
+struct Moments {
+  fanout::Sum<double> sum;
+  fanout::Mean<Tensor<double, 1>> mean{Tensor<double, 1>(2)};
+  fanout::Max<int> most;
+};
+
+struct Best {
+  double score = 0;
+  std::size_t row = 0;
+};
+
+struct Everything {
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    const RowRange rows = ctx.rows();
+    auto seen = fanout::output<double>(ctx);
+    auto drawn = fanout::output<std::uint32_t>(ctx);
+    double sum = 0;
+    Best best{-1, 0};
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      seen(i) = static_cast<double>(rows.first + i);
+      drawn(i) = ctx.random(i)();
+      sum += x(i);
+      if (x(i) > best.score) best = {x(i), rows.first + i};
+    }
+    const double mean = sum / static_cast<double>(x.size());  // NaN without rows
+    Moments moments{.sum = sum, .most = static_cast<int>(rows.size())};
+    moments.mean.value(0) = mean;
+    moments.mean.value(1) = -mean;
+    return std::tuple{seen,
+                      drawn,
+                      fanout::psum(std::vector<float>{static_cast<float>(sum), 1.0F}),
+                      fanout::pmean(std::map<std::string, double>{{"mean", mean}}),
+                      std::tuple{fanout::pmax(x.size() == 0 ? -1 : static_cast<int>(x(x.size() - 1))),
+                                 fanout::pmin(x.size() == 0 ? -5 : static_cast<int>(rows.first))},
+                      fanout::reduce(best, [](const Best& a, const Best& b) { return a.score < b.score ? b : a; }),
+                      moments,
+                      ctx.rank(),
+                      fanout::psum(std::uint64_t{ctx.size()})};
+  }
+};
+
+template <class Rows>
+void check_everything(const Rows& rows_of, int devices) {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const ParallelModel model{Everything{}, fanout::host_devices(devices), {.seed = 7, .ranks = ranks}};
+  const ParallelModel alone{Everything{}, fanout::host_devices(1), {.seed = 7}};
+  std::size_t all = 0;
+  std::size_t begin = 0;
+  std::size_t shards = 0;
+  std::size_t first_shard = 0;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i == ranks.rank()) std::tie(begin, first_shard) = std::tie(all, shards);
+    all += rows_of(i);
+    shards += model.plan(rows_of(i)).size();
+  }
+  const RowRange mine{begin, begin + rows_of(ranks.rank())};
+  for (int call = 0; call < 2; ++call) {
+    const auto [seen, drawn, sums, means, extremes, best, moments, shard, sizes] = model(numbers(mine));
+    const auto expected = alone(numbers({0, all}));
+    CHECK(seen == numbers(mine));
+    for (std::size_t i = 0; i < mine.size(); ++i) CHECK(drawn(i) == std::get<1>(expected)(mine.first + i));
+    CHECK(sums == std::vector<float>{std::get<2>(expected)[0], static_cast<float>(shards)});
+    if (all != 0) {
+      CHECK(means.at("mean") == doctest::Approx(std::get<3>(expected).at("mean")).epsilon(1e-14));
+      CHECK(moments.mean.value(1) == doctest::Approx(std::get<6>(expected).mean.value(1)).epsilon(1e-14));
+      CHECK(std::get<0>(extremes) == static_cast<int>(all) - 1);
+      CHECK(std::get<1>(extremes) == 0);
+    }
+    CHECK(best.row == std::get<5>(expected).row);
+    CHECK(moments.sum.value == std::get<6>(expected).sum.value);
+    REQUIRE(shard.size() == model.plan(mine.size()).size());
+    for (std::size_t i = 0; i < shard.size(); ++i) CHECK(shard(i) == first_shard + i);
+    CHECK(sizes == shards * shards);
+  }
+}
+
+struct Counted {
+  fanout::Sum<int> rows;
+  fanout::Mean<Tensor<double, 1>> mean;
+  fanout::Max<double> most{-1};
+  fanout::First<double> begin{-1};
+
+  void forward(View<const double, 1> x) {
+    rows.value += static_cast<int>(x.size());
+    mean = Tensor<double, 1>(1);
+    for (const double each : x) mean.value(0) += each / static_cast<double>(x.size());
+    if (x.size() == 0) {
+      mean.value(0) = std::numeric_limits<double>::quiet_NaN();
+      return;
+    }
+    most = std::max(most.value, x(x.size() - 1));
+    begin = x(0);
+  }
+};
+
+struct Fails {
+  auto forward(View<const double, 1> x) const {
+    for (const double each : x) {
+      if (each < 0) throw std::runtime_error("row of " + std::to_string(each));
+    }
+    return fanout::psum(static_cast<double>(x.size()));
+  }
+};
+
+struct Plain {
+  auto operator()(View<const double, 1> x) const { return x[0]; }
+};
+
+}  // namespace
+
+TEST_CASE("a call counts rows, shards and random numbers over all ranks, and reduces over all rows") {
+  for (const int devices : {1, 2}) {
+    check_everything([](std::size_t) { return std::size_t{4}; }, devices);
+    check_everything([](std::size_t rank) { return 2 + 3 * rank; }, devices);
+    check_everything([](std::size_t rank) { return rank == 1 ? std::size_t{5} : std::size_t{3}; }, devices);
+  }
+}
+
+TEST_CASE("ranks without rows weigh nothing") {
+  for (const int devices : {1, 2}) {
+    check_everything([](std::size_t rank) { return rank == 0 ? std::size_t{3} : std::size_t{0}; }, devices);
+    check_everything([](std::size_t rank) { return rank % 2 == 1 ? std::size_t{5} : std::size_t{rank == 0 ? 0U : 1U}; },
+                     devices);
+  }
+}
+
+TEST_CASE("combined fields are those of all rows of all ranks, and the same on all") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  for (const int devices : {1, 2}) {
+    ParallelModel model{Counted{.rows = 100, .mean = {}, .most = -1, .begin = -1}, fanout::host_devices(devices), {.ranks = ranks}};
+    const std::size_t all = 3 * ranks.size() + 1;
+    for (int call = 1; call <= 3; ++call) {
+      // In the last call only the last rank has rows.
+      RowRange mine = ranks.rows(all);
+      if (call == 3) mine = ranks.rank() + 1 == ranks.size() ? RowRange{0, all} : RowRange{0, 0};
+      model(numbers(mine));
+      CHECK(model.model().rows.value == 100 + call * static_cast<int>(all));
+      CHECK(model.model().mean.value(0) == doctest::Approx(static_cast<double>(all - 1) / 2).epsilon(1e-14));
+      CHECK(model.model().most.value == static_cast<double>(all - 1));
+      CHECK(model.model().begin.value == 0);
+    }
+  }
+}
+
+TEST_CASE("a forward that throws on a rank throws on all ranks, and names rank, shard, rows and text") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const ParallelModel model{Fails{}, fanout::host_devices(2), {.ranks = ranks}};
+  for (std::size_t bad = 0; bad < ranks.size(); ++bad) {
+    Tensor<double, 1> x(4);
+    if (ranks.rank() == bad) x(3) = -1;
+    std::string text;
+    try {
+      model(x);
+    } catch (const fanout::ReplicaError& error) {
+      text = error.what();
+      REQUIRE(error.failures().size() == 1);
+      CHECK(error.failures()[0].shard == 2 * bad + 1);
+      CHECK(error.failures()[0].rows == RowRange{4 * bad + 2, 4 * bad + 4});
+      if (ranks.rank() == bad) CHECK(error.get_if<std::runtime_error>() != nullptr);
+    }
+    CHECK(text.find("failed on 1 of " + std::to_string(2 * ranks.size()) + " replicas") != std::string::npos);
+    if (ranks.size() > 1) CHECK(text.find("of rank " + std::to_string(bad) + " on ") != std::string::npos);
+    CHECK(text.find("row of -1") != std::string::npos);
+    CHECK(model(Tensor<double, 1>(4)) == 4.0 * static_cast<double>(ranks.size()));
+  }
+}
+
+TEST_CASE("a rank that cannot begin a call throws its own error, and the others name it") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const auto count = [](View<const double, 1> x, View<const double, 1>) {
+    return fanout::psum(static_cast<double>(x.size()));
+  };
+  const ParallelModel model{count, fanout::host_devices(2), {.ranks = ranks}};
+  const std::size_t rows = ranks.rank() == 1 ? 3 : 2;
+  const std::string text =
+      message_of<fanout::Error>([&] { model(Tensor<double, 1>(2), Tensor<double, 1>(rows)); });
+  CHECK((text.find("a call of all ranks failed") != std::string::npos) == (ranks.rank() != 1));
+  CHECK((text.find("rank 1 on ") != std::string::npos) == (ranks.rank() != 1));
+  CHECK(model(Tensor<double, 1>(2), Tensor<double, 1>(2)) == 2.0 * static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("ranks that make different calls are all named, on all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const ParallelModel one{Fails{}, fanout::host_devices(1), {.ranks = ranks}};
+  const ParallelModel other{Everything{}, fanout::host_devices(1), {.ranks = ranks}};
+  const Tensor<double, 1> x(2);
+  const std::string text = message_of<fanout::StructureMismatch>([&] {
+    if (ranks.rank() == 0) {
+      one(x);
+    } else {
+      other(x);
+    }
+  });
+  CHECK(text.find("rank 0 on ") != std::string::npos);
+  CHECK(text.find("Fails that returns") != std::string::npos);
+  CHECK(text.find("rank 1 on ") != std::string::npos);
+  CHECK(text.find("Everything that returns") != std::string::npos);
+  CHECK(message_of<fanout::StructureMismatch>([&] {
+          if (ranks.rank() == 0) {
+            static_cast<void>(ranks.gather(x, 0));
+          } else {
+            one(x);
+          }
+        }).find("gather with root 0") != std::string::npos);
+}
+
+TEST_CASE("reductions of other extents on ranks are named with their leaves, before anything is sent") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const auto gradients = [](View<const double, 1>, std::size_t n) {
+    return std::tuple{fanout::psum(1.0), fanout::psum(Tensor<float, 2>(2, n))};
+  };
+  const ParallelModel model{gradients, fanout::host_devices(1), {.ranks = ranks}};
+  const Tensor<double, 1> x(2);
+  const std::string text =
+      message_of<fanout::StructureMismatch>([&] { model(x, ranks.rank() == 0 ? std::size_t{3} : std::size_t{4}); });
+  CHECK(text.find("psum of double at output[0], psum of float[2, 3] at output[1]") != std::string::npos);
+  CHECK(text.find("psum of float[2, 4] at output[1]") != std::string::npos);
+  CHECK(std::get<0>(model(x, std::size_t{3})) == static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("a value that cannot be sent as bytes is refused on all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const auto words = [](View<const double, 1>) {
+    return fanout::reduce(std::map<std::string, int>{{"a", 1}},
+                          [](const std::map<std::string, int>& a, const std::map<std::string, int>&) { return a; });
+  };
+  const ParallelModel model{words, fanout::host_devices(1), {.ranks = ranks}};
+  const std::string text = message_of<fanout::Error>([&] { model(Tensor<double, 1>(2)); });
+  CHECK(text.find("cannot be sent as bytes") != std::string::npos);
+}
+
+TEST_CASE("a call that needs no other rank exchanges nothing") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const auto twice = [](View<const double, 1> x) {
+    Tensor<double, 1> y(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) y(i) = 2 * x(i);
+    return y;
+  };
+  const ParallelModel model{twice, fanout::host_devices(2), {.ranks = ranks}};
+  if (ranks.rank() == 0) CHECK(model(numbers({1, 3}))(1) == 4);  // no other rank calls it
+}
+
+TEST_CASE("asynchronous calls reduce over ranks when their results are taken") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const auto n = static_cast<double>(ranks.size());
+  const ParallelModel model{Fails{}, fanout::host_devices(2), {.ranks = ranks}};
+  const Tensor<double, 1> x(4);
+  auto first = model.async(x);
+  auto second = model.async(x);
+  CHECK(second.get() == 4 * n);
+  CHECK(first.get() == 4 * n);
+  ParallelModel counted{Counted{}, fanout::host_devices(2), {.ranks = ranks}};
+  counted.async(x).get();
+  CHECK(counted.model().rows.value == 4 * static_cast<int>(ranks.size()));
+  if (ranks.size() == 1) return;
+  // A result that one rank does not take.
+  const std::string text = message_of<fanout::Error>([&] {
+    auto pending = model.async(x);
+    if (ranks.rank() != 0) pending.get();
+    throw fanout::Error("dropped");
+  });
+  CHECK(text.find(ranks.rank() == 0 ? "dropped" : "was not taken on a rank") != std::string::npos);
+  CHECK(model(x) == 4 * n);
+}
+
+TEST_CASE("large reductions and trees of many arrays are those of all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const auto big = [](fanout::Context auto& ctx, View<const double, 1>) {
+    Tensor<float, 1> flat(100'003);
+    for (std::size_t i = 0; i < flat.size(); ++i) flat(i) = static_cast<float>((i + ctx.rank()) % 1000);
+    std::vector<Tensor<std::int16_t, 1>> many;
+    for (std::size_t i = 0; i < 300; ++i) {
+      for (std::int16_t& each : many.emplace_back(i % 7)) each = static_cast<std::int16_t>(i);
+    }
+    return fanout::psum(std::tuple{std::move(flat), std::move(many)});
+  };
+  const ParallelModel model{big, fanout::host_devices(1), {.ranks = ranks}};
+  const auto [flat, many] = model(Tensor<double, 1>(1));
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    float expected = 0;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) expected += static_cast<float>((i + rank) % 1000);
+    REQUIRE(flat(i) == expected);
+  }
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    for (const std::int16_t each : many[i]) REQUIRE(each == static_cast<std::int16_t>(i * ranks.size()));
+  }
+}
