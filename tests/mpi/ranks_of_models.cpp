@@ -139,8 +139,18 @@ struct Fails {
   }
 };
 
-struct Plain {
-  auto operator()(View<const double, 1> x) const { return x[0]; }
+struct Labels {
+  auto operator<=>(const Labels&) const = default;
+};
+
+struct Learns {
+  double scale = 0;
+  std::map<std::string, Tensor<float, 2>> weights;
+  fanout::Sum<int> seen;
+  Labels name;
+  fanout::PerReplica<int> own;
+
+  auto forward(View<const double, 1> x) const { return fanout::psum(scale * static_cast<double>(x.size())); }
 };
 
 }  // namespace
@@ -177,6 +187,45 @@ TEST_CASE("combined fields are those of all rows of all ranks, and the same on a
       CHECK(model.model().begin.value == 0);
     }
   }
+}
+
+TEST_CASE("broadcast_from gives one rank's model to all") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  for (std::size_t root = 0; root < ranks.size(); ++root) {
+    const auto own = static_cast<double>(ranks.rank());
+    ParallelModel model{Learns{.scale = own,
+                               .weights = {{"a", Tensor<float, 2>::full({2, 3}, static_cast<float>(own))}},
+                               .seen = static_cast<int>(own),
+                               .name = Labels{},
+                               .own = fanout::PerReplica<int>(static_cast<int>(own))},
+                        fanout::host_devices(2),
+                        {.ranks = ranks}};
+    model.broadcast_from(root);
+    CHECK(model.model().scale == static_cast<double>(root));
+    CHECK(model.model().weights.at("a")(1, 2) == static_cast<float>(root));
+    CHECK(model.model().seen.value == static_cast<int>(root));
+    CHECK(*model.model().own == static_cast<int>(own));
+    CHECK(model(Tensor<double, 1>(2)) == static_cast<double>(root * 2 * ranks.size()));  // its replicas, too
+  }
+}
+
+TEST_CASE("broadcast_from names models and roots that differ") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  ParallelModel model{Learns{.scale = 1,
+                             .weights = {{"a", Tensor<float, 2>(2, 3 + ranks.rank())}},
+                             .seen = 0,
+                             .name = {},
+                             .own = {}},
+                      fanout::host_devices(1),
+                      {.ranks = ranks}};
+  const std::string text = message_of<fanout::StructureMismatch>([&] { model.broadcast_from(0); });
+  CHECK(text.find("first of float[2, 3] at model.weights[\"a\"]") != std::string::npos);
+  CHECK(text.find("first of float[2, 4]") != std::string::npos);
+  CHECK(message_of<fanout::StructureMismatch>([&] { model.broadcast_from(ranks.rank() == 0 ? 0 : 1); })
+            .find("broadcast_from(1) of ") != std::string::npos);
+  CHECK(message_of<fanout::InvalidArgument>([&] { model.broadcast_from(99); }).find("a root that is no rank") !=
+        std::string::npos);
 }
 
 TEST_CASE("a forward that throws on a rank throws on all ranks, and names rank, shard, rows and text") {

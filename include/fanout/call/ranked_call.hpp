@@ -4,9 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -24,17 +22,19 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The type of a call, for processes that must make the same calls.
 struct RankedCallType {
-  explicit RankedCallType(std::string as) : name(std::move(as)), hash(std::hash<std::string_view>()(name)) {}
-
   /// A model M whose call returns an R.
   template <class M, class R>
   static const RankedCallType& of() {
-    static const RankedCallType type("of " + type_name<M>() + " that returns " + type_name<R>());
+    static const RankedCallType type = [] {
+      RankedCallType made{.name = "of " + type_name<M>() + " that returns " + type_name<R>()};
+      for (const char letter : made.name) mix_word(made.hash, static_cast<unsigned char>(letter));
+      return made;
+    }();
     return type;
   }
 
   std::string name;
-  std::uint64_t hash;
+  std::uint64_t hash = hash_of_nothing;
 };
 
 /// Numbers the calls that a model makes together with other processes, also those that fail before their shards run. The
@@ -48,9 +48,11 @@ struct RankedCalls {
 /// next step.
 ///
 /// `fields` and `result`: what a call of this type combines. Without both, a process that fails needs to tell nobody.
+/// `Type` is always RankedCallType: as a template, this costs nothing to compile in a file that calls no model.
+template <class Type>
 class RankedCall {
  public:
-  RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const RankedCallType& (*type)(), bool fields,
+  RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const Type& (*type)(), bool fields,
              bool result) noexcept
       : ranks_(ranks), type_(type), left_(ranks == nullptr ? 0 : 1 + (fields ? 1 : 0) + (result ? 1 : 0)) {
     if (ranks != nullptr) number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
@@ -87,7 +89,7 @@ class RankedCall {
   template <class Visit>
   void combine(const Visit& visit) {
     if (ranks_ == nullptr) return;
-    RankedValues values;
+    RankedValues<backend::RankedValue> values;
     visit([&values](const backend::RankFold& fold, const auto& elements, const LeafPath&) {
       values.add(fold, elements);
     });
@@ -147,7 +149,7 @@ class RankedCall {
   }
 
   const backend::ProcessRanks* ranks_;
-  const RankedCallType& (*type_)();
+  const Type& (*type_)();
   int left_;  // steps that other processes may still wait for
   std::uint32_t number_ = 0;
   std::size_t rows_ = 0;
@@ -169,9 +171,9 @@ struct UnrankedCall {
 
 /// The steps of a call of model M that returns an R.
 template <class M, class R, bool fields>
-struct RankedCallOf : RankedCall {
+struct RankedCallOf : RankedCall<RankedCallType> {
   RankedCallOf(const backend::ProcessRanks* ranks, RankedCalls& calls) noexcept
-      : RankedCall(ranks, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>) {}
+      : RankedCall<RankedCallType>(ranks, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>) {}
 };
 
 }}}  // namespace fanout::v0::detail

@@ -8,6 +8,7 @@
 
 #include <fanout/base/small_vector.hpp>
 #include <fanout/base/type_name.hpp>
+#include <fanout/collective/rank_elements.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
@@ -20,15 +21,6 @@ namespace backend {
 /// is bitwise the same in every run. A mean weighs every rank equally, however many rows it has. Sums and products of
 /// integers wrap. In host memory, floating-point results are rounded as psum() documents.
 enum class Reduction : unsigned char { sum, prod, min, max, mean };
-
-/// The first element of each rank, for a reduction: `elements[rank]`.
-struct RankElements {
-  const void* (*from)(const void* of, std::size_t rank);
-  const void* of;
-  std::size_t ranks;
-
-  const void* operator[](std::size_t rank) const { return from(of, rank); }
-};
 
 /// The element type of a collective's arrays: any trivially copyable type; for reductions, numbers.
 struct ElementType {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include <fanout/collective/collective.hpp>
+#include <fanout/collective/rank_elements.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/batch_place.hpp>

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
-#include <vector>
 
+#include <fanout/base/small_vector.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/visit_elements.hpp>
@@ -185,27 +186,29 @@ void visit_reduced(const X& piece, G& result, const LeafPath& path, const F& f) 
   }
 }
 
-/// Values that are combined over the processes of a call, and a hash of what they are.
+/// The hash FNV-1a, with words for bytes.
+inline constexpr std::uint64_t hash_of_nothing = 0xCBF29CE484222325U;
+inline void mix_word(std::uint64_t& hash, std::uint64_t word) noexcept { hash = (hash ^ word) * 0x100000001B3U; }
+
+/// Values that are combined over the processes of a call, and a hash of what they are. `Value` is always a RankedValue:
+/// as a template, this costs nothing to compile in a file that calls no model.
+template <class Value>
 class RankedValues {
  public:
   template <class T>
   void add(const backend::RankFold& fold, const Elements<T>& elements) {
-    values_.push_back(
-        {.fold = &fold, .data = elements.data, .count = elements.count, .space = elements.space});
-    mix(fold.element_size);
-    for (const std::size_t extent : elements.extents) mix(extent);
-    mix(elements.extents.size());
+    values_.push_back({.fold = &fold, .data = elements.data, .count = elements.count, .space = elements.space});
+    mix_word(hash_, fold.element_size);
+    for (const std::size_t extent : elements.extents) mix_word(hash_, extent);
+    mix_word(hash_, elements.extents.size());
   }
 
   std::uint64_t hash() const noexcept { return hash_; }
-  const std::vector<backend::RankedValue>& get() const noexcept { return values_; }
+  std::span<const Value> get() const noexcept { return {values_.begin(), values_.size()}; }
 
  private:
-  /// A step of the hash FNV-1a, with words for bytes.
-  void mix(std::uint64_t word) noexcept { hash_ = (hash_ ^ word) * 0x100000001B3U; }
-
-  std::vector<backend::RankedValue> values_;
-  std::uint64_t hash_ = 0xCBF29CE484222325U;
+  SmallVector<Value, 4> values_;
+  std::uint64_t hash_ = hash_of_nothing;
 };
 
 /// Appends `psum of float[3, 4] at output.x`.

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+namespace fanout { inline namespace v0 { namespace backend {
+
+/// The first element of each rank, for a reduction: `elements[rank]`.
+struct RankElements {
+  const void* (*from)(const void* of, std::size_t rank);
+  const void* of;
+  std::size_t ranks;
+
+  const void* operator[](std::size_t rank) const { return from(of, rank); }
+};
+
+}}}  // namespace fanout::v0::backend

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/type_name.hpp>
+#include <fanout/collective/process_ranks.hpp>
+#include <fanout/collective/visit_elements.hpp>
+#include <fanout/gather/ranked_values.hpp>
+#include <fanout/gather/reduced_member.hpp>
+#include <fanout/model/model_fields.hpp>
+#include <fanout/model/shared.hpp>
+#include <fanout/tree/children.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// The values of a model that one process gives to all others.
+
+template <class X>
+inline constexpr bool is_shared = false;
+template <class T>
+inline constexpr bool is_shared<Shared<T>> = true;
+
+/// Fields that stay as they are: those that cannot be written, and those that are not the model's own.
+template <class X>
+inline constexpr bool stays_with_process =
+    std::is_const_v<X> || is_per_replica<X> || is_shared<X> || (std::is_empty_v<X> && !wraps_tree<X>);
+
+template <class X>
+inline constexpr bool can_be_broadcast = false;
+
+/// Calls `f(elements, path)` for each array and number of a model.
+template <class X, class F>
+void visit_model_values(X& value, const LeafPath& path, const F& f) {
+  if constexpr (stays_with_process<X>) {
+  } else if constexpr (requires { []<class Rule, class T>(ReducedMember<Rule, T>&) {}(value); }) {
+    visit_model_values(value.value, path, f);
+  } else if constexpr (OneArray<X>) {
+    if constexpr (!std::is_const_v<element_of_t<X>>) visit_elements_of(value, path, f);
+  } else if constexpr (Rebuildable<X>) {
+    visit_children(value, path, [&f](auto& child, const LeafPath& at, auto) { visit_model_values(child, at, f); });
+  } else {
+    static_assert(can_be_broadcast<X>,
+                  "fanout: broadcast_from() needs a model of arrays, numbers, and structs, tuples, vectors and maps of "
+                  "these (this diagnostic shows what it cannot send); a class with private members, base classes or "
+                  "constructors lists its fields (tree/fields.hpp)");
+  }
+}
+
+/// Gives the values of the root's model to the models of all other processes. All of them do this at the same time.
+template <class M>
+void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::size_t root) {
+  const auto visit = [&model](const auto& f) {
+    visit_model_values(model, LeafPath("model"), [&f]<class T>(const Elements<T>& elements, const LeafPath& path) {
+      f(rank_fold<FoldOverRanks<FirstOverRanks, T>, false, T>, elements, path);
+    });
+  };
+  const auto name = [&visit, root] {
+    std::string text;
+    visit([&text](const backend::RankFold& fold, const auto& elements, const LeafPath& path) {
+      describe_value(text, fold, elements, path);
+    });
+    return "broadcast_from(" + std::to_string(root) + ") of " + type_name<M>() + ": " + text;
+  };
+  RankedValues<backend::RankedValue> values;
+  visit([&values](const backend::RankFold& fold, const auto& elements, const LeafPath&) {
+    values.add(fold, elements);
+  });
+  backend::RankedStep step{.hash = values.hash() + root,
+                           .name = [](const void* of) { return (*static_cast<const decltype(name)*>(of))(); },
+                           .of = &name,
+                           .rows = ranks.rank() == root ? std::size_t{1} : 0};  // so only the root's values count
+  if (root >= ranks.size()) {
+    step.failure = std::make_exception_ptr(
+        InvalidArgument(explain({.what = "a root that is no rank",
+                                 .where = "broadcast_from",
+                                 .expected = "a rank below " + std::to_string(ranks.size()),
+                                 .found = std::to_string(root)})));
+  }
+  ranks.combine(step, values.get());
+}
+
+}}}  // namespace fanout::v0::detail
