@@ -7,3 +7,4 @@
 #include <fanout/fanout.hpp>
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/ranks.hpp>
+#include <fanout/parallel/broadcast_from.hpp>

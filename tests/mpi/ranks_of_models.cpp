@@ -174,7 +174,8 @@ TEST_CASE("ranks without rows weigh nothing") {
 TEST_CASE("combined fields are those of all rows of all ranks, and the same on all") {
   const Ranks ranks{MPI_COMM_WORLD};
   for (const int devices : {1, 2}) {
-    ParallelModel model{Counted{.rows = 100, .mean = {}, .most = -1, .begin = -1}, fanout::host_devices(devices), {.ranks = ranks}};
+    ParallelModel model{
+        Counted{.rows = 100, .mean = {}, .most = -1, .begin = -1}, fanout::host_devices(devices), {.ranks = ranks}};
     const std::size_t all = 3 * ranks.size() + 1;
     for (int call = 1; call <= 3; ++call) {
       // In the last call only the last rank has rows.
@@ -212,18 +213,16 @@ TEST_CASE("broadcast_from gives one rank's model to all") {
 TEST_CASE("broadcast_from names models and roots that differ") {
   const Ranks ranks{MPI_COMM_WORLD};
   if (ranks.size() == 1) return;
-  ParallelModel model{Learns{.scale = 1,
-                             .weights = {{"a", Tensor<float, 2>(2, 3 + ranks.rank())}},
-                             .seen = 0,
-                             .name = {},
-                             .own = {}},
-                      fanout::host_devices(1),
-                      {.ranks = ranks}};
+  ParallelModel model{
+      Learns{.scale = 1, .weights = {{"a", Tensor<float, 2>(2, 3 + ranks.rank())}}, .seen = 0, .name = {}, .own = {}},
+      fanout::host_devices(1),
+      {.ranks = ranks}};
   const std::string text = message_of<fanout::StructureMismatch>([&] { model.broadcast_from(0); });
   CHECK(text.find("first of float[2, 3] at model.weights[\"a\"]") != std::string::npos);
   CHECK(text.find("first of float[2, 4]") != std::string::npos);
-  CHECK(message_of<fanout::StructureMismatch>([&] { model.broadcast_from(ranks.rank() == 0 ? 0 : 1); })
-            .find("broadcast_from(1) of ") != std::string::npos);
+  CHECK(message_of<fanout::StructureMismatch>([&] {
+          model.broadcast_from(ranks.rank() == 0 ? 0 : 1);
+        }).find("broadcast_from(1) of ") != std::string::npos);
   CHECK(message_of<fanout::InvalidArgument>([&] { model.broadcast_from(99); }).find("a root that is no rank") !=
         std::string::npos);
 }
@@ -259,8 +258,7 @@ TEST_CASE("a rank that cannot begin a call throws its own error, and the others 
   };
   const ParallelModel model{count, fanout::host_devices(2), {.ranks = ranks}};
   const std::size_t rows = ranks.rank() == 1 ? 3 : 2;
-  const std::string text =
-      message_of<fanout::Error>([&] { model(Tensor<double, 1>(2), Tensor<double, 1>(rows)); });
+  const std::string text = message_of<fanout::Error>([&] { model(Tensor<double, 1>(2), Tensor<double, 1>(rows)); });
   CHECK((text.find("a call of all ranks failed") != std::string::npos) == (ranks.rank() != 1));
   CHECK((text.find("rank 1 on ") != std::string::npos) == (ranks.rank() != 1));
   CHECK(model(Tensor<double, 1>(2), Tensor<double, 1>(2)) == 2.0 * static_cast<double>(ranks.size()));
@@ -280,9 +278,9 @@ TEST_CASE("ranks that make different calls are all named, on all ranks") {
     }
   });
   CHECK(text.find("rank 0 on ") != std::string::npos);
-  CHECK(text.find("Fails that returns") != std::string::npos);
+  CHECK(text.find("Fails returns") != std::string::npos);
   CHECK(text.find("rank 1 on ") != std::string::npos);
-  CHECK(text.find("Everything that returns") != std::string::npos);
+  CHECK(text.find("Everything returns") != std::string::npos);
   CHECK(message_of<fanout::StructureMismatch>([&] {
           if (ranks.rank() == 0) {
             static_cast<void>(ranks.gather(x, 0));
@@ -349,7 +347,7 @@ TEST_CASE("asynchronous calls reduce over ranks when their results are taken") {
     if (ranks.rank() != 0) pending.get();
     throw fanout::Error("dropped");
   });
-  CHECK(text.find(ranks.rank() == 0 ? "dropped" : "was not taken on a rank") != std::string::npos);
+  CHECK(text.find(ranks.rank() == 0 ? "dropped" : "was not taken") != std::string::npos);
   CHECK(model(x) == 4 * n);
 }
 

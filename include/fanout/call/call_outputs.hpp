@@ -72,20 +72,12 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   /// The same, and combines reductions over the processes that make the call.
   template <class Ranked>
   gathered_t<R> gather(Ranked& ranked) {
-    if constexpr (!std::is_void_v<R>) {
-      ShardResults<R> pieces(slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); });
-      const CallSettings& settings = Ends::state().settings;
-      gathered_t<R> result = gather_and_wait(pieces, {.plan = Ends::plan(),
-                                      .devices = Ends::devices(),
-                                      .target = settings.target,
-                                      .axis = settings.axis,
-                                      .team = settings.team,
-                                      .outputs = &Ends::state().outputs,
-                                      .batch = Ends::state().place});
-      if constexpr (!std::is_same_v<Ranked, UnrankedCall> && has_reductions<R>) {
-        ranked.combine([&](const auto& f) { visit_reduced<Concatenate>(pieces[0], result, output_root, f); });
-      }
-      return result;
+    if constexpr (std::is_void_v<R>) {
+    } else if constexpr (std::is_same_v<Ranked, UnrankedCall> || !has_reductions<R>) {
+      ShardResults<R> pieces = this->pieces();
+      return gather_and_wait(pieces, target());
+    } else {
+      return gather_over(ranked);
     }
   }
 
@@ -103,6 +95,29 @@ class CallOutputs : public ShardEnds<ShardRemains> {
       }
     }
     throw timeout;
+  }
+
+  template <class Ranked>
+  gathered_t<R> gather_over(Ranked& ranked) {
+    ShardResults<R> pieces = this->pieces();
+    gathered_t<R> result = gather_and_wait(pieces, target());
+    ranked.combine([&](const auto& f) { visit_reduced<Concatenate>(pieces[0], result, output_root, f); });
+    return result;
+  }
+
+  ShardResults<R> pieces() {
+    return {slots_.size(), true, [this](std::size_t i) -> const R& { return slots_[i].value(); }};
+  }
+
+  GatherTarget target() {
+    CallState& state = Ends::state();
+    return {.plan = Ends::plan(),
+            .devices = Ends::devices(),
+            .target = state.settings.target,
+            .axis = state.settings.axis,
+            .team = state.settings.team,
+            .outputs = &state.outputs,
+            .batch = &state.place};
   }
 
   gathered_t<R> gather_in_time(const Plan& plan) {

@@ -31,10 +31,10 @@ struct CallSettings {
   Duration deadline = Duration::forever();                                 ///< how long a call may take
   const detail::AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< called for late shards; borrowed
   const backend::CollectiveTransport* collectives =
-      nullptr;                              ///< for collectives between the shards; null: through host memory
+      nullptr;                                   ///< for collectives between the shards; null: through host memory
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
-  detail::CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
-  const detail::CopyTeam* team = nullptr;   ///< shares large copies of gathering; null: the caller copies alone
+  detail::CallStatistics* times = nullptr;       ///< of the calls' times; null: not measured
+  const detail::CopyTeam* team = nullptr;        ///< shares large copies of gathering; null: the caller copies alone
 };
 
 /// Settings of one call.
@@ -44,7 +44,7 @@ struct CallStart {
   const detail::OutputTarget* targets =
       nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
   std::size_t target_count = 0;
-  detail::BatchPlace place = {};  ///< of the shards, if several processes make the call
+  const detail::BatchPlace* place = &detail::alone_in_batch;  ///< of the shards, if several processes make the call
 
   /// The settings of a call that begins now.
   static CallStart now(const CallSettings& settings) noexcept {
@@ -67,7 +67,7 @@ struct CallState {
       : plan(by),
         settings(with),
         number(start.number),
-        place(start.place),
+        place(*start.place),
         deadline(start.deadline),
         stop_at(detail::earlier(start.deadline, detail::stop_time(detail::current_call()))),
         outputs(with.target),
@@ -89,7 +89,7 @@ struct CallState {
   const Plan& plan;
   const CallSettings& settings;
   const std::uint32_t number;
-  const detail::BatchPlace place;
+  const detail::BatchPlace& place;
   const detail::Clock::Time deadline;
   const detail::Clock::Time stop_at;
   alignas(detail::cache_line) detail::OutputBuffers outputs;  // so that a shard finds the first one in one cache line

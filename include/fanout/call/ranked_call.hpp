@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -26,15 +27,15 @@ struct RankedCallType {
   template <class M, class R>
   static const RankedCallType& of() {
     static const RankedCallType type = [] {
-      RankedCallType made{.name = "of " + type_name<M>() + " that returns " + type_name<R>()};
-      for (const char letter : made.name) mix_word(made.hash, static_cast<unsigned char>(letter));
+      RankedCallType made{.name = type_name<M>() + " returns " + type_name<R>()};
+      made.hash = backend::RankedStep::hash_of(made.name);
       return made;
     }();
     return type;
   }
 
   std::string name;
-  std::uint64_t hash = hash_of_nothing;
+  std::uint64_t hash = 0;
 };
 
 /// Numbers the calls that a model makes together with other processes, also those that fail before their shards run. The
@@ -52,67 +53,44 @@ struct RankedCalls {
 template <class Type>
 class RankedCall {
  public:
-  RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const Type& (*type)(), bool fields,
-             bool result) noexcept
-      : ranks_(ranks), type_(type), left_(ranks == nullptr ? 0 : 1 + (fields ? 1 : 0) + (result ? 1 : 0)) {
-    if (ranks != nullptr) number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
+  RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const Type& (*type)(), bool fields, bool result) {
+    if (ranks == nullptr) return;
+    const int steps = 1 + (fields ? 1 : 0) + (result ? 1 : 0);
+    steps_.emplace(*ranks, type, steps, calls.count.fetch_add(1, MemoryOrder::relaxed));
   }
-  RankedCall(RankedCall&& other) noexcept
-      : ranks_(other.ranks_),
-        type_(other.type_),
-        left_(detail::exchange(other.left_, 0)),
-        number_(other.number_),
-        rows_(other.rows_),
-        shards_(other.shards_) {}
+  RankedCall(RankedCall&& other) noexcept : steps_(other.steps_) { other.steps_.reset(); }
   RankedCall& operator=(RankedCall&&) = delete;
   /// Tells the others if the call does not go on, as when a Pending is destroyed.
   ~RankedCall() {
-    if (left_ != 0) leave();
+    if (steps_ && steps_->left != 0) leave();
   }
 
   /// True if there are other processes.
-  bool has_others() const noexcept { return ranks_ != nullptr; }
-  std::size_t rank() const noexcept { return ranks_ == nullptr ? 0 : ranks_->rank(); }
+  bool has_others() const noexcept { return steps_.has_value(); }
+  /// The position of this process among them.
+  std::size_t rank() const noexcept { return steps_ ? steps_->ranks.rank() : 0; }
 
-  /// Waits until all processes have begun the call, and sets where this plan stands in the whole batch.
+  /// Waits until all processes have begun the call. Sets where this plan stands in the whole batch. Borrows it then.
   void begin(const Plan& plan, CallStart& start) {
-    if (ranks_ == nullptr) return;
-    start.number = number_;
-    rows_ = plan.rows();
-    shards_ = plan.size();
-    const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
-    start.place = ranks_->begin(step(nullptr));
-    left_ = left;
+    if (steps_) steps_->begin(plan, start);
+  }
+
+  /// The start of the call, after this has been moved.
+  CallStart moved(CallStart start) const noexcept {
+    if (steps_) start.place = &steps_->place;
+    return start;
   }
 
   /// Combines the values that `visit(f)` shows: it calls `f(fold, elements, path)` for each.
   template <class Visit>
   void combine(const Visit& visit) {
-    if (ranks_ == nullptr) return;
-    RankedValues<backend::RankedValue> values;
-    visit([&values](const backend::RankFold& fold, const auto& elements, const LeafPath&) {
-      values.add(fold, elements);
-    });
-    const auto describe = [this, &visit] {
-      std::string text;
-      visit([&text](const backend::RankFold& fold, const auto& elements, const LeafPath& path) {
-        describe_value(text, fold, elements, path);
-      });
-      return name() + ": " + text;
-    };
-    backend::RankedStep next = step(nullptr);
-    next.hash ^= values.hash() + static_cast<std::uint64_t>(left_);
-    next.of = &describe;
-    next.name = [](const void* of) { return (*static_cast<const decltype(describe)*>(of))(); };
-    const int left = detail::exchange(left_, 0) - 1;
-    ranks_->combine(next, values.get());
-    left_ = left;
+    if (steps_) steps_->combine(visit);
   }
 
   /// Call this in the `catch` block of what ends the call. Throws what all processes throw. Returns if they do not wait
   /// for this one.
-  [[gnu::cold, gnu::noinline]] void fail() {
-    if (detail::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()), {});
+  void fail() {
+    if (steps_) steps_->fail();
   }
 
   /// The same, but returns the exception.
@@ -127,39 +105,69 @@ class RankedCall {
   }
 
  private:
-  backend::RankedStep step(const std::exception_ptr& failure) const {
-    return {.hash = type_().hash ^ (std::uint64_t{number_} * 0x9E3779B97F4A7C15U),
-            .name = [](const void* of) { return static_cast<const RankedCall*>(of)->name(); },
-            .of = this,
-            .rows = rows_,
-            .shards = shards_,
-            .failure = failure};
-  }
+  struct Steps {
+    Steps(const backend::ProcessRanks& of, const Type& (*with)(), int count, std::uint32_t call) noexcept
+        : ranks(of), type(with), left(count), number(call) {}
 
-  std::string name() const { return "call " + std::to_string(number_) + " " + type_().name; }
+    void begin(const Plan& plan, CallStart& start) {
+      rows = plan.rows();
+      shards = plan.size();
+      const int after = detail::exchange(left, 0) - 1;  // if the step throws, all processes have ended the call
+      place = ranks.begin(step(nullptr));
+      left = after;
+      start.number = number;
+      start.place = &place;
+    }
+
+    template <class Visit>
+    void combine(const Visit& visit) {
+      backend::RankedStep next = step(nullptr);
+      next.visit = &show_values<Visit>;
+      next.of = &visit;
+      const int after = detail::exchange(left, 0) - 1;
+      ranks.combine(next);
+      left = after;
+    }
+
+    [[gnu::cold, gnu::noinline]] void fail() {
+      if (detail::exchange(left, 0) != 0) ranks.combine(step(std::current_exception()));
+    }
+
+    backend::RankedStep step(const std::exception_ptr& failure) const {
+      return {
+          .hash = type().hash ^ (((std::uint64_t{number} << 2U) + static_cast<unsigned>(left)) * 0x9E3779B97F4A7C15U),
+          .name = &type().name,
+          .number = number,
+          .rows = rows,
+          .shards = shards,
+          .failure = failure};
+    }
+
+    const backend::ProcessRanks& ranks;
+    const Type& (*type)();
+    int left;  // steps that other processes may still wait for
+    std::uint32_t number;
+    std::size_t rows = 0;
+    std::size_t shards = 0;
+    BatchPlace place = {};
+  };
 
   [[gnu::cold, gnu::noinline]] void leave() noexcept {
     try {
-      throw Error(explain({.what = "the result of an asynchronous call was not taken on a rank",
-                           .where = name(),
-                           .advice = "call get() on all ranks, in the same order"}));
+      throw Error("the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
     } catch (...) {
       static_cast<void>(failure());
     }
   }
 
-  const backend::ProcessRanks* ranks_;
-  const Type& (*type_)();
-  int left_;  // steps that other processes may still wait for
-  std::uint32_t number_ = 0;
-  std::size_t rows_ = 0;
-  std::size_t shards_ = 0;
+  std::optional<Steps> steps_;  // none without other processes
 };
 
 /// Stands for a RankedCall if no step is made whatever the options.
 struct UnrankedCall {
   UnrankedCall(const backend::ProcessRanks*, const RankedCalls&) noexcept {}
   UnrankedCall() noexcept = default;
+  static CallStart moved(const CallStart& start) noexcept { return start; }
   static bool has_others() noexcept { return false; }
   static std::size_t rank() noexcept { return 0; }
   static void begin(const Plan&, CallStart&) noexcept {}

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <span>
 #include <string>
 
 #include <fanout/collective/rank_elements.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/batch_place.hpp>
+#include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
 
@@ -24,23 +24,44 @@ struct RankFold {
   void (*combine)(void* to, const RankElements& from, std::size_t count);
 };
 
-/// A value of a call that is combined over processes, in place. Borrows it.
+/// A value that is combined over processes, in place. Borrows it.
 struct RankedValue {
   const RankFold* fold = nullptr;
   void* data = nullptr;
   std::size_t count = 0;
   MemorySpace space = host_memory;
+  const std::size_t* extents = nullptr;  ///< valid in RankedValues::add() only
+  std::size_t axes = 0;
+};
+
+/// Receives the values of a step, one by one.
+class RankedValues {
+ public:
+  virtual void add(const RankedValue& value, const LeafPath& path) = 0;
+
+ protected:
+  ~RankedValues() = default;
 };
 
 /// One exchange of a call. Processes whose exchanges differ in their hash make calls that do not fit together. Borrows
 /// what it names.
 struct RankedStep {
+  static constexpr std::uint32_t no_number = ~std::uint32_t{0};
+  /// FNV-1a.
+  static std::uint64_t hash_of(const std::string& name) noexcept {
+    std::uint64_t hash = 0xCBF29CE484222325U;
+    for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
+    return hash;
+  }
+
   std::uint64_t hash = 0;
-  std::string (*name)(const void* of) = nullptr;  ///< called for an error only
-  const void* of = nullptr;
-  std::size_t rows = 0;  ///< of this process
+  const std::string* name = nullptr;  ///< of what all processes must do
+  std::uint32_t number = 0;           ///< of the call, or no_number
+  std::size_t rows = 0;               ///< of this process
   std::size_t shards = 0;
-  std::exception_ptr failure = nullptr;  ///< why this process cannot go on
+  std::exception_ptr failure = nullptr;                           ///< why this process cannot go on
+  void (*visit)(const void* of, RankedValues& values) = nullptr;  ///< shows the values that are combined, if any
+  const void* of = nullptr;
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of
@@ -54,9 +75,9 @@ class ProcessRanks {
   /// Begins a call. Returns where this process's shards stand in the whole batch.
   virtual detail::BatchPlace begin(const RankedStep& step) const = 0;
 
-  /// Replaces each value by that of all processes, in their order. So the result is bitwise the same on all of them and
+  /// Replaces each value of the step by that of all processes, in their order. So the result is bitwise the same on all of them and
   /// in every run. Nothing is sent before all processes have come without a failure.
-  virtual void combine(const RankedStep& step, std::span<const RankedValue> values) const = 0;
+  virtual void combine(const RankedStep& step) const = 0;
 
  protected:
   ~ProcessRanks() = default;

@@ -23,7 +23,7 @@ struct GatherTarget {
   const char* did = "returned";              ///< for errors: what the replicas did with the arrays
   const detail::CopyTeam* team = nullptr;    ///< shares large copies; if null, this thread makes them alone
   detail::OutputBuffers* outputs = nullptr;  ///< of the call; results may be written to their targets
-  detail::BatchPlace batch = {};             ///< the rows of other processes, which weigh in means
+  const detail::BatchPlace* batch = &detail::alone_in_batch;  ///< the rows of other processes weigh in means
 
   static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`: no buffer is taken
 
@@ -38,12 +38,12 @@ struct GatherTarget {
   const DeviceId& device(std::size_t shard) const { return devices[plan[shard].device]; }
   /// The shard as text: `shard 1 on host:1, rows [15, 30)`.
   std::string describe(std::size_t shard) const {
-    return "shard " + std::to_string(batch.first_shard + shard) + " on " + to_string(device(shard)) + ", rows " +
-           to_string(batch.in_batch(plan[shard].rows));
+    return "shard " + std::to_string(batch->first_shard + shard) + " on " + to_string(device(shard)) + ", rows " +
+           to_string(batch->in_batch(plan[shard].rows));
   }
   /// The shard's share of all rows, from 0 to 1. If there are no rows, all shards have equal shares.
   double share(std::size_t shard) const {
-    return rows() == 0 ? 1.0 / static_cast<double>(size() + batch.other_shards)
+    return rows() == 0 ? 1.0 / static_cast<double>(size() + batch->other_shards)
                        : static_cast<double>(plan[shard].rows.size()) / static_cast<double>(rows());
   }
   /// True if the shard has rows, or if no shard has. Without rows, a shard has no mean and no greatest value.
@@ -57,7 +57,7 @@ struct GatherTarget {
   }
 
  private:
-  std::size_t rows() const { return plan.rows() + batch.other_rows; }
+  std::size_t rows() const { return plan.rows() + batch->other_rows; }
 };
 
 }}  // namespace fanout::v0

@@ -2,12 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <span>
 #include <string>
 #include <type_traits>
 
-#include <fanout/base/small_vector.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/visit_elements.hpp>
@@ -91,8 +88,7 @@ struct CountingRanks {
 /// How values of type T under a rule are combined over processes.
 template <class Rule, class T>
 struct FoldOverRanks {
-  static constexpr bool travels =
-      std::is_trivially_copyable_v<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
+  static constexpr bool travels = std::is_trivially_copyable_v<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
 
   static std::string name() { return std::string(Rule::name) + " of " + type_name<T>(); }
 
@@ -186,41 +182,19 @@ void visit_reduced(const X& piece, G& result, const LeafPath& path, const F& f) 
   }
 }
 
-/// The hash FNV-1a, with words for bytes.
-inline constexpr std::uint64_t hash_of_nothing = 0xCBF29CE484222325U;
-inline void mix_word(std::uint64_t& hash, std::uint64_t word) noexcept { hash = (hash ^ word) * 0x100000001B3U; }
-
-/// Values that are combined over the processes of a call, and a hash of what they are. `Value` is always a RankedValue:
-/// as a template, this costs nothing to compile in a file that calls no model.
-template <class Value>
-class RankedValues {
- public:
-  template <class T>
-  void add(const backend::RankFold& fold, const Elements<T>& elements) {
-    values_.push_back({.fold = &fold, .data = elements.data, .count = elements.count, .space = elements.space});
-    mix_word(hash_, fold.element_size);
-    for (const std::size_t extent : elements.extents) mix_word(hash_, extent);
-    mix_word(hash_, elements.extents.size());
-  }
-
-  std::uint64_t hash() const noexcept { return hash_; }
-  std::span<const Value> get() const noexcept { return {values_.begin(), values_.size()}; }
-
- private:
-  SmallVector<Value, 4> values_;
-  std::uint64_t hash_ = hash_of_nothing;
-};
-
-/// Appends `psum of float[3, 4] at output.x`.
-template <class T>
-void describe_value(std::string& text, const backend::RankFold& fold, const Elements<T>& elements,
-                    const LeafPath& path) {
-  text += (text.empty() ? "" : ", ") + fold.name();
-  for (std::size_t axis = 0; axis < elements.extents.size(); ++axis) {
-    text += (axis == 0 ? "[" : ", ") + std::to_string(elements.extents[axis]);
-  }
-  if (elements.extents.size() != 0) text += "]";
-  text += " at " + to_string(path);
+/// Shows values to those who combine them over processes. `visit(f)` calls `f(fold, elements, path)` for each.
+template <class Visit>
+void show_values(const void* visit, backend::RankedValues& values) {
+  (*static_cast<const Visit*>(visit))(
+      [&values](const backend::RankFold& fold, const auto& elements, const LeafPath& path) {
+        values.add({.fold = &fold,
+                    .data = elements.data,
+                    .count = elements.count,
+                    .space = elements.space,
+                    .extents = elements.extents.begin(),
+                    .axes = elements.extents.size()},
+                   path);
+      });
 }
 
 }}}  // namespace fanout::v0::detail

@@ -30,8 +30,8 @@ inline constexpr bool is_shared<Shared<T>> = true;
 
 /// Fields that stay as they are: those that cannot be written, and those that are not the model's own.
 template <class X>
-inline constexpr bool stays_with_process =
-    std::is_const_v<X> || is_per_replica<X> || is_shared<X> || (std::is_empty_v<X> && !wraps_tree<X>);
+inline constexpr bool stays_with_process = std::is_const_v<X> || is_per_replica<X> || is_shared<X> ||
+                                           (std::is_empty_v<X> && !wraps_tree<X>);
 
 template <class X>
 inline constexpr bool can_be_broadcast = false;
@@ -62,29 +62,21 @@ void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::size_t 
       f(rank_fold<FoldOverRanks<FirstOverRanks, T>, false, T>, elements, path);
     });
   };
-  const auto name = [&visit, root] {
-    std::string text;
-    visit([&text](const backend::RankFold& fold, const auto& elements, const LeafPath& path) {
-      describe_value(text, fold, elements, path);
-    });
-    return "broadcast_from(" + std::to_string(root) + ") of " + type_name<M>() + ": " + text;
-  };
-  RankedValues<backend::RankedValue> values;
-  visit([&values](const backend::RankFold& fold, const auto& elements, const LeafPath&) {
-    values.add(fold, elements);
-  });
-  backend::RankedStep step{.hash = values.hash() + root,
-                           .name = [](const void* of) { return (*static_cast<const decltype(name)*>(of))(); },
-                           .of = &name,
-                           .rows = ranks.rank() == root ? std::size_t{1} : 0};  // so only the root's values count
+  const std::string name = "broadcast_from(" + std::to_string(root) + ") of " + type_name<M>();
+  backend::RankedStep step{.hash = backend::RankedStep::hash_of(name),
+                           .name = &name,
+                           .number = backend::RankedStep::no_number,
+                           .rows = ranks.rank() == root ? std::size_t{1} : 0,  // so only the root's values count
+                           .visit = &show_values<decltype(visit)>,
+                           .of = &visit};
   if (root >= ranks.size()) {
-    step.failure = std::make_exception_ptr(
-        InvalidArgument(explain({.what = "a root that is no rank",
-                                 .where = "broadcast_from",
-                                 .expected = "a rank below " + std::to_string(ranks.size()),
-                                 .found = std::to_string(root)})));
+    step.failure =
+        std::make_exception_ptr(InvalidArgument(explain({.what = "a root that is no rank",
+                                                         .where = "broadcast_from",
+                                                         .expected = "a rank below " + std::to_string(ranks.size()),
+                                                         .found = std::to_string(root)})));
   }
-  ranks.combine(step, values.get());
+  ranks.combine(step);
 }
 
 }}}  // namespace fanout::v0::detail

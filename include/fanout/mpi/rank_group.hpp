@@ -112,7 +112,8 @@ class RankGroup {
 
   /// The same for a call by its name.
   void agree(const std::string& call, const std::exception_ptr& own) const {
-    agree({.hash = std::hash<std::string_view>()(call)}, [&call] { return call; }, own);
+    agree(
+        {.hash = std::hash<std::string_view>()(call)}, [&call] { return call; }, own);
   }
   /// The same at a later step of a call.
   void agree(const std::exception_ptr& own) const { agree({}, own); }

@@ -30,8 +30,8 @@
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/node_share.hpp>
 #include <fanout/mpi/rank_group.hpp>
-#include <fanout/mpi/ranks_of_models.hpp>
 #include <fanout/mpi/ranked_tree.hpp>
+#include <fanout/mpi/ranks_of_models.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/row_range.hpp>
@@ -74,7 +74,7 @@ class Ranks {
 
   /// These ranks for the models that they call together: `Options{.ranks = ranks}`. Valid as long as this.
   operator const backend::ProcessRanks*() const& noexcept { return &models_; }  // NOLINT(google-explicit-constructor)
-  operator const backend::ProcessRanks*() const&& = delete;                    // NOLINT(google-explicit-constructor)
+  operator const backend::ProcessRanks*() const&& = delete;                     // NOLINT(google-explicit-constructor)
 
   /// This rank's rows of a batch of `all` rows. The sizes differ by at most one row, the larger ones first. With fewer
   /// rows than ranks, the last ranks have none. Exchanges no message.

@@ -27,9 +27,7 @@ struct ValuePart {
   std::size_t count;
 
   std::size_t bytes() const noexcept { return count * value->fold->element_size; }
-  std::byte* data() const noexcept {
-    return static_cast<std::byte*>(value->data) + begin * value->fold->element_size;
-  }
+  std::byte* data() const noexcept { return static_cast<std::byte*>(value->data) + begin * value->fold->element_size; }
 };
 
 /// Combines values of all ranks in place. Rank r combines the r-th slice of all bytes, which it gets from all others, in
@@ -131,10 +129,10 @@ class SlicedReduction {
   const RankGroup& group_;
   std::size_t own_;
   std::vector<backend::RankedValue> values_;
-  std::size_t bytes_ = 0;         // of all values
-  std::vector<ValuePart> mine_;   // this rank's slice
-  std::vector<std::size_t> at_;   // where each of its parts begins in what another rank sends
-  std::size_t room_ = 0;          // for what one rank sends
+  std::size_t bytes_ = 0;        // of all values
+  std::vector<ValuePart> mine_;  // this rank's slice
+  std::vector<std::size_t> at_;  // where each of its parts begins in what another rank sends
+  std::size_t room_ = 0;         // for what one rank sends
   Storage received_;
 };
 

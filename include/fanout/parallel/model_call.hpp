@@ -101,7 +101,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
         chain_(current_call()),
         replicas_(replicas),
         settings_(with_own(settings)),
-        outputs_(inputs_.plan, settings_, start, devices_.data(), Call::shards_may_meet()) {
+        outputs_(inputs_.plan, settings_, ranked_.moved(start), devices_.data(), Call::shards_may_meet()) {
     if constexpr (!Call::is_one_task) {
       outputs_.make_slots();
       outputs_.tasks_are(CallRendezvous::tasks_of(static_cast<AsyncCall&>(*this)));

@@ -28,7 +28,6 @@
 #include <fanout/gather/gather.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
-#include <fanout/model/broadcast_values.hpp>
 #include <fanout/parallel/apply.hpp>
 #include <fanout/parallel/into.hpp>
 #include <fanout/parallel/model_call.hpp>
@@ -238,14 +237,11 @@ class ParallelModel {
   /// Gives rank `root`'s original to all ranks of Options::ranks, which all call this: `model.broadcast_from(0)` before
   /// training. Copies arrays and numbers. Arrays must have the same extents on all ranks. Const fields, PerReplica and
   /// Shared fields stay. Waits like update(), and for all ranks. Without ranks, does nothing.
+  /// Needs <fanout/mpi.hpp>.
   ///
   /// All ranks throw StructureMismatch if extents or roots differ. Throws InvalidArgument if the root is no rank, and
   /// Error as update() does.
-  void broadcast_from(std::size_t root) {
-    update([this, root](auto& original) {
-      if (state_->settings.ranks != nullptr) detail::broadcast_values(original, *state_->settings.ranks, root);
-    });
-  }
+  void broadcast_from(std::size_t root);
 
   /// The original. Must not be read while update() runs. If it has combined fields, it must not be read while a call
   /// runs that changes them. The reference is valid until the ParallelModel is destroyed.

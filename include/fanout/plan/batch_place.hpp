@@ -21,4 +21,6 @@ struct BatchPlace {
   }
 };
 
+inline constexpr BatchPlace alone_in_batch;
+
 }}}  // namespace fanout::v0::detail

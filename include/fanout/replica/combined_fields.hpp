@@ -151,11 +151,12 @@ void spread_fields(const ShardResults<M>& models, const InlineArray<backend::Mem
 /// processes.
 template <class M, class F>
 void visit_combined_values(const ShardResults<M>& models, const F& f) {
-  visit_combined(models, LeafPath("model"), [&f]<class Rule, class T>(
-                                                const ShardResults<ReducedMember<Rule, T>>& fields, const LeafPath& path) {
-    auto& value = const_cast<T&>(fields[0].value);
-    visit_reduced_chosen<std::conditional_t<TakesFirst<Rule>, FirstOverRanks, Rule>>(value, value, path, f);
-  });
+  visit_combined(models, LeafPath("model"),
+                 [&f]<class Rule, class T>(const ShardResults<ReducedMember<Rule, T>>& fields, const LeafPath& path) {
+                   auto& value = const_cast<T&>(fields[0].value);
+                   visit_reduced_chosen<std::conditional_t<TakesFirst<Rule>, FirstOverRanks, Rule>>(value, value, path,
+                                                                                                    f);
+                 });
 }
 
 /// Exchanges the combined fields of two models in host memory. Exchanges none if it throws.
@@ -239,7 +240,7 @@ class CombiningCall {
                                .axis = 0,
                                .buffers_held = GatherTarget::by_others,
                                .did = "left",
-                               .batch = batch};
+                               .batch = &batch};
       visit_combined(models, LeafPath("model"), [&](const auto& fields, const LeafPath& path) {
         combine_field(fields, memories[0], place, path, ranked.rank() == 0);
       });

@@ -20,8 +20,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The pieces that the replicas of a model receive. The replicas on the first kind of devices decide for all.
 template <class Inputs, class First, class... Others>
-struct PiecesTaken
-    : PiecesFor<typename First::model_type, ContextOf<First>, Inputs> {};
+struct PiecesTaken : PiecesFor<typename First::model_type, ContextOf<First>, Inputs> {};
 
 /// The types and rules of a call of replicas with these inputs.
 template <class AnyReplicas, class Inputs>

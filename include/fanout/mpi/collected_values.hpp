@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/collective/process_ranks.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/storage.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/tree/leaf_path.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The values of one step, and a hash of what they are, without their elements.
+class CollectedValues final : public backend::RankedValues {
+ public:
+  void add(const backend::RankedValue& value, const LeafPath& path) override {
+    if (value.fold->element_size == 0) {
+      throw Error(explain({.what = "a value is combined over ranks that cannot be sent as bytes",
+                           .where = to_string(path),
+                           .expected = "numbers, arrays of numbers, or a trivially copyable type",
+                           .found = value.fold->name()}));
+    }
+    values_.push_back(value);
+    mix(value.fold->element_size);
+    mix(value.axes);
+    for (std::size_t axis = 0; axis < value.axes; ++axis) mix(value.extents[axis]);
+  }
+
+  std::uint64_t hash() const noexcept { return hash_; }
+
+  /// The values, or copies of those in device memory. Call it once.
+  std::vector<backend::RankedValue> on_host() {
+    std::vector<backend::RankedValue> here = values_;
+    for (backend::RankedValue& value : here) {
+      if (value.space == host_memory) continue;
+      const Storage& copy = copies_.emplace_back(backend::Memory{}, bytes(value));
+      backend::transfer(backend::Memory{}, copy.data(), value.space, value.data, bytes(value));
+      value.data = copy.data();
+    }
+    return here;
+  }
+
+  /// Copies what was copied by on_host() back to where it came from.
+  void back_to_devices() const {
+    auto copy = copies_.begin();
+    for (const backend::RankedValue& value : values_) {
+      if (value.space == host_memory) continue;
+      backend::transfer(backend::memory_of(value.space), value.data, host_memory, copy->data(), bytes(value));
+      ++copy;
+    }
+  }
+
+ private:
+  static std::size_t bytes(const backend::RankedValue& value) noexcept {
+    return value.count * value.fold->element_size;
+  }
+  /// FNV-1a, with words for bytes.
+  void mix(std::uint64_t word) noexcept { hash_ = (hash_ ^ word) * 0x100000001B3U; }
+
+  std::vector<backend::RankedValue> values_;
+  std::deque<Storage> copies_;
+  std::uint64_t hash_ = 0xCBF29CE484222325U;
+};
+
+/// Text of values: `psum of float[3, 4] at output.x`.
+class DescribedValues final : public backend::RankedValues {
+ public:
+  void add(const backend::RankedValue& value, const LeafPath& path) override {
+    text += (text.empty() ? ": " : ", ") + value.fold->name();
+    for (std::size_t axis = 0; axis < value.axes; ++axis) {
+      text += (axis == 0 ? "[" : ", ") + std::to_string(value.extents[axis]);
+    }
+    if (value.axes != 0) text += "]";
+    text += " at " + to_string(path);
+  }
+
+  std::string text;
+};
+
+/// `call 3: Network returns ...: psum of float[3, 4] at output.x`
+inline std::string described(const backend::RankedStep& step) {
+  DescribedValues values;
+  if (step.visit != nullptr) step.visit(step.of, values);
+  const std::string call =
+      step.number == backend::RankedStep::no_number ? "" : "call " + std::to_string(step.number) + ": ";
+  return call + *step.name + values.text;
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+#include <fanout/model/broadcast_values.hpp>
+#include <fanout/parallel/parallel_model.hpp>
+
+// Apart from parallel_model.hpp, since few programs have other ranks to send a model to.
+
+namespace fanout { inline namespace v0 {
+
+template <class M, class Source>
+void ParallelModel<M, Source>::broadcast_from(std::size_t root) {
+  update([this, root](auto& original) {
+    if (state_->settings.ranks != nullptr) detail::broadcast_values(original, *state_->settings.ranks, root);
+  });
+}
+
+}}  // namespace fanout::v0
