@@ -48,6 +48,7 @@ void train(int argc, char** argv) {
     network.w2 = examples::sine_weights(Digits::kinds, 32, 2);
   }
   Descent descent{0.5, 0, Network::zeros(32)};
+  // [train]
   fanout::ParallelModel model{std::move(network), ranks.devices<fanout::HostDevice>(devices), {.ranks = ranks}};
   model.broadcast_from(0);  // the weights to begin with
 
@@ -64,6 +65,7 @@ void train(int argc, char** argv) {
       log.add(epoch, rows, result["loss"_k][0]);
     }
   }
+  // [/train]
   log.close();
   const int correct = run(digits.train_rows(), digits.rows())["correct"_k][0];
   if (is_root) std::printf("accuracy %d of %zu\n", correct, Digits::test_rows);

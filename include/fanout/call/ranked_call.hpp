@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -54,43 +53,50 @@ template <class Type>
 class RankedCall {
  public:
   RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const Type& (*type)(), bool fields, bool result) {
-    if (ranks == nullptr) return;
-    const int steps = 1 + (fields ? 1 : 0) + (result ? 1 : 0);
-    steps_.emplace(*ranks, type, steps, calls.count.fetch_add(1, MemoryOrder::relaxed));
+    if (ranks != nullptr) set(*ranks, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0));
   }
-  RankedCall(RankedCall&& other) noexcept : steps_(other.steps_) { other.steps_.reset(); }
+  RankedCall(RankedCall&& other) noexcept {
+    if (other.ranks_ == nullptr) return;
+    ranks_ = detail::exchange(other.ranks_, nullptr);
+    type_ = other.type_;
+    left_ = other.left_;
+    number_ = other.number_;
+    rows_ = other.rows_;
+    shards_ = other.shards_;
+    place_ = other.place_;
+  }
   RankedCall& operator=(RankedCall&&) = delete;
   /// Tells the others if the call does not go on, as when a Pending is destroyed.
   ~RankedCall() {
-    if (steps_ && steps_->left != 0) leave();
+    if (ranks_ != nullptr && left_ != 0) leave();
   }
 
   /// True if there are other processes.
-  bool has_others() const noexcept { return steps_.has_value(); }
+  bool has_others() const noexcept { return ranks_ != nullptr; }
   /// The position of this process among them.
-  std::size_t rank() const noexcept { return steps_ ? steps_->ranks.rank() : 0; }
+  std::size_t rank() const noexcept { return ranks_ == nullptr ? 0 : ranks_->rank(); }
 
   /// Waits until all processes have begun the call. Sets where this plan stands in the whole batch. Borrows it then.
   void begin(const Plan& plan, CallStart& start) {
-    if (steps_) steps_->begin(plan, start);
+    if (ranks_ != nullptr) begin_with_others(plan, start);
   }
 
   /// The start of the call, after this has been moved.
   CallStart moved(CallStart start) const noexcept {
-    if (steps_) start.place = &steps_->place;
+    if (ranks_ != nullptr) start.place = &place_;
     return start;
   }
 
   /// Combines the values that `visit(f)` shows: it calls `f(fold, elements, path)` for each.
   template <class Visit>
   void combine(const Visit& visit) {
-    if (steps_) steps_->combine(visit);
+    if (ranks_ != nullptr) combine_with_others(&show_values<Visit>, &visit);
   }
 
   /// Call this in the `catch` block of what ends the call. Throws what all processes throw. Returns if they do not wait
   /// for this one.
   void fail() {
-    if (steps_) steps_->fail();
+    if (ranks_ != nullptr) tell();
   }
 
   /// The same, but returns the exception.
@@ -105,52 +111,38 @@ class RankedCall {
   }
 
  private:
-  struct Steps {
-    Steps(const backend::ProcessRanks& of, const Type& (*with)(), int count, std::uint32_t call) noexcept
-        : ranks(of), type(with), left(count), number(call) {}
+  // Not inlined: a call without other processes only compares a pointer.
+  [[gnu::noinline]] void set(const backend::ProcessRanks& ranks, RankedCalls& calls, const Type& (*type)(), int steps) {
+    ranks_ = &ranks;
+    type_ = type;
+    left_ = steps;
+    number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
+    rows_ = 0;
+    shards_ = 0;
+  }
 
-    void begin(const Plan& plan, CallStart& start) {
-      rows = plan.rows();
-      shards = plan.size();
-      const int after = detail::exchange(left, 0) - 1;  // if the step throws, all processes have ended the call
-      place = ranks.begin(step(nullptr));
-      left = after;
-      start.number = number;
-      start.place = &place;
-    }
+  [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start) {
+    rows_ = plan.rows();
+    shards_ = plan.size();
+    const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
+    place_ = ranks_->begin(step(nullptr));
+    left_ = left;
+    start.number = number_;
+    start.place = &place_;
+  }
 
-    template <class Visit>
-    void combine(const Visit& visit) {
-      backend::RankedStep next = step(nullptr);
-      next.visit = &show_values<Visit>;
-      next.of = &visit;
-      const int after = detail::exchange(left, 0) - 1;
-      ranks.combine(next);
-      left = after;
-    }
+  [[gnu::noinline]] void combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of) {
+    backend::RankedStep next = step(nullptr);
+    next.visit = visit;
+    next.of = of;
+    const int left = detail::exchange(left_, 0) - 1;
+    ranks_->combine(next);
+    left_ = left;
+  }
 
-    [[gnu::cold, gnu::noinline]] void fail() {
-      if (detail::exchange(left, 0) != 0) ranks.combine(step(std::current_exception()));
-    }
-
-    backend::RankedStep step(const std::exception_ptr& failure) const {
-      return {
-          .hash = type().hash ^ (((std::uint64_t{number} << 2U) + static_cast<unsigned>(left)) * 0x9E3779B97F4A7C15U),
-          .name = &type().name,
-          .number = number,
-          .rows = rows,
-          .shards = shards,
-          .failure = failure};
-    }
-
-    const backend::ProcessRanks& ranks;
-    const Type& (*type)();
-    int left;  // steps that other processes may still wait for
-    std::uint32_t number;
-    std::size_t rows = 0;
-    std::size_t shards = 0;
-    BatchPlace place = {};
-  };
+  [[gnu::cold, gnu::noinline]] void tell() {
+    if (detail::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
+  }
 
   [[gnu::cold, gnu::noinline]] void leave() noexcept {
     try {
@@ -160,7 +152,23 @@ class RankedCall {
     }
   }
 
-  std::optional<Steps> steps_;  // none without other processes
+  backend::RankedStep step(const std::exception_ptr& failure) const {
+    const Type& type = type_();
+    return {.hash = type.hash ^ (((std::uint64_t{number_} << 2U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
+            .name = &type.name,
+            .number = number_,
+            .rows = rows_,
+            .shards = shards_,
+            .failure = failure};
+  }
+
+  const backend::ProcessRanks* ranks_ = nullptr;  // null without other processes; then nothing else is set
+  const Type& (*type_)();
+  int left_;  // steps that other processes may still wait for
+  std::uint32_t number_;
+  std::size_t rows_;
+  std::size_t shards_;
+  BatchPlace place_;
 };
 
 /// Stands for a RankedCall if no step is made whatever the options.

@@ -27,7 +27,7 @@ class RanksOfModels final : public backend::ProcessRanks {
 
   BatchPlace begin(const backend::RankedStep& step) const override {
     const RankGroup::Use use(group_);
-    BatchPlace place;
+    BatchPlace place{};
     const std::vector<RankGroup::Words> all = agree(step, step.hash, step.failure);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i == rank()) continue;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/call/ranked_call.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fanout/fanout.hpp>
+#include <support/message_of.hpp>
+#include <support/thread_ranks.hpp>
+
+// Threads stand for processes. tests/mpi has the same over MPI.
+
+namespace {
+
+using fanout::ParallelModel;
+using fanout::Tensor;
+using fanout::View;
+using fanout_test::message_of;
+using fanout_test::on_thread_ranks;
+using fanout_test::ThreadRanks;
+
+struct Drawn {
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    auto drawn = fanout::output<std::uint32_t>(ctx);
+    double sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      drawn(i) = ctx.random(i)();
+      sum += x(i);
+    }
+    const double mean = x.size() == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(x.size());
+    return std::tuple{drawn,
+                      fanout::psum(std::map<std::string, double>{{"sum", sum}}),
+                      fanout::pmean(std::vector<Tensor<double, 1>>{Tensor<double, 1>(1), filled(mean)}),
+                      fanout::pmax(std::optional<std::size_t>(ctx.rows().last)),
+                      ctx.rank(),
+                      fanout::each(std::vector<double>{sum})};
+  }
+  static Tensor<double, 1> filled(double value) { return Tensor<double, 1>::full({2}, value); }
+};
+
+struct Fields {
+  fanout::Sum<int> rows{10};
+  fanout::Mean<double> mean;
+  fanout::First<Tensor<double, 1>> begin{Tensor<double, 1>(1)};
+
+  double forward(View<const double, 1> x) {
+    rows.value += static_cast<int>(x.size());
+    double sum = 0;
+    for (const double each : x) sum += each;
+    mean = sum / static_cast<double>(x.size());
+    if (x.size() != 0) begin.value(0) = x(0);
+    if (x.size() != 0 && x(0) < 0) throw std::runtime_error("less than 0");
+    return sum;
+  }
+};
+
+Tensor<double, 1> numbers(std::size_t first, std::size_t count) {
+  Tensor<double, 1> made(count);
+  for (std::size_t i = 0; i < count; ++i) made(i) = static_cast<double>(first + i);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("rows, shards and random numbers count over processes, and reductions weigh all rows") {
+  const ParallelModel alone{Drawn{}, fanout::host_devices(1), {.seed = 3}};
+  const auto expected = alone(numbers(0, 9));
+  on_thread_ranks(3, [&](const ThreadRanks& ranks) {
+    const ParallelModel model{Drawn{}, fanout::host_devices(2), {.seed = 3, .ranks = &ranks}};
+    const std::size_t first = ranks.rank() == 0 ? 0 : 5;
+    const std::size_t count = ranks.rank() == 0 ? 5 : ranks.rank() == 1 ? 0 : 4;
+    const auto [drawn, sums, means, last, shards, lists] = model(numbers(first, count));
+    for (std::size_t i = 0; i < count; ++i) CHECK(drawn(i) == std::get<0>(expected)(first + i));
+    CHECK(sums.at("sum") == 36);
+    CHECK(means[0](0) == 0);
+    CHECK(means[1](1) == doctest::Approx(4).epsilon(1e-15));
+    CHECK(*last == 9);
+    CHECK(shards(0) == ranks.rank() * 2);
+    CHECK(lists.size() == 1);
+  });
+}
+
+TEST_CASE("combined fields are those of all processes") {
+  on_thread_ranks(2, [](const ThreadRanks& ranks) {
+    ParallelModel model{Fields{}, fanout::host_devices(2), {.ranks = &ranks}};
+    for (int call = 1; call <= 2; ++call) {
+      model(ranks.rank() == 0 ? numbers(0, 2) : numbers(2, 5));
+      CHECK(model.model().rows.value == 10 + 7 * call);
+      CHECK(model.model().mean.value == doctest::Approx(3).epsilon(1e-15));
+      CHECK(model.model().begin.value(0) == 0);
+    }
+    model(numbers(ranks.rank(), ranks.rank() * 3));
+    CHECK(model.model().rows.value == 27);
+    CHECK(model.model().begin.value(0) == 1);
+  });
+}
+
+TEST_CASE("a process that fails ends the call on all, and the model works afterwards") {
+  on_thread_ranks(2, [](const ThreadRanks& ranks) {
+    ParallelModel model{Fields{}, fanout::host_devices(1), {.ranks = &ranks}};
+    Tensor<double, 1> x = numbers(1, 2);
+    x(0) = ranks.rank() == 1 ? -1 : 1;
+    CHECK(message_of<fanout::ReplicaError>([&] { model(x); }).find("rows [2, 4)") != std::string::npos);
+    CHECK(model.model().rows.value == 10);
+    const auto rows = ranks.rank() == 0 ? std::size_t{2} : std::size_t{3};
+    const ParallelModel two{[](View<const double, 1> a, View<const double, 1>) { return fanout::psum(a(0)); },
+                            fanout::host_devices(1),
+                            {.ranks = &ranks}};
+    CHECK(message_of<fanout::ShapeMismatch>([&] { two(numbers(0, 2), numbers(0, rows)); }).find("3") !=
+          std::string::npos);
+    CHECK(two(numbers(4, 2), numbers(0, 2)) == 8);
+    model(numbers(1, 2));
+    CHECK(model.model().rows.value == 14);
+  });
+}
+
+TEST_CASE("a result that one process does not take ends the call on all") {
+  on_thread_ranks(2, [](const ThreadRanks& ranks) {
+    const ParallelModel model{
+        [](View<const double, 1> x) { return fanout::psum(x(0)); }, fanout::host_devices(1), {.ranks = &ranks}};
+    const Tensor<double, 1> x = numbers(1, 1);
+    CHECK(model.async(x).get() == 2);
+    auto pending = std::optional(model.async(x));
+    if (ranks.rank() == 0) {
+      pending.reset();
+    } else {
+      CHECK(message_of<fanout::Error>([&] { pending->get(); }).find("was not taken") != std::string::npos);
+    }
+    CHECK(model(x) == 2);
+  });
+}
+
+TEST_CASE("one process alone makes no step") {
+  on_thread_ranks(1, [](const ThreadRanks& ranks) {
+    ParallelModel model{Fields{}, fanout::host_devices(2), {.ranks = &ranks}};
+    CHECK(model(numbers(0, 2)).size() == 2);
+  });
+}

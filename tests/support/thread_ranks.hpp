@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <barrier>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/collective/process_ranks.hpp>
+
+namespace fanout_test {
+
+/// What the threads of ThreadRanks share.
+struct ThreadMeeting {
+  explicit ThreadMeeting(std::size_t ranks)
+      : barrier(static_cast<std::ptrdiff_t>(ranks)), steps(ranks), values(ranks) {}
+
+  std::barrier<> barrier;
+  std::vector<fanout::backend::RankedStep> steps;
+  std::vector<std::vector<fanout::backend::RankedValue>> values;
+};
+
+/// One of several threads that stand for processes which call a model together.
+class ThreadRanks final : public fanout::backend::ProcessRanks {
+ public:
+  ThreadRanks(ThreadMeeting& meeting, std::size_t rank) : meeting_(meeting), rank_(rank) {}
+
+  std::size_t rank() const noexcept override { return rank_; }
+  std::size_t size() const noexcept override { return meeting_.steps.size(); }
+
+  fanout::detail::BatchPlace begin(const fanout::backend::RankedStep& step) const override {
+    fanout::detail::BatchPlace place{};
+    meet(step, [&] {
+      for (std::size_t i = 0; i < size(); ++i) {
+        if (i == rank_) continue;
+        place.other_rows += meeting_.steps[i].rows;
+        place.other_shards += meeting_.steps[i].shards;
+        if (i < rank_) place.first_row += meeting_.steps[i].rows;
+        if (i < rank_) place.first_shard += meeting_.steps[i].shards;
+      }
+    });
+    return place;
+  }
+
+  void combine(const fanout::backend::RankedStep& step) const override {
+    Collected own;
+    if (step.failure == nullptr && step.visit != nullptr) step.visit(step.of, own);
+    meeting_.values[rank_] = own.values;
+    std::vector<std::vector<std::byte>> combined;
+    meet(step, [&] {
+      for (std::size_t i = 0; i < own.values.size(); ++i) combined.push_back(combine(i));
+    });
+    for (std::size_t i = 0; i < combined.size(); ++i) {
+      std::memcpy(own.values[i].data, combined[i].data(), combined[i].size());
+    }
+  }
+
+ private:
+  struct Collected final : fanout::backend::RankedValues {
+    void add(const fanout::backend::RankedValue& value, const fanout::LeafPath&) override { values.push_back(value); }
+    std::vector<fanout::backend::RankedValue> values;
+  };
+
+  /// Calls `look` when the steps of all threads are there, and returns when all have looked.
+  template <class Look>
+  void meet(const fanout::backend::RankedStep& step, const Look& look) const {
+    meeting_.steps[rank_] = step;
+    meeting_.barrier.arrive_and_wait();
+    std::exception_ptr failure;
+    bool same = true;
+    for (const auto& each : meeting_.steps) {
+      if (failure == nullptr) failure = each.failure;
+      same = same && each.hash == step.hash;
+    }
+    if (failure == nullptr && same) look();
+    meeting_.barrier.arrive_and_wait();
+    if (failure != nullptr) std::rethrow_exception(failure);
+    if (!same) throw fanout::StructureMismatch("other steps");
+  }
+
+  std::vector<std::byte> combine(std::size_t i) const {
+    const fanout::backend::RankFold& fold = *meeting_.values[0][i].fold;
+    std::size_t rows = 0;
+    for (const auto& step : meeting_.steps) rows += step.rows;
+    const std::size_t bytes = meeting_.values[0][i].count * fold.element_size;
+    std::vector<const void*> from;
+    for (std::size_t rank = 0; rank < size(); ++rank) {
+      if (fold.counts_empty || rows == 0 || meeting_.steps[rank].rows != 0) {
+        from.push_back(meeting_.values[rank][i].data);
+      }
+    }
+    std::vector<std::byte> to(bytes);
+    fold.combine(
+        to.data(),
+        {.from = [](const void* of, std::size_t at) { return (*static_cast<const std::vector<const void*>*>(of))[at]; },
+         .of = &from,
+         .ranks = from.size()},
+        meeting_.values[0][i].count);
+    return to;
+  }
+
+  ThreadMeeting& meeting_;
+  std::size_t rank_;
+};
+
+/// Calls `f(ranks)` on as many threads as there are ranks.
+template <class F>
+void on_thread_ranks(std::size_t ranks, const F& f) {
+  ThreadMeeting meeting(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] { f(ThreadRanks(meeting, rank)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace fanout_test
