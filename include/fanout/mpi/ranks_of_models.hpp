@@ -53,9 +53,9 @@ class RanksOfModels final : public backend::ProcessRanks {
     const std::vector<RankGroup::Words> all = agree(step, step.hash ^ collected.hash(), failure);
     std::size_t rows = 0;
     for (const RankGroup::Words& words : all) rows += words.rows;
-    std::vector<bool> counts;
-    for (const RankGroup::Words& words : all) counts.push_back(rows == 0 || words.rows != 0);
-    reduction->run(counts);
+    std::vector<bool> counts(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) counts[i] = rows == 0 || all[i].rows != 0;
+    if (reduction) reduction->run(counts);
     collected.back_to_devices();
   }
 
