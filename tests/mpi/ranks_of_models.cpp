@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -303,6 +304,29 @@ TEST_CASE("reductions of other extents on ranks are named with their leaves, bef
   CHECK(text.find("psum of double at output[0], psum of float[2, 3] at output[1]") != std::string::npos);
   CHECK(text.find("psum of float[2, 4] at output[1]") != std::string::npos);
   CHECK(std::get<0>(model(x, std::size_t{3})) == static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("a function of reduce that throws on a rank throws on all") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const auto times = [](View<const double, 1> x) {
+    return fanout::reduce(x(0), [](double a, double b) {
+      if (a * b < 0) throw std::domain_error("less than 0");
+      return a * b;
+    });
+  };
+  const ParallelModel model{times, fanout::host_devices(1), {.ranks = ranks}};
+  Tensor<double, 1> x(1);
+  x(0) = ranks.rank() == 1 ? -2 : 2;
+  std::string text;
+  try {
+    model(x);
+  } catch (const std::exception& error) {
+    text = error.what();
+  }
+  CHECK(text.find("less than 0") != std::string::npos);
+  x(0) = 2;
+  CHECK(model(x) == std::pow(2.0, static_cast<double>(ranks.size())));
 }
 
 TEST_CASE("a value that cannot be sent as bytes is refused on all ranks") {

@@ -19,6 +19,7 @@ struct RankFold {
   std::string (*name)();     ///< `psum of float`
   std::size_t element_size;  ///< in bytes; 0 if the value is not trivially copyable, so that it cannot travel
   bool counts_empty;         ///< true if a process without rows counts even if others have rows
+  bool may_throw;            ///< true if combine() may throw, as a user's function may
   /// Combines `count` elements of each of `from.ranks` processes, in their order, and writes them to `to`. `to` may be
   /// `from[0]`.
   void (*combine)(void* to, const RankElements& from, std::size_t count);

@@ -85,10 +85,18 @@ struct CountingRanks {
   static double share(std::size_t) noexcept { return 1; }
 };
 
+/// fanout's own rules throw for no number. A user's function, or the operators of a class of numbers, may.
+template <class Rule, class T>
+inline constexpr bool fold_may_throw = !std::is_arithmetic_v<T>;
+template <class F, class T>
+inline constexpr bool fold_may_throw<FoldOverShards<F>, T> = !std::is_nothrow_invocable_v<const F&, const T&, const T&>;
+
 /// How values of type T under a rule are combined over processes.
 template <class Rule, class T>
 struct FoldOverRanks {
   static constexpr bool travels = std::is_trivially_copyable_v<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
+
+  static constexpr bool may_throw = fold_may_throw<Rule, T>;
 
   static std::string name() { return std::string(Rule::name) + " of " + type_name<T>(); }
 
@@ -119,6 +127,7 @@ template <class Fold, bool counts_empty, class T>
 inline constexpr backend::RankFold rank_fold = {.name = &Fold::name,
                                                 .element_size = Fold::travels ? sizeof(T) : 0,
                                                 .counts_empty = counts_empty,
+                                                .may_throw = Fold::may_throw,
                                                 .combine = &Fold::combine};
 
 /// True if fanout's own code gathers X under the rule. What a user's gather_traits do inside of X is not known.

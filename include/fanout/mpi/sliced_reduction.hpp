@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,10 @@ class SlicedReduction {
   /// Sends nothing yet. Borrows the values.
   SlicedReduction(const RankGroup& group, std::vector<backend::RankedValue> values)
       : group_(group), own_(static_cast<std::size_t>(group.rank())), values_(std::move(values)) {
-    for (const backend::RankedValue& value : values_) bytes_ += value.count * value.fold->element_size;
+    for (const backend::RankedValue& value : values_) {
+      bytes_ += value.count * value.fold->element_size;
+      may_throw_ = may_throw_ || value.fold->may_throw;
+    }
     mine_ = slice(own_);
     for (const ValuePart& part : mine_) {
       at_.push_back(room_);
@@ -47,7 +51,11 @@ class SlicedReduction {
     received_ = Storage(backend::Memory{}, room_ * (ranks() - 1));
   }
 
-  /// `counts[i]`: false if rank i has no rows, but another rank has. Waits for all ranks.
+  SlicedReduction(const SlicedReduction&) = delete;
+  SlicedReduction& operator=(const SlicedReduction&) = delete;
+
+  /// `counts[i]`: false if rank i has no rows, but another rank has. Waits for all ranks. If a rank cannot combine its
+  /// slice, all ranks throw: this rank its own exception, the others an Error that names it.
   void run(const std::vector<bool>& counts) {
     exchange([this](std::size_t rank) { return blocks_of(slice(rank)); },
              [this](std::size_t rank) {
@@ -55,7 +63,10 @@ class SlicedReduction {
                for (std::size_t i = 0; i < mine_.size(); ++i) blocks.add(part_of(i, rank), mine_[i].bytes());
                return blocks;
              });
-    for (std::size_t i = 0; i < mine_.size(); ++i) combine(i, counts);
+    const std::exception_ptr failure = RankGroup::exception_of([&] {
+      for (std::size_t i = 0; i < mine_.size(); ++i) combine(i, counts);
+    });
+    if (may_throw_) group_.agree(failure);
     exchange([this](std::size_t) { return blocks_of(mine_); },
              [this](std::size_t rank) { return blocks_of(slice(rank)); });
   }
@@ -130,6 +141,7 @@ class SlicedReduction {
   std::size_t own_;
   std::vector<backend::RankedValue> values_;
   std::size_t bytes_ = 0;        // of all values
+  bool may_throw_ = false;       // a rank may fail when it combines its slice
   std::vector<ValuePart> mine_;  // this rank's slice
   std::vector<std::size_t> at_;  // where each of its parts begins in what another rank sends
   std::size_t room_ = 0;         // for what one rank sends
