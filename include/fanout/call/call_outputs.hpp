@@ -73,7 +73,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   template <class Ranked>
   gathered_t<R> gather(Ranked& ranked) {
     if constexpr (std::is_void_v<R>) {
-    } else if constexpr (std::is_same_v<Ranked, UnrankedCall> || !has_reductions<R>) {
+    } else if constexpr (std::is_same_v<Ranked, UnrankedCall> || !has_reductions<R> || !Gatherable<Concatenate, R>) {
       ShardResults<R> pieces = this->pieces();
       return gather_and_wait(pieces, target());
     } else {
