@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,10 +17,11 @@ namespace fanout_test {
 /// What the threads of ThreadRanks share.
 struct ThreadMeeting {
   explicit ThreadMeeting(std::size_t ranks)
-      : barrier(static_cast<std::ptrdiff_t>(ranks)), steps(ranks), values(ranks) {}
+      : barrier(static_cast<std::ptrdiff_t>(ranks)), steps(ranks), texts(ranks), values(ranks) {}
 
   std::barrier<> barrier;
   std::vector<fanout::backend::RankedStep> steps;
+  std::vector<std::string> texts;  // of failures: an exception stays with its thread, as ThreadSanitizer asks
   std::vector<std::vector<fanout::backend::RankedValue>> values;
 };
 
@@ -68,17 +70,28 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
   template <class Look>
   void meet(const fanout::backend::RankedStep& step, const Look& look) const {
     meeting_.steps[rank_] = step;
+    meeting_.texts[rank_] = text_of(step.failure);
     meeting_.barrier.arrive_and_wait();
-    std::exception_ptr failure;
+    std::string failed;
     bool same = true;
-    for (const auto& each : meeting_.steps) {
-      if (failure == nullptr) failure = each.failure;
-      same = same && each.hash == step.hash;
+    for (std::size_t i = 0; i < size(); ++i) {
+      failed += meeting_.texts[i];
+      same = same && meeting_.steps[i].hash == step.hash;
     }
-    if (failure == nullptr && same) look();
+    if (failed.empty() && same) look();
     meeting_.barrier.arrive_and_wait();
-    if (failure != nullptr) std::rethrow_exception(failure);
+    if (step.failure != nullptr) std::rethrow_exception(step.failure);
+    if (!failed.empty()) throw fanout::Error(failed);
     if (!same) throw fanout::StructureMismatch("other steps");
+  }
+
+  static std::string text_of(const std::exception_ptr& failure) {
+    if (failure == nullptr) return {};
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
   }
 
   std::vector<std::byte> combine(std::size_t i) const {
