@@ -81,7 +81,7 @@ class RankedCall {
     if (ranks_ != nullptr) begin_with_others(plan, start);
   }
 
-  /// The start of the call, after this has been moved.
+  /// Returns `start` with the place that this object holds. Call it after this object was moved.
   CallStart moved(CallStart start) const noexcept {
     if (ranks_ != nullptr) start.place = &place_;
     return start;

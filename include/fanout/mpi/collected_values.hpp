@@ -62,12 +62,11 @@ class CollectedValues final : public backend::RankedValues {
   static std::size_t bytes(const backend::RankedValue& value) noexcept {
     return value.count * value.fold->element_size;
   }
-  /// FNV-1a, with words for bytes.
-  void mix(std::uint64_t word) noexcept { hash_ = (hash_ ^ word) * 0x100000001B3U; }
+  void mix(std::uint64_t word) noexcept { backend::RankedStep::mix(hash_, word); }
 
   std::vector<backend::RankedValue> values_;
   std::deque<Storage> copies_;
-  std::uint64_t hash_ = 0xCBF29CE484222325U;
+  std::uint64_t hash_ = backend::RankedStep::hash_of_nothing;
 };
 
 /// Text of values: `psum of float[3, 4] at output.x`.

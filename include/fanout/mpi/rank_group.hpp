@@ -92,7 +92,7 @@ class RankGroup {
 
   /// All ranks come here with the same hash, and get the words of all. Otherwise all throw StructureMismatch, which
   /// lists what the ranks call: `name()`, which is called only then. If ranks come with an exception, all throw: see
-  /// RankFailures.
+  /// throw_failures_of_ranks().
   template <class Name>
   std::vector<Words> agree(Words mine, const Name& name, const std::exception_ptr& own) const {
     mine.failed = own == nullptr ? 0 : 1;
