@@ -96,6 +96,7 @@ namespace backend {
 struct Collective;
 class CollectiveTransport;
 class ProcessRanks;
+class ProcessRendezvous;
 }  // namespace backend
 class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>

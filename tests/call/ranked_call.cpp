@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 #include <support/message_of.hpp>
 #include <support/thread_ranks.hpp>
@@ -142,5 +143,80 @@ TEST_CASE("one process alone makes no step") {
   on_thread_ranks(1, [](const ThreadRanks& ranks) {
     ParallelModel model{Fields{}, fanout::host_devices(2), {.ranks = &ranks}};
     CHECK(model(numbers(0, 2)).size() == 2);
+  });
+}
+
+namespace {
+
+struct Meets {
+  double bad = -1;
+
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    auto ranks = ctx.communicator();
+    double sum = 0;
+    for (const double each : x) {
+      if (each == bad) throw std::runtime_error("a bad row");
+      sum += each;
+    }
+    ranks.all_reduce(sum);
+    Tensor<std::size_t, 1> all(ranks.size());
+    ranks.all_gather(ctx.rank(), all);
+    std::size_t in_order = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) in_order += all(i) == i ? 1 : 0;
+    return std::tuple{sum, in_order};
+  }
+};
+
+/// Changes, so that its calls are kept in order.
+struct MeetsAndChanges : Meets {
+  fanout::PerReplica<int> calls{0};
+
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) {
+    ++*calls;
+    return Meets::forward(ctx, x);
+  }
+};
+
+template <class Model>
+void check_meeting(std::size_t devices) {
+  on_thread_ranks(3, [devices](const ThreadRanks& ranks) {
+    const ParallelModel model{Model{}, fanout::host_devices(static_cast<int>(devices)), {.ranks = &ranks}};
+    for (int call = 0; call < 3; ++call) {
+      Tensor<double, 1> x(4 + ranks.rank());
+      for (double& each : x) each = 1;
+      const auto [sums, in_order] = model(x);
+      REQUIRE(sums.size() == devices);
+      for (std::size_t i = 0; i < devices; ++i) {
+        CHECK(sums(i) == 15);
+        CHECK(in_order(i) == 3 * devices);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("shards of all processes meet in ctx.communicator()") {
+  check_meeting<Meets>(1);
+  check_meeting<Meets>(2);
+}
+
+TEST_CASE("shards of a changing model meet those of other processes, also in asynchronous calls") {
+  check_meeting<MeetsAndChanges>(2);
+  on_thread_ranks(2, [](const ThreadRanks& ranks) {
+    const ParallelModel model{Meets{}, fanout::host_devices(2), {.ranks = &ranks}};
+    auto pending = model.async(Tensor<double, 1>::full({2}, 3));
+    CHECK(std::get<0>(pending.get())(1) == 12);
+  });
+}
+
+TEST_CASE("a shard that throws releases the shards of other processes, which all tell of it") {
+  on_thread_ranks(2, [](const ThreadRanks& ranks) {
+    const ParallelModel model{Meets{.bad = 7}, fanout::host_devices(2), {.ranks = &ranks}};
+    Tensor<double, 1> x(2);
+    if (ranks.rank() == 1) x(0) = 7;
+    CHECK(message_of<fanout::Error>([&] { model(x); }).find("a bad row") != std::string::npos);
+    x(0) = 0;
+    CHECK(std::get<0>(model(x))(0) == 0);
   });
 }

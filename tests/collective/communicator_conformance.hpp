@@ -10,7 +10,9 @@
 //     template <class T> static std::vector<T> elements(const fanout::Tensor<T, 1>& array);
 // }; FANOUT_TEST_COMMUNICATOR(MyRanks);
 //
-// With `static bool available(std::size_t ranks)` it is skipped where there cannot be so many.
+// With `static bool available(std::size_t ranks)` it is skipped where there cannot be so many. If the ranks are in several
+// processes, `static std::size_t here(std::size_t ranks)` is the number of those that run() runs in this one, and
+// `static void share(std::vector<T>& all)` sets the elements of all ranks, of which this process has set its own.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -45,6 +47,22 @@ std::vector<T> elements_of(const fanout::Tensor<T, 1>& array) {
   return elements;
 }
 
+/// Sets what ranks in other processes have noted.
+template <class Ranks, class T>
+void share(std::vector<T>& all) {
+  if constexpr (requires { Ranks::share(all); }) Ranks::share(all);
+}
+
+/// The number of ranks of this process.
+template <class Ranks>
+std::size_t ranks_here(std::size_t ranks) {
+  if constexpr (requires { Ranks::here(ranks); }) {
+    return Ranks::here(ranks);
+  } else {
+    return ranks;
+  }
+}
+
 /// Runs `f(communicator, array)` on so many ranks, where `array` is what `make(rank)` returns at first, and returns
 /// what all arrays hold at the end.
 template <class Ranks, class Make, class F>
@@ -56,6 +74,7 @@ auto after(std::size_t ranks, const Make& make, const F& f) {
     f(communicator, array);
     all[rank] = Ranks::elements(array);
   });
+  share<Ranks>(all);
   return all;
 }
 
@@ -79,6 +98,8 @@ TEST_CASE_TEMPLATE_DEFINE("a communicator does what its concept says", Ranks, co
       ranks[c.rank()] = c.rank();
       sizes[c.rank()] = c.size();
     });
+    fanout_test::share<Ranks>(ranks);
+    fanout_test::share<Ranks>(sizes);
     CHECK(ranks == std::vector<std::size_t>{0, 1, 2});
     CHECK(sizes == std::vector<std::size_t>{3, 3, 3});
   }
@@ -210,12 +231,13 @@ TEST_CASE_TEMPLATE_DEFINE("a communicator does what its concept says", Ranks, co
 
   SUBCASE("6. a barrier waits for all") {
     std::atomic<int> came{0};
+    const int here = static_cast<int>(fanout_test::ranks_here<Ranks>(4));
     std::atomic<bool> early{false};
     Ranks::run(4, [&](C& c) {
       for (int i = 1; i <= 20; ++i) {
         ++came;
         c.barrier();
-        if (came < 4 * i) early = true;
+        if (came < here * i) early = true;
         c.barrier();
       }
     });

@@ -361,9 +361,6 @@ TEST_CASE("asynchronous calls reduce over ranks when their results are taken") {
   auto second = model.async(x);
   CHECK(second.get() == 4 * n);
   CHECK(first.get() == 4 * n);
-  ParallelModel counted{Counted{}, fanout::host_devices(2), {.ranks = ranks}};
-  counted.async(x).get();
-  CHECK(counted.model().rows.value == 4 * static_cast<int>(ranks.size()));
   if (ranks.size() == 1) return;
   // A result that one rank does not take.
   const std::string text = message_of<fanout::Error>([&] {
@@ -373,6 +370,22 @@ TEST_CASE("asynchronous calls reduce over ranks when their results are taken") {
   });
   CHECK(text.find(ranks.rank() == 0 ? "dropped" : "was not taken") != std::string::npos);
   CHECK(model(x) == 4 * n);
+}
+
+TEST_CASE("an asynchronous call combines fields on a device's thread, which FUNNELED does not allow") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  int level = 0;
+  MPI_Query_thread(&level);
+  const Tensor<double, 1> x(4);
+  ParallelModel counted{Counted{}, fanout::host_devices(2), {.ranks = ranks}};
+  if (level == MPI_THREAD_FUNNELED && ranks.size() > 1) {
+    const std::string text = message_of<fanout::Error>([&] { counted.async(x).get(); });
+    CHECK(text.find("expected MPI_THREAD_SERIALIZED or higher, found MPI_THREAD_FUNNELED") != std::string::npos);
+    counted(x);
+  } else {
+    counted.async(x).get();
+  }
+  CHECK(counted.model().rows.value == 4 * static_cast<int>(ranks.size()));
 }
 
 TEST_CASE("large reductions and trees of many arrays are those of all ranks") {

@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/collective/process_ranks.hpp>
+#include <fanout/collective/process_rendezvous.hpp>
 
 namespace fanout_test {
 
@@ -23,6 +27,25 @@ struct ThreadMeeting {
   std::vector<fanout::backend::RankedStep> steps;
   std::vector<std::string> texts;  // of failures: an exception stays with its thread, as ThreadSanitizer asks
   std::vector<std::vector<fanout::backend::RankedValue>> values;
+  std::shared_ptr<fanout::backend::HostRendezvous> rendezvous;  // of the latest call whose shards may meet
+};
+
+/// A rendezvous of the shards of all threads.
+class ThreadRendezvous final : public fanout::backend::ProcessRendezvous {
+ public:
+  ThreadRendezvous(ThreadMeeting& meeting, std::shared_ptr<fanout::backend::HostRendezvous> shared)
+      : meeting_(meeting), shared_(std::move(shared)) {}
+  ~ThreadRendezvous() override { meeting_.barrier.arrive_and_wait(); }
+
+  void meet(std::size_t rank, fanout::backend::Collective* calls, std::size_t count, const Help& help) override {
+    shared_->meet(rank, calls, count, 1'000'000, [&help]() noexcept { help.start(help.of); });
+  }
+  void leave(std::size_t rank, const std::exception_ptr& why) noexcept override { shared_->leave(rank, why); }
+  void break_off(const char* why) noexcept override { shared_->break_off(why); }
+
+ private:
+  ThreadMeeting& meeting_;
+  const std::shared_ptr<fanout::backend::HostRendezvous> shared_;
 };
 
 /// One of several threads that stand for processes which call a model together.
@@ -33,7 +56,8 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
   std::size_t rank() const noexcept override { return rank_; }
   std::size_t size() const noexcept override { return meeting_.steps.size(); }
 
-  fanout::detail::BatchPlace begin(const fanout::backend::RankedStep& step) const override {
+  fanout::detail::BatchPlace begin(const fanout::backend::RankedStep& step,
+                                   fanout::backend::ProcessRendezvous** rendezvous) const override {
     fanout::detail::BatchPlace place{};
     meet(step, [&] {
       for (std::size_t i = 0; i < size(); ++i) {
@@ -44,6 +68,15 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
         if (i < rank_) place.first_shard += meeting_.steps[i].shards;
       }
     });
+    if (rendezvous != nullptr) {
+      if (rank_ == 0) {
+        const std::size_t shards = step.shards + place.other_shards;
+        meeting_.rendezvous = std::make_shared<fanout::backend::HostRendezvous>(shards);
+      }
+      meeting_.barrier.arrive_and_wait();
+      *rendezvous = new ThreadRendezvous(meeting_, meeting_.rendezvous);
+      meeting_.barrier.arrive_and_wait();
+    }
     return place;
   }
 

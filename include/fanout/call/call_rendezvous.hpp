@@ -55,10 +55,13 @@ class CallRendezvous {
   }
 
   /// The devices of the set, their collectives, and the plan. Null `transport`: collectives go through host memory.
+  /// `processes`: the rendezvous with other processes, or null. There the first shard of this process is `first_shard`.
   struct Way {
     const backend::CollectiveTransport* transport = nullptr;
     const DeviceId* devices = nullptr;
     const Plan* plan = nullptr;
+    backend::ProcessRendezvous* processes = nullptr;
+    std::size_t first_shard = 0;
   };
 
   /// `notes_ends`: true if shards may meet, so that their ends must be noted.

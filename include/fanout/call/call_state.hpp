@@ -45,6 +45,7 @@ struct CallStart {
       nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
   std::size_t target_count = 0;
   const detail::BatchPlace* place = &detail::alone_in_batch;  ///< of the shards, if several processes make the call
+  backend::ProcessRendezvous* rendezvous = nullptr;           ///< of the shards of several processes, if they may meet
 
   /// The settings of a call that begins now.
   static CallStart now(const CallSettings& settings) noexcept {

@@ -43,23 +43,27 @@ struct RankedCalls {
   Atomic<std::uint32_t> count{0};
 };
 
-/// The steps that one call makes together with other processes: one that begins it, one for combined fields, one for
-/// reductions. If there are no other processes, all functions do nothing. A call that fails tells the others at its
-/// next step.
+/// The steps that one call makes together with other processes: one that begins it, one when the shards have ended if
+/// they may meet, one for combined fields, one for reductions. If there are no other processes, all functions do nothing.
+/// A call that fails tells the others at its next step.
 ///
-/// `fields` and `result`: what a call of this type combines. Without both, a process that fails needs to tell nobody.
+/// `fields` and `result`: what a call of this type combines. `meets`: its shards may meet those of other processes.
+/// Without all three, a process that fails needs to tell nobody.
 /// `Type` is always RankedCallType: as a template, this costs nothing to compile in a file that calls no model.
 template <class Type>
 class RankedCall {
  public:
-  RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const Type& (*type)(), bool fields, bool result) {
-    if (ranks != nullptr) set(*ranks, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0));
+  RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const Type& (*type)(), bool fields, bool result,
+             bool meets) {
+    if (ranks != nullptr) set(*ranks, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0), meets);
   }
   RankedCall(RankedCall&& other) noexcept {
     if (other.ranks_ == nullptr) return;
     ranks_ = detail::exchange(other.ranks_, nullptr);
     type_ = other.type_;
     left_ = other.left_;
+    meets_ = other.meets_;
+    rendezvous_ = other.rendezvous_;
     number_ = other.number_;
     rows_ = other.rows_;
     shards_ = other.shards_;
@@ -68,13 +72,18 @@ class RankedCall {
   RankedCall& operator=(RankedCall&&) = delete;
   /// Tells the others if the call does not go on, as when a Pending is destroyed.
   ~RankedCall() {
-    if (ranks_ != nullptr && left_ != 0) leave();
+    if (ranks_ != nullptr) end();
   }
 
   /// True if there are other processes.
   bool has_others() const noexcept { return ranks_ != nullptr; }
   /// The position of this process among them.
   std::size_t rank() const noexcept { return ranks_ == nullptr ? 0 : ranks_->rank(); }
+
+  /// Throws Error if other threads than the main one may not make steps.
+  void check_any_thread() const {
+    if (ranks_ != nullptr) ranks_->check_any_thread();
+  }
 
   /// Waits until all processes have begun the call. Sets where this plan stands in the whole batch. Borrows it then.
   void begin(const Plan& plan, CallStart& start) {
@@ -85,6 +94,12 @@ class RankedCall {
   CallStart moved(CallStart start) const noexcept {
     if (ranks_ != nullptr) start.place = &place_;
     return start;
+  }
+
+  /// Call this when all shards of this process have ended without an exception. If they may meet those of other
+  /// processes, waits for these.
+  void join() {
+    if (ranks_ != nullptr && meets_) join_others();
   }
 
   /// Combines the values that `visit(f)` shows: it calls `f(fold, elements, path)` for each.
@@ -112,10 +127,13 @@ class RankedCall {
 
  private:
   // Not inlined: a call without other processes only compares a pointer.
-  [[gnu::noinline]] void set(const backend::ProcessRanks& ranks, RankedCalls& calls, const Type& (*type)(), int steps) {
+  [[gnu::noinline]] void set(const backend::ProcessRanks& ranks, RankedCalls& calls, const Type& (*type)(), int steps,
+                             bool meets) {
     ranks_ = &ranks;
     type_ = type;
-    left_ = steps;
+    left_ = steps + (meets ? 1 : 0);
+    meets_ = meets;
+    rendezvous_ = nullptr;
     number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
     rows_ = 0;
     shards_ = 0;
@@ -124,12 +142,22 @@ class RankedCall {
   [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start) {
     rows_ = plan.rows();
     shards_ = plan.size();
+    if (meets_ && shards_ > 1) ranks_->check_any_thread();
     const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
-    place_ = ranks_->begin(step(nullptr));
+    place_ = ranks_->begin(step(nullptr), meets_ ? &rendezvous_ : nullptr);
     left_ = left;
     start.number = number_;
     start.place = &place_;
+    start.rendezvous = rendezvous_;
   }
+
+  [[gnu::noinline]] void join_others() {
+    leave_rendezvous();
+    combine_with_others(nullptr, nullptr);
+  }
+
+  /// Waits until the shards of all processes have ended.
+  void leave_rendezvous() noexcept { delete detail::exchange(rendezvous_, nullptr); }
 
   [[gnu::noinline]] void combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of) {
     backend::RankedStep next = step(nullptr);
@@ -141,10 +169,13 @@ class RankedCall {
   }
 
   [[gnu::cold, gnu::noinline]] void tell() {
+    leave_rendezvous();
     if (detail::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
   }
 
-  [[gnu::cold, gnu::noinline]] void leave() noexcept {
+  [[gnu::noinline]] void end() noexcept {
+    leave_rendezvous();
+    if (left_ == 0) return;
     try {
       throw Error("the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
     } catch (...) {
@@ -154,7 +185,7 @@ class RankedCall {
 
   backend::RankedStep step(const std::exception_ptr& failure) const {
     const Type& type = type_();
-    return {.hash = type.hash ^ (((std::uint64_t{number_} << 2U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
+    return {.hash = type.hash ^ (((std::uint64_t{number_} << 3U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
             .name = &type.name,
             .number = number_,
             .rows = rows_,
@@ -165,6 +196,8 @@ class RankedCall {
   const backend::ProcessRanks* ranks_ = nullptr;  // null without other processes; then nothing else is set
   const Type& (*type_)();
   int left_;  // steps that other processes may still wait for
+  bool meets_;
+  backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended
   std::uint32_t number_;
   std::size_t rows_;
   std::size_t shards_;
@@ -173,12 +206,14 @@ class RankedCall {
 
 /// Stands for a RankedCall if no step is made whatever the options.
 struct UnrankedCall {
-  UnrankedCall(const backend::ProcessRanks*, const RankedCalls&) noexcept {}
+  UnrankedCall(const backend::ProcessRanks*, const RankedCalls&, bool) noexcept {}
   UnrankedCall() noexcept = default;
   static CallStart moved(const CallStart& start) noexcept { return start; }
   static bool has_others() noexcept { return false; }
   static std::size_t rank() noexcept { return 0; }
+  static void check_any_thread() noexcept {}
   static void begin(const Plan&, CallStart&) noexcept {}
+  static void join() noexcept {}
   template <class Visit>
   static void combine(const Visit&) noexcept {}
   static void fail() noexcept {}
@@ -188,8 +223,8 @@ struct UnrankedCall {
 /// The steps of a call of model M that returns an R.
 template <class M, class R, bool fields>
 struct RankedCallOf : RankedCall<RankedCallType> {
-  RankedCallOf(const backend::ProcessRanks* ranks, RankedCalls& calls) noexcept
-      : RankedCall<RankedCallType>(ranks, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>) {}
+  RankedCallOf(const backend::ProcessRanks* ranks, RankedCalls& calls, bool meets) noexcept
+      : RankedCall<RankedCallType>(ranks, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>, meets) {}
 };
 
 }}}  // namespace fanout::v0::detail

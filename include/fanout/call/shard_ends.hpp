@@ -32,8 +32,13 @@ class ShardEnds {
   ShardEnds(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
             bool shards_may_meet)
       : state_(plan, settings, start, shards_may_meet), devices_(devices) {
-    if (shards_may_meet)
-      state_.rendezvous.way_is({.transport = settings.collectives, .devices = devices, .plan = &plan});
+    if (shards_may_meet) {
+      state_.rendezvous.way_is({.transport = settings.collectives,
+                                .devices = devices,
+                                .plan = &plan,
+                                .processes = start.rendezvous,
+                                .first_shard = start.place->first_shard});
+    }
   }
 
   CallState& state() noexcept { return state_; }

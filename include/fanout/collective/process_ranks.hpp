@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 
+#include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rank_elements.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -75,12 +76,16 @@ class ProcessRanks {
   virtual std::size_t rank() const noexcept = 0;
   virtual std::size_t size() const noexcept = 0;
 
-  /// Begins a call. Returns where this process's shards stand in the whole batch.
-  virtual detail::BatchPlace begin(const RankedStep& step) const = 0;
+  /// Begins a call. Returns where this process's shards stand in the whole batch. If `rendezvous` is not null, sets it
+  /// to a new one for the shards of all processes, which the caller must delete.
+  virtual detail::BatchPlace begin(const RankedStep& step, ProcessRendezvous** rendezvous) const = 0;
 
-  /// Replaces each value of the step by that of all processes, in their order. So the result is bitwise the same on all of them and
-  /// in every run. Nothing is sent before all processes have come without a failure.
+  /// Replaces each value of the step by that of all processes, in their order. So the result is bitwise the same on all
+  /// of them and in every run. Nothing is sent before all processes have come without a failure.
   virtual void combine(const RankedStep& step) const = 0;
+
+  /// Throws Error if only the main thread may make steps and exchange arrays.
+  virtual void check_any_thread() const {}
 
  protected:
   ~ProcessRanks() = default;

@@ -38,7 +38,12 @@ class ShardRendezvous final : public CallRendezvous::Place {
     if (backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire)) direct->close();
   }
 
-  void leave(std::size_t shard, const std::exception_ptr& why) noexcept override { rendezvous_.leave(shard, why); }
+  void leave(std::size_t shard, const std::exception_ptr& why) noexcept override {
+    rendezvous_.leave(shard, why);
+    if (const CallRendezvous::Way& way = call_.way(); way.processes != nullptr) {
+      way.processes->leave(way.first_shard + shard, why);
+    }
+  }
 
   void settle() noexcept override {
     if (backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire)) direct->settle();
@@ -57,7 +62,7 @@ class ShardRendezvous final : public CallRendezvous::Place {
   /// Marks the calls that the devices can run without host memory. Throws what `open` of the transport throws.
   void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
     const backend::CollectiveTransport* const transport = call_.way().transport;
-    if (transport == nullptr || rendezvous_.size() == 1) return;
+    if (transport == nullptr || rendezvous_.size() == 1 || call_.way().processes != nullptr) return;
     backend::TransportRanks* direct = nullptr;
     {
       const ForkSafeLock opening(opening_);
@@ -77,6 +82,10 @@ class ShardRendezvous final : public CallRendezvous::Place {
   }
 
   void meet(std::size_t shard, backend::Collective* calls, std::size_t count) {
+    if (const CallRendezvous::Way& way = call_.way(); way.processes != nullptr) {
+      const auto start = [](void* own) noexcept { static_cast<ShardRendezvous*>(own)->start_others(); };
+      return way.processes->meet(way.first_shard + shard, calls, count, {.start = start, .of = this});
+    }
     const bool all_run = all_run_.load(MemoryOrder::relaxed);
     rendezvous_.meet(shard, calls, count, all_run ? Clock::never : patience, [this]() noexcept { start_others(); });
   }
@@ -106,7 +115,9 @@ class ShardRendezvous final : public CallRendezvous::Place {
         return nullptr;
       };
       if (start_thread(task->worker->cores(), run, task, "fanout shard")) continue;
-      rendezvous_.break_off("no thread could be started for a shard that others wait for in a collective");
+      constexpr const char* why = "no thread could be started for a shard that others wait for in a collective";
+      rendezvous_.break_off(why);
+      if (call_.way().processes != nullptr) call_.way().processes->break_off(why);
       task->run();  // waits for no rank any more, so this thread can run it
     }
     all_run_.store(true, MemoryOrder::relaxed);
@@ -139,8 +150,9 @@ class ShardRendezvous final : public CallRendezvous::Place {
 /// in `forward` only.
 class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
  public:
-  ShardCommunicator(detail::CallRendezvous& call, std::size_t rank, std::size_t size)
-      : rendezvous_(&call.place<detail::ShardRendezvous>()), rank_(rank), size_(size) {}
+  /// `shard` counts in this process, `rank` over all processes that make the call.
+  ShardCommunicator(detail::CallRendezvous& call, std::size_t shard, std::size_t rank, std::size_t size)
+      : rendezvous_(&call.place<detail::ShardRendezvous>()), shard_(shard), rank_(rank), size_(size) {}
 
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return size_; }
@@ -148,14 +160,15 @@ class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
   /// Makes the calls together, and returns when they have run or, if direct, are in order with the device's work.
   /// Throws the errors of HostRendezvous, and those of the memories' operations.
   void run(backend::Collective* calls, std::size_t count) {
-    rendezvous_->find_direct(rank_, calls, count);
+    rendezvous_->find_direct(shard_, calls, count);
     detail::StagedCalls staged(calls, count, rank_, size_);
-    rendezvous_->meet(rank_, calls, count);
+    rendezvous_->meet(shard_, calls, count);
     staged.finish();
   }
 
  private:
   detail::ShardRendezvous* rendezvous_;
+  std::size_t shard_;
   std::size_t rank_;
   std::size_t size_;
 };

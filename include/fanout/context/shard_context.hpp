@@ -60,7 +60,7 @@ class ShardContext<D, void> {
                   "fanout: ctx.communicator() needs a context that names its model, since a call must know whether its "
                   "shards wait for each other; declare it as `fanout::Context auto& ctx`, or as "
                   "`fanout::ShardContext<fanout::HostDevice, MyModel>& ctx`");
-    if constexpr (requires { sizeof(C); }) return C(rendezvous(), shard_, 1);  // so that this is the only error
+    if constexpr (requires { sizeof(C); }) return C(rendezvous(), shard_, rank(), 1);  // so that this is the only error
   }
 
   struct Claim {
@@ -83,14 +83,6 @@ class ShardContext<D, void> {
  protected:
   detail::CallRendezvous& rendezvous() const noexcept { return call_.rendezvous; }
   std::size_t shard_in_process() const noexcept { return shard_; }
-  /// Throws Error if other processes have shards of the call.
-  std::size_t shards_in_process() const {
-    if (call_.place.other_shards != 0) {
-      throw Error(explain({.what = "ctx.communicator() does not reach the shards of other processes yet",
-                           .advice = "return psum(x), or make the model without Options::ranks"}));
-    }
-    return call_.plan.size();
-  }
 
  private:
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_random(std::size_t row) const {
@@ -141,7 +133,7 @@ class ShardContext : public detail::ContextOfAnyModel<D> {
     static_assert(known, "fanout: ctx.communicator() needs #include <fanout/context/collectives.hpp>");
     if constexpr (known) {
       static_cast<void>(detail::notes_meeting_in<ShardContext>);
-      return C(this->rendezvous(), this->shard_in_process(), this->shards_in_process());
+      return C(this->rendezvous(), this->shard_in_process(), this->rank(), this->size());
     }
   }
 };

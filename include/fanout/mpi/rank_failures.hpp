@@ -19,7 +19,7 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 // Exceptions as text, so that a rank can tell the others why it failed. A text is a list of fields, each ended by a zero
-// character: the rank's name, then either one message, or seven fields for each Failure of a ReplicaError.
+// character: the rank's name, then either one message, or eight fields for each Failure of a ReplicaError.
 
 inline std::string message_with_type(const std::exception_ptr& exception) {
   try {
@@ -30,6 +30,17 @@ inline std::string message_with_type(const std::exception_ptr& exception) {
     return class_name(thrown) + ": " + thrown.what();
   } catch (...) {
     return "an exception that is no std::exception";
+  }
+}
+
+/// True if a shard was only released from a collective, since another one failed.
+inline bool is_released(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const CommunicatorAbandoned&) {
+    return true;
+  } catch (...) {
+    return false;
   }
 }
 
@@ -46,6 +57,7 @@ inline std::string failures_as_text(const std::string& name, const std::exceptio
     std::rethrow_exception(exception);
   } catch (const ReplicaError& error) {
     for (const Failure& failure : error.failures()) {
+      add_field(text, is_released(failure.exception) ? "released" : "");
       add_field(text, std::to_string(failure.shard));
       add_field(text, std::to_string(std::bit_cast<std::uint64_t>(failure.device.kind)));
       add_field(text, std::to_string(failure.device.index));
@@ -72,24 +84,29 @@ inline std::vector<std::string> fields_of(const std::string& text) {
 
 /// Throws what ranks failed of. `texts` has the text of each, empty for a rank that has not failed. Throws the exception
 /// of this rank if it has one. But if `forward` threw on ranks, all of these throw one ReplicaError with the failures of
-/// all of them, as do ranks that have not failed.
+/// all of them, as do ranks that have not failed. It lists shards that were only released from a collective if there are
+/// no others.
 [[noreturn]] inline void throw_failures_of_ranks(const std::vector<std::string>& texts, const std::exception_ptr& own,
                                                  std::size_t shards) {
   std::vector<Failure> failures;
+  std::vector<Failure> released;
   std::string list;
   for (const std::string& text : texts) {
     const std::vector<std::string> fields = fields_of(text);
     if (fields.size() == 2) list += "\n  " + fields[0] + ": " + fields[1];
-    for (std::size_t at = 1; at + 6 < fields.size(); at += 7) {
-      failures.push_back({.shard = std::stoul(fields[at]),
-                          .device = {.kind = std::bit_cast<DeviceKind>(std::uint64_t{std::stoull(fields[at + 1])}),
-                                     .index = std::stoi(fields[at + 2]),
-                                     .instance = std::stoi(fields[at + 3])},
-                          .rows = {std::stoul(fields[at + 4]), std::stoul(fields[at + 5])},
-                          .exception = std::make_exception_ptr(Error(fields[at + 6])),
-                          .process = fields[0]});
+    for (std::size_t first = 1; first + 7 < fields.size(); first += 8) {
+      const std::size_t at = first + 1;
+      std::vector<Failure>& of_its_kind = fields[first].empty() ? failures : released;
+      of_its_kind.push_back({.shard = std::stoul(fields[at]),
+                             .device = {.kind = std::bit_cast<DeviceKind>(std::uint64_t{std::stoull(fields[at + 1])}),
+                                        .index = std::stoi(fields[at + 2]),
+                                        .instance = std::stoi(fields[at + 3])},
+                             .rows = {std::stoul(fields[at + 4]), std::stoul(fields[at + 5])},
+                             .exception = std::make_exception_ptr(Error(fields[at + 6])),
+                             .process = fields[0]});
     }
   }
+  if (failures.empty()) failures.swap(released);
   if (own != nullptr) {
     try {
       std::rethrow_exception(own);

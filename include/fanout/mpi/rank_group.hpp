@@ -62,16 +62,37 @@ class RankGroup {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
+  /// The largest tag of a message.
+  int largest_tag() const {
+    void* largest = nullptr;
+    int found = 0;
+    check_mpi(MPI_Comm_get_attr(all_, MPI_TAG_UB, &largest, &found), "MPI_Comm_get_attr");
+    return found != 0 ? *static_cast<int*>(largest) : smallest_largest_tag;
+  }
+
+  /// False on a thread that may not use MPI: its level is MPI_THREAD_FUNNELED, and this is not the main thread.
+  bool allows_this_thread() const noexcept {
+    int is_main = 0;
+    return level_ != MPI_THREAD_FUNNELED || (MPI_Is_thread_main(&is_main) == MPI_SUCCESS && is_main != 0);
+  }
+
+  /// Throws Error if only the main thread may use MPI.
+  void check_any_thread() const {
+    if (level_ != MPI_THREAD_FUNNELED) return;
+    throw Error(explain({.what = "a call of all ranks would use MPI on a device's thread",
+                         .expected = "MPI_THREAD_SERIALIZED or higher",
+                         .found = "MPI_THREAD_FUNNELED",
+                         .advice = "ask MPI_Init_thread for MPI_THREAD_SERIALIZED, or make no asynchronous calls and "
+                                   "give each rank one device"}));
+  }
+
   /// Held while a thread uses the communicator. Throws Error if MPI has been finalised, and if MPI allows only the main
   /// thread, on another one.
   class Use {
    public:
     explicit Use(const RankGroup& group) : alone_(group.mutex_) {
       check_running("mpi::Ranks");
-      if (group.level_ != MPI_THREAD_FUNNELED) return;
-      int is_main = 0;
-      check_mpi(MPI_Is_thread_main(&is_main), "MPI_Is_thread_main");
-      if (is_main == 0) {
+      if (!group.allows_this_thread()) {
         throw Error(explain({.what = "a thread that is not the main one used mpi::Ranks",
                              .expected = "the thread that initialised MPI, since its level is MPI_THREAD_FUNNELED",
                              .advice = "ask MPI_Init_thread for MPI_THREAD_SERIALIZED"}));
@@ -138,6 +159,8 @@ class RankGroup {
   }
 
  private:
+  static constexpr int smallest_largest_tag = 32767;  // that MPI allows
+
   static void check_running(const char* where) {
     int initialized = 0;
     check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");

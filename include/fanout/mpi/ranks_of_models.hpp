@@ -10,7 +10,9 @@
 #include <vector>
 
 #include <fanout/collective/process_ranks.hpp>
+#include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/mpi/collected_values.hpp>
+#include <fanout/mpi/mpi_rendezvous.hpp>
 #include <fanout/mpi/rank_group.hpp>
 #include <fanout/mpi/sliced_reduction.hpp>
 #include <fanout/plan/batch_place.hpp>
@@ -25,7 +27,9 @@ class RanksOfModels final : public backend::ProcessRanks {
   std::size_t rank() const noexcept override { return static_cast<std::size_t>(group_.rank()); }
   std::size_t size() const noexcept override { return static_cast<std::size_t>(group_.size()); }
 
-  BatchPlace begin(const backend::RankedStep& step) const override {
+  void check_any_thread() const override { group_.check_any_thread(); }
+
+  BatchPlace begin(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const override {
     const RankGroup::Use use(group_);
     BatchPlace place{};
     const std::vector<RankGroup::Words> all = agree(step, step.hash, step.failure);
@@ -35,6 +39,12 @@ class RanksOfModels final : public backend::ProcessRanks {
       place.other_shards += all[i].shards;
       if (i < rank()) place.first_row += all[i].rows;
       if (i < rank()) place.first_shard += all[i].shards;
+    }
+    const std::size_t serial = serial_++;
+    if (rendezvous != nullptr) {
+      std::vector<std::size_t> shards;
+      for (const RankGroup::Words& words : all) shards.push_back(words.shards);
+      *rendezvous = new MpiRendezvous(group_, shards, serial);
     }
     return place;
   }
@@ -67,6 +77,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   }
 
   const RankGroup& group_;
+  mutable std::size_t serial_ = 0;  // of the calls that have begun; guarded by RankGroup::Use
 };
 
 }}}  // namespace fanout::v0::detail

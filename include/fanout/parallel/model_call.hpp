@@ -146,6 +146,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
       call.dispatch();
       call.run_own();
       call.join();
+      ranked_.join();
       call.combine(ranked_);
     } catch (...) {
       failure_ = ranked_.failure();
@@ -162,6 +163,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     try {
       if constexpr (!Call::is_one_task) {
         outputs_.all_ended();
+        ranked_.join();
         outputs_.check_deadline();
       }
       return outputs_.gather(ranked_);

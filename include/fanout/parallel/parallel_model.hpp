@@ -291,7 +291,7 @@ class ParallelModel {
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
-    typename Call::Ranked ranked(state_->settings.ranks, state_->ranked_calls);
+    typename Call::Ranked ranked(state_->settings.ranks, state_->ranked_calls, Call::shards_may_meet());
     try {
       const Inputs inputs{
           state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
@@ -305,6 +305,7 @@ class ParallelModel {
       call.dispatch();
       call.run_own();
       call.join();
+      ranked.join();
       call.combine(ranked);
       return outputs.gather(ranked);
     } catch (...) {
@@ -327,8 +328,10 @@ class ParallelModel {
     std::exception_ptr failure;
     Plan plan;
     CallStart begin;
-    typename detail::CallOfReplicas<AllReplicas, Inputs>::Ranked ranked(state_->settings.ranks, state_->ranked_calls);
+    using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
+    typename Call::Ranked ranked(state_->settings.ranks, state_->ranked_calls, Call::shards_may_meet());
     try {
+      if (Call::combines_fields || Call::shards_may_meet()) ranked.check_any_thread();
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
       entered.enter(state_->mutex, &state_->original);
       detail::settle_inputs(std::tie(args...));
@@ -340,7 +343,7 @@ class ParallelModel {
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
         state_->settings, begin, std::move(ranked), std::move(failure));
-    Pending<gathered_t<typename detail::CallOfReplicas<AllReplicas, Inputs>::R>> pending(call);
+    Pending<gathered_t<typename Call::R>> pending(call);
     if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
     return pending;
   }

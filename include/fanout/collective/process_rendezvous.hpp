@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+
+#include <fanout/fwd.hpp>
+
+namespace fanout { inline namespace v0 { namespace backend {
+
+/// The rendezvous of the shards of one call on all processes that make it. The ranks are the shards of the whole call.
+/// Each process has one, and calls it for its own shards. The destructor waits until the shards of all processes have
+/// left.
+class ProcessRendezvous {
+ public:
+  ProcessRendezvous() = default;
+  ProcessRendezvous(const ProcessRendezvous&) = delete;
+  ProcessRendezvous& operator=(const ProcessRendezvous&) = delete;
+  virtual ~ProcessRendezvous() = default;
+
+  /// Called once by a shard that waits for long, since shards of its own process may not have started.
+  struct Help {
+    void (*start)(void* of) noexcept;
+    void* of;
+  };
+
+  /// Makes the calls of a rank together, and returns when they have run, as HostRendezvous::meet() does. The arrays must
+  /// be in host memory. Called on the thread that runs the shard.
+  virtual void meet(std::size_t rank, Collective* calls, std::size_t count, const Help& help) = 0;
+
+  /// Marks a rank as gone: its shard has ended, with this exception if it is not null. Releases the ranks that need it.
+  /// Called from any thread, possibly more than once.
+  virtual void leave(std::size_t rank, const std::exception_ptr& why) noexcept = 0;
+
+  /// Releases the ranks of this process. From now on all their calls throw Error with this reason.
+  virtual void break_off(const char* why) noexcept = 0;
+};
+
+}}}  // namespace fanout::v0::backend

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <fanout/collective/collective.hpp>
+#include <fanout/collective/host_collective.hpp>
+#include <fanout/collective/rendezvous_rank.hpp>
+#include <fanout/mpi/collective_exchange.hpp>
+#include <fanout/mpi/messages.hpp>
+#include <fanout/mpi/open_messages.hpp>
+#include <fanout/mpi/rendezvous_mail.hpp>
+#include <fanout/mpi/rendezvous_note.hpp>
+#include <fanout/mpi/rendezvous_places.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The calls of one MpiRendezvous::meet(): its collectives, which run together, and each send and recv. A call waits
+/// until all ranks that it needs have sent a note of the same call. Only then do its arrays travel. The caller of each
+/// function but combine() may use MPI. Borrows all.
+class RendezvousCalls {
+ public:
+  RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, std::size_t rank,
+                  backend::Collective* calls, std::size_t count)
+      : over_(over), places_(places), mail_(mail), rank_(rank) {
+    std::vector<backend::Collective*> of_all;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (calls[i].is_between_two()) {
+        const Kind kind = calls[i].kind == backend::Collective::Kind::send ? Kind::send : Kind::recv;
+        calls_.emplace_back(kind, std::vector{&calls[i]});
+      } else {
+        of_all.push_back(&calls[i]);
+      }
+    }
+    if (!of_all.empty()) calls_.emplace_front(Kind::collectives, std::move(of_all));
+  }
+
+  /// Sends the notes of all calls.
+  void announce() {
+    std::vector<std::size_t> notes(places_.size());
+    for (const Call& call : calls_) each_needed(call, [&notes](std::size_t other) { ++notes[other]; });
+    for (Call& call : calls_) {
+      each_needed(call, [&](std::size_t other) {
+        call.note.notes = notes[other];
+        mail_.send(call.note, other);
+      });
+    }
+  }
+
+  /// Starts and ends what can be. Does not wait.
+  void advance() {
+    for (Call& call : calls_) {
+      if (call.state == State::waits && verdict_.what == RendezvousVerdict::none) match(call);
+      if (call.state == State::moves && call.messages.test()) call.state = State::moved;
+      if (call.state == State::moved && !call.exchange) call.state = State::done;
+      if (call.state == State::combined) start_second(call);
+      if (call.state == State::moves_back && call.messages.test()) call.state = State::done;
+    }
+    if (verdict_.what == RendezvousVerdict::none) judge();
+  }
+
+  /// Computes what has arrived. Uses no MPI.
+  void combine() {
+    for (Call& call : calls_) {
+      if (call.state != State::moved) continue;
+      call.exchange->combine();
+      call.state = State::combined;
+    }
+  }
+
+  /// Ends the calls that wait.
+  void refuse(RendezvousVerdict verdict) noexcept {
+    if (verdict_.what == RendezvousVerdict::none) verdict_ = std::move(verdict);
+  }
+
+  /// True if nobody uses the arrays any more.
+  bool have_ended() const noexcept {
+    for (const Call& call : calls_) {
+      if (call.state == State::waits ? verdict_.what == RendezvousVerdict::none : call.state != State::done)
+        return false;
+    }
+    return true;
+  }
+  /// True if notes of these calls may still be at other ranks.
+  bool left_notes() const noexcept {
+    for (const Call& call : calls_) {
+      if (call.state == State::waits) return true;
+    }
+    return false;
+  }
+  const RendezvousVerdict& verdict() const noexcept { return verdict_; }
+
+ private:
+  using Note = RendezvousNote;
+  using Kind = RendezvousNote::Kind;
+  enum class State : unsigned char { waits, moves, moved, combined, moves_back, done };
+
+  struct Call {
+    Call(Kind kind, std::vector<backend::Collective*> made) : calls(std::move(made)), note(Note::of(kind, calls)) {}
+
+    std::vector<backend::Collective*> calls;
+    Note note;
+    State state = State::waits;
+    std::optional<CollectiveExchange> exchange;  // of collectives
+    OpenMessages messages;
+  };
+
+  /// Calls `f(rank)` for each other rank that the call needs.
+  template <class F>
+  void each_needed(const Call& call, const F& f) const {
+    if (call.note.kind != Kind::collectives) return f(call.calls[0]->root);
+    for (std::size_t other = 0; other < places_.size(); ++other) {
+      if (other != rank_) f(other);
+    }
+  }
+
+  /// The kind of note that a call waits for.
+  static Kind wanted(const Call& call) noexcept {
+    if (call.note.kind == Kind::send) return Kind::recv;
+    return call.note.kind == Kind::recv ? Kind::send : Kind::collectives;
+  }
+
+  static std::string text_of(std::size_t rank, const Note& note) {
+    return "rank " + std::to_string(rank) + " called " + note.text;
+  }
+
+  /// Starts a call if all ranks that it needs have sent their notes, or refuses it if these do not fit.
+  void match(Call& call) {
+    bool all_here = true;
+    each_needed(call, [&](std::size_t other) { all_here = all_here && mail_.next(other, wanted(call)) != nullptr; });
+    if (!all_here) return;
+    Fit fit = Fit::fits;
+    std::vector<std::pair<std::size_t, Note>> notes;
+    each_needed(call, [&](std::size_t other) {
+      notes.emplace_back(other, mail_.take(other, wanted(call)));
+      if (fit == Fit::fits) fit = call.note.fits(notes.back().second);
+    });
+    if (fit != Fit::fits) {
+      call.state = State::done;
+      return refuse(RendezvousVerdict::made_by([&] {
+        std::string all;
+        const auto add = [&all](const std::string& text) { all += (all.empty() ? "" : ", ") + text; };
+        std::size_t next = 0;
+        for (; next < notes.size() && notes[next].first < rank_; ++next)
+          add(text_of(notes[next].first, notes[next].second));
+        add(text_of(rank_, call.note));
+        for (; next < notes.size(); ++next) add(text_of(notes[next].first, notes[next].second));
+        return RendezvousVerdict::of(fit, all);
+      }));
+    }
+    call.state = State::moves;
+    start_first(call);
+  }
+
+  void start_first(Call& call) {
+    if (call.note.kind == Kind::collectives) {
+      call.exchange.emplace(call.calls, rank_, places_.size());
+      start(call, RendezvousPlaces::Stream::collectives, &CollectiveExchange::first_to,
+            &CollectiveExchange::first_from);
+      return;
+    }
+    const backend::Collective& own = *call.calls[0];
+    MessageBlocks blocks;
+    if (call.note.kind == Kind::send) {
+      blocks.add(own.from, own.bytes());
+      call.messages.send(over_, blocks, places_.process(own.root),
+                         places_.tag(RendezvousPlaces::Stream::between_two, rank_, own.root));
+    } else {
+      blocks.add(own.to, own.bytes());
+      call.messages.receive(over_, blocks, places_.process(own.root),
+                            places_.tag(RendezvousPlaces::Stream::between_two, own.root, rank_));
+    }
+  }
+
+  void start_second(Call& call) {
+    start(call, RendezvousPlaces::Stream::collectives, &CollectiveExchange::second_to,
+          &CollectiveExchange::second_from);
+    call.state = State::moves_back;
+  }
+
+  using Blocks = MessageBlocks (CollectiveExchange::*)(std::size_t) const;
+
+  void start(Call& call, RendezvousPlaces::Stream stream, Blocks to, Blocks from) {
+    for (std::size_t step = 1; step < places_.size(); ++step) {  // not all to the same rank at the same time
+      const std::size_t before = (rank_ + places_.size() - step) % places_.size();
+      const std::size_t after = (rank_ + step) % places_.size();
+      call.messages.receive(over_, ((*call.exchange).*from)(before), places_.process(before),
+                            places_.tag(stream, before, rank_));
+      call.messages.send(over_, ((*call.exchange).*to)(after), places_.process(after),
+                         places_.tag(stream, rank_, after));
+    }
+  }
+
+  /// Refuses calls that would wait forever: for a rank that has left, or for one that waits for this rank with other
+  /// calls.
+  void judge() {
+    for (const Call& call : calls_) {
+      if (call.state != State::waits) continue;
+      each_needed(call, [&](std::size_t other) {
+        if (mail_.next(other, wanted(call)) != nullptr || verdict_.what != RendezvousVerdict::none) return;
+        if (mail_.left(other) != nullptr) return judge_left(call, other);
+        if (mail_.waits(other) && !any_matches(other)) judge_mutual(call, other);
+      });
+    }
+  }
+
+  void judge_left(const Call& call, std::size_t other) {
+    const std::size_t gone = call.note.kind == Kind::collectives ? mail_.first_left().value_or(other) : other;
+    std::size_t culprit = static_cast<std::size_t>(mail_.left(gone)->culprit);
+    if (mail_.left(culprit) == nullptr) culprit = gone;  // its note is still on its way
+    refuse(RendezvousVerdict::made_by([&] {
+      RendezvousRank left;
+      const std::string why = mail_.left(culprit)->text;
+      why.copy(left.why, sizeof(left.why) - 1);
+      return RendezvousVerdict::of_rank_that_left(text_of(rank_, call.note), culprit, left);
+    }));
+  }
+
+  /// True if a call that waits can go on with a note of this rank.
+  bool any_matches(std::size_t other) const {
+    bool any = false;
+    for (const Call& call : calls_) {
+      if (call.state != State::waits) continue;
+      each_needed(call, [&](std::size_t needed) {
+        any = any || (needed == other && mail_.next(other, wanted(call)) != nullptr);
+      });
+    }
+    return any;
+  }
+
+  void judge_mutual(const Call& call, std::size_t other) {
+    refuse(RendezvousVerdict::made_by([&] {
+      const Note* theirs = nullptr;
+      for (const Kind kind : {Kind::collectives, Kind::send, Kind::recv}) {
+        if (theirs == nullptr) theirs = mail_.next(other, kind);
+      }
+      return RendezvousVerdict::of(
+          Fit::other_structure, text_of(rank_, call.note) + ", " + text_of(other, *theirs),
+          "call the same ones on all ranks, in the same order and groups; ranks that exchange arrays by send and recv "
+          "call both in a group()");
+    }));
+  }
+
+  MPI_Comm over_;
+  const RendezvousPlaces& places_;
+  RendezvousMail& mail_;
+  std::size_t rank_;
+  std::deque<Call> calls_;
+  RendezvousVerdict verdict_;
+};
+
+}}}  // namespace fanout::v0::detail

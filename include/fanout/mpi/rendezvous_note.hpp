@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fanout/collective/collective.hpp>
+#include <fanout/collective/host_collective.hpp>
+#include <fanout/collective/process_ranks.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// What a rank of an MpiRendezvous tells another one, before any data: that it waits in collectives, in a send or in a
+/// recv, or that it has left. It travels as bytes.
+struct RendezvousNote {
+  enum class Kind : std::uint64_t { collectives, send, recv, left };
+
+  Kind kind = Kind::left;
+  std::uint64_t structure = 0;  ///< hash of what both ranks must have in common, without extents
+  std::uint64_t extents = 0;    ///< hash of the extents
+  std::uint64_t notes = 0;      ///< number of notes that belong together: those of one MpiRendezvous::meet()
+  std::uint64_t culprit = 0;    ///< of a rank that left: the rank that caused it, itself or one that it waited for
+  char text[472] = {};          ///< what the rank calls, or why it left
+
+  /// A note of calls that belong together: the collectives of a group, or one send or recv.
+  static RendezvousNote of(Kind kind, const std::vector<backend::Collective*>& calls) {
+    RendezvousNote note{.kind = kind,
+                        .structure = backend::RankedStep::hash_of_nothing,
+                        .extents = backend::RankedStep::hash_of_nothing};
+    std::string all;
+    for (const backend::Collective* const call : calls) {
+      note.add(*call);
+      if (all.size() < sizeof(text)) all += (all.empty() ? "" : ", ") + backend::to_string(*call);
+    }
+    note.says(all);
+    return note;
+  }
+
+  /// Sets the text, or as much of it as there is room for.
+  void says(const std::string& all) noexcept {
+    std::memcpy(text, all.data(), std::min(all.size(), sizeof(text) - 1));
+    if (all.size() >= sizeof(text)) std::memcpy(text + sizeof(text) - 4, "...", 4);
+  }
+
+  Fit fits(const RendezvousNote& other) const noexcept {
+    if (structure != other.structure) return Fit::other_structure;
+    return extents == other.extents ? Fit::fits : Fit::other_shape;
+  }
+
+ private:
+  void add(const backend::Collective& call) {
+    using backend::RankedStep;
+    if (!call.is_between_two()) {
+      RankedStep::mix(structure, static_cast<unsigned char>(call.kind));
+      RankedStep::mix(structure, call.root);
+    }
+    RankedStep::mix(structure, static_cast<unsigned char>(call.reduction));
+    RankedStep::mix(structure, RankedStep::hash_of(call.leaf));
+    RankedStep::mix(structure, call.leaves);
+    RankedStep::mix(structure, call.type == nullptr ? 0 : RankedStep::hash_of(call.type->name()));
+    RankedStep::mix(extents, call.extents.size());
+    for (std::size_t axis = 0; axis < call.extents.size(); ++axis) RankedStep::mix(extents, call.extents[axis]);
+  }
+};
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// Which process has which ranks of an MpiRendezvous, and the tags of messages between two of them. The tags of calls
+/// that run at the same time differ.
+class RendezvousPlaces {
+ public:
+  /// What travels between two ranks. Messages of one stream stay in order.
+  enum class Stream : unsigned char { notes, collectives, between_two };
+
+  /// `shards`: the number of ranks of each process. `serial`: the number of the call, the same on all processes.
+  /// `largest_tag`: MPI_TAG_UB. Throws Error if there are too few tags.
+  RendezvousPlaces(const std::vector<std::size_t>& shards, std::size_t serial, int largest_tag) {
+    for (std::size_t process = 0; process < shards.size(); ++process) {
+      firsts_.push_back(processes_.size());
+      processes_.insert(processes_.end(), shards[process], static_cast<int>(process));
+      most_ = std::max(most_, shards[process]);
+    }
+    firsts_.push_back(processes_.size());
+    const std::size_t tags_of_call = streams * most_ * most_;
+    const std::size_t calls = (static_cast<std::size_t>(largest_tag) - 1) / tags_of_call;
+    if (calls < 2) {
+      throw Error(explain({.what = "too many shards on a rank for the tags of this MPI",
+                           .where = "ctx.communicator()",
+                           .expected = "MPI_TAG_UB of " + std::to_string(2 * tags_of_call + 1) + " or more",
+                           .found = std::to_string(largest_tag)}));
+    }
+    first_tag_ = 1 + serial % calls * tags_of_call;
+  }
+
+  std::size_t size() const noexcept { return processes_.size(); }
+  int process(std::size_t rank) const noexcept { return processes_[rank]; }
+  /// The ranks of a process.
+  RowRange ranks_of(int process) const noexcept {
+    return {firsts_[static_cast<std::size_t>(process)], firsts_[static_cast<std::size_t>(process) + 1]};
+  }
+
+  int tag(Stream stream, std::size_t from, std::size_t to) const noexcept {
+    return static_cast<int>(first_tag_ + (static_cast<std::size_t>(stream) * most_ + local(from)) * most_ + local(to));
+  }
+
+ private:
+  static constexpr std::size_t streams = 3;
+
+  std::size_t local(std::size_t rank) const noexcept { return rank - firsts_[static_cast<std::size_t>(process(rank))]; }
+
+  std::vector<int> processes_;       // of each rank
+  std::vector<std::size_t> firsts_;  // the first rank of each process, and the number of all ranks
+  std::size_t most_ = 1;             // ranks of a process
+  std::size_t first_tag_ = 1;
+};
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/mpi/mpi_rendezvous.hpp>
+
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <cstddef>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <collective/communicator_conformance.hpp>
+#include <fanout/collective/collective_calls.hpp>
+#include <fanout/context/collectives.hpp>
+#include <fanout/mpi.hpp>
+#include <fanout/plan/even_split.hpp>
+#include <support/message_of.hpp>
+
+// Collectives between the shards of all ranks. So many ranks of a rendezvous are shared out among the processes of
+// MPI_COMM_WORLD, and some of these may have none.
+
+namespace {
+
+using fanout::ParallelModel;
+using fanout::Tensor;
+using fanout::View;
+using fanout::detail::EvenParts;
+using fanout::detail::MpiRendezvous;
+using fanout::detail::RankGroup;
+using fanout::mpi::Ranks;
+using fanout_test::message_of;
+
+bool any_thread_may_use_mpi() {
+  int level = 0;
+  MPI_Query_thread(&level);
+  if (level == MPI_THREAD_FUNNELED) MESSAGE("skipped: needs MPI_THREAD_SERIALIZED");
+  return level != MPI_THREAD_FUNNELED;
+}
+
+class RendezvousCommunicator : public fanout::backend::CollectiveCalls<RendezvousCommunicator> {
+ public:
+  RendezvousCommunicator(MpiRendezvous& rendezvous, std::size_t rank, std::size_t size)
+      : rendezvous_(rendezvous), rank_(rank), size_(size) {}
+  std::size_t rank() const noexcept { return rank_; }
+  std::size_t size() const noexcept { return size_; }
+  void run(fanout::backend::Collective* calls, std::size_t count) {
+    rendezvous_.meet(rank_, calls, count, {.start = [](void*) noexcept {}, .of = nullptr});
+  }
+
+ private:
+  MpiRendezvous& rendezvous_;
+  std::size_t rank_;
+  std::size_t size_;
+};
+
+struct RanksOverMpi {
+  using communicator = RendezvousCommunicator;
+
+  static EvenParts parts(std::size_t ranks) {
+    int processes = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &processes);
+    return EvenParts(ranks, static_cast<std::size_t>(processes));
+  }
+  static fanout::RowRange own(std::size_t ranks) {
+    int process = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &process);
+    return parts(ranks)[static_cast<std::size_t>(process)];
+  }
+
+  static bool available(std::size_t) { return any_thread_may_use_mpi(); }
+  static std::size_t here(std::size_t ranks) { return own(ranks).size(); }
+
+  template <class F>
+  static void run(std::size_t ranks, const F& f) {
+    const RankGroup group(MPI_COMM_WORLD);
+    std::vector<std::size_t> shards;
+    for (int process = 0; process < group.size(); ++process) {
+      shards.push_back(parts(ranks)[static_cast<std::size_t>(process)].size());
+    }
+    static std::size_t serial = 0;
+    MpiRendezvous rendezvous(group, shards, serial++);
+    std::vector<std::thread> threads;
+    for (const std::size_t rank : own(ranks)) {
+      threads.emplace_back([&, rank] {
+        std::exception_ptr failure;
+        try {
+          RendezvousCommunicator communicator(rendezvous, rank, ranks);
+          f(communicator);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        rendezvous.leave(rank, failure);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  template <class T>
+  static void share(std::vector<T>& all) {
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      int owner = 0;
+      for (std::size_t p = 0; parts(all.size())[p].last <= rank; ++p) owner = static_cast<int>(p) + 1;
+      if constexpr (std::is_trivially_copyable_v<T>) {
+        MPI_Bcast(&all[rank], sizeof(T), MPI_BYTE, owner, MPI_COMM_WORLD);
+      } else if constexpr (std::is_same_v<T, std::string>) {
+        std::vector<char> letters(all[rank].begin(), all[rank].end());
+        share_elements(letters, owner);
+        all[rank].assign(letters.begin(), letters.end());
+      } else {
+        share_elements(all[rank], owner);
+      }
+    }
+  }
+
+  template <class T>
+  static Tensor<T, 1> array(std::size_t, const std::vector<T>& elements) {
+    return fanout_test::array_in(fanout::backend::Memory{}, elements);
+  }
+  template <class T>
+  static std::vector<T> elements(const Tensor<T, 1>& array) {
+    return fanout_test::elements_of(array);
+  }
+
+ private:
+  template <class E>
+  static void share_elements(std::vector<E>& elements, int owner) {
+    std::size_t size = elements.size();
+    MPI_Bcast(&size, sizeof(size), MPI_BYTE, owner, MPI_COMM_WORLD);
+    elements.resize(size);
+    MPI_Bcast(elements.data(), static_cast<int>(size * sizeof(E)), MPI_BYTE, owner, MPI_COMM_WORLD);
+  }
+};
+
+/// The messages that the calls of three ranks end with; empty for a rank that gets none.
+template <class F>
+std::vector<std::string> messages(const F& f) {
+  std::vector<std::string> all(3);
+  RanksOverMpi::run(3, [&](RendezvousCommunicator& c) {
+    try {
+      f(c);
+    } catch (const std::exception& error) {
+      all[c.rank()] = error.what();
+      throw;
+    }
+  });
+  RanksOverMpi::share(all);
+  return all;
+}
+
+struct Gradients {
+  Tensor<double, 1> weight;
+  float bias = 0;
+};
+
+/// Each shard gets the sums of all shards, and says which one it is.
+struct Sums {
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    auto comm = ctx.communicator();
+    Gradients gradients{Tensor<double, 1>(1000), 0};
+    for (const double each : x) gradients.weight[7] += each;
+    gradients.bias = static_cast<float>(x.size());
+    comm.all_reduce(gradients);
+    Tensor<std::size_t, 1> ranks(ctx.size());
+    comm.all_gather(ctx.rank(), ranks);
+    bool in_order = comm.rank() == ctx.rank() && comm.size() == ctx.size();
+    for (std::size_t i = 0; i < ranks.size(); ++i) in_order = in_order && ranks(i) == i;
+    return std::tuple{gradients.weight[7], gradients.bias, in_order};
+  }
+};
+
+struct FailsOnRow {
+  double row;
+
+  double forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    for (const double each : x) {
+      if (each == row) throw std::runtime_error("row of " + std::to_string(static_cast<int>(row)));
+    }
+    double sum = 1;
+    ctx.communicator().all_reduce(sum);
+    return sum;
+  }
+};
+
+Tensor<double, 1> numbers(fanout::RowRange rows) {
+  Tensor<double, 1> made(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) made(i) = static_cast<double>(rows.first + i);
+  return made;
+}
+
+}  // namespace
+
+FANOUT_TEST_COMMUNICATOR(RanksOverMpi);
+
+TEST_CASE("sums over ranks have the bits of one process, however the shards are shared out") {
+  if (!any_thread_may_use_mpi()) return;
+  const auto value = [](std::size_t rank, std::size_t i) { return 1 / static_cast<float>(1 + 7 * rank + i); };
+  const auto sums = fanout_test::after<RanksOverMpi>(
+      5,
+      [&](std::size_t rank) {
+        std::vector<float> x(3001);
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = value(rank, i);
+        return x;
+      },
+      [](auto& c, auto& x) { c.all_reduce(x.view()); });
+  fanout::backend::HostRendezvous alone(5);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 5; ++rank) {
+    threads.emplace_back([&, rank] {
+      fanout::backend::HostCommunicator c(alone, rank);
+      std::vector<float> x(3001);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = value(rank, i);
+      c.all_reduce(x);
+      if (rank == 0) CHECK(x == sums[0]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_CASE("collectives that do not fit are named on all ranks") {
+  if (!any_thread_may_use_mpi()) return;
+  for (const std::string& text : messages([](auto& c) {
+         int x = 0;
+         if (c.rank() == 1) {
+           c.barrier();
+         } else {
+           c.all_reduce(x);
+         }
+       })) {
+    CHECK(text.find("collectives that do not fit together: found rank 0 called all_reduce(sum) of int, rank 1 called "
+                    "barrier, rank 2 called all_reduce(sum) of int") != std::string::npos);
+  }
+  for (const std::string& text : messages([](auto& c) {
+         std::vector<int> x(c.rank() == 2 ? 3 : 2);
+         c.all_reduce(x);
+       })) {
+    CHECK(text.find("collectives with arrays of different extents") != std::string::npos);
+    CHECK(text.find("rank 2 called all_reduce(sum) of int[3]") != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks may go on after collectives that all of them were refused") {
+  if (!any_thread_may_use_mpi()) return;
+  std::vector<std::size_t> sums(3);
+  RanksOverMpi::run(3, [&](RendezvousCommunicator& c) {
+    std::size_t x = c.rank();
+    CHECK_THROWS_AS(c.broadcast(x, c.rank() == 0 ? 0 : 1), fanout::StructureMismatch);
+    c.all_reduce(x);
+    sums[c.rank()] = x;
+  });
+  RanksOverMpi::share(sums);
+  CHECK(sums == std::vector<std::size_t>{3, 3, 3});
+}
+
+TEST_CASE("two ranks that wait for each other are refused") {
+  if (!any_thread_may_use_mpi()) return;
+  const auto texts = messages([](auto& c) {
+    int x = 0;
+    if (c.rank() != 2) c.send(x, 1 - c.rank());
+  });
+  CHECK(texts[0].find("rank 0 called send of int to rank 1, rank 1 called send of int to rank 0") != std::string::npos);
+  CHECK(texts[1].find("call both in a group()") != std::string::npos);
+  const auto mixed = messages([](auto& c) {
+    int x = 0;
+    if (c.rank() == 0) {
+      c.recv(x, 1);
+    } else {
+      c.barrier();
+    }
+  });
+  CHECK(mixed[0].find("rank 0 called recv of int from rank 1, rank 1 called barrier") != std::string::npos);
+  CHECK(mixed[1].find("rank 0 called recv of int from rank 1") != std::string::npos);
+  CHECK(mixed[2].find("and rank ") != std::string::npos);  // released by the others
+}
+
+TEST_CASE("a send and a recv of other types or extents are refused on both") {
+  if (!any_thread_may_use_mpi()) return;
+  const auto texts = messages([](auto& c) {
+    std::vector<int> x(2 + c.rank());
+    if (c.rank() == 0) c.send(x, 1);
+    if (c.rank() == 1) c.recv(x, 0);
+  });
+  CHECK(texts[0].find("different extents") != std::string::npos);
+  CHECK(texts[1].find("rank 0 called send of int[2] to rank 1, rank 1 called recv of int[3] from rank 0") !=
+        std::string::npos);
+}
+
+TEST_CASE("a rank that leaves releases the others, which name it and its exception") {
+  if (!any_thread_may_use_mpi()) return;
+  const auto texts = messages([](auto& c) {
+    if (c.rank() == 1) throw std::runtime_error("no more");
+    c.barrier();
+  });
+  CHECK(texts[1] == "no more");
+  for (const std::size_t rank : {0U, 2U}) {
+    CHECK(texts[rank].find("called barrier, and rank 1 threw: no more") != std::string::npos);
+  }
+  const auto left = messages([](auto& c) {
+    int x = 0;
+    if (c.rank() == 0) c.recv(x, 2);
+  });
+  CHECK(left[0].find("rank 0 called recv of int from rank 2, and rank 2 has left") != std::string::npos);
+}
+
+TEST_CASE("ctx.communicator() reaches the shards of all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  int level = 0;
+  MPI_Query_thread(&level);
+  for (const int devices : {1, 2}) {
+    if (devices > 1 && level == MPI_THREAD_FUNNELED) {
+      const ParallelModel model{Sums{}, fanout::host_devices(devices), {.ranks = ranks}};
+      if (ranks.size() > 1) {
+        CHECK(message_of<fanout::Error>([&] {
+                model(numbers({0, 4}));
+              }).find("MPI_THREAD_SERIALIZED") != std::string::npos);
+      }
+      continue;
+    }
+    const ParallelModel model{Sums{}, fanout::host_devices(devices), {.ranks = ranks}};
+    const std::size_t all = 4 * ranks.size() + 1;
+    for (int call = 0; call < 3; ++call) {
+      const auto [sum, rows, in_order] = model(numbers(ranks.rows(all)));
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        CHECK(sum(i) == static_cast<double>(all * (all - 1) / 2));
+        CHECK(rows(i) == static_cast<float>(all));
+        CHECK(in_order(i));
+      }
+    }
+  }
+}
+
+TEST_CASE("calls in flight at the same time do not mix up their collectives") {
+  if (!any_thread_may_use_mpi()) return;
+  const Ranks ranks{MPI_COMM_WORLD};
+  const ParallelModel one{Sums{}, fanout::host_devices(2), {.ranks = ranks}};
+  const ParallelModel other{Sums{}, fanout::host_devices(2), {.ranks = ranks}};
+  const Tensor<double, 1> x = numbers({0, 4});
+  const Tensor<double, 1> y = numbers({1, 5});
+  auto first = one.async(x);
+  auto second = other.async(y);
+  CHECK(std::get<0>(second.get())(0) == 10.0 * static_cast<double>(ranks.size()));
+  CHECK(std::get<0>(first.get())(1) == 6.0 * static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("a shard that throws before a collective is named on all ranks, alone") {
+  if (!any_thread_may_use_mpi()) return;
+  const Ranks ranks{MPI_COMM_WORLD};
+  for (std::size_t bad = 0; bad < ranks.size(); ++bad) {
+    const ParallelModel model{FailsOnRow{static_cast<double>(4 * bad + 2)}, fanout::host_devices(2), {.ranks = ranks}};
+    const Tensor<double, 1> x = numbers({4 * ranks.rank(), 4 * ranks.rank() + 4});
+    std::string text;
+    try {
+      model(x);
+    } catch (const fanout::ReplicaError& error) {
+      text = error.what();
+      REQUIRE(error.failures().size() == 1);
+      CHECK(error.failures()[0].shard == 2 * bad + 1);
+    }
+    CHECK(text.find("row of " + std::to_string(4 * bad + 2)) != std::string::npos);
+    CHECK(model(numbers({1000, 1002}))(0) == 2.0 * static_cast<double>(ranks.size()));
+  }
+}
