@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <barrier>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -10,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -28,6 +31,7 @@ using fanout::View;
 using fanout_test::message_of;
 using fanout_test::on_thread_ranks;
 using fanout_test::ThreadRanks;
+using namespace std::chrono_literals;
 
 struct Drawn {
   auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
@@ -61,6 +65,18 @@ struct Fields {
     if (x.size() != 0) begin.value(0) = x(0);
     if (x.size() != 0 && x(0) < 0) throw std::runtime_error("less than 0");
     return sum;
+  }
+};
+
+/// Is late if its first row is 0.
+struct Waits {
+  fanout::Sum<int> calls;
+
+  void forward(fanout::Context auto& ctx, View<const double, 1> x) {
+    calls.value += 1;
+    if (x(0) != 0) return;
+    while (!ctx.stop_requested()) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(2ms);
   }
 };
 
@@ -218,5 +234,56 @@ TEST_CASE("a shard that throws releases the shards of other processes, which all
     CHECK(message_of<fanout::Error>([&] { model(x); }).find("a bad row") != std::string::npos);
     x(0) = 0;
     CHECK(std::get<0>(model(x))(0) == 0);
+  });
+}
+
+TEST_CASE("a process that does not come by the deadline is named on all, and they go on with the next call") {
+  std::barrier<> both(2);
+  on_thread_ranks(2, [&both](const ThreadRanks& ranks) {
+    ParallelModel hasty{Fields{}, fanout::host_devices(1), {.deadline = 20ms, .ranks = &ranks}};
+    ParallelModel patient{Fields{}, fanout::host_devices(1), {.deadline = 60s, .ranks = &ranks}};
+    const bool is_late = ranks.rank() == 1;
+    if (is_late) both.arrive_and_wait();
+    for (int call = 0; call < 2; ++call) {
+      std::string text;
+      try {
+        hasty(numbers(1, 2));
+      } catch (const fanout::Timeout& timeout) {
+        text = timeout.what();
+        CHECK(timeout.late().size() == 0);
+        REQUIRE(timeout.missing().size() == 1);
+        CHECK(timeout.missing()[0] == 1);
+        const fanout::Timeout copy = timeout;
+        CHECK(copy.missing()[0] == 1);
+      }
+      CHECK(text.find("late for 20 ms: ") != std::string::npos);
+    }
+    if (!is_late) both.arrive_and_wait();
+    CHECK(hasty.model().rows.value == 10);
+    patient(numbers(1, 2));
+    CHECK(patient.model().rows.value == 14);
+  });
+}
+
+TEST_CASE("a process whose shards are late combines nothing, and tells the others") {
+  on_thread_ranks(2, [](const ThreadRanks& ranks) {
+    const bool is_late = ranks.rank() == 1;
+    ParallelModel model{Waits{}, fanout::host_devices(1), {.deadline = is_late ? 500ms : 60s, .ranks = &ranks}};
+    const std::string text = message_of<fanout::Error>([&] { model(numbers(is_late ? 0 : 1, 1)); });
+    CHECK(text.find("1 of 1 shard took longer than the deadline of 500 ms") != std::string::npos);
+    CHECK(model.model().calls.value == 0);
+    model(numbers(1, 1));
+    CHECK(model.model().calls.value == 2);
+  });
+}
+
+TEST_CASE("a result that is taken long after the deadline waits for the others as long again") {
+  on_thread_ranks(2, [](const ThreadRanks& ranks) {
+    const ParallelModel model{[](View<const double, 1> x) { return fanout::psum(x(0)); },
+                              fanout::host_devices(1),
+                              {.deadline = 1000ms, .ranks = &ranks}};
+    auto pending = model.async(numbers(1, 1));
+    std::this_thread::sleep_for(ranks.rank() == 0 ? 1100ms : 1200ms);
+    CHECK(pending.get() == 2);
   });
 }

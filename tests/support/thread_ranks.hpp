@@ -1,32 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <algorithm>
 #include <barrier>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/call/timeout.hpp>
 #include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout_test {
 
 /// What the threads of ThreadRanks share.
 struct ThreadMeeting {
   explicit ThreadMeeting(std::size_t ranks)
-      : barrier(static_cast<std::ptrdiff_t>(ranks)), steps(ranks), texts(ranks), values(ranks) {}
+      : barrier(static_cast<std::ptrdiff_t>(ranks)), steps(ranks), texts(ranks), values(ranks), timed(ranks) {}
+
+  /// Waits for all threads until a deadline. Throws Timeout on all of them if one is late.
+  void arrive(std::size_t rank, const fanout::backend::RankedStep& step) {
+    std::unique_lock<std::mutex> lock(mutex);
+    Arrivals& now = arrivals[timed[rank]++];
+    now.ranks.push_back(rank);
+    if (now.ranks.size() == steps.size()) arrived.notify_all();
+    while (now.ranks.size() != steps.size() && now.missing.size() == 0) {
+      arrived.wait_for(lock, std::chrono::milliseconds(1));
+      if (fanout::detail::Clock::now() < step.deadline || now.ranks.size() == steps.size()) continue;
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (std::count(now.ranks.begin(), now.ranks.end(), i) == 0) now.missing.push_back(i);
+      }
+    }
+    if (now.missing.size() != 0) {
+      throw fanout::Timeout("late for " + fanout::Timeout::to_text(step.patience) + ": " + *step.name, now.missing);
+    }
+  }
+
+  struct Arrivals {
+    std::vector<std::size_t> ranks;
+    fanout::detail::SmallVector<std::size_t> missing;
+  };
 
   std::barrier<> barrier;
   std::vector<fanout::backend::RankedStep> steps;
   std::vector<std::string> texts;  // of failures: an exception stays with its thread, as ThreadSanitizer asks
   std::vector<std::vector<fanout::backend::RankedValue>> values;
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::vector<std::size_t> timed;  // steps with a deadline that each rank has made
+  std::map<std::size_t, Arrivals> arrivals;
   std::shared_ptr<fanout::backend::HostRendezvous> rendezvous;  // of the latest call whose shards may meet
 };
 
@@ -102,6 +137,14 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
   /// Calls `look` when the steps of all threads are there, and returns when all have looked.
   template <class Look>
   void meet(const fanout::backend::RankedStep& step, const Look& look) const {
+    if (step.has_deadline()) {
+      try {
+        meeting_.arrive(rank_, step);
+      } catch (...) {
+        if (step.failure != nullptr) std::rethrow_exception(step.failure);
+        throw;
+      }
+    }
     meeting_.steps[rank_] = step;
     meeting_.texts[rank_] = text_of(step.failure);
     meeting_.barrier.arrive_and_wait();

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/type_name.hpp>
@@ -16,6 +17,7 @@
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -53,9 +55,9 @@ struct RankedCalls {
 template <class Type>
 class RankedCall {
  public:
-  RankedCall(const backend::ProcessRanks* ranks, RankedCalls& calls, const Type& (*type)(), bool fields, bool result,
+  RankedCall(const CallSettings& settings, RankedCalls& calls, const Type& (*type)(), bool fields, bool result,
              bool meets) {
-    if (ranks != nullptr) set(*ranks, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0), meets);
+    if (settings.ranks != nullptr) set(settings, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0), meets);
   }
   RankedCall(RankedCall&& other) noexcept {
     if (other.ranks_ == nullptr) return;
@@ -68,6 +70,8 @@ class RankedCall {
     rows_ = other.rows_;
     shards_ = other.shards_;
     place_ = other.place_;
+    patience_ = other.patience_;
+    deadline_ = other.deadline_;
   }
   RankedCall& operator=(RankedCall&&) = delete;
   /// Tells the others if the call does not go on, as when a Pending is destroyed.
@@ -94,6 +98,12 @@ class RankedCall {
   CallStart moved(CallStart start) const noexcept {
     if (ranks_ != nullptr) start.place = &place_;
     return start;
+  }
+
+  /// Call this when the result of an asynchronous call is taken, which may be long after its deadline: from now on, the
+  /// others have as much time again.
+  void wait_anew() noexcept {
+    if (ranks_ != nullptr) start_clock();
   }
 
   /// Call this when all shards of this process have ended without an exception. If they may meet those of other
@@ -127,9 +137,9 @@ class RankedCall {
 
  private:
   // Not inlined: a call without other processes only compares a pointer.
-  [[gnu::noinline]] void set(const backend::ProcessRanks& ranks, RankedCalls& calls, const Type& (*type)(), int steps,
+  [[gnu::noinline]] void set(const CallSettings& settings, RankedCalls& calls, const Type& (*type)(), int steps,
                              bool meets) {
-    ranks_ = &ranks;
+    ranks_ = settings.ranks;
     type_ = type;
     left_ = steps + (meets ? 1 : 0);
     meets_ = meets;
@@ -137,12 +147,17 @@ class RankedCall {
     number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
     rows_ = 0;
     shards_ = 0;
+    patience_ = settings.deadline;
+    start_clock();
   }
+
+  void start_clock() noexcept { deadline_ = patience_ == Duration::forever() ? Clock::never : Clock::after(patience_); }
 
   [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start) {
     rows_ = plan.rows();
     shards_ = plan.size();
     if (meets_ && shards_ > 1) ranks_->check_any_thread();
+    deadline_ = start.deadline;
     const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
     place_ = ranks_->begin(step(nullptr), meets_ ? &rendezvous_ : nullptr);
     left_ = left;
@@ -176,6 +191,7 @@ class RankedCall {
   [[gnu::noinline]] void end() noexcept {
     leave_rendezvous();
     if (left_ == 0) return;
+    start_clock();
     try {
       throw Error("the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
     } catch (...) {
@@ -190,7 +206,9 @@ class RankedCall {
             .number = number_,
             .rows = rows_,
             .shards = shards_,
-            .failure = failure};
+            .failure = failure,
+            .patience = patience_,
+            .deadline = deadline_};
   }
 
   const backend::ProcessRanks* ranks_ = nullptr;  // null without other processes; then nothing else is set
@@ -202,17 +220,20 @@ class RankedCall {
   std::size_t rows_;
   std::size_t shards_;
   BatchPlace place_;
+  Duration patience_;
+  Clock::Time deadline_;  // of the next step
 };
 
 /// Stands for a RankedCall if no step is made whatever the options.
 struct UnrankedCall {
-  UnrankedCall(const backend::ProcessRanks*, const RankedCalls&, bool) noexcept {}
+  UnrankedCall(const CallSettings&, const RankedCalls&, bool) noexcept {}
   UnrankedCall() noexcept = default;
   static CallStart moved(const CallStart& start) noexcept { return start; }
   static bool has_others() noexcept { return false; }
   static std::size_t rank() noexcept { return 0; }
   static void check_any_thread() noexcept {}
   static void begin(const Plan&, CallStart&) noexcept {}
+  static void wait_anew() noexcept {}
   static void join() noexcept {}
   template <class Visit>
   static void combine(const Visit&) noexcept {}
@@ -223,8 +244,8 @@ struct UnrankedCall {
 /// The steps of a call of model M that returns an R.
 template <class M, class R, bool fields>
 struct RankedCallOf : RankedCall<RankedCallType> {
-  RankedCallOf(const backend::ProcessRanks* ranks, RankedCalls& calls, bool meets) noexcept
-      : RankedCall<RankedCallType>(ranks, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>, meets) {}
+  RankedCallOf(const CallSettings& settings, RankedCalls& calls, bool meets) noexcept
+      : RankedCall<RankedCallType>(settings, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>, meets) {}
 };
 
 }}}  // namespace fanout::v0::detail

@@ -19,7 +19,7 @@
 namespace fanout { inline namespace v0 {
 
 /// Thrown by a call that took longer than its deadline, after all its shards have ended. Holds the results of the
-/// shards that were in time.
+/// shards that were in time. If several ranks make the call, it may be one of them that is late: then all throw this.
 class [[gnu::visibility("default")]] Timeout : public Error {
  public:
   // Some members are templates, so that code without a deadline does not compile the lists and texts.
@@ -28,7 +28,11 @@ class [[gnu::visibility("default")]] Timeout : public Error {
   /// shards.
   template <class Late>
   Timeout(Late late, std::size_t shards, Duration deadline)
-      : Error(text(late, shards, deadline)), kept_(new KeptBy<Late>(std::move(late))) {}
+      : Timeout(text(late, shards, deadline), std::move(late), SmallRanks()) {}
+  /// `missing`, a SmallVector<std::size_t>, has the ranks that were late, and `text` says so.
+  template <class Missing>
+  Timeout(const std::string& text, Missing missing)
+      : Timeout(text, detail::SmallVector<LateShard>(), std::move(missing)) {}
   Timeout(const Timeout& other) noexcept : Error(other), kept_(other.kept_) {
     kept_->holders.fetch_add(1, detail::MemoryOrder::relaxed);
   }
@@ -43,6 +47,10 @@ class [[gnu::visibility("default")]] Timeout : public Error {
 
   /// The late shards, lowest rows first. Live as long as this error and its copies.
   const detail::SmallVector<LateShard>& late() const noexcept { return kept_->late; }
+
+  /// The ranks that were late, lowest first: they had not arrived at the deadline, or shards of theirs were late. Empty
+  /// if late() is not. Live as long as this error and its copies.
+  const detail::SmallVector<std::size_t>& missing() const noexcept { return kept_->missing; }
 
   /// The result of the call for the rows of the other shards. Null if no shard was in time, if their results do not fit
   /// together, or if the call returns another type than R. Lives as long as this error and its copies.
@@ -59,7 +67,22 @@ class [[gnu::visibility("default")]] Timeout : public Error {
     kept_->results = new ResultsOf<std::remove_cvref_t<decltype(make())>>(make);
   }
 
+  /// `50 ms`
+  static std::string to_text(Duration time) {
+    const std::int64_t microseconds = time.nanoseconds() / 1000;
+    if (microseconds != 0 && microseconds % 1'000'000 == 0) return std::to_string(microseconds / 1'000'000) + " s";
+    if (microseconds != 0 && microseconds % 1000 == 0) return std::to_string(microseconds / 1000) + " ms";
+    return std::to_string(microseconds) + " us";
+  }
+
  private:
+  using SmallRanks = detail::SmallVector<std::size_t>;
+
+  // By reference: the text may be made of what is moved here.
+  template <class Late, class Missing>
+  Timeout(const std::string& text, Late&& late, Missing&& missing)
+      : Error(text), kept_(new KeptBy<Late, Missing>(std::move(late), std::move(missing))) {}
+
   struct Results {
     explicit Results(const void* of) noexcept : type(of) {}
     Results(const Results&) = delete;
@@ -76,26 +99,22 @@ class [[gnu::visibility("default")]] Timeout : public Error {
 
   /// The state that all copies share.
   struct Kept {
-    explicit Kept(const detail::SmallVector<LateShard>& shards) noexcept : late(shards) {}
+    Kept(const detail::SmallVector<LateShard>& shards, const SmallRanks& ranks) noexcept
+        : late(shards), missing(ranks) {}
     Kept(const Kept&) = delete;
     Kept& operator=(const Kept&) = delete;
     virtual ~Kept() { delete results; }
     detail::Atomic<std::size_t> holders{1};
     const detail::SmallVector<LateShard>& late;
+    const SmallRanks& missing;
     Results* results = nullptr;
   };
-  template <class Late>
+  template <class Late, class Missing>
   struct KeptBy final : Kept {
-    explicit KeptBy(Late&& from) : Kept(list), list(std::move(from)) {}
+    KeptBy(Late&& shards, Missing&& absent) : Kept(list, ranks), list(std::move(shards)), ranks(std::move(absent)) {}
     Late list;
+    Missing ranks;
   };
-
-  static std::string to_text(Duration time) {
-    const std::int64_t microseconds = time.nanoseconds() / 1000;
-    if (microseconds != 0 && microseconds % 1'000'000 == 0) return std::to_string(microseconds / 1'000'000) + " s";
-    if (microseconds != 0 && microseconds % 1000 == 0) return std::to_string(microseconds / 1000) + " ms";
-    return std::to_string(microseconds) + " us";
-  }
 
   template <class Late>
   static std::string text(const Late& late, std::size_t shards, Duration deadline) {

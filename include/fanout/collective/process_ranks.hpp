@@ -6,11 +6,13 @@
 #include <exception>
 #include <string>
 
+#include <fanout/base/duration.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rank_elements.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/batch_place.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
@@ -66,10 +68,15 @@ struct RankedStep {
   std::exception_ptr failure = nullptr;                           ///< why this process cannot go on
   void (*visit)(const void* of, RankedValues& values) = nullptr;  ///< shows the values that are combined, if any
   const void* of = nullptr;
+  Duration patience = Duration::forever();              ///< Options::deadline; finite on all processes, or on none
+  detail::Clock::Time deadline = detail::Clock::never;  ///< until then, processes that have not come are waited for
+
+  bool has_deadline() const noexcept { return !(patience == Duration::forever()); }
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of
 /// them make the same steps in the same order. A step throws on all of them if one has a failure or makes another step.
+/// If a step has a deadline and a process has not come by then, it throws Timeout on all: on a late process when it comes.
 /// Options::ranks selects it for a model. Must live as long as the model.
 class ProcessRanks {
  public:

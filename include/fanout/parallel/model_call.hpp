@@ -160,6 +160,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   Result take_result() override {
     [[maybe_unused]] const ThreadHolds<DeviceSet<Ds...>> held;
     if (failure_ != nullptr) std::rethrow_exception(failure_);
+    ranked_.wait_anew();
     try {
       if constexpr (!Call::is_one_task) {
         outputs_.all_ended();

@@ -291,7 +291,7 @@ class ParallelModel {
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
-    typename Call::Ranked ranked(state_->settings.ranks, state_->ranked_calls, Call::shards_may_meet());
+    typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {
       const Inputs inputs{
           state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
@@ -329,7 +329,7 @@ class ParallelModel {
     Plan plan;
     CallStart begin;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
-    typename Call::Ranked ranked(state_->settings.ranks, state_->ranked_calls, Call::shards_may_meet());
+    typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {
       if (Call::combines_fields || Call::shards_may_meet()) ranked.check_any_thread();
       plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);

@@ -95,9 +95,10 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   }
 
   /// Combines the combined fields of the model, over all processes that make the call. Then throws Timeout if shards
-  /// were late.
+  /// were late. With other processes, it throws first: a call that one of them gives up combines nothing.
   template <class Ranked>
   void combine(Ranked& ranked) {
+    if (ranked.has_others()) outputs_.check_deadline();
     fields_.combine(outputs_.state().place, ranked);
     outputs_.check_deadline();
   }
