@@ -8,8 +8,10 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <mpi.h>
@@ -17,6 +19,9 @@
 #include <fanout/base/error.hpp>
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/rank_failures.hpp>
+#include <fanout/mpi/rank_timeouts.hpp>
+#include <fanout/mpi/rank_words.hpp>
+#include <fanout/mpi/timed_exchange.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -55,7 +60,9 @@ class RankGroup {
   RankGroup& operator=(const RankGroup&) = delete;
   ~RankGroup() {
     int finalized = 0;
-    if (MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) MPI_Comm_free(&all_);
+    if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+    TimedExchange::drop_messages(all_);
+    if (!timed_ || !timed_->leaves_messages()) MPI_Comm_free(&all_);
   }
 
   MPI_Comm get() const noexcept { return all_; }
@@ -103,23 +110,24 @@ class RankGroup {
     std::lock_guard<std::mutex> alone_;
   };
 
-  /// What a rank tells all others in one exchange.
-  struct Words {
-    std::uint64_t failed = 0;
-    std::uint64_t hash = 0;  ///< of what it calls
-    std::uint64_t rows = 0;
-    std::uint64_t shards = 0;
-  };
+  using Words = RankWords;
 
   /// All ranks come here with the same hash, and get the words of all. Otherwise all throw StructureMismatch, which
   /// lists what the ranks call: `name()`, which is called only then. If ranks come with an exception, all throw: see
-  /// throw_failures_of_ranks().
+  /// throw_failures_of_ranks(). With a deadline, which all ranks have or none, ranks that have not come by then are given
+  /// up: then all throw Timeout, or their own exception. Later exchanges work as before.
   template <class Name>
-  std::vector<Words> agree(Words mine, const Name& name, const std::exception_ptr& own) const {
-    mine.failed = own == nullptr ? 0 : 1;
-    std::vector<Words> all(static_cast<std::size_t>(size_));
-    constexpr int words = sizeof(Words) / sizeof(std::uint64_t);
-    check_mpi(MPI_Allgather(&mine, words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T, all_), "MPI_Allgather");
+  std::vector<Words> agree(Words mine, const Name& name, const std::exception_ptr& own,
+                           const StepDeadline& deadline = {}) const {
+    mine.failed = failed_by(own);
+    std::vector<Words> all;
+    if (deadline.exists()) {
+      all = exchange_until(deadline, mine, name, own);
+    } else {
+      all.resize(static_cast<std::size_t>(size_));
+      constexpr int words = sizeof(Words) / sizeof(std::uint64_t);
+      check_mpi(MPI_Allgather(&mine, words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T, all_), "MPI_Allgather");
+    }
     bool failed = false;
     bool same = true;
     for (const Words& each : all) {
@@ -189,11 +197,26 @@ class RankGroup {
 
   [[noreturn, gnu::cold, gnu::noinline]] void throw_failures(const std::vector<Words>& all,
                                                              const std::exception_ptr& own) const {
-    const std::vector<std::string> texts =
-        exchange_texts(own == nullptr ? std::string() : failures_as_text(name_of_this(), own));
-    std::size_t shards = 0;
-    for (const Words& each : all) shards += each.shards;
-    throw_failures_of_ranks(texts, own, shards);
+    detail::throw_failures(all, exchange_texts(text_of(own)), own);
+  }
+
+  /// The words of all ranks, if all come in time.
+  template <class Name>
+  std::vector<Words> exchange_until(const StepDeadline& deadline, const Words& mine, const Name& name,
+                                    const std::exception_ptr& own) const {
+    if (!timed_) timed_.emplace(all_, rank_, size_);
+    TimedOutcome outcome = timed_->run(mine, deadline, name_of_this(), text_of(own));
+    if (!outcome.given_up.empty()) {
+      if (own != nullptr) std::rethrow_exception(own);
+      throw_given_up(
+          outcome, static_cast<std::size_t>(rank_), [this](std::size_t i) { return timed_->name_of(i); }, name());
+    }
+    return std::move(outcome.words);
+  }
+
+  /// Why this rank has failed, for the others; empty if it has not.
+  std::string text_of(const std::exception_ptr& own) const {
+    return own == nullptr ? std::string() : failures_as_text(name_of_this(), own);
   }
 
   /// The text of each rank.
@@ -223,6 +246,7 @@ class RankGroup {
   int rank_ = 0;
   int size_ = 1;
   mutable std::mutex mutex_;
+  mutable std::optional<TimedExchange> timed_;  // made by the first exchange with a deadline
 };
 
 }}}  // namespace fanout::v0::detail

@@ -72,8 +72,8 @@ class RanksOfModels final : public backend::ProcessRanks {
  private:
   std::vector<RankGroup::Words> agree(const backend::RankedStep& step, std::uint64_t hash,
                                       const std::exception_ptr& failure) const {
-    return group_.agree(
-        {.hash = hash, .rows = step.rows, .shards = step.shards}, [&step] { return described(step); }, failure);
+    return group_.agree({.hash = hash, .rows = step.rows, .shards = step.shards}, [&step] { return described(step); },
+                        failure, {.at = step.deadline, .patience = step.patience});
   }
 
   const RankGroup& group_;

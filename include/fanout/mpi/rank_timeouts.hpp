@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/call/timeout.hpp>
+#include <fanout/mpi/rank_failures.hpp>
+#include <fanout/mpi/rank_words.hpp>
+#include <fanout/mpi/timed_exchange.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// What ranks throw if some of them are late.
+
+/// The state of a rank that has failed so, or has not: see RankWords::failed.
+inline std::uint64_t failed_by(const std::exception_ptr& exception) {
+  if (exception == nullptr) return 0;
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Timeout&) {
+    return RankWords::was_late;
+  } catch (...) {
+    return RankWords::has_failed;
+  }
+}
+
+inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::size_t>& late) {
+  SmallVector<std::size_t> ranks;
+  for (const std::size_t rank : late) ranks.push_back(rank);
+  return Timeout(text, std::move(ranks));
+}
+
+/// Throws what ranks failed of, see throw_failures_of_ranks(). But if all of them failed with a Timeout, a rank that has
+/// not failed throws one too, which names them.
+[[noreturn]] inline void throw_failures(const std::vector<RankWords>& words, const std::vector<std::string>& texts,
+                                        const std::exception_ptr& own) {
+  std::size_t shards = 0;
+  std::uint64_t failed = 0;
+  for (const RankWords& each : words) {
+    shards += each.shards;
+    failed |= each.failed;
+  }
+  if (own != nullptr || failed != RankWords::was_late) throw_failures_of_ranks(texts, own, shards);
+  std::set<std::size_t> late;
+  std::string list;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::vector<std::string> fields = fields_of(texts[i]);
+    if (fields.size() < 2) continue;
+    late.insert(i);
+    list += "\n  " + fields[0] + ": " + fields[1];
+  }
+  throw timeout_of_ranks("ranks were late in a call of all ranks:" + list, late);
+}
+
+/// Throws what rank `own` throws in a step that ranks gave up: see TimedOutcome. `name_of(i)` is the name of rank i, and
+/// `call` the step. If a rank that gave up had failed, this throws what it failed of.
+template <class NameOf>
+[[noreturn]] void throw_given_up(const TimedOutcome& outcome, std::size_t own, const NameOf& name_of,
+                                 const std::string& call) {
+  std::vector<RankWords> words = outcome.words;
+  std::vector<std::string> failures(words.size());
+  std::uint64_t failed = 0;
+  std::set<std::size_t> missing;
+  std::string by;
+  for (const GivenUp& each : outcome.given_up) {
+    failed |= each.failed;
+    words[each.rank].failed = each.failed;
+    failures[each.rank] = each.failure;
+    missing.insert(each.missing.begin(), each.missing.end());
+    by += (by.empty() ? "" : ", ") + name_of(each.rank);
+  }
+  if (failed != 0) throw_failures(words, failures, nullptr);
+  std::string late;
+  for (const std::size_t rank : missing) {
+    late += (late.empty() ? "" : ", ") + (rank == own ? "this rank" : name_of(rank));
+  }
+  const std::string time = "the deadline of " + Timeout::to_text(outcome.given_up.front().patience);
+  const bool alone = outcome.given_up.front().rank == own;
+  throw timeout_of_ranks(
+      explain({.what = alone ? late + " had not arrived at " + time
+                             : by + " gave up at " + time + ", since " + late + " had not arrived",
+               .where = call,
+               .advice = "a rank without Options::deadline counts as missing: set it on all ranks, or on none"}),
+      missing);
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// What a rank tells all others in one exchange.
+struct RankWords {
+  static constexpr std::uint64_t has_failed = 1;
+  static constexpr std::uint64_t was_late = 2;  ///< it failed with a Timeout
+
+  std::uint64_t failed = 0;
+  std::uint64_t hash = 0;  ///< of what it calls
+  std::uint64_t rows = 0;
+  std::uint64_t shards = 0;
+};
+
+}}}  // namespace fanout::v0::detail

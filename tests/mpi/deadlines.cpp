@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/mpi/timed_exchange.hpp>
+
+#include <doctest/doctest.h>
+#include <mpi.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <fanout/mpi.hpp>
+#include <support/message_of.hpp>
+
+// Calls with a deadline, which a rank does not make in time. What is late does not depend on how fast the machine is: the
+// late rank waits for the others to give up, and the deadlines of calls that must be in time are long.
+
+namespace {
+
+using fanout::ParallelModel;
+using fanout::Tensor;
+using fanout::Timeout;
+using fanout::View;
+using fanout::mpi::Ranks;
+using fanout_test::message_of;
+using namespace std::chrono_literals;
+
+/// Counts rows. A negative first row is late: it waits for the deadline. If it is less than -1, it then throws.
+struct Counts {
+  fanout::Sum<int> seen;
+
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) {
+    seen.value += static_cast<int>(x.size());
+    if (x.size() != 0 && x(0) < 0) {
+      while (!ctx.stop_requested()) std::this_thread::sleep_for(1ms);
+      std::this_thread::sleep_for(2ms);
+      if (x(0) < -1) throw std::runtime_error("late and wrong");
+    }
+    return std::tuple{fanout::psum(static_cast<double>(x.size())), ctx.rows().last};
+  }
+};
+
+struct Sums {
+  auto forward(View<const double, 1> x) const { return fanout::psum(x(0)); }
+};
+
+Tensor<double, 1> filled(double value) { return Tensor<double, 1>::full({2}, value); }
+
+template <class F>
+std::optional<Timeout> timeout_of(const F& f) {
+  try {
+    f();
+  } catch (const Timeout& timeout) {
+    return timeout;
+  }
+  return {};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// The call times out on all ranks, since this one is late. On a machine with much else to do, others may be late, too.
+template <class F>
+std::string check_times_out(std::size_t late, const F& f) {
+  const std::optional<Timeout> timeout = timeout_of(f);
+  REQUIRE(timeout.has_value());
+  CHECK(std::count(timeout->missing().begin(), timeout->missing().end(), late) == 1);
+  CHECK(timeout->late().size() == 0);
+  return timeout->what();
+}
+
+/// Until all ranks are here.
+void meet() { MPI_Barrier(MPI_COMM_WORLD); }
+
+std::chrono::nanoseconds time_of_this_thread() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+}  // namespace
+
+TEST_CASE("calls that keep their deadline give what they give without one") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  ParallelModel model{Counts{}, fanout::host_devices(2), {.deadline = 60s, .ranks = ranks}};
+  const std::size_t rank = ranks.rank();
+  for (int call = 1; call <= 20; ++call) {
+    const auto [rows, last] = model(Tensor<double, 1>(rank + 1));
+    const std::size_t n = ranks.size();
+    CHECK(rows == static_cast<double>(n * (n + 1) / 2));
+    CHECK(last(last.size() - 1) == (rank + 1) * (rank + 2) / 2);
+    CHECK(model.model().seen.value == call * static_cast<int>(n * (n + 1) / 2));
+  }
+}
+
+TEST_CASE("ranks that wait at a deadline name the missing rank, which learns of it, and the ranks go on") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  for (std::size_t late = 0; late < ranks.size(); ++late) {
+    ParallelModel hasty{Counts{}, fanout::host_devices(1), {.deadline = 20ms, .ranks = ranks}};
+    ParallelModel patient{Counts{}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+    const ParallelModel without{Sums{}, fanout::host_devices(1), {.ranks = ranks}};
+    CHECK(std::get<0>(patient(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
+    const bool is_late = ranks.rank() == late;
+    const std::string name = "rank " + std::to_string(late) + " on ";
+    meet();
+    if (is_late) meet();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int call = 0; call < 3; ++call) {  // the late rank finds them all given up
+      if (is_late) {
+        const std::string text = check_times_out(late, [&] { hasty(filled(1)); });
+        CHECK(has(text, " gave up at the deadline of 20 ms, since "));
+        CHECK(has(text, "this rank"));
+        CHECK(text.starts_with("rank "));
+        CHECK(has(text, "call " + std::to_string(call) + ": "));
+        CHECK(has(text, "Counts returns"));
+        continue;
+      }
+      // With several ranks that wait, one gives up first, and the others with it.
+      const std::string text = check_times_out(late, [&] { hasty(filled(1)); });
+      CHECK(has(text, name));
+      CHECK(has(text, "the deadline of 20 ms"));
+      CHECK(has(text, "had not arrived"));
+      CHECK(has(text, "a rank without Options::deadline counts as missing"));
+    }
+    if (!is_late) CHECK(std::chrono::steady_clock::now() - begin >= 10ms);
+    if (!is_late) meet();
+    CHECK(hasty.model().seen.value == 0);
+    CHECK(std::get<0>(patient(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
+    CHECK(patient.model().seen.value == 4 * static_cast<int>(ranks.size()));
+    CHECK(without(filled(2)) == 2.0 * static_cast<double>(ranks.size()));
+  }
+}
+
+TEST_CASE("a rank whose shards are late throws its own Timeout, and the others one that names it") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  for (std::size_t late = 0; late < ranks.size(); ++late) {
+    const bool is_late = ranks.rank() == late;
+    ParallelModel model{Counts{}, fanout::host_devices(1), {.deadline = is_late ? 500ms : 60s, .ranks = ranks}};
+    meet();
+    if (is_late) {
+      const std::optional<Timeout> timeout = timeout_of([&] { model(filled(-1)); });
+      REQUIRE(timeout.has_value());
+      CHECK(timeout->missing().size() == 0);
+      REQUIRE(timeout->late().size() == 1);
+      CHECK(timeout->late()[0].shard == late);
+    } else {
+      const std::optional<Timeout> timeout = timeout_of([&] { model(filled(1)); });
+      REQUIRE(timeout.has_value());
+      REQUIRE(timeout->missing().size() == 1);
+      CHECK(timeout->missing()[0] == late);
+      CHECK(timeout->late().size() == 0);
+      const std::string text = timeout->what();
+      CHECK(has(text, "ranks were late in a call of all ranks:\n  rank " + std::to_string(late) + " on "));
+      CHECK(has(text, "1 of 1 shard took longer than the deadline of 500 ms"));
+    }
+    CHECK(model.model().seen.value == 0);
+    meet();
+    CHECK(std::get<0>(model(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
+    CHECK(model.model().seen.value == 2 * static_cast<int>(ranks.size()));
+  }
+}
+
+TEST_CASE("all ranks time out if one of them is late for the others' deadline") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const std::size_t late = ranks.size() - 1;
+  const bool is_late = ranks.rank() == late;
+  ParallelModel model{Counts{}, fanout::host_devices(1), {.deadline = is_late ? 1000ms : 300ms, .ranks = ranks}};
+  meet();
+  if (is_late) {
+    CHECK(timeout_of([&] { model(filled(-1)); }).has_value());
+  } else {
+    const std::string text = check_times_out(late, [&] { model(filled(1)); });
+    CHECK(has(text, "rank " + std::to_string(late) + " on "));
+    CHECK(has(text, "had not arrived"));
+  }
+  meet();
+  CHECK(std::get<0>(model(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("a forward that throws after the deadline is an error of forward on all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const bool is_late = ranks.rank() == 1;
+  ParallelModel model{Counts{}, fanout::host_devices(1), {.deadline = is_late ? 500ms : 60s, .ranks = ranks}};
+  meet();
+  const std::string text = message_of<fanout::ReplicaError>([&] { model(filled(is_late ? -2 : 1)); });
+  CHECK(has(text, "late and wrong"));
+  CHECK(has(text, "of rank 1 on "));
+  meet();
+  CHECK(std::get<0>(model(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("with a deadline, calls that do not fit are named on all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  ParallelModel counts{Counts{}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+  const ParallelModel sums{Sums{}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+  const std::string text = message_of<fanout::StructureMismatch>([&] {
+    if (ranks.rank() == 0) {
+      counts(filled(1));
+    } else {
+      sums(filled(1));
+    }
+  });
+  CHECK(has(text, "rank 0 on "));
+  CHECK(has(text, "Counts returns"));
+  CHECK(has(text, "Sums returns"));
+  const auto two = [](View<const double, 1> x, View<const double, 1>) { return fanout::psum(x(0)); };
+  const ParallelModel uneven{two, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+  const std::string unfit = message_of<fanout::Error>(
+      [&] { uneven(filled(1), Tensor<double, 1>(ranks.rank() == 1 ? std::size_t{3} : std::size_t{2})); });
+  CHECK(has(unfit, "rank 1 on ") == (ranks.rank() != 1));
+  CHECK(uneven(filled(1), filled(1)) == static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("the result of an asynchronous call may be taken after its deadline") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const ParallelModel model{Sums{}, fanout::host_devices(1), {.deadline = 1000ms, .ranks = ranks}};
+  meet();
+  auto pending = model.async(filled(3));
+  std::this_thread::sleep_for(1100ms);
+  meet();
+  CHECK(pending.get() == 3.0 * static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("ranks that wait for a deadline leave their core to others") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const ParallelModel model{Sums{}, fanout::host_devices(1), {.deadline = 400ms, .ranks = ranks}};
+  meet();
+  if (ranks.rank() == 0) meet();
+  const auto before = time_of_this_thread();
+  check_times_out(0, [&] { model(filled(1)); });
+  CHECK(time_of_this_thread() - before < 200ms);
+  if (ranks.rank() != 0) meet();
+}
+
+TEST_CASE("ranks that gave a call up may go, and others take their place") {
+  for (int group = 0; group < 3; ++group) {
+    auto ranks = std::make_unique<Ranks>(MPI_COMM_WORLD);
+    if (ranks->size() == 1) return;
+    const bool is_late = ranks->rank() == 1;
+    if (!is_late) {
+      const ParallelModel model{Sums{}, fanout::host_devices(1), {.deadline = 10ms, .ranks = *ranks}};
+      check_times_out(1, [&] { model(filled(1)); });
+      check_times_out(1, [&] { model(filled(1)); });
+    }
+    ranks.reset();  // with messages that rank 1 never receives
+    const Ranks next{MPI_COMM_WORLD};
+    const ParallelModel sums{Sums{}, fanout::host_devices(1), {.deadline = 60s, .ranks = next}};
+    CHECK(sums(filled(1)) == static_cast<double>(next.size()));
+  }
+}
