@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fanout/mpi.hpp>
@@ -26,6 +27,7 @@ using fanout::ParallelModel;
 using fanout::RowRange;
 using fanout::Tensor;
 using fanout::View;
+using fanout::mpi::RankReduction;
 using fanout::mpi::Ranks;
 using fanout_test::message_of;
 
@@ -78,8 +80,8 @@ struct Everything {
 };
 
 template <class Rows>
-void check_everything(const Rows& rows_of, int devices) {
-  const Ranks ranks{MPI_COMM_WORLD};
+void check_everything(const Rows& rows_of, int devices, RankReduction reduce) {
+  const Ranks ranks{MPI_COMM_WORLD, {.reduce = reduce}};
   const ParallelModel model{Everything{}, fanout::host_devices(devices), {.seed = 7, .ranks = ranks}};
   const ParallelModel alone{Everything{}, fanout::host_devices(1), {.seed = 7}};
   std::size_t all = 0;
@@ -157,24 +159,32 @@ struct Learns {
 }  // namespace
 
 TEST_CASE("a call counts rows, shards and random numbers over all ranks, and reduces over all rows") {
-  for (const int devices : {1, 2}) {
-    check_everything([](std::size_t) { return std::size_t{4}; }, devices);
-    check_everything([](std::size_t rank) { return 2 + 3 * rank; }, devices);
-    check_everything([](std::size_t rank) { return rank == 1 ? std::size_t{5} : std::size_t{3}; }, devices);
+  for (const RankReduction reduce : {fanout::mpi::in_rank_order, fanout::mpi::by_library}) {
+    for (const int devices : {1, 2}) {
+      check_everything([](std::size_t) { return std::size_t{4}; }, devices, reduce);
+      check_everything([](std::size_t rank) { return 2 + 3 * rank; }, devices, reduce);
+      check_everything([](std::size_t rank) { return rank == 1 ? std::size_t{5} : std::size_t{3}; }, devices, reduce);
+    }
   }
 }
 
 TEST_CASE("ranks without rows weigh nothing") {
-  for (const int devices : {1, 2}) {
-    check_everything([](std::size_t rank) { return rank == 0 ? std::size_t{3} : std::size_t{0}; }, devices);
-    check_everything([](std::size_t rank) { return rank % 2 == 1 ? std::size_t{5} : std::size_t{rank == 0 ? 0U : 1U}; },
-                     devices);
+  for (const RankReduction reduce : {fanout::mpi::in_rank_order, fanout::mpi::by_library}) {
+    for (const int devices : {1, 2}) {
+      check_everything([](std::size_t rank) { return rank == 0 ? std::size_t{3} : std::size_t{0}; }, devices, reduce);
+      check_everything(
+          [](std::size_t rank) { return rank % 2 == 1 ? std::size_t{5} : std::size_t{rank == 0 ? 0U : 1U}; }, devices,
+          reduce);
+    }
   }
 }
 
 TEST_CASE("combined fields are those of all rows of all ranks, and the same on all") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  for (const int devices : {1, 2}) {
+  for (const auto& [reduce, devices] : {std::pair{fanout::mpi::in_rank_order, 1},
+                                        {fanout::mpi::in_rank_order, 2},
+                                        {fanout::mpi::by_library, 1},
+                                        {fanout::mpi::by_library, 2}}) {
+    const Ranks ranks{MPI_COMM_WORLD, {.reduce = reduce}};
     ParallelModel model{
         Counted{.rows = 100, .mean = {}, .most = -1, .begin = -1}, fanout::host_devices(devices), {.ranks = ranks}};
     const std::size_t all = 3 * ranks.size() + 1;

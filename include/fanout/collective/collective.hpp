@@ -8,34 +8,13 @@
 
 #include <fanout/base/small_vector.hpp>
 #include <fanout/base/type_name.hpp>
+#include <fanout/collective/element_type.hpp>
 #include <fanout/collective/rank_elements.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/number.hpp>
 
 namespace fanout { inline namespace v0 {
-
-namespace backend {
-
-/// The reduction rule: combines the numbers of all ranks element by element, in the order of the ranks, so the result
-/// is bitwise the same in every run. A mean weighs every rank equally, however many rows it has. Sums and products of
-/// integers wrap. In host memory, floating-point results are rounded as psum() documents.
-enum class Reduction : unsigned char { sum, prod, min, max, mean };
-
-/// The element type of a collective's arrays: any trivially copyable type; for reductions, numbers.
-struct ElementType {
-  enum class Kind : unsigned char { other, signed_integer, unsigned_integer, floating };
-
-  std::string (*name)();
-  std::size_t size;
-  Kind kind;
-  /// True if such elements have this reduction.
-  bool (*reduces)(Reduction by) noexcept;
-  /// Writes to `to` the reduction of `count` elements of each rank, in the order of the ranks.
-  void (*reduce)(Reduction by, void* to, const RankElements& from, std::size_t count);
-};
-
-}  // namespace backend
 
 namespace detail {
 
@@ -160,15 +139,11 @@ struct ElementsOf {
 };
 
 template <class T>
-inline constexpr backend::ElementType element_type = {
-    .name = &type_name<T>,
-    .size = sizeof(T),
-    .kind = std::is_floating_point_v<T> ? backend::ElementType::Kind::floating
-            : !std::is_integral_v<T>    ? backend::ElementType::Kind::other
-            : std::is_signed_v<T>       ? backend::ElementType::Kind::signed_integer
-                                        : backend::ElementType::Kind::unsigned_integer,
-    .reduces = &ElementsOf<T>::reduces,
-    .reduce = &ElementsOf<T>::reduce};
+inline constexpr backend::ElementType element_type = {.name = &type_name<T>,
+                                                      .size = sizeof(T),
+                                                      .kind = element_kind<T>,
+                                                      .reduces = &ElementsOf<T>::reduces,
+                                                      .reduce = &ElementsOf<T>::reduce};
 
 }  // namespace detail
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <fanout/base/duration.hpp>
+#include <fanout/collective/element_type.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rank_elements.hpp>
 #include <fanout/fwd.hpp>
@@ -17,6 +18,16 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
+/// A reduction of numbers that others know as well, for processes that reduce by a library. An element may be several
+/// numbers, which are all reduced alike: a complex number is two.
+struct NumberFold {
+  ElementType::Kind kind = ElementType::Kind::other;  ///< other if the elements are no such numbers
+  std::size_t size = 0;                               ///< of a number, in bytes
+  Reduction by = Reduction::sum;
+
+  friend constexpr bool operator==(const NumberFold&, const NumberFold&) = default;
+};
+
 /// How a value is combined over processes, element by element.
 struct RankFold {
   std::string (*name)();     ///< `psum of float`
@@ -26,6 +37,7 @@ struct RankFold {
   /// Combines `count` elements of each of `from.ranks` processes, in their order, and writes them to `to`. `to` may be
   /// `from[0]`.
   void (*combine)(void* to, const RankElements& from, std::size_t count);
+  NumberFold numbers = {};  ///< what combine() does, if it is a reduction of numbers
 };
 
 /// A value that is combined over processes, in place. Borrows it.

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <fanout/base/type_name.hpp>
+#include <fanout/collective/element_type.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/visit_elements.hpp>
 #include <fanout/gather/combine.hpp>
@@ -20,6 +21,7 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
+#include <fanout/tree/number.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -91,12 +93,30 @@ inline constexpr bool fold_may_throw = !std::is_arithmetic_v<T>;
 template <class F, class T>
 inline constexpr bool fold_may_throw<FoldOverShards<F>, T> = !std::is_nothrow_invocable_v<const F&, const T&, const T&>;
 
+/// The reduction of numbers that a rule over processes makes of values of type T.
+template <class Rule, class T>
+inline constexpr backend::NumberFold number_fold = {};
+template <class T>
+inline constexpr backend::NumberFold number_fold<MaxOverShards, T> = {
+    .kind = element_kind<T>, .size = sizeof(T), .by = backend::Reduction::max};
+template <class T>
+inline constexpr backend::NumberFold number_fold<MinOverShards, T> = {
+    .kind = element_kind<T>, .size = sizeof(T), .by = backend::Reduction::min};
+/// A complex number is added part by part.
+template <class T>
+inline constexpr backend::NumberFold number_fold<SumOverShards, T> = {
+    .kind = sizeof(T) % sizeof(typename real_of<T>::type) == 0 ? element_kind<typename real_of<T>::type>
+                                                               : backend::ElementType::Kind::other,
+    .size = sizeof(typename real_of<T>::type),
+    .by = backend::Reduction::sum};
+
 /// How values of type T under a rule are combined over processes.
 template <class Rule, class T>
 struct FoldOverRanks {
   static constexpr bool travels = std::is_trivially_copyable_v<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
 
   static constexpr bool may_throw = fold_may_throw<Rule, T>;
+  static constexpr backend::NumberFold numbers = number_fold<typename RuleOverRanks<Rule>::type, T>;
 
   static std::string name() { return std::string(Rule::name) + " of " + type_name<T>(); }
 
@@ -128,7 +148,8 @@ inline constexpr backend::RankFold rank_fold = {.name = &Fold::name,
                                                 .element_size = Fold::travels ? sizeof(T) : 0,
                                                 .counts_empty = counts_empty,
                                                 .may_throw = Fold::may_throw,
-                                                .combine = &Fold::combine};
+                                                .combine = &Fold::combine,
+                                                .numbers = Fold::numbers};
 
 /// True if fanout's own code gathers X under the rule. What a user's gather_traits do inside of X is not known.
 template <class Rule, class X>

@@ -29,12 +29,26 @@ class CollectedValues final : public backend::RankedValues {
                            .found = value.fold->name()}));
     }
     values_.push_back(value);
+    const backend::NumberFold& numbers = value.fold->numbers;
     mix(value.fold->element_size);
+    mix(numbers.size << 16U | static_cast<std::size_t>(numbers.kind) << 8U | static_cast<std::size_t>(numbers.by));
     mix(value.axes);
     for (std::size_t axis = 0; axis < value.axes; ++axis) mix(value.extents[axis]);
   }
 
   std::uint64_t hash() const noexcept { return hash_; }
+
+  /// Takes out the values for which `is(value)` is true.
+  template <class Is>
+  std::vector<backend::RankedValue> take_if(const Is& is) {
+    std::vector<backend::RankedValue> taken;
+    std::erase_if(values_, [&](const backend::RankedValue& value) {
+      if (!is(value)) return false;
+      taken.push_back(value);
+      return true;
+    });
+    return taken;
+  }
 
   /// The values, or copies of those in device memory. Call it once.
   std::vector<backend::RankedValue> on_host() {

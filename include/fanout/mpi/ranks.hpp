@@ -32,6 +32,7 @@
 #include <fanout/mpi/rank_group.hpp>
 #include <fanout/mpi/ranked_tree.hpp>
 #include <fanout/mpi/ranks_of_models.hpp>
+#include <fanout/mpi/ranks_options.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/row_range.hpp>
@@ -62,9 +63,12 @@ namespace fanout { inline namespace v0 { namespace mpi {
 /// calls another one, all ranks throw. Destroy it before MPI_Finalize(). It does nothing if it is destroyed later.
 class Ranks {
  public:
-  /// Duplicates the communicator. All its ranks must do this. Throws Error if MPI is not initialised, has been
-  /// finalised, or allows only one thread. Throws InvalidArgument for MPI_COMM_NULL, and MpiError.
-  explicit Ranks(MPI_Comm of) : group_(of), node_(group_) {}
+  /// Duplicates the communicator. All its ranks must do this, with the same options. Throws Error if MPI is not
+  /// initialised, has been finalised, or allows only one thread. Throws StructureMismatch on all ranks if their options
+  /// differ. Throws InvalidArgument for MPI_COMM_NULL, and MpiError.
+  explicit Ranks(MPI_Comm of, const RanksOptions& options = {}) : group_(of), node_(group_), models_(group_, options) {
+    group_.agree(detail::described(options), nullptr);
+  }
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
@@ -272,7 +276,7 @@ class Ranks {
 
   const detail::RankGroup group_;
   const detail::NodeShare node_;
-  const detail::RanksOfModels models_{group_};
+  const detail::RanksOfModels models_;
 };
 
 }}}  // namespace fanout::v0::mpi

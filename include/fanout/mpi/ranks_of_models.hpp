@@ -12,8 +12,10 @@
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/mpi/collected_values.hpp>
+#include <fanout/mpi/library_reduction.hpp>
 #include <fanout/mpi/mpi_rendezvous.hpp>
 #include <fanout/mpi/rank_group.hpp>
+#include <fanout/mpi/ranks_options.hpp>
 #include <fanout/mpi/sliced_reduction.hpp>
 #include <fanout/plan/batch_place.hpp>
 
@@ -22,7 +24,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The ranks of a group, as models see them. Borrows the group.
 class RanksOfModels final : public backend::ProcessRanks {
  public:
-  explicit RanksOfModels(const RankGroup& group) noexcept : group_(group) {}
+  RanksOfModels(const RankGroup& group, const mpi::RanksOptions& options) noexcept : group_(group), options_(options) {}
 
   std::size_t rank() const noexcept override { return static_cast<std::size_t>(group_.rank()); }
   std::size_t size() const noexcept override { return static_cast<std::size_t>(group_.size()); }
@@ -53,10 +55,15 @@ class RanksOfModels final : public backend::ProcessRanks {
     const RankGroup::Use use(group_);
     CollectedValues collected;
     std::optional<SlicedReduction> reduction;
+    std::optional<LibraryReduction> by_library;
     std::exception_ptr failure = step.failure;
     if (failure == nullptr) {
       failure = RankGroup::exception_of([&] {
         if (step.visit != nullptr) step.visit(step.of, collected);
+        if (options_.reduce == mpi::by_library) {
+          // A rank without rows may have to send other values than its own.
+          by_library.emplace(group_, collected.take_if(taken_by_library), options_.gpu_aware && step.rows != 0);
+        }
         reduction.emplace(group_, collected.on_host());
       });
     }
@@ -65,11 +72,18 @@ class RanksOfModels final : public backend::ProcessRanks {
     for (const RankGroup::Words& words : all) rows += words.rows;
     std::vector<bool> counts(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) counts[i] = rows == 0 || all[i].rows != 0;
+    if (by_library) by_library->run(counts[rank()]);
     if (reduction) reduction->run(counts);
+    // After all messages: a device may fail here.
+    if (by_library) by_library->finish();
     collected.back_to_devices();
   }
 
  private:
+  static bool taken_by_library(const backend::RankedValue& value) noexcept {
+    return LibraryReduction::takes(*value.fold);
+  }
+
   std::vector<RankGroup::Words> agree(const backend::RankedStep& step, std::uint64_t hash,
                                       const std::exception_ptr& failure) const {
     return group_.agree({.hash = hash, .rows = step.rows, .shards = step.shards}, [&step] { return described(step); },
@@ -77,6 +91,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   }
 
   const RankGroup& group_;
+  mpi::RanksOptions options_;
   mutable std::size_t serial_ = 0;  // of the calls that have begun; guarded by RankGroup::Use
 };
 

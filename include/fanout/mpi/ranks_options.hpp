@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <string>
+
+namespace fanout { inline namespace v0 { namespace mpi {
+
+/// How the ranks of a model combine numbers: those of psum, pmean, pmax and pmin, and of combined fields.
+enum class RankReduction : unsigned char {
+  /// By fanout, in the order of the ranks. The result is bitwise the same in every run and with every MPI.
+  in_rank_order,
+  /// By MPI_Allreduce, in an order that the MPI chooses. All else is combined in rank order: what is no float, double or
+  /// integer or a complex number of these, the greatest and the least of floating-point numbers, since MPI does not
+  /// define them for NaN, and reduce().
+  by_library,
+};
+inline constexpr RankReduction in_rank_order = RankReduction::in_rank_order;
+inline constexpr RankReduction by_library = RankReduction::by_library;
+
+/// The options of Ranks, the same on all ranks.
+struct RanksOptions {
+  RankReduction reduce = in_rank_order;  ///< how numbers are combined
+  bool gpu_aware = false;                ///< true if MPI_Allreduce takes pointers to device memory; for `by_library`
+};
+
+}}}  // namespace fanout::v0::mpi
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// `mpi::Ranks with .reduce = by_library`, for errors.
+inline std::string described(const mpi::RanksOptions& options) {
+  std::string text = "mpi::Ranks with .reduce = ";
+  text += options.reduce == mpi::by_library ? "by_library" : "in_rank_order";
+  if (options.gpu_aware) text += ", .gpu_aware = true";
+  return text;
+}
+
+}}}  // namespace fanout::v0::detail
