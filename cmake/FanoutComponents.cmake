@@ -8,7 +8,7 @@
 #
 #   cuda  the headers fanout/cuda.hpp and fanout/cuda/: the CUDA toolkit
 #   nccl  the header fanout/cuda/nccl.hpp: NCCL, and the component cuda
-#   mpi   the headers fanout/mpi.hpp and fanout/mpi/: an MPI with a compiler wrapper for C++
+#   mpi   the headers fanout/mpi.hpp and fanout/mpi/: an MPI with a compiler wrapper for C++; mpi/nccl.hpp needs nccl, too
 
 set(fanout_components cuda nccl mpi)
 

@@ -46,6 +46,7 @@ endforeach()
 set(below_umbrella "${lower}")
 set(below_adapt/thrust.cuh cuda)
 set(below_cuda/nccl.hpp cuda/nccl)
+set(below_mpi/nccl.hpp cuda/nccl cuda/runtime)
 
 function(level_of file result)
   cmake_path(GET file PARENT_PATH folder)
@@ -100,10 +101,10 @@ endforeach()
 # What has one home, or one folder, each of them a regular expression: kernels, and the headers of others.
 set(homes
   "__global__|<<<" "cuda/launch[.]cuh"
-  "include <nccl" "cuda/nccl/.*"
+  "include <nccl" "cuda/nccl/.*|mpi/nccl[.]hpp"
   "include <mpi[.]h>" "mpi/.*"
   "include <thrust/" "adapt/thrust[.](cuh|hpp)"
-  "include <cu(da)?[._]" "cuda/.*|adapt/thrust[.]cuh")
+  "include <cu(da)?[._]" "cuda/.*|adapt/thrust[.]cuh|mpi/nccl[.]hpp")
 while(homes)
   list(POP_FRONT homes what home)
   foreach(file IN LISTS files)

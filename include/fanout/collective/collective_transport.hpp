@@ -7,6 +7,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/fwd.hpp>
+#include <fanout/plan/batch_place.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
 
@@ -58,6 +59,15 @@ class CollectiveTransport {
   /// then all arrays go through host memory. Called once per call, at first need. Two calls at the same time share no
   /// ranks. May throw.
   virtual TransportRanks* open(std::span<const DeviceId> devices) const = 0;
+
+  /// The same for a call that several processes make together. Returns this process's ranks: rank i is on `devices[i]`,
+  /// and is `place.first_shard + i` among all. The roots of their collectives are among all. All processes of the call
+  /// do this in the same order of their messages, also those without devices, and those that get null: then none gets
+  /// ranks. Throws on all of them if one fails. By default, returns null.
+  virtual TransportRanks* open_with_others(std::span<const DeviceId> /*devices*/,
+                                           const detail::BatchPlace& /*place*/) const {
+    return nullptr;
+  }
 
  protected:
   ~CollectiveTransport() = default;

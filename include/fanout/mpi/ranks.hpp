@@ -26,6 +26,7 @@
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/scratch.hpp>
+#include <fanout/mpi/attachments.hpp>
 #include <fanout/mpi/messages.hpp>
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/node_share.hpp>
@@ -41,7 +42,15 @@
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout { inline namespace v0 { namespace mpi {
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+class NcclOfRanks;
+
+}  // namespace detail
+
+namespace mpi {
 
 /// The ranks of an MPI program, each a process with devices of its own:
 ///
@@ -172,6 +181,8 @@ class Ranks {
   }
 
  private:
+  friend class detail::NcclOfRanks;
+
   RowRange rows_of(std::size_t rank, std::size_t all) const noexcept { return detail::EvenParts(all, size())[rank]; }
 
   void check_root(std::size_t root) const {
@@ -277,6 +288,9 @@ class Ranks {
   const detail::RankGroup group_;
   const detail::NodeShare node_;
   const detail::RanksOfModels models_;
+  const detail::Attachments attachments_;
 };
 
-}}}  // namespace fanout::v0::mpi
+}  // namespace mpi
+
+}}  // namespace fanout::v0

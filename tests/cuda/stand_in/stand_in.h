@@ -21,6 +21,7 @@
 //   FANOUT_STAND_IN_CORRUPT=0-1,...  direct copies from 0 to 1 write wrong bytes and report success
 //   FANOUT_STAND_IN_ALLOW=KIND,...   what may be left at exit, see stand_in_allow_at_exit
 //   FANOUT_STAND_IN_PATIENCE_MS=N    how long a rank of NCCL waits for the others (20000)
+//   FANOUT_STAND_IN_PROCESSES=FOLDER ranks of NCCL may be in several processes, which exchange files in the folder
 // CUDA_VISIBLE_DEVICES chooses among the devices as with the real one (numbers only).
 #pragma once
 

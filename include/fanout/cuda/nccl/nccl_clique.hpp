@@ -46,35 +46,80 @@ class RelaxedCapture {
 
 class NcclClique;
 
-/// The communicators that no call uses. Never destroyed: making them is slow, and libnccl may be unloaded at exit.
+/// The communicators that no call uses.
 struct IdleCliques {
   fanout::detail::ForkSafeMutex mutex;
   NcclClique* first = nullptr;
 };
+/// Those of this process alone. Never destroyed: making them is slow, and libnccl may be unloaded at exit.
 [[gnu::visibility("default")]] inline IdleCliques idle_cliques;
+
+/// The ranks of GPUs among all ranks of NCCL: `first` on, of `all`.
+struct NcclPlace {
+  std::size_t first = 0;
+  std::size_t all = 0;
+
+  friend bool operator==(const NcclPlace&, const NcclPlace&) = default;
+};
 
 /// One NCCL communicator per GPU of a set. Used by one call of a model at a time. A failure_watch looks at it
 /// meanwhile: if a GPU fails, NCCL's kernels on the other GPUs wait for it forever, and so do threads that wait for
-/// these GPUs.
+/// these GPUs. Functions number the GPUs from 0; a root is one of all ranks.
 class NcclClique final : public backend::TransportRanks, public WatchedWork {
  public:
+  /// All ranks are on these GPUs.
   explicit NcclClique(std::span<const DeviceId> devices)
-      : streams_(devices.size(), [](std::size_t) { return cudaStream_t{}; }),
-        gpus_(devices.size(), [devices](std::size_t i) { return devices[i].index; }),
-        marks_(devices.size()),
-        failures_(devices.size()),
-        communicators_(devices.size(), [](std::size_t) { return ncclComm_t{}; }) {
+      : NcclClique(devices, {.first = 0, .all = devices.size()}, idle_cliques) {
     check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(devices.size()), gpus_.data()),
                "ncclCommInitAll");
   }
 
-  /// Takes the idle communicators of these GPUs. Null if there are none.
-  static NcclClique* find_idle(std::span<const DeviceId> devices) noexcept {
-    const fanout::detail::ForkSafeLock looking(idle_cliques.mutex);
-    for (NcclClique** link = &idle_cliques.first; *link != nullptr; link = &(*link)->next_) {
-      if ((*link)->is_for(devices)) return std::exchange(*link, (*link)->next_);
+  /// Other ranks are in other processes. It has no communicators before join(). close() leaves it with `idle`.
+  NcclClique(std::span<const DeviceId> devices, const NcclPlace& place, IdleCliques& idle)
+      : streams_(devices.size(), [](std::size_t) { return cudaStream_t{}; }),
+        gpus_(devices.size(), [devices](std::size_t i) { return devices[i].index; }),
+        place_(place),
+        idle_(idle),
+        marks_(devices.size()),
+        failures_(devices.size()),
+        communicators_(devices.size(), [](std::size_t) { return ncclComm_t{}; }) {}
+
+  /// Makes the communicators. Waits until all processes have called this with the same id. Throws NcclError.
+  void join(const ncclUniqueId& id) {
+    const fanout::detail::ForkSafeLock joining(mutex_);
+    id_ = id;
+    const auto join_one = [&](std::size_t i) noexcept {
+      try {
+        const DeviceGuard entered(gpus_[i]);
+        return ::ncclCommInitRank(&communicators_[i], static_cast<int>(place_.all), id,
+                                  static_cast<int>(place_.first + i));
+      } catch (const Error&) {
+        return ncclUnhandledCudaError;
+      }
+    };
+    start_group(gpus_.size(), join_one, "ncclCommInitRank");
+  }
+  /// The id with which it was made.
+  const ncclUniqueId& id() const noexcept { return id_; }
+
+  /// Takes the idle communicators of these GPUs at this place. Null if there are none.
+  static NcclClique* find_idle(std::span<const DeviceId> devices, const NcclPlace& place, IdleCliques& idle) noexcept {
+    const fanout::detail::ForkSafeLock looking(idle.mutex);
+    for (NcclClique** link = &idle.first; *link != nullptr; link = &(*link)->next_) {
+      if ((*link)->is_for(devices) && (*link)->place_ == place) return std::exchange(*link, (*link)->next_);
     }
     return nullptr;
+  }
+
+  /// Destroys idle communicators. All processes that have such ones do this.
+  static void destroy_all(IdleCliques& idle) noexcept {
+    while (idle.first != nullptr) {
+      NcclClique* const clique = std::exchange(idle.first, idle.first->next_);
+      static_cast<void>(::ncclGroupStart());
+      for (ncclComm_t communicator : clique->communicators_) static_cast<void>(::ncclCommDestroy(communicator));
+      static_cast<void>(::ncclGroupEnd());
+      delete clique;
+    }
   }
 
   /// Notes the streams of these devices, before a call on them.
@@ -136,8 +181,8 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
       delete this;
       return;
     }
-    const fanout::detail::ForkSafeLock adding(idle_cliques.mutex);
-    next_ = std::exchange(idle_cliques.first, this);
+    const fanout::detail::ForkSafeLock adding(idle_.mutex);
+    next_ = std::exchange(idle_.first, this);
   }
 
  private:
@@ -154,6 +199,7 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     if (!aborted_) return;
     std::size_t rank = 0;
     while (rank + 1 < failures_.size() && failures_[rank] == nullptr) ++rank;
+    rank += place_.first;
     throw CommunicatorAbandoned(
         explain({.what = "NCCL was aborted", .found = "a failure of rank " + std::to_string(rank)}), rank);
   }
@@ -223,6 +269,9 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
 
   fanout::detail::InlineArray<cudaStream_t> streams_;
   fanout::detail::InlineArray<int> gpus_;
+  NcclPlace place_;
+  IdleCliques& idle_;
+  ncclUniqueId id_{};
   mutable fanout::detail::ForkSafeMutex mutex_;  // guards the members below but the last
   fanout::detail::InlineArray<Event> marks_;     // in the streams, made when a call takes long
   fanout::detail::InlineArray<std::exception_ptr> failures_;

@@ -43,14 +43,14 @@ inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t commu
 [[gnu::visibility("default")]] inline fanout::detail::ForkSafeMutex nccl_starting;
 
 /// Calls `start(i)` for i in [0, count) as one NCCL group. Communicators that do not block may still be starting it.
-/// Throws NcclError for the first failure.
+/// Throws NcclError for the first failure, of which `what` is the name. `start` must not throw.
 template <class Start>
-void start_group(std::size_t count, const Start& start) {
+void start_group(std::size_t count, const Start& start, const char* what = "a collective") {
   check_nccl(::ncclGroupStart(), "ncclGroupStart");
   ncclResult_t failed = ncclSuccess;
   for (std::size_t i = 0; i < count && (failed == ncclSuccess || failed == ncclInProgress); ++i) failed = start(i);
   const ncclResult_t ended = ::ncclGroupEnd();  // also after a failure, or the thread's next calls would join the group
-  check_nccl(failed, "a collective");
+  check_nccl(failed, what);
   check_nccl(ended, "ncclGroupEnd");
 }
 

@@ -22,19 +22,25 @@ namespace cuda::detail {
 class NcclTransport final : public backend::CollectiveTransport {
  public:
   backend::TransportRanks* open(std::span<const DeviceId> devices) const override {
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      if (!(devices[i].kind == DeviceKind("cuda"))) return nullptr;
-      for (std::size_t k = 0; k < i; ++k) {
-        if (devices[k].index == devices[i].index) return nullptr;  // NCCL takes each GPU once
-      }
-    }
-    if (!all_connected(devices)) return nullptr;
-    NcclClique* clique = NcclClique::find_idle(devices);
+    if (!can_join(devices)) return nullptr;
+    NcclClique* clique = NcclClique::find_idle(devices, {.first = 0, .all = devices.size()}, idle_cliques);
     if (clique == nullptr) clique = make(devices);
     clique->use(devices);
     if (failure_watch.add(*clique)) return clique;
     clique->close();
     return nullptr;
+  }
+
+  /// True if NCCL can connect these devices: each on a GPU of its own, and each two GPUs copy directly. Throws what a
+  /// check of a pair throws.
+  static bool can_join(std::span<const DeviceId> devices) {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (!(devices[i].kind == DeviceKind("cuda"))) return false;
+      for (std::size_t k = 0; k < i; ++k) {
+        if (devices[k].index == devices[i].index) return false;  // NCCL takes each GPU once
+      }
+    }
+    return all_connected(devices);
   }
 
  private:

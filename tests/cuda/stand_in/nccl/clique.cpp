@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "../cudart/hooks.hpp"
 
@@ -24,9 +25,18 @@ bool same(const Operation& one, const Operation& other) {
          one.reduction == other.reduction && one.other == other.other;
 }
 
+/// The rank's operation, and what it sends.
+std::string note_of(const Operation& operation, int ranks, int rank) {
+  std::string text = operation.text();
+  text += '\0';
+  const std::size_t bytes = operation.send_count(ranks, rank) * size_of(operation.type);
+  if (bytes != 0) text.append(static_cast<const char*>(operation.send), bytes);
+  return text;
+}
+
 }  // namespace
 
-Clique::Clique(unsigned number, int ranks) : number_(number) {
+Clique::Clique(unsigned number, int ranks, std::unique_ptr<Board> board) : number_(number), board_(std::move(board)) {
   for (int rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<Rank>());
 }
 
@@ -53,6 +63,7 @@ bool Clique::wait(std::unique_lock<std::mutex>& lock, int rank, const bool& over
 }
 
 void Clique::collective(int rank, std::uint64_t number, const Operation& operation) {
+  if (board_ != nullptr) return collective_on_board(rank, number, operation);
   std::unique_lock lock(mutex_);
   if (at(rank).aborted) return;
   auto& place = meetings_[number];
@@ -90,6 +101,7 @@ void Clique::collective(int rank, std::uint64_t number, const Operation& operati
 }
 
 void Clique::point_to_point(int rank, const std::vector<Operation>& operations) {
+  if (board_ != nullptr) return point_to_point_on_board(rank, operations);
   std::unique_lock lock(mutex_);
   if (at(rank).aborted) return;
   std::vector<std::shared_ptr<Post>> mine;
@@ -134,7 +146,99 @@ void Clique::point_to_point(int rank, const std::vector<Operation>& operations) 
   }
 }
 
+bool Clique::await(int rank, const Operation& operation, const std::string& note, int other, bool there) {
+  const auto until = std::chrono::steady_clock::now() + patience();
+  bool aborted = false;
+  bool late = false;
+  const auto given_up = [&] {
+    const std::lock_guard lock(mutex_);
+    if (board_->has("aborted")) at(rank).error.store(ncclRemoteError, std::memory_order_relaxed);
+    aborted = at(rank).aborted;
+    late = std::chrono::steady_clock::now() > until;
+    return aborted || late;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    ++at(rank).waits;
+  }
+  bool found = there ? board_->await(note, given_up) : !board_->has(note);
+  while (!there && !found && !given_up()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    found = !board_->has(note);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --at(rank).waits;
+    changed_.notify_all();
+  }
+  if (found && !aborted) return true;
+  if (late) {
+    fail(operation.name, operation.text() + " of rank " + std::to_string(rank) + " waits for rank " +
+                             std::to_string(other) + ", which does not come");
+  }
+  return false;
+}
+
+void Clique::collective_on_board(int rank, std::uint64_t number, const Operation& operation) {
+  const auto note = [](std::uint64_t of, int from) { return std::to_string(of) + "." + std::to_string(from); };
+  board_->post(note(number, rank), note_of(operation, size(), rank));
+  const std::string own = operation.text();
+  std::vector<std::string> notes;
+  for (int other = 0; other < size(); ++other) {
+    if (!await(rank, operation, note(number, other), other, true)) return;
+    notes.push_back(board_->read(note(number, other)));
+    const std::string theirs = notes.back().c_str();
+    if (theirs == own) continue;
+    return fail(operation.name, "operation " + std::to_string(number) + " of rank " + std::to_string(rank) + " is " +
+                                    own + ", that of rank " + std::to_string(other) + " is " + theirs);
+  }
+  // All have come to this one, so nobody reads the one before.
+  board_->remove(note(number - 1, rank));
+  std::vector<Operation> all(notes.size(), operation);
+  std::vector<std::vector<char>> others(notes.size());
+  for (int other = 0; other < size(); ++other) {
+    const auto i = static_cast<std::size_t>(other);
+    all[i].send = notes[i].data() + own.size() + 1;
+    if (other == rank) continue;
+    others[i].resize(operation.recv_count(size(), other) * size_of(operation.type));
+    all[i].recv = others[i].data();
+  }
+  perform(all);
+}
+
+void Clique::point_to_point_on_board(int rank, const std::vector<Operation>& operations) {
+  std::vector<std::pair<std::string, int>> sent;
+  const auto next = [this](auto& counts, int from, int to) {
+    const std::lock_guard lock(mutex_);
+    return "p." + std::to_string(from) + "." + std::to_string(to) + "." + std::to_string(counts[{from, to}]++);
+  };
+  for (const auto& operation : operations) {
+    if (std::strcmp(operation.name, "ncclSend") != 0) continue;
+    sent.emplace_back(next(sent_, rank, operation.other), operation.other);
+    board_->post(sent.back().first, note_of(operation, size(), rank));
+  }
+  for (const auto& operation : operations) {
+    if (std::strcmp(operation.name, "ncclRecv") != 0) continue;
+    const std::string note = next(received_, operation.other, rank);
+    if (!await(rank, operation, note, operation.other, true)) return;
+    const std::string text = board_->read(note);
+    board_->remove(note);
+    const std::string theirs = text.c_str();
+    Operation wanted = operation;
+    wanted.name = "ncclSend";
+    if (theirs != wanted.text()) {
+      return fail(operation.name, operation.text() + " of rank " + std::to_string(rank) + " meets " + theirs +
+                                      " of rank " + std::to_string(operation.other));
+    }
+    std::memcpy(operation.recv, text.data() + theirs.size() + 1, operation.count * size_of(operation.type));
+  }
+  for (const auto& [note, other] : sent) {
+    if (!await(rank, operations[0], note, other, false)) return;
+  }
+}
+
 void Clique::abort(const std::vector<int>& ranks) {
+  if (board_ != nullptr) board_->post("aborted", "");
   const std::lock_guard lock(mutex_);
   for (const int rank : ranks) at(rank).aborted = true;
   changed_.notify_all();

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "board.hpp"
+
 namespace stand_in_nccl {
 
 /// What one rank asks for.
@@ -65,7 +67,8 @@ struct Post {
 /// meet.
 class Clique {
  public:
-  Clique(unsigned number, int ranks);
+  /// With a board, ranks may be in other processes.
+  Clique(unsigned number, int ranks, std::unique_ptr<Board> board);
 
   void collective(int rank, std::uint64_t number, const Operation& operation);
   /// All at once, as in a group.
@@ -78,18 +81,25 @@ class Clique {
   Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
   unsigned number() const { return number_; }
+  const Board* board() const { return board_.get(); }
 
  private:
+  void collective_on_board(int rank, std::uint64_t number, const Operation& operation);
+  void point_to_point_on_board(int rank, const std::vector<Operation>& operations);
+  /// Waits for a note that is there, or is not. Returns false if the rank is aborted, or was not waited for any longer.
+  bool await(int rank, const Operation& operation, const std::string& note, int other, bool there);
   bool wait(std::unique_lock<std::mutex>& lock, int rank, const bool& over);
   void fail(const char* call, const std::string& what);
   std::string who_is_missing(const Meeting& meeting) const;
 
   const unsigned number_;
+  const std::unique_ptr<Board> board_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;
   std::map<std::pair<int, int>, std::vector<std::shared_ptr<Post>>> sends_, receives_;
+  std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // notes so far
 };
 
 /// The text of ncclGetLastError.

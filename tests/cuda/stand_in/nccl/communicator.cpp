@@ -27,7 +27,7 @@ struct Everything {
   std::mutex mutex;
   std::condition_variable changed;
   unsigned next = 1;
-  std::map<unsigned, std::shared_ptr<Gathering>> gatherings;
+  std::map<std::string, std::shared_ptr<Gathering>> gatherings;
   std::set<ncclComm_t> alive;
   std::string last_error;
 };
@@ -57,11 +57,8 @@ ncclComm_t make(const std::shared_ptr<Clique>& clique, const Join& wanted) {
   return comm;
 }
 
-unsigned number_of(const ncclUniqueId& id) {
-  unsigned number = 0;
-  std::memcpy(&number, id.internal, sizeof number);
-  return number;
-}
+/// Behind the number of an id is the name of its board.
+std::string board_of(const ncclUniqueId& id) { return id.internal + sizeof(unsigned); }
 
 bool twice(std::vector<int> devices) {
   std::sort(devices.begin(), devices.end());
@@ -69,10 +66,12 @@ bool twice(std::vector<int> devices) {
 }
 
 std::shared_ptr<Gathering> come(Books& books, const Join& wanted) {
-  auto& place = books.all.gatherings[wanted.number];
+  auto& place = books.all.gatherings[wanted.id];
   if (!place) {
+    unsigned number = 0;
+    std::memcpy(&number, wanted.id.data(), sizeof number);
     place = std::make_shared<Gathering>();
-    place->clique = std::make_shared<Clique>(wanted.number, wanted.ranks);
+    place->clique = std::make_shared<Clique>(number, wanted.ranks, Board::open(wanted.board));
     place->devices.assign(static_cast<std::size_t>(wanted.ranks), -1);
     place->missing = wanted.ranks;
   }
@@ -86,9 +85,34 @@ std::shared_ptr<Gathering> come(Books& books, const Join& wanted) {
     --gathering->missing;
   }
   if (gathering->missing == 0 && twice(gathering->devices)) gathering->refused = true;
-  if (gathering->missing == 0) books.all.gatherings.erase(wanted.number);
+  if (gathering->missing == 0) books.all.gatherings.erase(wanted.id);
   books.all.changed.notify_all();
   return gathering;
+}
+
+/// The device of a rank, as other processes know it.
+std::string place_of(const Join& wanted) {
+  char bus[64] = {};
+  (void)cudaDeviceGetPCIBusId(bus, sizeof bus, wanted.device);
+  return std::to_string(wanted.ranks) + " " + bus;
+}
+
+void post_join(const Join& wanted) {
+  const auto board = Board::open(wanted.board);
+  if (board != nullptr) board->post("join." + std::to_string(wanted.rank), place_of(wanted));
+}
+
+/// Waits for the ranks of all processes: "", "late", or "refused".
+std::string meet_on_board(const Join& wanted) {
+  const auto board = Board::open(wanted.board);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::set<std::string> places;
+  for (int rank = 0; rank < wanted.ranks; ++rank) {
+    const std::string note = "join." + std::to_string(rank);
+    if (!board->await(note, [until] { return std::chrono::steady_clock::now() > until; })) return "late";
+    places.insert(board->read(note));
+  }
+  return places.size() == static_cast<std::size_t>(wanted.ranks) && places.contains(place_of(wanted)) ? "" : "refused";
 }
 
 /// Real ones look at whose the device is that is current, and make its context.
@@ -185,6 +209,19 @@ ncclResult_t join(const std::vector<Join>& wanted) {
   {
     Books books;
     for (const auto& one : wanted) gatherings.push_back(come(books, one));
+  }
+  for (const auto& one : wanted) post_join(one);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].board.empty()) continue;
+    const std::string found = meet_on_board(wanted[i]);
+    all_came = all_came && found != "late";
+    refused = refused || found == "refused";
+    const Books books;
+    books.all.gatherings.erase(wanted[i].id);
+    gatherings[i]->missing = 0;
+  }
+  {
+    Books books;
     for (const auto& gathering : gatherings) {
       all_came = books.all.changed.wait_for(books.lock, std::chrono::seconds(20), [&] {
         return gathering->missing == 0 || gathering->refused;
@@ -219,6 +256,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memset(id->internal, 0, sizeof id->internal);
   const unsigned number = books.all.next++;
   std::memcpy(id->internal, &number, sizeof number);
+  const std::string board = Board::new_name();
+  std::memcpy(id->internal + sizeof number, board.data(), board.size());
   return ncclSuccess;
 }
 
@@ -229,7 +268,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* out, int ranks, ncclUniqueId id,
     return refuse(ncclInvalidArgument, "a rank is from 0 to the number of ranks less 1");
   }
   const bool blocking = config == nullptr || config->blocking != 0;
-  Join wanted{out, number_of(id), ranks, rank, 0, blocking};
+  Join wanted{out, std::string(id.internal, sizeof id.internal), board_of(id), ranks, rank, 0, blocking};
   if (const auto used = use_device(wanted.device); used != ncclSuccess) return used;
   *out = nullptr;
   if (in_group()) {
@@ -263,7 +302,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t* out, int count, const int* list) {
   std::vector<Join> wanted;
   auto result = ncclSuccess;
   for (int rank = 0; rank < count; ++rank) {
-    wanted.push_back({out + rank, number, count, rank, devices[static_cast<std::size_t>(rank)], true});
+    const std::string id(reinterpret_cast<const char*>(&number), sizeof number);
+    wanted.push_back({out + rank, id, "", count, rank, devices[static_cast<std::size_t>(rank)], true});
     int device = -1;
     if (cudaSetDevice(wanted.back().device) != cudaSuccess || use_device(device) != ncclSuccess) {
       result = ncclUnhandledCudaError;

@@ -42,7 +42,8 @@ ncclResult_t refuse(ncclResult_t result, const std::string& why);
 /// One rank that wants to come into a clique, in ncclCommInitRank.
 struct Join {
   ncclComm_t* out = nullptr;
-  unsigned number = 0;
+  std::string id;     ///< of the clique
+  std::string board;  ///< its name, if ranks may be in other processes
   int ranks = 0;
   int rank = 0;
   int device = 0;

@@ -53,11 +53,16 @@ ncclResult_t launch(const Asked& asked) {
   auto* const comm = asked.comm;
   const auto* const name = asked.operations[0].name;
   std::vector<int> devices;
-  for (int rank = 0; rank < comm->clique->size(); ++rank) devices.push_back(comm->clique->at(rank).device);
+  // Of this process only: NCCL copies to and from others.
+  const bool among_processes = comm->clique->board() != nullptr;
+  for (int rank = 0; rank < comm->clique->size(); ++rank) {
+    const int device = comm->clique->at(rank).device;
+    if (!among_processes || device >= 0) devices.push_back(device);
+  }
   std::vector<stand_in_range> ranges;
   for (const auto& operation : asked.operations) {
     const std::size_t size = size_of(operation.type);
-    const bool two = operation.is_point_to_point();
+    const bool two = operation.is_point_to_point() && !among_processes;
     const int* const peers = devices.data() + (two ? operation.other : 0);
     const std::size_t count = two ? 1 : devices.size();
     ranges.push_back({operation.send, operation.send_count(comm->clique->size(), comm->rank) * size, peers, count});
