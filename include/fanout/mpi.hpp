@@ -6,5 +6,6 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/mpi/mpi_error.hpp>
+#include <fanout/mpi/rank_lost.hpp>
 #include <fanout/mpi/ranks.hpp>
 #include <fanout/parallel/broadcast_from.hpp>

@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include <fanout/mpi/mpi_error.hpp>
+#include <fanout/mpi/ulfm.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -68,7 +69,8 @@ class Messages {
 
   /// Exchanges them, and waits until they have been received, or may be overwritten.
   void exchange() {
-    std::vector<MPI_Request> requests;
+    OpenRequests open{over_};
+    std::vector<MPI_Request>& requests = open.requests;
     requests.reserve(messages_.size());
     for (const Message& message : messages_) {
       MPI_Request& request = requests.emplace_back(MPI_REQUEST_NULL);
@@ -83,6 +85,21 @@ class Messages {
 
  private:
   static constexpr int tag = 0;  // messages between two ranks stay in order
+
+  /// If a rank was lost, waits until MPI uses no memory of the messages any more.
+  struct OpenRequests {
+    explicit OpenRequests(MPI_Comm communicator) noexcept : over(communicator) {}
+    OpenRequests(const OpenRequests&) = delete;
+    OpenRequests& operator=(const OpenRequests&) = delete;
+    ~OpenRequests() {
+      for (MPI_Request& request : requests) {
+        if (request != MPI_REQUEST_NULL && Ulfm::is_revoked(over)) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      }
+    }
+
+    MPI_Comm over;
+    std::vector<MPI_Request> requests;
+  };
 
   struct Message {
     Message(const MessageBlocks& blocks, int with, bool is_sent) : type(blocks), rank(with), sent(is_sent) {}

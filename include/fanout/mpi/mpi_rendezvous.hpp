@@ -13,7 +13,7 @@
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
-#include <fanout/mpi/backoff.hpp>
+#include <fanout/mpi/growing_pause.hpp>
 #include <fanout/mpi/rank_group.hpp>
 #include <fanout/mpi/rendezvous_calls.hpp>
 #include <fanout/mpi/rendezvous_mail.hpp>
@@ -45,38 +45,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   }
 
   void meet(std::size_t rank, backend::Collective* calls, std::size_t count, const Help& help) override {
-    if (count == 0) return;
-    Own& own = own_[rank - here_.first];
-    own.broken.raise();
-    RendezvousCalls mine(group_.get(), places_, own.mail, rank, calls, count);
-    {
-      const RankGroup::Use use(group_);
-      own.mail.open();
-      mine.announce();
-    }
-    Backoff backoff;
-    Clock::Time help_at = Clock::now() + patience;
-    for (;;) {
-      {
-        const RankGroup::Use use(group_);
-        own.mail.poll();
-        mine.advance();
-      }
-      if (mine.have_ended()) break;
-      mine.combine();
-      if (const char* const why = broken_.load()) {
-        mine.refuse(RendezvousVerdict::made_by(
-            [why] { return RendezvousVerdict{.what = RendezvousVerdict::broken, .text = why}; }));
-      }
-      if (help_at != Clock::never && Clock::now() >= help_at) {
-        help_at = Clock::never;
-        help.start(help.of);
-      }
-      backoff();
-    }
-    // Notes that nobody has taken would be mistaken for those of the next calls.
-    if (mine.left_notes()) own.broken = mine.verdict();
-    mine.verdict().raise();
+    if (count != 0) group_.guarded([&] { meet_others(rank, calls, count, help); });
   }
 
   void leave(std::size_t rank, const std::exception_ptr& why) noexcept override {
@@ -110,10 +79,44 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     std::atomic<bool> gone{false};
   };
 
+  void meet_others(std::size_t rank, backend::Collective* calls, std::size_t count, const Help& help) {
+    Own& own = own_[rank - here_.first];
+    own.broken.raise();
+    RendezvousCalls mine(group_.get(), places_, own.mail, rank, calls, count);
+    {
+      const RankGroup::Use use(group_);
+      own.mail.open();
+      mine.announce();
+    }
+    const GrowingPause pause;
+    Clock::Time help_at = Clock::now() + patience;
+    for (;;) {
+      {
+        const RankGroup::Use use(group_);
+        own.mail.poll();
+        mine.advance();
+      }
+      if (mine.have_ended()) break;
+      mine.combine();
+      if (const char* const why = broken_.load()) {
+        mine.refuse(RendezvousVerdict::made_by(
+            [why] { return RendezvousVerdict{.what = RendezvousVerdict::broken, .text = why}; }));
+      }
+      if (help_at != Clock::never && Clock::now() >= help_at) {
+        help_at = Clock::never;
+        help.start(help.of);
+      }
+      pause(help_at);
+    }
+    // Notes that nobody has taken would be mistaken for those of the next calls.
+    if (mine.left_notes()) own.broken = mine.verdict();
+    mine.verdict().raise();
+  }
+
   void wait_for_all() {
     for (const std::size_t rank : here_) leave(rank, nullptr);
-    Backoff backoff;
-    for (bool done = false; !done; backoff()) {
+    const GrowingPause pause;
+    for (bool done = false; !done; pause(Clock::never)) {
       const RankGroup::Use use(group_);
       done = true;
       for (Own& own : own_) {

@@ -3,6 +3,7 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -17,11 +18,15 @@
 #include <mpi.h>
 
 #include <fanout/base/error.hpp>
+#include <fanout/mpi/growing_pause.hpp>
 #include <fanout/mpi/mpi_error.hpp>
 #include <fanout/mpi/rank_failures.hpp>
+#include <fanout/mpi/rank_lost.hpp>
 #include <fanout/mpi/rank_timeouts.hpp>
 #include <fanout/mpi/rank_words.hpp>
 #include <fanout/mpi/timed_exchange.hpp>
+#include <fanout/mpi/ulfm.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -29,9 +34,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// becomes an exception on all of them, instead of a rank that waits for ever.
 class RankGroup {
  public:
-  /// Duplicates the communicator: all its ranks must do this. Throws Error if MPI is not initialised, is finalised, or
-  /// has too low a thread level. Throws MpiError.
-  explicit RankGroup(MPI_Comm of) {
+  /// Duplicates the communicator: all its ranks must do this. `survives`: see RanksOptions. Throws Error if MPI is not
+  /// initialised, is finalised, or has too low a thread level, or cannot survive. Throws MpiError.
+  explicit RankGroup(MPI_Comm of, bool survives = false) : survives_(survives) {
     check_running("mpi::Ranks");
     check_mpi(MPI_Query_thread(&level_), "MPI_Query_thread");
     if (level_ == MPI_THREAD_SINGLE) {
@@ -45,16 +50,14 @@ class RankGroup {
     if (of == MPI_COMM_NULL) {
       throw InvalidArgument(explain({.what = "no communicator", .where = "mpi::Ranks", .found = "MPI_COMM_NULL"}));
     }
-    check_mpi(MPI_Comm_dup(of, &all_), "MPI_Comm_dup");
-    try {
-      // The duplicate has inherited the user's error handler, which may end the program.
-      check_mpi(MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-      check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
-      check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
-    } catch (...) {
-      MPI_Comm_free(&all_);
-      throw;
+    if (survives && !Ulfm::is_enabled()) {
+      throw Error(explain({.what = "RanksOptions::survive with an MPI that ends the job if a rank dies",
+                           .expected = "an MPI with ULFM that was started with it",
+                           .advice = "use Open MPI 5 and start the program with mpirun --with-ft ulfm, or leave out "
+                                     ".survive"}));
     }
+    check_mpi(MPI_Comm_dup(of, &all_), "MPI_Comm_dup");
+    prepare();
   }
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
@@ -109,6 +112,22 @@ class RankGroup {
    private:
     std::lock_guard<std::mutex> alone_;
   };
+
+  /// Calls `f`, which exchanges messages. If a rank was lost, throws RankLost: on all ranks that are left, at their next
+  /// exchange at the latest.
+  template <class F>
+  decltype(auto) guarded(const F& f) const {
+    try {
+      return f();
+    } catch (const mpi::MpiError& error) {
+      if (survives_ && (Ulfm::is_loss(error.code()) || Ulfm::is_revoked(all_))) throw mpi::RankLost(lost());
+      throw;
+    }
+  }
+
+  /// A group of the ranks that are left. All of them make it together, and waits for them. Throws Error if the group does
+  /// not survive.
+  RankGroup survivors() const { return RankGroup(*this, Shrunk{}); }
 
   using Words = RankWords;
 
@@ -168,6 +187,52 @@ class RankGroup {
 
  private:
   static constexpr int smallest_largest_tag = 32767;  // that MPI allows
+
+  struct Shrunk {};
+  RankGroup(const RankGroup& of, Shrunk) : level_(of.level_), survives_(true) {
+    const Use use(of);
+    if (!of.survives_) {
+      throw Error(explain({.what = "ranks that do not survive the loss of one",
+                           .where = "Ranks::shrink",
+                           .expected = "RanksOptions::survive",
+                           .advice = "make them with Ranks{communicator, {.survive = true}}"}));
+    }
+    all_ = Ulfm::shrink(of.all_);
+    prepare();
+  }
+
+  /// Sets what belongs to a new communicator.
+  void prepare() {
+    try {
+      // The communicator has inherited the user's error handler, which may end the program.
+      MPI_Errhandler handler = MPI_ERRORS_RETURN;
+      if (survives_) check_mpi(MPI_Comm_create_errhandler(&note_error, &handler), "MPI_Comm_create_errhandler");
+      check_mpi(MPI_Comm_set_errhandler(all_, handler), "MPI_Comm_set_errhandler");
+      if (survives_) check_mpi(MPI_Errhandler_free(&handler), "MPI_Errhandler_free");
+      check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
+      check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
+    } catch (...) {
+      MPI_Comm_free(&all_);
+      throw;
+    }
+  }
+
+  /// The function of MPI then returns the error. A rank that was lost ends all exchanges: of ranks that wait for others,
+  /// too, which may not learn of it by themselves.
+  static void note_error(MPI_Comm* communicator, int* code, ...) noexcept {
+    if (Ulfm::is_loss(*code)) Ulfm::revoke(*communicator);
+  }
+
+  /// The ranks that were lost. Which ones these are may become known here a little after the fact.
+  std::vector<std::size_t> lost() const {
+    const Clock::Time end = Clock::after(std::chrono::seconds(2));
+    for (const GrowingPause pause;; pause(end)) {
+      std::vector<std::size_t> ranks = Ulfm::lost(all_);
+      if (!ranks.empty() || Clock::now() >= end) return ranks;
+      int is_there = 0;
+      MPI_Iprobe(0, 0, MPI_COMM_SELF, &is_there, MPI_STATUS_IGNORE);  // so that MPI looks for news
+    }
+  }
 
   static void check_running(const char* where) {
     int initialized = 0;
@@ -245,6 +310,7 @@ class RankGroup {
   int level_ = MPI_THREAD_SINGLE;
   int rank_ = 0;
   int size_ = 1;
+  bool survives_ = false;
   mutable std::mutex mutex_;
   mutable std::optional<TimedExchange> timed_;  // made by the first exchange with a deadline
 };

@@ -73,9 +73,11 @@ namespace mpi {
 class Ranks {
  public:
   /// Duplicates the communicator. All its ranks must do this, with the same options. Throws Error if MPI is not
-  /// initialised, has been finalised, or allows only one thread. Throws StructureMismatch on all ranks if their options
-  /// differ. Throws InvalidArgument for MPI_COMM_NULL, and MpiError.
-  explicit Ranks(MPI_Comm of, const RanksOptions& options = {}) : group_(of), node_(group_), models_(group_, options) {
+  /// initialised, has been finalised, or allows only one thread, and if RanksOptions::survive asks for what the MPI
+  /// cannot do. Throws StructureMismatch on all ranks if their options differ. Throws InvalidArgument for MPI_COMM_NULL,
+  /// and MpiError.
+  explicit Ranks(MPI_Comm of, const RanksOptions& options = {})
+      : options_(options), group_(of, options.survive), node_(group_), models_(group_, options) {
     group_.agree(detail::described(options), nullptr);
   }
   Ranks(const Ranks&) = delete;
@@ -84,6 +86,13 @@ class Ranks {
   /// The position of this rank, and the number of ranks.
   std::size_t rank() const noexcept { return static_cast<std::size_t>(group_.rank()); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(group_.size()); }
+
+  /// The ranks that are left after a RankLost, as new ranks in the same order: `const Ranks left = ranks.shrink();`. All
+  /// of them call it, and it waits for all. These ranks are of no more use then, nor are models that have them in
+  /// Options::ranks. `ParallelModel next{model.model(), left.devices<HostDevice>(), {.ranks = left}}` goes on with their
+  /// model. Then `next.broadcast_from(0)` makes it the same everywhere, since the last call may have ended before the loss
+  /// on some ranks only. Throws Error without RanksOptions::survive. Throws MpiError.
+  Ranks shrink() const { return Ranks(*this, Shrunk{}); }
 
   /// These ranks for the models that they call together: `Options{.ranks = ranks}`. Valid as long as this.
   operator const backend::ProcessRanks*() const& noexcept { return &models_; }  // NOLINT(google-explicit-constructor)
@@ -126,7 +135,7 @@ class Ranks {
                   "fanout: ranks gather trees that hold values and views; this one holds references, for example from "
                   "std::tie: pass views, std::tuple{x.view(), y.view()}");
     if constexpr (detail::holds_values<X>) {
-      return gather_values(tree, root);
+      return group_.guarded([&] { return gather_values(tree, root); });
     } else {
       return std::nullopt;
     }
@@ -138,6 +147,40 @@ class Ranks {
   /// Throws what gather() throws, and on the root what scatter() throws.
   template <class X>
   auto scatter(const X& tree, std::size_t root) const {
+    return group_.guarded([&] { return scatter_values(tree, root); });
+  }
+
+ private:
+  friend class detail::NcclOfRanks;
+
+  struct Shrunk {};
+  Ranks(const Ranks& of, Shrunk)
+      : options_(of.options_), group_(of.group_.survivors()), node_(group_), models_(group_, options_) {}
+
+  RowRange rows_of(std::size_t rank, std::size_t all) const noexcept { return detail::EvenParts(all, size())[rank]; }
+
+  void check_root(std::size_t root) const {
+    if (root < size()) return;
+    throw InvalidArgument(explain({.what = "a root that is no rank",
+                                   .expected = "a rank below " + std::to_string(size()),
+                                   .found = std::to_string(root)}));
+  }
+
+  /// Checks the root, calls `prepare`, and agrees with the other ranks on the call.
+  template <class X, class F>
+  void begin(const char* name, const X& tree, const LeafPath& path, std::size_t root, const F& prepare) const {
+    std::string call;
+    const std::exception_ptr failure = detail::RankGroup::exception_of([&] {
+      call = std::string(name) + " with root " + std::to_string(root) + " of ";
+      detail::describe_structure(tree, path, call);
+      check_root(root);
+      prepare();
+    });
+    group_.agree(call, failure);
+  }
+
+  template <class X>
+  auto scatter_values(const X& tree, std::size_t root) const {
     // A piece may hold references; what is received is made of values.
     using Owned = decltype(owned(std::declval<const std::remove_cvref_t<detail::piece_t<X>>&>()));
     const detail::RankGroup::Use use(group_);
@@ -178,31 +221,6 @@ class Ranks {
     }));
     messages.exchange();
     return is_root ? owned(piece(pieces, root)) : received->take();
-  }
-
- private:
-  friend class detail::NcclOfRanks;
-
-  RowRange rows_of(std::size_t rank, std::size_t all) const noexcept { return detail::EvenParts(all, size())[rank]; }
-
-  void check_root(std::size_t root) const {
-    if (root < size()) return;
-    throw InvalidArgument(explain({.what = "a root that is no rank",
-                                   .expected = "a rank below " + std::to_string(size()),
-                                   .found = std::to_string(root)}));
-  }
-
-  /// Checks the root, calls `prepare`, and agrees with the other ranks on the call.
-  template <class X, class F>
-  void begin(const char* name, const X& tree, const LeafPath& path, std::size_t root, const F& prepare) const {
-    std::string call;
-    const std::exception_ptr failure = detail::RankGroup::exception_of([&] {
-      call = std::string(name) + " with root " + std::to_string(root) + " of ";
-      detail::describe_structure(tree, path, call);
-      check_root(root);
-      prepare();
-    });
-    group_.agree(call, failure);
   }
 
   /// The rows of a tree, followed by its extents.
@@ -285,6 +303,7 @@ class Ranks {
         only, {.plan = plan, .devices = &id, .target = {}, .buffers_held = GatherTarget::by_others});
   }
 
+  const RanksOptions options_;
   const detail::RankGroup group_;
   const detail::NodeShare node_;
   const detail::RanksOfModels models_;

@@ -32,6 +32,15 @@ class RanksOfModels final : public backend::ProcessRanks {
   void check_any_thread() const override { group_.check_any_thread(); }
 
   BatchPlace begin(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const override {
+    return group_.guarded([&] { return begin_with_all(step, rendezvous); });
+  }
+
+  void combine(const backend::RankedStep& step) const override {
+    group_.guarded([&] { combine_over_all(step); });
+  }
+
+ private:
+  BatchPlace begin_with_all(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const {
     const RankGroup::Use use(group_);
     BatchPlace place{};
     const std::vector<RankGroup::Words> all = agree(step, step.hash, step.failure);
@@ -51,7 +60,7 @@ class RanksOfModels final : public backend::ProcessRanks {
     return place;
   }
 
-  void combine(const backend::RankedStep& step) const override {
+  void combine_over_all(const backend::RankedStep& step) const {
     const RankGroup::Use use(group_);
     CollectedValues collected;
     std::optional<SlicedReduction> reduction;
@@ -79,7 +88,6 @@ class RanksOfModels final : public backend::ProcessRanks {
     collected.back_to_devices();
   }
 
- private:
   static bool taken_by_library(const backend::RankedValue& value) noexcept {
     return LibraryReduction::takes(*value.fold);
   }

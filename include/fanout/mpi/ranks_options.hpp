@@ -23,6 +23,9 @@ inline constexpr RankReduction by_library = RankReduction::by_library;
 struct RanksOptions {
   RankReduction reduce = in_rank_order;  ///< how numbers are combined
   bool gpu_aware = false;                ///< true if MPI_Allreduce takes pointers to device memory; for `by_library`
+  /// If a rank dies, the others throw RankLost and may go on with Ranks::shrink(), instead of the end of the job. Needs
+  /// an MPI with ULFM that was started with it: Open MPI 5, `mpirun --with-ft ulfm`.
+  bool survive = false;
 };
 
 }}}  // namespace fanout::v0::mpi
@@ -34,6 +37,7 @@ inline std::string described(const mpi::RanksOptions& options) {
   std::string text = "mpi::Ranks with .reduce = ";
   text += options.reduce == mpi::by_library ? "by_library" : "in_rank_order";
   if (options.gpu_aware) text += ", .gpu_aware = true";
+  if (options.survive) text += ", .survive = true";
   return text;
 }
 

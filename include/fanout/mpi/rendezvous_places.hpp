@@ -30,14 +30,15 @@ class RendezvousPlaces {
     }
     firsts_.push_back(processes_.size());
     const std::size_t tags_of_call = streams * most_ * most_;
-    const std::size_t calls = (static_cast<std::size_t>(largest_tag) - 1) / tags_of_call;
+    const std::size_t calls = (static_cast<std::size_t>(largest_tag) - tags_of_others) / tags_of_call;
     if (calls < 2) {
-      throw Error(explain({.what = "too many shards on a rank for the tags of this MPI",
-                           .where = "ctx.communicator()",
-                           .expected = "MPI_TAG_UB of " + std::to_string(2 * tags_of_call + 1) + " or more",
-                           .found = std::to_string(largest_tag)}));
+      throw Error(
+          explain({.what = "too many shards on a rank for the tags of this MPI",
+                   .where = "ctx.communicator()",
+                   .expected = "MPI_TAG_UB of " + std::to_string(2 * tags_of_call + tags_of_others) + " or more",
+                   .found = std::to_string(largest_tag)}));
     }
-    first_tag_ = 1 + serial % calls * tags_of_call;
+    first_tag_ = tags_of_others + serial % calls * tags_of_call;
   }
 
   std::size_t size() const noexcept { return processes_.size(); }
@@ -53,13 +54,14 @@ class RendezvousPlaces {
 
  private:
   static constexpr std::size_t streams = 3;
+  static constexpr std::size_t tags_of_others = 16;  // of messages that belong to no rendezvous
 
   std::size_t local(std::size_t rank) const noexcept { return rank - firsts_[static_cast<std::size_t>(process(rank))]; }
 
   std::vector<int> processes_;       // of each rank
   std::vector<std::size_t> firsts_;  // the first rank of each process, and the number of all ranks
   std::size_t most_ = 1;             // ranks of a process
-  std::size_t first_tag_ = 1;
+  std::size_t first_tag_ = 0;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+// tests/mpi/survive/run starts this under an MPI with ULFM. Trains a line on all ranks. Some ranks kill themselves, and the
+// others must learn the weights that one process learns. Arguments: where a rank dies (step, forward, reduction, gather),
+// the deadline of calls in ms or 0, and the ranks that die.
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include <fanout/mpi.hpp>
+
+namespace {
+
+using fanout::Tensor;
+using fanout::View;
+using fanout::mpi::Ranks;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t steps = 60;
+constexpr std::size_t columns = 5;
+constexpr std::size_t rows = 103;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+/// Where this rank of MPI_COMM_WORLD dies.
+struct Death {
+  std::string_view where = "nowhere";
+  std::uint64_t step = steps;
+
+  void here(std::string_view place, std::uint64_t at) const {
+    if (place == where && at == step) std::raise(SIGKILL);
+  }
+};
+Death death;  // NOLINT(*-avoid-non-const-global-variables): read by forward
+
+struct Line {
+  Tensor<double, 1> weights{columns};
+  std::uint64_t step = 0;  // part of the model, so that broadcast_from() makes it the same on all ranks
+
+  auto forward(View<const double, 2> x, View<const double, 1> y, std::size_t padding) const {
+    death.here("forward", step);
+    Tensor<double, 1> gradient(columns);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      double error = -y(i);
+      for (std::size_t k = 0; k < columns; ++k) error += weights(k) * x(i, k);
+      for (std::size_t k = 0; k < columns; ++k) gradient(k) += error * x(i, k) / static_cast<double>(y.size());
+    }
+    return std::tuple{fanout::pmean(std::move(gradient)), fanout::psum(Tensor<float, 1>(padding))};
+  }
+};
+
+struct Batch {
+  Tensor<double, 2> x{rows, columns};
+  Tensor<double, 1> y{rows};
+
+  Batch() {
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t k = 0; k < columns; ++k) {
+        x(i, k) = std::sin(static_cast<double>(i * (k + 1)));
+        y(i) += x(i, k) * static_cast<double>(k);
+      }
+    }
+  }
+};
+
+/// Ends when all steps have been made, however many ranks are lost meanwhile.
+Line train(const Ranks& ranks, Line line, const Batch& batch, std::chrono::milliseconds deadline, std::size_t padding,
+           int lost_before = 0) {
+  fanout::Options options{.ranks = ranks};
+  if (deadline.count() != 0) options.deadline = deadline;
+  fanout::ParallelModel model{std::move(line), ranks.devices<fanout::HostDevice>(2), options};
+  Clock::time_point last = Clock::now();
+  try {
+    model.broadcast_from(0);
+    const fanout::RowRange mine = ranks.rows(rows);
+    while (model.model().step < steps) {
+      last = Clock::now();
+      const std::uint64_t step = model.model().step;
+      death.here("step", step);
+      if (death.where == "reduction" && death.step == step) {  // with luck in the middle of it
+        std::thread([] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(30));
+          std::raise(SIGKILL);
+        }).detach();
+      }
+      const auto [gradient, zeros] = model(batch.x.rows({mine.first, mine.last}), batch.y.rows({mine.first, mine.last}),
+                                           step < steps / 2 ? padding : 0);
+      model.update([&, &weights = gradient](Line& original) {
+        for (std::size_t k = 0; k < columns; ++k) original.weights(k) -= 0.5 * weights(k);
+        ++original.step;
+      });
+      death.here("gather", step);
+      static_cast<void>(ranks.gather(model.model().weights, 0));
+    }
+    std::printf("survived: %d lost, %zu ranks left, weight %.15f\n", lost_before, ranks.size(),
+                model.model().weights(3));
+    return model.model();
+  } catch (const fanout::mpi::RankLost& error) {
+    const double waited = seconds_since(last);
+    std::printf("rank %zu at step %d after %.3f s: %s\n", ranks.rank(), static_cast<int>(model.model().step), waited,
+                error.what());
+    if (waited > 5 || error.ranks().empty()) std::exit(3);
+    lost_before += static_cast<int>(error.ranks().size());
+  }
+  try {  // the old ranks are of no more use, and say so
+    static_cast<void>(ranks.gather(1, 0));
+    std::exit(4);
+  } catch (const fanout::mpi::RankLost&) {
+  }
+  const Ranks left = ranks.shrink();
+  return train(left, model.model(), batch, deadline, padding, lost_before);
+}
+
+/// Returns 0 if the weights are right.
+int run(int argc, char** argv) {
+  const Ranks ranks{MPI_COMM_WORLD, {.survive = true}};
+  for (int i = 3; i < argc; ++i) {
+    if (ranks.rank() == std::stoul(argv[i])) death = {.where = argv[1], .step = 5 + 10 * static_cast<unsigned>(i - 3)};
+  }
+  const std::size_t padding = std::string_view(argv[1]) == "reduction" ? 4'000'000 : 1000;
+  const Batch batch;
+  const Line line = train(ranks, Line{}, batch, std::chrono::milliseconds(std::atol(argv[2])), padding);
+
+  Line alone;
+  for (; alone.step < steps; ++alone.step) {
+    const fanout::ParallelModel model{alone, fanout::host_devices(1)};
+    const auto [gradient, zeros] = model(batch.x, batch.y, std::size_t{0});
+    for (std::size_t k = 0; k < columns; ++k) alone.weights(k) -= 0.5 * gradient(k);
+  }
+  for (std::size_t k = 0; k < columns; ++k) {
+    if (!(std::abs(line.weights(k) - alone.weights(k)) < 1e-12)) return 2;
+  }
+  std::puts("the weights are right");
+  std::fflush(stdout);
+  if (argc > 3) std::_Exit(0);  // MPI_Finalize() of Open MPI 5.0.11 may not return after a loss
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int level = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  int status = 1;
+  try {
+    status = run(argc, argv);
+  } catch (const fanout::Error& error) {
+    std::puts(error.what());
+  }
+  MPI_Finalize();
+  return status;
+}
