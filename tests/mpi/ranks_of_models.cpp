@@ -401,7 +401,7 @@ TEST_CASE("an asynchronous call combines fields on a device's thread, which FUNN
 TEST_CASE("large reductions and trees of many arrays are those of all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   const auto big = [](fanout::Context auto& ctx, View<const double, 1>) {
-    Tensor<float, 1> flat(100'003);
+    Tensor<float, 1> flat(1'000'003);  // more blocks than are in flight
     for (std::size_t i = 0; i < flat.size(); ++i) flat(i) = static_cast<float>((i + ctx.rank()) % 1000);
     std::vector<Tensor<std::int16_t, 1>> many;
     for (std::size_t i = 0; i < 300; ++i) {

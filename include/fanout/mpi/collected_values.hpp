@@ -51,24 +51,21 @@ class CollectedValues final : public backend::RankedValues {
   }
 
   /// The values, or copies of those in device memory. Call it once.
-  std::vector<backend::RankedValue> on_host() {
-    std::vector<backend::RankedValue> here = values_;
-    for (backend::RankedValue& value : here) {
+  const std::vector<backend::RankedValue>& on_host() {
+    for (backend::RankedValue& value : values_) {
       if (value.space == host_memory) continue;
-      const Storage& copy = copies_.emplace_back(backend::Memory{}, bytes(value));
-      backend::transfer(backend::Memory{}, copy.data(), value.space, value.data, bytes(value));
-      value.data = copy.data();
+      const Copy& copy = copies_.emplace_back(Copy{value, Storage(backend::Memory{}, bytes(value))});
+      backend::transfer(backend::Memory{}, copy.here.data(), value.space, value.data, bytes(value));
+      value.data = copy.here.data();
     }
-    return here;
+    return values_;
   }
 
   /// Copies what was copied by on_host() back to where it came from.
   void back_to_devices() const {
-    auto copy = copies_.begin();
-    for (const backend::RankedValue& value : values_) {
-      if (value.space == host_memory) continue;
-      backend::transfer(backend::memory_of(value.space), value.data, host_memory, copy->data(), bytes(value));
-      ++copy;
+    for (const Copy& copy : copies_) {
+      const backend::RankedValue& there = copy.of;
+      backend::transfer(backend::memory_of(there.space), there.data, host_memory, copy.here.data(), bytes(there));
     }
   }
 
@@ -78,8 +75,13 @@ class CollectedValues final : public backend::RankedValues {
   }
   void mix(std::uint64_t word) noexcept { backend::RankedStep::mix(hash_, word); }
 
+  struct Copy {
+    backend::RankedValue of;
+    Storage here;
+  };
+
   std::vector<backend::RankedValue> values_;
-  std::deque<Storage> copies_;
+  std::deque<Copy> copies_;
   std::uint64_t hash_ = backend::RankedStep::hash_of_nothing;
 };
 

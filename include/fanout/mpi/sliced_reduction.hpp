@@ -7,48 +7,40 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
-#include <utility>
 #include <vector>
 
-#include <fanout/collective/collective.hpp>
 #include <fanout/collective/process_ranks.hpp>
+#include <fanout/collective/rank_elements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
-#include <fanout/mpi/messages.hpp>
 #include <fanout/mpi/rank_group.hpp>
-#include <fanout/plan/even_split.hpp>
-#include <fanout/plan/row_range.hpp>
+#include <fanout/mpi/requests.hpp>
+#include <fanout/mpi/value_blocks.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
-
-/// A part of a value: elements from `begin` on.
-struct ValuePart {
-  const backend::RankedValue* value;
-  std::size_t begin;
-  std::size_t count;
-
-  std::size_t bytes() const noexcept { return count * value->fold->element_size; }
-  std::byte* data() const noexcept { return static_cast<std::byte*>(value->data) + begin * value->fold->element_size; }
-};
 
 /// Combines values of all ranks in place. Rank r combines the r-th slice of all bytes, which it gets from all others, in
 /// the order of the ranks, and sends them the result. So each byte is sent twice, however many ranks there are, and no
 /// order depends on the MPI. The values are in host memory, and the same on all ranks but for their elements.
+///
+/// A slice travels in blocks, one in each round. While a block is combined, the next one arrives.
 class SlicedReduction {
  public:
   /// Sends nothing yet. Borrows the values.
-  SlicedReduction(const RankGroup& group, std::vector<backend::RankedValue> values)
-      : group_(group), own_(static_cast<std::size_t>(group.rank())), values_(std::move(values)) {
-    for (const backend::RankedValue& value : values_) {
-      bytes_ += value.count * value.fold->element_size;
-      may_throw_ = may_throw_ || value.fold->may_throw;
+  SlicedReduction(const RankGroup& group, const std::vector<backend::RankedValue>& values)
+      : group_(group),
+        ranks_(static_cast<std::size_t>(group.size())),
+        own_(static_cast<std::size_t>(group.rank())),
+        blocks_(values, ranks_),
+        room_((blocks_.largest() + boundary - 1) / boundary * boundary) {
+    for (const backend::RankedValue& value : values) may_throw_ = may_throw_ || value.fold->may_throw;
+    const std::size_t slots = std::min(most_slots, blocks_.rounds());
+    const std::size_t rooms = blocks_.any_packed() ? 2 * ranks_ : ranks_;
+    memory_ = Storage(backend::Memory{}, slots * rooms * room_);
+    for (std::size_t i = 0; i < slots; ++i) {
+      auto* const first = static_cast<std::byte*>(memory_.data()) + i * rooms * room_;
+      slots_.push_back({Requests(group_.get()), first, first + ranks_ * room_});
     }
-    mine_ = slice(own_);
-    for (const ValuePart& part : mine_) {
-      at_.push_back(room_);
-      room_ += (part.bytes() + boundary - 1) / boundary * boundary;
-    }
-    received_ = Storage(backend::Memory{}, room_ * (ranks() - 1));
   }
 
   SlicedReduction(const SlicedReduction&) = delete;
@@ -57,95 +49,112 @@ class SlicedReduction {
   /// `counts[i]`: false if rank i has no rows, but another rank has. Waits for all ranks. If a rank cannot combine its
   /// slice, all ranks throw: this rank its own exception, the others an Error that names it.
   void run(const std::vector<bool>& counts) {
-    exchange([this](std::size_t rank) { return blocks_of(slice(rank)); },
-             [this](std::size_t rank) {
-               MessageBlocks blocks;
-               for (std::size_t i = 0; i < mine_.size(); ++i) blocks.add(part_of(i, rank), mine_[i].bytes());
-               return blocks;
-             });
-    const std::exception_ptr failure = RankGroup::exception_of([&] {
-      for (std::size_t i = 0; i < mine_.size(); ++i) combine(i, counts);
-    });
+    std::exception_ptr failure;
+    const std::size_t rounds = blocks_.rounds();
+    for (std::size_t round = 0; round < rounds + 2; ++round) {
+      if (round < rounds) send_slices(round);
+      if (round >= 1 && round - 1 < rounds) {
+        slot(round - 1).requests.wait();
+        if (failure == nullptr) failure = RankGroup::exception_of([&] { combine(round - 1, counts); });
+        send_result(round - 1);
+      }
+      if (round >= 2) take_results(round - 2);
+    }
     if (may_throw_) group_.agree(failure);
-    exchange([this](std::size_t) { return blocks_of(mine_); },
-             [this](std::size_t rank) { return blocks_of(slice(rank)); });
   }
 
  private:
-  static constexpr std::size_t boundary = 64;  // fits every type
+  static constexpr std::size_t boundary = 64;   // fits every type
+  static constexpr std::size_t most_slots = 3;  // a round ends two rounds after its begin
+  enum Tag : int { tag_slice, tag_result };
 
-  std::size_t ranks() const noexcept { return static_cast<std::size_t>(group_.size()); }
+  /// What a round needs until it ends.
+  struct Slot {
+    Requests requests;
+    std::byte* slices;   // a room for the block of each rank's slice
+    std::byte* results;  // the same for packed blocks of other ranks' slices
+  };
 
-  /// The elements of a rank for the i-th part of this rank's slice.
-  std::byte* part_of(std::size_t i, std::size_t rank) const noexcept {
-    if (rank == own_) return mine_[i].data();
-    return static_cast<std::byte*>(received_.data()) + (rank < own_ ? rank : rank - 1) * room_ + at_[i];
-  }
+  Slot& slot(std::size_t round) noexcept { return slots_[round % most_slots]; }
+  std::byte* slice_of(Slot& in, std::size_t rank) const noexcept { return in.slices + rank * room_; }
+  std::byte* result_of(Slot& in, std::size_t rank) const noexcept { return in.results + rank * room_; }
 
-  /// The parts of all values that rank `rank` combines.
-  std::vector<ValuePart> slice(std::size_t rank) const {
-    const RowRange bytes = EvenParts(bytes_, ranks())[rank];
-    std::vector<ValuePart> parts;
-    std::size_t offset = 0;  // of the value in all bytes
-    for (const backend::RankedValue& value : values_) {
-      const std::size_t size = value.fold->element_size;
-      // An element belongs to the slice with its first byte.
-      const auto element_at = [&](std::size_t byte) {
-        return byte <= offset ? 0 : std::min(value.count, (byte - offset + size - 1) / size);
-      };
-      const std::size_t begin = element_at(bytes.first);
-      const std::size_t end = element_at(bytes.last);
-      if (begin < end) parts.push_back({&value, begin, end - begin});
-      offset += value.count * size;
+  template <class F>
+  void for_each_other(const F& f) const {
+    for (std::size_t step = 1; step < ranks_; ++step) {  // not all to the same rank at the same time
+      f((own_ + ranks_ - step) % ranks_, (own_ + step) % ranks_);
     }
-    return parts;
   }
 
-  static MessageBlocks blocks_of(const std::vector<ValuePart>& parts) {
-    MessageBlocks blocks;
-    for (const ValuePart& part : parts) blocks.add(part.data(), part.bytes());
-    return blocks;
+  /// Begins a round: sends each rank a block of its slice.
+  void send_slices(std::size_t round) {
+    Slot& in = slot(round);
+    for_each_other([&](std::size_t before, std::size_t after) {
+      if (blocks_.has(own_, round)) {
+        in.requests.receive(slice_of(in, before), blocks_.of(own_, round).bytes(), before, tag_slice);
+      }
+      if (blocks_.has(after, round)) {
+        const ValueBlock block = blocks_.of(after, round);
+        in.requests.send(block.pack(result_of(in, after)), block.bytes(), after, tag_slice);
+      }
+    });
   }
 
-  /// Sends `sent(rank)` to each other rank, and receives `received(rank)` from it.
-  template <class Sent, class Received>
-  void exchange(const Sent& sent, const Received& received) const {
-    Messages messages(group_.get());
-    for (std::size_t step = 1; step < ranks(); ++step) {  // not all to the same rank at the same time
-      const std::size_t before = (own_ + ranks() - step) % ranks();
-      const std::size_t after = (own_ + step) % ranks();
-      messages.receive(received(before), before);
-      messages.send(sent(after), after);
+  void send_result(std::size_t round) {
+    Slot& in = slot(round);
+    for_each_other([&](std::size_t before, std::size_t after) {
+      if (blocks_.has(before, round)) {
+        const ValueBlock block = blocks_.of(before, round);
+        in.requests.receive(block.place(result_of(in, before)), block.bytes(), before, tag_result);
+      }
+      if (blocks_.has(own_, round)) {
+        const ValueBlock block = blocks_.of(own_, round);
+        in.requests.send(block.place(slice_of(in, own_)), block.bytes(), after, tag_result);
+      }
+    });
+  }
+
+  /// Ends a round.
+  void take_results(std::size_t round) {
+    Slot& in = slot(round);
+    in.requests.wait();
+    for_each_other([&](std::size_t before, std::size_t) {
+      if (blocks_.has(before, round)) blocks_.of(before, round).unpack(result_of(in, before));
+    });
+  }
+
+  /// Combines this rank's block of a round. A packed result is also put where it is sent from.
+  void combine(std::size_t round, const std::vector<bool>& counts) {
+    if (!blocks_.has(own_, round)) return;
+    Slot& in = slot(round);
+    const ValueBlock block = blocks_.of(own_, round);
+    for (const ValuePart& part : block) {
+      counting_.clear();
+      for (std::size_t rank = 0; rank < ranks_; ++rank) {
+        if (!part.fold->counts_empty && !counts[rank]) continue;
+        counting_.push_back(rank == own_ ? part.data : slice_of(in, rank) + part.at);
+      }
+      const backend::RankElements elements{.from = [](const void* of, std::size_t at) -> const void* {
+                                             return (*static_cast<const std::vector<std::byte*>*>(of))[at];
+                                           },
+                                           .of = &counting_,
+                                           .ranks = counting_.size()};
+      // Else over the first rank's elements, which are read first.
+      std::byte* const to = block.is_packed() ? slice_of(in, own_) + part.at : counting_[0];
+      part.fold->combine(to, elements, part.count);
+      if (to != part.data) std::memcpy(part.data, to, part.bytes());
     }
-    messages.exchange();
-  }
-
-  /// Combines one part of this rank's slice.
-  void combine(std::size_t i, const std::vector<bool>& counts) const {
-    const ValuePart& part = mine_[i];
-    const backend::RankFold& fold = *part.value->fold;
-    std::vector<const void*> counting;
-    for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      if (fold.counts_empty || counts[rank]) counting.push_back(part_of(i, rank));
-    }
-    const backend::RankElements elements{
-        .from = [](const void* of, std::size_t at) { return (*static_cast<const std::vector<const void*>*>(of))[at]; },
-        .of = &counting,
-        .ranks = counting.size()};
-    auto* const first = const_cast<void*>(counting[0]);
-    fold.combine(first, elements, part.count);  // over the first rank's elements, which are read first
-    if (first != part.data()) std::memcpy(part.data(), first, part.bytes());
   }
 
   const RankGroup& group_;
+  std::size_t ranks_;
   std::size_t own_;
-  std::vector<backend::RankedValue> values_;
-  std::size_t bytes_ = 0;        // of all values
-  bool may_throw_ = false;       // a rank may fail when it combines its slice
-  std::vector<ValuePart> mine_;  // this rank's slice
-  std::vector<std::size_t> at_;  // where each of its parts begins in what another rank sends
-  std::size_t room_ = 0;         // for what one rank sends
-  Storage received_;
+  ValueBlocks blocks_;
+  std::size_t room_;        // bytes for one message
+  bool may_throw_ = false;  // a rank may fail when it combines its slice
+  Storage memory_;
+  std::vector<Slot> slots_;
+  std::vector<std::byte*> counting_;  // the elements of a part that are combined
 };
 
 }}}  // namespace fanout::v0::detail

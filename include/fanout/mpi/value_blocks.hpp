@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include <fanout/collective/process_ranks.hpp>
+#include <fanout/plan/even_split.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// Elements of one value in a block.
+struct ValuePart {
+  const backend::RankFold* fold;
+  std::byte* data;
+  std::size_t count;
+  std::size_t at;  ///< where they begin in the block's message, in bytes
+
+  std::size_t bytes() const noexcept { return count * fold->element_size; }
+};
+
+/// Parts of values that travel as one message. One part is sent from its value and received there. Several parts are
+/// packed one after the other. Borrows the parts.
+class ValueBlock {
+ public:
+  ValueBlock(const ValuePart* begin, const ValuePart* end) noexcept : begin_(begin), end_(end) {}
+
+  const ValuePart* begin() const noexcept { return begin_; }
+  const ValuePart* end() const noexcept { return end_; }
+  bool is_packed() const noexcept { return end_ - begin_ > 1; }
+  std::size_t bytes() const noexcept { return end_[-1].at + end_[-1].bytes(); }  ///< of the message
+
+  /// Where the message is received: `room`, if it is packed.
+  std::byte* place(std::byte* room) const noexcept { return is_packed() ? room : begin_->data; }
+
+  /// Returns place(room), and copies the parts there.
+  std::byte* pack(std::byte* room) const {
+    if (!is_packed()) return begin_->data;
+    for (const ValuePart& part : *this) std::memcpy(room + part.at, part.data, part.bytes());
+    return room;
+  }
+  /// Copies the parts from place(room).
+  void unpack(const std::byte* room) const {
+    if (!is_packed()) return;
+    for (const ValuePart& part : *this) std::memcpy(part.data, room + part.at, part.bytes());
+  }
+
+ private:
+  const ValuePart* begin_;
+  const ValuePart* end_;
+};
+
+/// Cuts values into blocks of about equal size, and gives each rank as many of them, one after the other. So a large
+/// value becomes many blocks, and many small values become one. Borrows the values.
+class ValueBlocks {
+ public:
+  ValueBlocks(const std::vector<backend::RankedValue>& values, std::size_t ranks) {
+    std::size_t all = 0;
+    for (const backend::RankedValue& value : values) all += value.count * value.fold->element_size;
+    cut(values, size_of_block(all, ranks));
+    slices_ = EvenParts(first_parts_.size(), ranks);
+    first_parts_.push_back(parts_.size());
+    for (std::size_t i = 0; i + 1 < first_parts_.size(); ++i) {
+      largest_ = std::max(largest_, block(i).bytes());
+      any_packed_ = any_packed_ || block(i).is_packed();
+    }
+  }
+  ValueBlocks(const ValueBlocks&) = delete;
+  ValueBlocks& operator=(const ValueBlocks&) = delete;
+
+  /// The most blocks that a rank combines.
+  std::size_t rounds() const noexcept { return slices_[0].size(); }
+  /// True if the rank combines a block in this round.
+  bool has(std::size_t rank, std::size_t round) const noexcept { return round < slices_[rank].size(); }
+  ValueBlock of(std::size_t rank, std::size_t round) const noexcept { return block(slices_[rank].first + round); }
+
+  std::size_t largest() const noexcept { return largest_; }  ///< the most bytes of a message
+  bool any_packed() const noexcept { return any_packed_; }
+
+ private:
+  static constexpr std::size_t line = 64;
+  static constexpr std::size_t least = std::size_t{1} << 12;  // a smaller message takes as long
+  static constexpr std::size_t most = std::size_t{1} << 18;   // what ranks send stays in the cache until it is combined
+
+  /// So that all ranks combine blocks in the same number of rounds.
+  static constexpr std::size_t size_of_block(std::size_t all, std::size_t ranks) noexcept {
+    const std::size_t each = all / ranks + 1;
+    const std::size_t rounds = (each + most - 1) / most;
+    return std::max(least, (each / rounds + line) / line * line);
+  }
+
+  void cut(const std::vector<backend::RankedValue>& values, std::size_t size) {
+    std::size_t left = 0;  // bytes of values that fit into the last block
+    std::size_t end = 0;   // of its message
+    for (const backend::RankedValue& value : values) {
+      const std::size_t element = value.fold->element_size;
+      const std::size_t alignment = element & (~element + 1);  // at least that of the type: its size is a multiple
+      for (std::size_t begin = 0; begin < value.count;) {
+        if (left < element) {
+          first_parts_.push_back(parts_.size());
+          left = std::max(size, element);
+          end = 0;
+        }
+        const std::size_t count = std::min(value.count - begin, left / element);
+        const std::size_t at = (end + alignment - 1) / alignment * alignment;
+        parts_.push_back({value.fold, static_cast<std::byte*>(value.data) + begin * element, count, at});
+        left -= count * element;
+        end = at + count * element;
+        begin += count;
+      }
+    }
+  }
+
+  ValueBlock block(std::size_t i) const noexcept {
+    return {parts_.data() + first_parts_[i], parts_.data() + first_parts_[i + 1]};
+  }
+
+  std::vector<ValuePart> parts_;
+  std::vector<std::size_t> first_parts_;  // of each block, then the number of parts
+  EvenParts slices_{0, 1};                // the blocks of each rank
+  std::size_t largest_ = 0;
+  bool any_packed_ = false;
+};
+
+}}}  // namespace fanout::v0::detail
