@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
+#include <fanout/mpi/pool_allocator.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -51,7 +53,7 @@ class CollectedValues final : public backend::RankedValues {
   }
 
   /// The values, or copies of those in device memory. Call it once.
-  const std::vector<backend::RankedValue>& on_host() {
+  std::span<const backend::RankedValue> on_host() {
     for (backend::RankedValue& value : values_) {
       if (value.space == host_memory) continue;
       const Copy& copy = copies_.emplace_back(Copy{value, Storage(backend::Memory{}, bytes(value))});
@@ -80,7 +82,7 @@ class CollectedValues final : public backend::RankedValues {
     Storage here;
   };
 
-  std::vector<backend::RankedValue> values_;
+  std::vector<backend::RankedValue, PoolAllocator<backend::RankedValue>> values_;
   std::deque<Copy> copies_;
   std::uint64_t hash_ = backend::RankedStep::hash_of_nothing;
 };

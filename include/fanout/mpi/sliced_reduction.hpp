@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <vector>
 
 #include <fanout/collective/process_ranks.hpp>
@@ -27,7 +28,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 class SlicedReduction {
  public:
   /// Sends nothing yet. Borrows the values.
-  SlicedReduction(const RankGroup& group, const std::vector<backend::RankedValue>& values)
+  SlicedReduction(const RankGroup& group, std::span<const backend::RankedValue> values)
       : group_(group),
         ranks_(static_cast<std::size_t>(group.size())),
         own_(static_cast<std::size_t>(group.rank())),

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include <fanout/collective/process_ranks.hpp>
+#include <fanout/mpi/pool_allocator.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/row_range.hpp>
 
@@ -59,7 +61,7 @@ class ValueBlock {
 /// value becomes many blocks, and many small values become one. Borrows the values.
 class ValueBlocks {
  public:
-  ValueBlocks(const std::vector<backend::RankedValue>& values, std::size_t ranks) {
+  ValueBlocks(std::span<const backend::RankedValue> values, std::size_t ranks) {
     std::size_t all = 0;
     for (const backend::RankedValue& value : values) all += value.count * value.fold->element_size;
     cut(values, size_of_block(all, ranks));
@@ -85,7 +87,7 @@ class ValueBlocks {
  private:
   static constexpr std::size_t line = 64;
   static constexpr std::size_t least = std::size_t{1} << 12;  // a smaller message takes as long
-  static constexpr std::size_t most = std::size_t{1} << 18;   // what ranks send stays in the cache until it is combined
+  static constexpr std::size_t most = std::size_t{1} << 19;   // what ranks send stays in the cache until it is combined
 
   /// So that all ranks combine blocks in the same number of rounds.
   static constexpr std::size_t size_of_block(std::size_t all, std::size_t ranks) noexcept {
@@ -94,7 +96,8 @@ class ValueBlocks {
     return std::max(least, (each / rounds + line) / line * line);
   }
 
-  void cut(const std::vector<backend::RankedValue>& values, std::size_t size) {
+  void cut(std::span<const backend::RankedValue> values, std::size_t size) {
+    parts_.reserve(values.size() + 1);
     std::size_t left = 0;  // bytes of values that fit into the last block
     std::size_t end = 0;   // of its message
     for (const backend::RankedValue& value : values) {
@@ -106,8 +109,9 @@ class ValueBlocks {
           left = std::max(size, element);
           end = 0;
         }
-        const std::size_t count = std::min(value.count - begin, left / element);
-        const std::size_t at = (end + alignment - 1) / alignment * alignment;
+        const std::size_t rest = value.count - begin;
+        const std::size_t count = rest * element <= left ? rest : left / element;
+        const std::size_t at = (end + alignment - 1) & ~(alignment - 1);
         parts_.push_back({value.fold, static_cast<std::byte*>(value.data) + begin * element, count, at});
         left -= count * element;
         end = at + count * element;
@@ -120,7 +124,7 @@ class ValueBlocks {
     return {parts_.data() + first_parts_[i], parts_.data() + first_parts_[i + 1]};
   }
 
-  std::vector<ValuePart> parts_;
+  std::vector<ValuePart, PoolAllocator<ValuePart>> parts_;
   std::vector<std::size_t> first_parts_;  // of each block, then the number of parts
   EvenParts slices_{0, 1};                // the blocks of each rank
   std::size_t largest_ = 0;
