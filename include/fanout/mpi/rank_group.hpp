@@ -134,16 +134,16 @@ class RankGroup {
   /// All ranks come here with the same hash, and get the words of all. Otherwise all throw StructureMismatch, which
   /// lists what the ranks call: `name()`, which is called only then. If ranks come with an exception, all throw: see
   /// throw_failures_of_ranks(). With a deadline, which all ranks have or none, ranks that have not come by then are given
-  /// up: then all throw Timeout, or their own exception. Later exchanges work as before.
+  /// up: then all throw Timeout, or their own exception. Later exchanges work as before. The words are valid until the
+  /// next exchange.
   template <class Name>
-  std::vector<Words> agree(Words mine, const Name& name, const std::exception_ptr& own,
-                           const StepDeadline& deadline = {}) const {
+  const std::vector<Words>& agree(Words mine, const Name& name, const std::exception_ptr& own,
+                                  const StepDeadline& deadline = {}) const {
     mine.failed = failed_by(own);
-    std::vector<Words> all;
+    std::vector<Words>& all = words_;
     if (deadline.exists()) {
       all = exchange_until(deadline, mine, name, own);
     } else {
-      all.resize(static_cast<std::size_t>(size_));
       constexpr int words = sizeof(Words) / sizeof(std::uint64_t);
       check_mpi(MPI_Allgather(&mine, words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T, all_), "MPI_Allgather");
     }
@@ -211,6 +211,7 @@ class RankGroup {
       if (survives_) check_mpi(MPI_Errhandler_free(&handler), "MPI_Errhandler_free");
       check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
       check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
+      words_.resize(static_cast<std::size_t>(size_));
     } catch (...) {
       MPI_Comm_free(&all_);
       throw;
@@ -313,6 +314,7 @@ class RankGroup {
   bool survives_ = false;
   mutable std::mutex mutex_;
   mutable std::optional<TimedExchange> timed_;  // made by the first exchange with a deadline
+  mutable std::vector<Words> words_;            // of all ranks; here, so that an exchange allocates nothing
 };
 
 }}}  // namespace fanout::v0::detail

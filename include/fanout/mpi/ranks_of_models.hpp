@@ -43,7 +43,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   BatchPlace begin_with_all(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const {
     const RankGroup::Use use(group_);
     BatchPlace place{};
-    const std::vector<RankGroup::Words> all = agree(step, step.hash, step.failure);
+    const std::vector<RankGroup::Words>& all = agree(step, step.hash, step.failure);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i == rank()) continue;
       place.other_rows += all[i].rows;
@@ -76,7 +76,7 @@ class RanksOfModels final : public backend::ProcessRanks {
         reduction.emplace(group_, collected.on_host());
       });
     }
-    const std::vector<RankGroup::Words> all = agree(step, step.hash ^ collected.hash(), failure);
+    const std::vector<RankGroup::Words>& all = agree(step, step.hash ^ collected.hash(), failure);
     std::size_t rows = 0;
     for (const RankGroup::Words& words : all) rows += words.rows;
     std::vector<bool> counts(all.size());
@@ -92,8 +92,8 @@ class RanksOfModels final : public backend::ProcessRanks {
     return LibraryReduction::takes(*value.fold);
   }
 
-  std::vector<RankGroup::Words> agree(const backend::RankedStep& step, std::uint64_t hash,
-                                      const std::exception_ptr& failure) const {
+  const std::vector<RankGroup::Words>& agree(const backend::RankedStep& step, std::uint64_t hash,
+                                             const std::exception_ptr& failure) const {
     return group_.agree({.hash = hash, .rows = step.rows, .shards = step.shards}, [&step] { return described(step); },
                         failure, {.at = step.deadline, .patience = step.patience});
   }

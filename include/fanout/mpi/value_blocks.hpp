@@ -86,14 +86,14 @@ class ValueBlocks {
 
  private:
   static constexpr std::size_t line = 64;
-  static constexpr std::size_t least = std::size_t{1} << 12;  // a smaller message takes as long
-  static constexpr std::size_t most = std::size_t{1} << 19;   // what ranks send stays in the cache until it is combined
+  /// What ranks send stays in the L2 cache until it is combined: half of this takes 100 MB and 3 MB 1.2 times as long.
+  static constexpr std::size_t most = std::size_t{1} << 19;
 
   /// So that all ranks combine blocks in the same number of rounds.
   static constexpr std::size_t size_of_block(std::size_t all, std::size_t ranks) noexcept {
     const std::size_t each = all / ranks + 1;
     const std::size_t rounds = (each + most - 1) / most;
-    return std::max(least, (each / rounds + line) / line * line);
+    return (each / rounds + line) / line * line;
   }
 
   void cut(std::span<const backend::RankedValue> values, std::size_t size) {
