@@ -19,9 +19,9 @@ set(floors
   "dispatch scatter cuda/runtime"
   "gather cuda/transfer cuda/visible"
   "call cuda"
-  "context model mpi cuda/nccl"
-  "replica"
-  "parallel"
+  "context model mpi/group cuda/nccl"
+  "replica mpi/reduction mpi/rendezvous"
+  "parallel mpi"
   "adapt"
   "umbrella")
 set(below_fwd base)
@@ -35,7 +35,9 @@ foreach(floor IN LISTS floors)
 endforeach()
 # Nobody includes what is not always there: cuda and mpi plug in at the side, and of adapt users include what they need.
 foreach(room IN LISTS lower)
-  list(REMOVE_ITEM below_${room} mpi)
+  if(NOT room MATCHES "^mpi")
+    list(FILTER below_${room} EXCLUDE REGEX "^mpi")
+  endif()
   if(NOT room MATCHES "^cuda")
     list(FILTER below_${room} EXCLUDE REGEX "^cuda")
   else()

@@ -5,7 +5,7 @@
 // use the CMake target fanout::mpi.
 #include <fanout/base/requirements.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/mpi/mpi_error.hpp>
-#include <fanout/mpi/rank_lost.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/rank_lost.hpp>
 #include <fanout/mpi/ranks.hpp>
 #include <fanout/parallel/broadcast_from.hpp>

@@ -27,8 +27,8 @@
 #include <fanout/cuda/nccl/nccl_transport.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/mpi/attachments.hpp>
-#include <fanout/mpi/mpi_error.hpp>
-#include <fanout/mpi/rank_group.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/rank_group.hpp>
 #include <fanout/mpi/ranks.hpp>
 #include <fanout/plan/batch_place.hpp>
 #include <fanout/sync/fork_epoch.hpp>

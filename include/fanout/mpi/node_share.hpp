@@ -19,8 +19,8 @@
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/host_device.hpp>
-#include <fanout/mpi/mpi_error.hpp>
-#include <fanout/mpi/rank_group.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/rank_group.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/worker/cores.hpp>

@@ -23,7 +23,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/mpi/messages.hpp>
+#include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/tree/children.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>

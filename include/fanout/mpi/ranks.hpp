@@ -27,10 +27,10 @@
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/scratch.hpp>
 #include <fanout/mpi/attachments.hpp>
-#include <fanout/mpi/messages.hpp>
-#include <fanout/mpi/mpi_error.hpp>
+#include <fanout/mpi/group/messages.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/rank_group.hpp>
 #include <fanout/mpi/node_share.hpp>
-#include <fanout/mpi/rank_group.hpp>
 #include <fanout/mpi/ranked_tree.hpp>
 #include <fanout/mpi/ranks_of_models.hpp>
 #include <fanout/mpi/ranks_options.hpp>
@@ -210,16 +210,13 @@ class Ranks {
                       "MPI_Scatter");
 
     std::optional<detail::ReceivedTree<Owned>> received;
-    detail::Messages messages(group_.get());
     group_.agree(detail::RankGroup::exception_of([&] {
-      if (is_root) {
-        for (std::size_t to = 0; to < size(); ++to) messages.send(sent[to].blocks, to);
-      } else {
-        received.emplace(owned(piece(pieces, 0)), path, extents.data());
-        messages.receive(received->blocks(path), root);
-      }
+      if (!is_root) received.emplace(owned(piece(pieces, 0)), path, extents.data());
     }));
-    messages.exchange();
+    detail::Messages messages(group_.get());
+    for (std::size_t to = 0; to < sent.size(); ++to) messages.send(sent[to].blocks, to, detail::MessageTag::trees);
+    if (received) messages.receive(received->blocks(path), root, detail::MessageTag::trees);
+    messages.wait();
     return is_root ? owned(piece(pieces, root)) : received->take();
   }
 
@@ -268,16 +265,17 @@ class Ranks {
                       "MPI_Gather");
 
     std::deque<detail::ReceivedTree<X>> received;
-    detail::Messages messages(group_.get());
     group_.agree(detail::RankGroup::exception_of([&] {
       for (std::size_t from = 0; is_root && from < size(); ++from) {
-        if (from == root) continue;
-        const auto& tree_of = received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
-        messages.receive(tree_of.blocks(path), from);
+        if (from != root) received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
       }
-      if (!is_root) messages.send(sent.blocks, root);
     }));
-    messages.exchange();
+    detail::Messages messages(group_.get());
+    for (std::size_t i = 0; i < received.size(); ++i) {
+      messages.receive(received[i].blocks(path), i < root ? i : i + 1, detail::MessageTag::trees);
+    }
+    if (!is_root) messages.send(sent.blocks, root, detail::MessageTag::trees);
+    messages.wait();
 
     std::optional<gathered_t<X>> result;
     group_.agree(detail::RankGroup::exception_of([&] {

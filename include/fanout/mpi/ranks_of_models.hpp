@@ -11,12 +11,12 @@
 
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
-#include <fanout/mpi/collected_values.hpp>
-#include <fanout/mpi/library_reduction.hpp>
-#include <fanout/mpi/mpi_rendezvous.hpp>
-#include <fanout/mpi/rank_group.hpp>
+#include <fanout/mpi/group/rank_group.hpp>
 #include <fanout/mpi/ranks_options.hpp>
-#include <fanout/mpi/sliced_reduction.hpp>
+#include <fanout/mpi/reduction/collected_values.hpp>
+#include <fanout/mpi/reduction/library_reduction.hpp>
+#include <fanout/mpi/reduction/sliced_reduction.hpp>
+#include <fanout/mpi/rendezvous/mpi_rendezvous.hpp>
 #include <fanout/plan/batch_place.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {

@@ -11,7 +11,7 @@
 
 #include <mpi.h>
 
-#include <fanout/mpi/mpi_error.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

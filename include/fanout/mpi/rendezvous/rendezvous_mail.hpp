@@ -11,9 +11,9 @@
 
 #include <mpi.h>
 
-#include <fanout/mpi/mpi_error.hpp>
-#include <fanout/mpi/rendezvous_note.hpp>
-#include <fanout/mpi/rendezvous_places.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_note.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_places.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -36,7 +36,8 @@ class RendezvousMail {
 
   void send(const Note& note, std::size_t to) {
     Sent& sent = sent_.emplace_back(Sent{note, MPI_REQUEST_NULL});
-    check_mpi(MPI_Isend(&sent.note, sizeof(Note), MPI_BYTE, places_.process(to), tag(rank_, to), over_, &sent.request),
+    check_mpi(MPI_Isend(&sent.note, sizeof(Note), MPI_BYTE, static_cast<int>(places_.process(to)), tag(rank_, to),
+                        over_, &sent.request),
               "MPI_Isend");
   }
 
@@ -109,8 +110,8 @@ class RendezvousMail {
   }
 
   void receive(std::size_t from) {
-    check_mpi(MPI_Irecv(&boxes_[from].arriving, sizeof(Note), MPI_BYTE, places_.process(from), tag(from, rank_), over_,
-                        &receives_[from]),
+    check_mpi(MPI_Irecv(&boxes_[from].arriving, sizeof(Note), MPI_BYTE, static_cast<int>(places_.process(from)),
+                        tag(from, rank_), over_, &receives_[from]),
               "MPI_Irecv");
   }
 

@@ -12,7 +12,7 @@
 #include <fanout/collective/host_collective.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
-#include <fanout/mpi/messages.hpp>
+#include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/row_range.hpp>
 

@@ -13,12 +13,12 @@
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
-#include <fanout/mpi/growing_pause.hpp>
-#include <fanout/mpi/rank_group.hpp>
-#include <fanout/mpi/rendezvous_calls.hpp>
-#include <fanout/mpi/rendezvous_mail.hpp>
-#include <fanout/mpi/rendezvous_note.hpp>
-#include <fanout/mpi/rendezvous_places.hpp>
+#include <fanout/mpi/group/growing_pause.hpp>
+#include <fanout/mpi/group/rank_group.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_calls.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_note.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_places.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -31,7 +31,9 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   /// `shards`: of each process. `serial`: the number of the call, the same on all processes. Throws Error if MPI has too
   /// few tags. Borrows the group.
   MpiRendezvous(const RankGroup& group, const std::vector<std::size_t>& shards, std::size_t serial)
-      : group_(group), places_(shards, serial, group.largest_tag()), here_(places_.ranks_of(group.rank())) {
+      : group_(group),
+        places_(shards, serial, group.largest_tag()),
+        here_(places_.ranks_of(static_cast<std::size_t>(group.rank()))) {
     for (const std::size_t rank : here_) own_.emplace_back(group.get(), places_, rank);
   }
   MpiRendezvous(const MpiRendezvous&) = delete;

@@ -14,8 +14,8 @@
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/mpi/mpi_error.hpp>
-#include <fanout/mpi/mpi_numbers.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/reduction/mpi_numbers.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/mpi/library_reduction.hpp>
+#include <fanout/mpi/reduction/library_reduction.hpp>
 
 #include <doctest/doctest.h>
 #include <mpi.h>

@@ -16,10 +16,11 @@
 #include <mpi.h>
 
 #include <fanout/base/duration.hpp>
-#include <fanout/mpi/growing_pause.hpp>
-#include <fanout/mpi/kept_messages.hpp>
-#include <fanout/mpi/mpi_error.hpp>
-#include <fanout/mpi/rank_words.hpp>
+#include <fanout/mpi/group/growing_pause.hpp>
+#include <fanout/mpi/group/kept_messages.hpp>
+#include <fanout/mpi/group/messages.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/rank_words.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -98,7 +99,7 @@ class TimedExchange {
   }
 
  private:
-  static constexpr int tag = 1;                 // Messages uses 0
+  static constexpr int tag = MessageTag::timed_words;
   static constexpr std::size_t longest = 1000;  // of a text, so that a message is one that MPI sends without an answer
 
   // A rank that comes after its own deadline, with an exception, looks this long for what others have sent.

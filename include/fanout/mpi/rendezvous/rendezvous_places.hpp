@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/mpi/group/messages.hpp>
 #include <fanout/plan/row_range.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -25,7 +26,7 @@ class RendezvousPlaces {
   RendezvousPlaces(const std::vector<std::size_t>& shards, std::size_t serial, int largest_tag) {
     for (std::size_t process = 0; process < shards.size(); ++process) {
       firsts_.push_back(processes_.size());
-      processes_.insert(processes_.end(), shards[process], static_cast<int>(process));
+      processes_.insert(processes_.end(), shards[process], process);
       most_ = std::max(most_, shards[process]);
     }
     firsts_.push_back(processes_.size());
@@ -42,11 +43,9 @@ class RendezvousPlaces {
   }
 
   std::size_t size() const noexcept { return processes_.size(); }
-  int process(std::size_t rank) const noexcept { return processes_[rank]; }
+  std::size_t process(std::size_t rank) const noexcept { return processes_[rank]; }
   /// The ranks of a process.
-  RowRange ranks_of(int process) const noexcept {
-    return {firsts_[static_cast<std::size_t>(process)], firsts_[static_cast<std::size_t>(process) + 1]};
-  }
+  RowRange ranks_of(std::size_t process) const noexcept { return {firsts_[process], firsts_[process + 1]}; }
 
   int tag(Stream stream, std::size_t from, std::size_t to) const noexcept {
     return static_cast<int>(first_tag_ + (static_cast<std::size_t>(stream) * most_ + local(from)) * most_ + local(to));
@@ -54,13 +53,13 @@ class RendezvousPlaces {
 
  private:
   static constexpr std::size_t streams = 3;
-  static constexpr std::size_t tags_of_others = 16;  // of messages that belong to no rendezvous
+  static constexpr std::size_t tags_of_others = MessageTag::rendezvous;
 
-  std::size_t local(std::size_t rank) const noexcept { return rank - firsts_[static_cast<std::size_t>(process(rank))]; }
+  std::size_t local(std::size_t rank) const noexcept { return rank - firsts_[process(rank)]; }
 
-  std::vector<int> processes_;       // of each rank
-  std::vector<std::size_t> firsts_;  // the first rank of each process, and the number of all ranks
-  std::size_t most_ = 1;             // ranks of a process
+  std::vector<std::size_t> processes_;  // of each rank
+  std::vector<std::size_t> firsts_;     // the first rank of each process, and the number of all ranks
+  std::size_t most_ = 1;                // ranks of a process
   std::size_t first_tag_ = 0;
 };
 

@@ -14,9 +14,9 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/timeout.hpp>
-#include <fanout/mpi/rank_failures.hpp>
-#include <fanout/mpi/rank_words.hpp>
-#include <fanout/mpi/timed_exchange.hpp>
+#include <fanout/mpi/group/rank_failures.hpp>
+#include <fanout/mpi/group/rank_words.hpp>
+#include <fanout/mpi/group/timed_exchange.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/mpi/rank_lost.hpp>
+#include <fanout/mpi/group/rank_lost.hpp>
 
 #include <doctest/doctest.h>
 #include <mpi.h>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <fanout/mpi/group/ulfm.hpp>
 #include <fanout/mpi/ranks.hpp>
-#include <fanout/mpi/ulfm.hpp>
 #include <support/message_of.hpp>
 
 // tests/mpi/survive loses ranks.

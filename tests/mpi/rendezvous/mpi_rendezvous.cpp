@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/mpi/mpi_rendezvous.hpp>
+#include <fanout/mpi/rendezvous/mpi_rendezvous.hpp>
 
 #include <doctest/doctest.h>
 #include <mpi.h>

@@ -15,12 +15,12 @@
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/host_collective.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
-#include <fanout/mpi/collective_exchange.hpp>
-#include <fanout/mpi/messages.hpp>
-#include <fanout/mpi/open_messages.hpp>
-#include <fanout/mpi/rendezvous_mail.hpp>
-#include <fanout/mpi/rendezvous_note.hpp>
-#include <fanout/mpi/rendezvous_places.hpp>
+#include <fanout/mpi/group/message_blocks.hpp>
+#include <fanout/mpi/group/messages.hpp>
+#include <fanout/mpi/rendezvous/collective_exchange.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_note.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_places.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -31,17 +31,17 @@ class RendezvousCalls {
  public:
   RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, std::size_t rank,
                   backend::Collective* calls, std::size_t count)
-      : over_(over), places_(places), mail_(mail), rank_(rank) {
+      : places_(places), mail_(mail), rank_(rank) {
     std::vector<backend::Collective*> of_all;
     for (std::size_t i = 0; i < count; ++i) {
       if (calls[i].is_between_two()) {
         const Kind kind = calls[i].kind == backend::Collective::Kind::send ? Kind::send : Kind::recv;
-        calls_.emplace_back(kind, std::vector{&calls[i]});
+        calls_.emplace_back(over, kind, std::vector{&calls[i]});
       } else {
         of_all.push_back(&calls[i]);
       }
     }
-    if (!of_all.empty()) calls_.emplace_front(Kind::collectives, std::move(of_all));
+    if (!of_all.empty()) calls_.emplace_front(over, Kind::collectives, std::move(of_all));
   }
 
   /// Sends the notes of all calls.
@@ -105,13 +105,14 @@ class RendezvousCalls {
   enum class State : unsigned char { waits, moves, moved, combined, moves_back, done };
 
   struct Call {
-    Call(Kind kind, std::vector<backend::Collective*> made) : calls(std::move(made)), note(Note::of(kind, calls)) {}
+    Call(MPI_Comm over, Kind kind, std::vector<backend::Collective*> made)
+        : calls(std::move(made)), note(Note::of(kind, calls)), messages(over) {}
 
     std::vector<backend::Collective*> calls;
     Note note;
     State state = State::waits;
     std::optional<CollectiveExchange> exchange;  // of collectives
-    OpenMessages messages;
+    Messages messages;
   };
 
   /// Calls `f(rank)` for each other rank that the call needs.
@@ -172,11 +173,11 @@ class RendezvousCalls {
     MessageBlocks blocks;
     if (call.note.kind == Kind::send) {
       blocks.add(own.from, own.bytes());
-      call.messages.send(over_, blocks, places_.process(own.root),
+      call.messages.send(blocks, places_.process(own.root),
                          places_.tag(RendezvousPlaces::Stream::between_two, rank_, own.root));
     } else {
       blocks.add(own.to, own.bytes());
-      call.messages.receive(over_, blocks, places_.process(own.root),
+      call.messages.receive(blocks, places_.process(own.root),
                             places_.tag(RendezvousPlaces::Stream::between_two, own.root, rank_));
     }
   }
@@ -193,10 +194,9 @@ class RendezvousCalls {
     for (std::size_t step = 1; step < places_.size(); ++step) {  // not all to the same rank at the same time
       const std::size_t before = (rank_ + places_.size() - step) % places_.size();
       const std::size_t after = (rank_ + step) % places_.size();
-      call.messages.receive(over_, ((*call.exchange).*from)(before), places_.process(before),
+      call.messages.receive(((*call.exchange).*from)(before), places_.process(before),
                             places_.tag(stream, before, rank_));
-      call.messages.send(over_, ((*call.exchange).*to)(after), places_.process(after),
-                         places_.tag(stream, rank_, after));
+      call.messages.send(((*call.exchange).*to)(after), places_.process(after), places_.tag(stream, rank_, after));
     }
   }
 
@@ -250,7 +250,6 @@ class RendezvousCalls {
     }));
   }
 
-  MPI_Comm over_;
   const RendezvousPlaces& places_;
   RendezvousMail& mail_;
   std::size_t rank_;

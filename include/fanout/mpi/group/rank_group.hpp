@@ -18,14 +18,14 @@
 #include <mpi.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/mpi/growing_pause.hpp>
-#include <fanout/mpi/mpi_error.hpp>
-#include <fanout/mpi/rank_failures.hpp>
-#include <fanout/mpi/rank_lost.hpp>
-#include <fanout/mpi/rank_timeouts.hpp>
-#include <fanout/mpi/rank_words.hpp>
-#include <fanout/mpi/timed_exchange.hpp>
-#include <fanout/mpi/ulfm.hpp>
+#include <fanout/mpi/group/growing_pause.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/rank_failures.hpp>
+#include <fanout/mpi/group/rank_lost.hpp>
+#include <fanout/mpi/group/rank_timeouts.hpp>
+#include <fanout/mpi/group/rank_words.hpp>
+#include <fanout/mpi/group/timed_exchange.hpp>
+#include <fanout/mpi/group/ulfm.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {

@@ -12,7 +12,7 @@
 #include <mpi-ext.h>
 #endif
 
-#include <fanout/mpi/mpi_error.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

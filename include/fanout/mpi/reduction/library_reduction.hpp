@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <fanout/collective/process_ranks.hpp>
-#include <fanout/mpi/mpi_numbers.hpp>
-#include <fanout/mpi/rank_group.hpp>
-#include <fanout/mpi/reduced_message.hpp>
+#include <fanout/mpi/group/rank_group.hpp>
+#include <fanout/mpi/reduction/mpi_numbers.hpp>
+#include <fanout/mpi/reduction/reduced_message.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/mpi/timed_exchange.hpp>
+#include <fanout/mpi/group/timed_exchange.hpp>
 
 #include <doctest/doctest.h>
 #include <mpi.h>

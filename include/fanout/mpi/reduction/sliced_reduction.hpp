@@ -14,9 +14,9 @@
 #include <fanout/collective/rank_elements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
-#include <fanout/mpi/rank_group.hpp>
-#include <fanout/mpi/requests.hpp>
-#include <fanout/mpi/value_blocks.hpp>
+#include <fanout/mpi/group/messages.hpp>
+#include <fanout/mpi/group/rank_group.hpp>
+#include <fanout/mpi/reduction/value_blocks.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -40,7 +40,7 @@ class SlicedReduction {
     memory_ = Storage(backend::Memory{}, slots * rooms * room_);
     for (std::size_t i = 0; i < slots; ++i) {
       auto* const first = static_cast<std::byte*>(memory_.data()) + i * rooms * room_;
-      slots_.push_back({Requests(group_.get()), first, first + ranks_ * room_});
+      slots_.push_back({Messages(group_.get()), first, first + ranks_ * room_});
     }
   }
 
@@ -55,7 +55,7 @@ class SlicedReduction {
     for (std::size_t round = 0; round < rounds + 2; ++round) {
       if (round < rounds) send_slices(round);
       if (round >= 1 && round - 1 < rounds) {
-        slot(round - 1).requests.wait();
+        slot(round - 1).messages.wait();
         if (failure == nullptr) failure = RankGroup::exception_of([&] { combine(round - 1, counts); });
         send_result(round - 1);
       }
@@ -67,11 +67,10 @@ class SlicedReduction {
  private:
   static constexpr std::size_t boundary = 64;   // fits every type
   static constexpr std::size_t most_slots = 3;  // a round ends two rounds after its begin
-  enum Tag : int { tag_slice, tag_result };
 
   /// What a round needs until it ends.
   struct Slot {
-    Requests requests;
+    Messages messages;
     std::byte* slices;   // a room for the block of each rank's slice
     std::byte* results;  // the same for packed blocks of other ranks' slices
   };
@@ -92,11 +91,11 @@ class SlicedReduction {
     Slot& in = slot(round);
     for_each_other([&](std::size_t before, std::size_t after) {
       if (blocks_.has(own_, round)) {
-        in.requests.receive(slice_of(in, before), blocks_.of(own_, round).bytes(), before, tag_slice);
+        in.messages.receive(slice_of(in, before), blocks_.of(own_, round).bytes(), before, MessageTag::slices);
       }
       if (blocks_.has(after, round)) {
         const ValueBlock block = blocks_.of(after, round);
-        in.requests.send(block.pack(result_of(in, after)), block.bytes(), after, tag_slice);
+        in.messages.send(block.pack(result_of(in, after)), block.bytes(), after, MessageTag::slices);
       }
     });
   }
@@ -106,11 +105,11 @@ class SlicedReduction {
     for_each_other([&](std::size_t before, std::size_t after) {
       if (blocks_.has(before, round)) {
         const ValueBlock block = blocks_.of(before, round);
-        in.requests.receive(block.place(result_of(in, before)), block.bytes(), before, tag_result);
+        in.messages.receive(block.place(result_of(in, before)), block.bytes(), before, MessageTag::slice_results);
       }
       if (blocks_.has(own_, round)) {
         const ValueBlock block = blocks_.of(own_, round);
-        in.requests.send(block.place(slice_of(in, own_)), block.bytes(), after, tag_result);
+        in.messages.send(block.place(slice_of(in, own_)), block.bytes(), after, MessageTag::slice_results);
       }
     });
   }
@@ -118,7 +117,7 @@ class SlicedReduction {
   /// Ends a round.
   void take_results(std::size_t round) {
     Slot& in = slot(round);
-    in.requests.wait();
+    in.messages.wait();
     for_each_other([&](std::size_t before, std::size_t) {
       if (blocks_.has(before, round)) blocks_.of(before, round).unpack(result_of(in, before));
     });

@@ -15,7 +15,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/mpi/pool_allocator.hpp>
+#include <fanout/mpi/reduction/pool_allocator.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {

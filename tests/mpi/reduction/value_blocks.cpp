@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/mpi/value_blocks.hpp>
+#include <fanout/mpi/reduction/value_blocks.hpp>
 
 #include <doctest/doctest.h>
 

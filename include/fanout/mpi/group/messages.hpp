@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <fanout/mpi/group/message_blocks.hpp>
+#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/ulfm.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The tags of messages over the communicator of a RankGroup. All after `rendezvous` are those of a MpiRendezvous.
+enum MessageTag : int { trees, slices, slice_results, timed_words, rendezvous = 16 };
+
+/// Messages in flight. Those between two ranks with one tag arrive in order. They make progress in test() and wait().
+/// Borrows the communicator, and the memory until all have ended.
+class Messages {
+ public:
+  explicit Messages(MPI_Comm over) noexcept : over_(over) {}
+  Messages(Messages&& other) noexcept : over_(other.over_), open_(std::move(other.open_)) { other.open_.clear(); }
+  Messages& operator=(Messages&&) = delete;
+  /// After an error, gives up the messages that are still in flight. If a rank was lost, waits until MPI uses their
+  /// memory no more.
+  ~Messages() {
+    for (MPI_Request& request : open_) {
+      if (request == MPI_REQUEST_NULL) continue;
+      if (Ulfm::is_revoked(over_)) {
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      } else {
+        MPI_Cancel(&request);
+        MPI_Request_free(&request);
+      }
+    }
+  }
+
+  /// Starts a message of less than 2^31 bytes.
+  void send(const void* data, std::size_t bytes, std::size_t to, int tag) {
+    send(data, static_cast<int>(bytes), MPI_BYTE, to, tag);
+  }
+  void receive(void* data, std::size_t bytes, std::size_t from, int tag) {
+    receive(data, static_cast<int>(bytes), MPI_BYTE, from, tag);
+  }
+
+  /// Starts a message of blocks, unless there are none. MPI keeps what it needs of their type.
+  void send(const MessageBlocks& blocks, std::size_t to, int tag) {
+    if (!blocks.empty()) send(MPI_BOTTOM, 1, MessageBlocks::Type(blocks).get(), to, tag);
+  }
+  void receive(const MessageBlocks& blocks, std::size_t from, int tag) {
+    if (!blocks.empty()) receive(MPI_BOTTOM, 1, MessageBlocks::Type(blocks).get(), from, tag);
+  }
+
+  /// True if all have been received, or may be overwritten. Does not wait.
+  bool test() {
+    if (open_.empty()) return true;
+    int done = 0;
+    check_mpi(MPI_Testall(static_cast<int>(open_.size()), open_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (done != 0) open_.clear();
+    return done != 0;
+  }
+
+  /// Waits for that.
+  void wait() {
+    check_mpi(MPI_Waitall(static_cast<int>(open_.size()), open_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    open_.clear();
+  }
+
+ private:
+  void send(const void* data, int count, MPI_Datatype type, std::size_t to, int tag) {
+    MPI_Request& request = open_.emplace_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Isend(data, count, type, static_cast<int>(to), tag, over_, &request), "MPI_Isend");
+  }
+  void receive(void* data, int count, MPI_Datatype type, std::size_t from, int tag) {
+    MPI_Request& request = open_.emplace_back(MPI_REQUEST_NULL);
+    check_mpi(MPI_Irecv(data, count, type, static_cast<int>(from), tag, over_, &request), "MPI_Irecv");
+  }
+
+  MPI_Comm over_;
+  std::vector<MPI_Request> open_;
+};
+
+}}}  // namespace fanout::v0::detail
