@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,8 @@ TEST_CASE("ranks that are to survive under an MPI that ends the job are refused,
   const std::string text = message_of<fanout::Error>([] { const Ranks ranks(MPI_COMM_WORLD, {.survive = true}); });
   CHECK(
       text ==
-      "this MPI ends the job if a rank dies at RanksOptions::survive: expected an MPI with ULFM that was started with "
-      "it; use Open MPI 5 and start the program with mpirun --with-ft ulfm, or leave out .survive");
+      "RanksOptions::survive with an MPI that ends the job if a rank dies: expected an MPI with ULFM that was started "
+      "with it; use Open MPI 5 and start the program with mpirun --with-ft ulfm, or leave out .survive");
 }
 
 TEST_CASE("ranks that do not survive cannot shrink") {
