@@ -27,7 +27,8 @@ struct Options {
   /// If true and exactly one replica throws in a call, the call throws that exception instead of a ReplicaError.
   bool rethrow_single = false;
   /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. By default there is no deadline. After it,
-  /// ctx.stop_requested() is true. The call still waits for all shards, and throws Timeout if one was late. Must not be
+  /// ctx.stop_requested() is true. The call still waits for all shards, and throws Timeout if one was late. If several
+  /// ranks make the call, it waits for other ranks only until then: all of them set a deadline, or none. Must not be
   /// negative.
   Duration deadline = Duration::forever();
   /// Called once for each late shard, by the thread that waits for the call: at the deadline, or after a shard that

@@ -76,53 +76,72 @@ struct Batch {
   }
 };
 
-/// Ends when all steps have been made, however many ranks are lost meanwhile.
-Line train(const Ranks& ranks, Line line, const Batch& batch, std::chrono::milliseconds deadline, std::size_t padding,
-           int lost_before = 0) {
+struct Setting {
+  Batch batch;
+  std::chrono::milliseconds deadline;  // of a call, or 0
+  std::size_t padding;                 // elements that are reduced besides
+};
+
+fanout::Options options(const Ranks& ranks, const Setting& setting) {
   fanout::Options options{.ranks = ranks};
-  if (deadline.count() != 0) options.deadline = deadline;
-  fanout::ParallelModel model{std::move(line), ranks.devices<fanout::HostDevice>(2), options};
+  if (setting.deadline.count() != 0) options.deadline = setting.deadline;
+  return options;
+}
+
+/// Makes one step. Dies if it is to.
+template <class Model>
+void make_step(Model& model, const Ranks& ranks, const Setting& setting) {
+  const std::uint64_t step = model.model().step;
+  const fanout::RowRange mine = ranks.rows(rows);
+  death.here("step", step);
+  if (death.where == "reduction" && death.step == step) {  // with luck in the middle of it
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::raise(SIGKILL);
+    }).detach();
+  }
+  const auto [gradient, zeros] =
+      model(setting.batch.x.rows({mine.first, mine.last}), setting.batch.y.rows({mine.first, mine.last}),
+            step < steps / 2 ? setting.padding : std::size_t{0});
+  model.update([&, &change = gradient](Line& original) {
+    for (std::size_t k = 0; k < columns; ++k) original.weights(k) -= 0.5 * change(k);
+    ++original.step;
+  });
+  death.here("gather", step);
+  static_cast<void>(ranks.gather(model.model().weights, 0));
+}
+
+/// This rank has just lost others. Says so, and checks that it was soon, and that the ranks stay of no use.
+void note_loss(const Ranks& ranks, const fanout::mpi::RankLost& error, Clock::time_point last) {
+  const double waited = seconds_since(last);
+  std::printf("rank %zu after %.3f s: %s\n", ranks.rank(), waited, error.what());
+  if (waited > 5) throw fanout::Error("that was late");
+  if (error.ranks().empty()) throw fanout::Error("it is not known which rank was lost");
+  try {
+    static_cast<void>(ranks.gather(1, 0));
+  } catch (const fanout::mpi::RankLost&) {
+    return;
+  }
+  throw fanout::Error("ranks of which one was lost are still in use");
+}
+
+// [survive]
+/// Trains until the last step, however many ranks are lost meanwhile.
+Line train(const Ranks& ranks, Line line, const Setting& setting) {
+  fanout::ParallelModel model{std::move(line), ranks.devices<fanout::HostDevice>(2), options(ranks, setting)};
   Clock::time_point last = Clock::now();
   try {
-    model.broadcast_from(0);
-    const fanout::RowRange mine = ranks.rows(rows);
-    while (model.model().step < steps) {
-      last = Clock::now();
-      const std::uint64_t step = model.model().step;
-      death.here("step", step);
-      if (death.where == "reduction" && death.step == step) {  // with luck in the middle of it
-        std::thread([] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(30));
-          std::raise(SIGKILL);
-        }).detach();
-      }
-      const auto [gradient, zeros] = model(batch.x.rows({mine.first, mine.last}), batch.y.rows({mine.first, mine.last}),
-                                           step < steps / 2 ? padding : 0);
-      model.update([&, &weights = gradient](Line& original) {
-        for (std::size_t k = 0; k < columns; ++k) original.weights(k) -= 0.5 * weights(k);
-        ++original.step;
-      });
-      death.here("gather", step);
-      static_cast<void>(ranks.gather(model.model().weights, 0));
-    }
-    std::printf("survived: %d lost, %zu ranks left, weight %.15f\n", lost_before, ranks.size(),
-                model.model().weights(3));
+    model.broadcast_from(0);  // the weights, and the number of steps
+    for (; model.model().step < steps; last = Clock::now()) make_step(model, ranks, setting);
+    std::printf("survived: %zu ranks left\n", ranks.size());
     return model.model();
   } catch (const fanout::mpi::RankLost& error) {
-    const double waited = seconds_since(last);
-    std::printf("rank %zu at step %d after %.3f s: %s\n", ranks.rank(), static_cast<int>(model.model().step), waited,
-                error.what());
-    if (waited > 5 || error.ranks().empty()) std::exit(3);
-    lost_before += static_cast<int>(error.ranks().size());
-  }
-  try {  // the old ranks are of no more use, and say so
-    static_cast<void>(ranks.gather(1, 0));
-    std::exit(4);
-  } catch (const fanout::mpi::RankLost&) {
+    note_loss(ranks, error, last);
   }
   const Ranks left = ranks.shrink();
-  return train(left, model.model(), batch, deadline, padding, lost_before);
+  return train(left, model.model(), setting);
 }
+// [/survive]
 
 /// Returns 0 if the weights are right.
 int run(int argc, char** argv) {
@@ -130,14 +149,15 @@ int run(int argc, char** argv) {
   for (int i = 3; i < argc; ++i) {
     if (ranks.rank() == std::stoul(argv[i])) death = {.where = argv[1], .step = 5 + 10 * static_cast<unsigned>(i - 3)};
   }
-  const std::size_t padding = std::string_view(argv[1]) == "reduction" ? 4'000'000 : 1000;
-  const Batch batch;
-  const Line line = train(ranks, Line{}, batch, std::chrono::milliseconds(std::atol(argv[2])), padding);
+  const Setting setting{.batch = {},
+                        .deadline = std::chrono::milliseconds(std::atol(argv[2])),
+                        .padding = std::string_view(argv[1]) == "reduction" ? std::size_t{4'000'000} : 1000};
+  const Line line = train(ranks, Line{}, setting);
 
   Line alone;
   for (; alone.step < steps; ++alone.step) {
     const fanout::ParallelModel model{alone, fanout::host_devices(1)};
-    const auto [gradient, zeros] = model(batch.x, batch.y, std::size_t{0});
+    const auto [gradient, zeros] = model(setting.batch.x, setting.batch.y, std::size_t{0});
     for (std::size_t k = 0; k < columns; ++k) alone.weights(k) -= 0.5 * gradient(k);
   }
   for (std::size_t k = 0; k < columns; ++k) {
