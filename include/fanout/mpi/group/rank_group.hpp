@@ -24,6 +24,7 @@
 #include <fanout/mpi/group/rank_lost.hpp>
 #include <fanout/mpi/group/rank_timeouts.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
+#include <fanout/mpi/group/timed_communicator.hpp>
 #include <fanout/mpi/group/timed_exchange.hpp>
 #include <fanout/mpi/group/ulfm.hpp>
 #include <fanout/sync/clock.hpp>
@@ -57,15 +58,14 @@ class RankGroup {
                                      ".survive"}));
     }
     check_mpi(MPI_Comm_dup(of, &all_), "MPI_Comm_dup");
-    prepare();
+    prepare(of);
   }
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
   ~RankGroup() {
     int finalized = 0;
     if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-    TimedExchange::drop_messages(all_);
-    if (!timed_ || !timed_->leaves_messages()) MPI_Comm_free(&all_);
+    MPI_Comm_free(&all_);
   }
 
   MPI_Comm get() const noexcept { return all_; }
@@ -198,20 +198,23 @@ class RankGroup {
                            .advice = "make them with Ranks{communicator, {.survive = true}}"}));
     }
     all_ = Ulfm::shrink(of.all_);
-    prepare();
+    prepare(all_);
   }
 
-  /// Sets what belongs to a new communicator.
-  void prepare() {
+  /// Sets what belongs to a new communicator, which is a duplicate of `of`, or itself.
+  void prepare(MPI_Comm of) {
     try {
-      // The communicator has inherited the user's error handler, which may end the program.
+      // Duplicates have inherited the user's error handler, which may end the program.
       MPI_Errhandler handler = MPI_ERRORS_RETURN;
       if (survives_) check_mpi(MPI_Comm_create_errhandler(&note_error, &handler), "MPI_Comm_create_errhandler");
       check_mpi(MPI_Comm_set_errhandler(all_, handler), "MPI_Comm_set_errhandler");
+      TimedCommunicator& timed = TimedCommunicator::of(of);
+      check_mpi(MPI_Comm_set_errhandler(timed.over, handler), "MPI_Comm_set_errhandler");
       if (survives_) check_mpi(MPI_Errhandler_free(&handler), "MPI_Errhandler_free");
       check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
       check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
       words_.resize(static_cast<std::size_t>(size_));
+      timed_.emplace(timed.over, timed.next_tag(largest_tag()), rank_, size_);
     } catch (...) {
       MPI_Comm_free(&all_);
       throw;
@@ -270,7 +273,6 @@ class RankGroup {
   template <class Name>
   std::vector<Words> exchange_until(const StepDeadline& deadline, const Words& mine, const Name& name,
                                     const std::exception_ptr& own) const {
-    if (!timed_) timed_.emplace(all_, rank_, size_);
     TimedOutcome outcome = timed_->run(mine, deadline, name_of_this(), text_of(own));
     if (!outcome.given_up.empty()) {
       if (own != nullptr) std::rethrow_exception(own);
@@ -313,8 +315,8 @@ class RankGroup {
   int size_ = 1;
   bool survives_ = false;
   mutable std::mutex mutex_;
-  mutable std::optional<TimedExchange> timed_;  // made by the first exchange with a deadline
-  mutable std::vector<Words> words_;            // of all ranks; here, so that an exchange allocates nothing
+  mutable std::optional<TimedExchange> timed_;
+  mutable std::vector<Words> words_;  // of all ranks; here, so that an exchange allocates nothing
 };
 
 }}}  // namespace fanout::v0::detail

@@ -18,7 +18,6 @@
 #include <fanout/base/duration.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
 #include <fanout/mpi/group/kept_messages.hpp>
-#include <fanout/mpi/group/messages.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
 #include <fanout/sync/clock.hpp>
@@ -54,12 +53,12 @@ struct TimedOutcome {
 /// exchange is complete if all ranks voted ready. So it is complete on all ranks or on none, and a rank that comes late
 /// finds the votes of those that gave it up. Votes need no deadline: each rank that has sent its words votes at its own.
 ///
-/// Nothing is left open between two exchanges but what KeptMessages owns. Borrows the communicator, on which nobody else
-/// uses the tag. One thread at a time may use it.
+/// Nothing is left open between two exchanges but what KeptMessages owns. Borrows the communicator, which is never freed,
+/// and on which nobody else uses the tag. One thread at a time may use it.
 class TimedExchange {
  public:
-  TimedExchange(MPI_Comm over, int rank, int size)
-      : over_(over), own_(static_cast<std::size_t>(rank)), names_(static_cast<std::size_t>(size)) {}
+  TimedExchange(MPI_Comm over, int tag, int rank, int size)
+      : over_(over), tag_(tag), own_(static_cast<std::size_t>(rank)), names_(static_cast<std::size_t>(size)) {}
 
   /// `failure` is sent along if this rank gives up: why it failed, or empty.
   TimedOutcome run(const RankWords& mine, const StepDeadline& deadline, const std::string& name,
@@ -71,26 +70,7 @@ class TimedExchange {
       step.receive();
       if (step.has_ended()) break;
     }
-    TimedOutcome outcome = std::move(step).outcome();
-    leaves_messages_ = leaves_messages_ || !outcome.given_up.empty();
-    return outcome;
-  }
-
-  /// True if an exchange was given up. Then messages may still come that no exchange waits for. So the communicator must
-  /// not be freed: MPI may give its place to another one, which would receive them.
-  bool leaves_messages() const noexcept { return leaves_messages_; }
-
-  /// Receives what has come for exchanges that this rank has not made, or that ended without it.
-  static void drop_messages(MPI_Comm over) noexcept {
-    int is_there = 0;
-    MPI_Status status;
-    while (MPI_Iprobe(MPI_ANY_SOURCE, tag, over, &is_there, &status) == MPI_SUCCESS && is_there != 0) {
-      int length = 0;
-      if (MPI_Get_count(&status, MPI_BYTE, &length) != MPI_SUCCESS) return;
-      char bytes[sizeof(Header) + 4 * longest];
-      if (static_cast<std::size_t>(length) > sizeof bytes) return;
-      if (MPI_Recv(bytes, length, MPI_BYTE, status.MPI_SOURCE, tag, over, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
-    }
+    return std::move(step).outcome();
   }
 
   /// `rank 1 on node7`, or `rank 1` as long as nothing has come from it.
@@ -99,7 +79,6 @@ class TimedExchange {
   }
 
  private:
-  static constexpr int tag = MessageTag::timed_words;
   static constexpr std::size_t longest = 1000;  // of a text, so that a message is one that MPI sends without an answer
 
   // A rank that comes after its own deadline, with an exception, looks this long for what others have sent.
@@ -214,7 +193,7 @@ class TimedExchange {
       *bytes += tail;
       for (std::size_t i = 1; i < size(); ++i) {
         const std::size_t to = (exchange_.own_ + i) % size();
-        KeptMessages::of_process().send(bytes, static_cast<int>(to), tag, exchange_.over_);
+        KeptMessages::of_process().send(bytes, static_cast<int>(to), exchange_.tag_, exchange_.over_);
       }
     }
 
@@ -223,12 +202,13 @@ class TimedExchange {
       const int source = static_cast<int>(from);
       int is_there = 0;
       MPI_Status status;
-      check_mpi(MPI_Iprobe(source, tag, exchange_.over_, &is_there, &status), "MPI_Iprobe");
+      check_mpi(MPI_Iprobe(source, exchange_.tag_, exchange_.over_, &is_there, &status), "MPI_Iprobe");
       if (is_there == 0) return false;
       int length = 0;
       check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
       std::string bytes(static_cast<std::size_t>(length), '\0');
-      check_mpi(MPI_Recv(bytes.data(), length, MPI_BYTE, source, tag, exchange_.over_, MPI_STATUS_IGNORE), "MPI_Recv");
+      check_mpi(MPI_Recv(bytes.data(), length, MPI_BYTE, source, exchange_.tag_, exchange_.over_, MPI_STATUS_IGNORE),
+                "MPI_Recv");
       Header header;
       std::memcpy(&header, bytes.data(), sizeof header);
       note(from, header, bytes.substr(sizeof header));
@@ -272,9 +252,9 @@ class TimedExchange {
   };
 
   MPI_Comm over_;
+  int tag_;
   std::size_t own_;
   std::uint64_t steps_ = 0;
-  bool leaves_messages_ = false;
   std::vector<std::string> names_;
 };
 
