@@ -60,10 +60,11 @@ class CollectiveTransport {
   /// ranks. May throw.
   virtual TransportRanks* open(std::span<const DeviceId> devices) const = 0;
 
-  /// The same for a call that several processes make together. Returns this process's ranks: rank i is on `devices[i]`,
-  /// and is `place.first_shard + i` among all. The roots of their collectives are among all. All processes of the call
-  /// do this in the same order of their messages, also those without devices, and those that get null: then none gets
-  /// ranks. Throws on all of them if one fails. By default, returns null.
+  /// The same for a call that several processes make together. Returns the ranks of this process: rank i is on
+  /// `devices[i]`, and is rank `place.first_shard + i` of the call. The functions of the result number this process's
+  /// ranks from 0; the root of a collective is a rank of the call. All processes of the call make this call at the same
+  /// place among their exchanges, also those without devices. If it returns null on a process with devices, it does so on
+  /// all. If it throws on one process, it throws on all. By default, returns null.
   virtual TransportRanks* open_with_others(std::span<const DeviceId> /*devices*/,
                                            const detail::BatchPlace& /*place*/) const {
     return nullptr;

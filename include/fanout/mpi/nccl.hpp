@@ -170,7 +170,13 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
     }));
     check_mpi(MPI_Bcast(id.internal, static_cast<int>(sizeof id.internal), MPI_CHAR, root, group_.get()), "MPI_Bcast");
     group_.agree(RankGroup::exception_of([&] {
-      if (clique != nullptr) clique->join(id);
+      if (clique == nullptr) return;
+      try {
+        clique->join(id);
+      } catch (const cuda::NcclError&) {
+        cuda::detail::NcclTransport::refuse_lost_gpus(devices);
+        throw;
+      }
     }));
     return clique;
   }

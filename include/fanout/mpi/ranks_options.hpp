@@ -11,12 +11,14 @@ namespace fanout { inline namespace v0 { namespace mpi {
 enum class RankReduction : unsigned char {
   /// By fanout, in the order of the ranks. The result is bitwise the same in every run and with every MPI.
   in_rank_order,
-  /// By MPI_Allreduce, in an order that the MPI chooses. All else is combined in rank order: what is no float, double or
-  /// integer or a complex number of these, the greatest and the least of floating-point numbers, since MPI does not
-  /// define them for NaN, and reduce().
+  /// By MPI_Allreduce, in an order that the MPI chooses: sums and means of floats and doubles, sums of integers and of
+  /// complex numbers, and the greatest and least integers. Other values are combined in rank order, also the greatest and
+  /// least floating-point numbers: MPI does not define these for NaN.
   by_library,
 };
+/// For RanksOptions: numbers are combined by fanout, in the order of the ranks.
 inline constexpr RankReduction in_rank_order = RankReduction::in_rank_order;
+/// For RanksOptions: numbers are combined by MPI_Allreduce.
 inline constexpr RankReduction by_library = RankReduction::by_library;
 
 /// The options of Ranks, the same on all ranks.

@@ -111,15 +111,14 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     return nullptr;
   }
 
-  /// Destroys idle communicators. All processes that have such ones do this.
+  /// Destroys idle communicators. All processes that have such ones do this. In one group: their orders may differ.
   static void destroy_all(IdleCliques& idle) noexcept {
-    while (idle.first != nullptr) {
-      NcclClique* const clique = std::exchange(idle.first, idle.first->next_);
-      static_cast<void>(::ncclGroupStart());
+    static_cast<void>(::ncclGroupStart());
+    for (const NcclClique* clique = idle.first; clique != nullptr; clique = clique->next_) {
       for (ncclComm_t communicator : clique->communicators_) static_cast<void>(::ncclCommDestroy(communicator));
-      static_cast<void>(::ncclGroupEnd());
-      delete clique;
     }
+    static_cast<void>(::ncclGroupEnd());
+    while (idle.first != nullptr) delete std::exchange(idle.first, idle.first->next_);
   }
 
   /// Notes the streams of these devices, before a call on them.

@@ -43,15 +43,20 @@ class NcclTransport final : public backend::CollectiveTransport {
     return all_connected(devices);
   }
 
+  /// Throws DeviceLost if one of the GPUs is lost.
+  static void refuse_lost_gpus(std::span<const DeviceId> devices) {
+    for (const DeviceId& device : devices) {
+      static_cast<void>(streams_of(gpu_at(device.index), device.instance).compute().is_idle());
+    }
+  }
+
  private:
   /// Throws NcclError. If a GPU is lost, throws DeviceLost, which names it.
   static NcclClique* make(std::span<const DeviceId> devices) {
     try {
       return new NcclClique(devices);
     } catch (const NcclError&) {
-      for (const DeviceId& device : devices) {
-        static_cast<void>(streams_of(gpu_at(device.index), device.instance).compute().is_idle());
-      }
+      refuse_lost_gpus(devices);
       throw;
     }
   }
