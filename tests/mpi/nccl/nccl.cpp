@@ -235,17 +235,25 @@ TEST_CASE("communicators are kept for later calls on the same GPUs, if all ranks
   }
   CHECK(all_ids_made() == 2);
   joined().clear();
-  // One rank still uses its part.
+  // The last rank still uses its part.
+  const bool is_last = ranks.rank() + 1 == ranks.size();
   TransportRanks* const first = part.open(ranks);
   REQUIRE(first != nullptr);
-  if (ranks.rank() + 1 != ranks.size()) first->close();
+  if (!is_last) first->close();
   TransportRanks* const second = part.open(ranks);
   REQUIRE(second != nullptr);
   CHECK(all_ids_made() == 1);
   check_joined(ranks, part);
   check_sums(*second, part);
-  if (ranks.rank() + 1 == ranks.size()) first->close();
-  second->close();
+  // Now it has idle communicators, but not those that the others would use.
+  (is_last ? first : second)->close();
+  TransportRanks* const third = part.open(ranks);
+  REQUIRE(third != nullptr);
+  CHECK(all_ids_made() == (ranks.size() == 1 ? 0 : 1));
+  check_sums(*third, part);
+  third->close();
+  if (is_last) second->close();
+  joined().clear();
 }
 
 TEST_CASE("ranks may have different numbers of GPUs, or none") {
