@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -86,8 +87,10 @@ struct Integers {
   static auto of(std::size_t rank) {
     const auto greatest = static_cast<T>(bounds<T>::max() - static_cast<T>(rank + 1));
     const auto least = static_cast<T>(bounds<T>::lowest() + static_cast<T>(rank + 1));
-    return std::tuple{fanout::pmax(least), fanout::pmin(greatest), fanout::pmin(least), fanout::pmax(greatest),
-                      fanout::psum(greatest)};
+    const auto mixed =
+        static_cast<T>(rank == 0 ? 1 : -1);  // -1 is the least signed number, and the greatest unsigned one
+    return std::tuple{fanout::pmax(least),    fanout::pmin(greatest), fanout::pmin(least), fanout::pmax(greatest),
+                      fanout::psum(greatest), fanout::pmax(mixed),    fanout::pmin(mixed)};
   }
   auto forward(fanout::Context auto& ctx, View<const double, 1>) const {
     const std::size_t rank = ctx.rank();
@@ -107,6 +110,10 @@ struct Integers {
     Wraps sum = 0;
     for (std::size_t rank = 0; rank < ranks; ++rank) sum += static_cast<Wraps>(bounds<T>::max()) - (rank + 1);
     CHECK(std::get<4>(result) == static_cast<T>(sum));
+    const auto one = static_cast<T>(1);
+    const auto other = static_cast<T>(ranks == 1 ? 1 : -1);
+    CHECK(std::get<5>(result) == std::max(one, other));
+    CHECK(std::get<6>(result) == std::min(one, other));
   }
 };
 

@@ -36,7 +36,8 @@ std::unique_ptr<Board> Board::open(const std::string& name) {
 }
 
 void Board::post(const std::string& note, const std::string& text) const {
-  const std::string draft = folder_ + "/draft." + note;
+  static std::atomic<int> next{0};
+  const std::string draft = folder_ + "/draft." + std::to_string(::getpid()) + "." + std::to_string(next++);
   std::ofstream(draft, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
   std::filesystem::rename(draft, folder_ + "/" + note);
 }
