@@ -12,8 +12,9 @@ enum class RankReduction : unsigned char {
   /// By fanout, in the order of the ranks. The result is bitwise the same in every run and with every MPI.
   in_rank_order,
   /// By MPI_Allreduce, in an order that the MPI chooses: sums and means of floats and doubles, sums of integers and of
-  /// complex numbers, and the greatest and least integers. Other values are combined in rank order, also the greatest and
-  /// least floating-point numbers: MPI does not define these for NaN.
+  /// complex numbers, and the greatest and least signed integers. Other values are combined in rank order. So are the
+  /// greatest and least floating-point numbers, since MPI does not define these for NaN, and unsigned integers, which
+  /// MPICH 4.0 compares as signed ones.
   by_library,
 };
 /// For RanksOptions: numbers are combined by fanout, in the order of the ranks.

@@ -126,7 +126,7 @@ struct Fragile {
                       fanout::pmean(has ? -0.0F : bounds<float>::quiet_NaN()),
                       fanout::pmean(has ? std::complex<float>(-0.0F, 2) : std::complex<float>(1, 1)),
                       fanout::pmax(has ? bounds<std::int16_t>::lowest() : std::int16_t{7}),
-                      fanout::pmin(has ? bounds<std::uint32_t>::max() : std::uint32_t{7}),
+                      fanout::pmin(has ? bounds<std::int32_t>::max() : std::int32_t{7}),
                       fanout::pmax(has ? -bounds<double>::infinity() : none)};
   }
 };
@@ -239,7 +239,9 @@ TEST_CASE("by_library knows which values it combines") {
   CHECK(takes(std::type_identity<std::pair<fanout::MeanOverShards, double>>()));
   CHECK(takes(std::type_identity<std::pair<Sum, std::complex<float>>>()));
   CHECK(takes(std::type_identity<std::pair<Max, std::int64_t>>()));
-  CHECK(takes(std::type_identity<std::pair<fanout::MinOverShards, bool>>()));
+  CHECK(takes(std::type_identity<std::pair<Sum, std::uint8_t>>()));
+  CHECK_FALSE(takes(std::type_identity<std::pair<Max, std::uint64_t>>()));  // MPICH 4.0 compares these as signed ones
+  CHECK_FALSE(takes(std::type_identity<std::pair<fanout::MinOverShards, bool>>()));
   CHECK_FALSE(takes(std::type_identity<std::pair<Sum, long double>>()));
   CHECK_FALSE(takes(std::type_identity<std::pair<Sum, std::complex<long double>>>()));
   CHECK_FALSE(takes(std::type_identity<std::pair<Max, double>>()));  // NaN
@@ -260,7 +262,7 @@ TEST_CASE("by_library: ranks without rows change no bit, and NaN stays the great
     CHECK(c == std::complex<float>(0, 2));
     CHECK(std::signbit(c.real()));
     CHECK(most == bounds<std::int16_t>::lowest());
-    CHECK(least == bounds<std::uint32_t>::max());
+    CHECK(least == bounds<std::int32_t>::max());
     CHECK(infinite == -bounds<double>::infinity());
   }
   const auto extremes = [](View<const double, 1> x) { return std::tuple{fanout::pmax(x(0)), fanout::pmin(x(0))}; };

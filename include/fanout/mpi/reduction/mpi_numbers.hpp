@@ -29,13 +29,13 @@ class MpiNumbers {
       // MPI_MIN and MPI_MAX lose some NaNs, in an order that the MPI chooses.
       if (adds && fold.size == sizeof(float)) set<float>(MPI_FLOAT, fold.by);
       if (adds && fold.size == sizeof(double)) set<double>(MPI_DOUBLE, fold.by);
-    } else if (fold.kind == Kind::unsigned_integer || (fold.kind == Kind::signed_integer && adds)) {
+    } else if (adds && fold.kind != Kind::other) {
       // Signed sums are added as unsigned ones, which wrap.
       if (fold.size == 1) set<std::uint8_t>(MPI_UINT8_T, fold.by);
       if (fold.size == 2) set<std::uint16_t>(MPI_UINT16_T, fold.by);
       if (fold.size == 4) set<std::uint32_t>(MPI_UINT32_T, fold.by);
       if (fold.size == 8) set<std::uint64_t>(MPI_UINT64_T, fold.by);
-    } else if (fold.kind == Kind::signed_integer) {
+    } else if (fold.kind == Kind::signed_integer) {  // MPICH 4.0 compares unsigned integers as signed ones
       if (fold.size == 1) set<std::int8_t>(MPI_INT8_T, fold.by);
       if (fold.size == 2) set<std::int16_t>(MPI_INT16_T, fold.by);
       if (fold.size == 4) set<std::int32_t>(MPI_INT32_T, fold.by);
