@@ -142,6 +142,18 @@ struct Fails {
   }
 };
 
+/// Combines values whose result shows their order, and which rank has sent them.
+struct InOrder {
+  std::size_t count;
+
+  auto forward(View<const double, 1> x) const {
+    const double own = x.size() == 0 ? 1e9 : x(0);
+    return std::tuple{fanout::psum(static_cast<signed char>(x.size())),
+                      fanout::reduce(std::vector<double>(count, own), [](double a, double b) { return a / 3 + b; }),
+                      fanout::pmax(static_cast<short>(x.size()))};
+  }
+};
+
 struct Labels {
   auto operator<=>(const Labels&) const = default;
 };
@@ -175,6 +187,30 @@ TEST_CASE("ranks without rows weigh nothing") {
       check_everything(
           [](std::size_t rank) { return rank % 2 == 1 ? std::size_t{5} : std::size_t{rank == 0 ? 0U : 1U}; }, devices,
           reduce);
+    }
+  }
+}
+
+TEST_CASE("few values and many are combined in the order of the ranks, with bitwise the same result") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  for (const bool empty : {false, true}) {  // every second rank has no rows
+    const auto rows_of = [&](std::size_t rank) { return empty && rank % 2 == 0 && ranks.size() > 1 ? 0U : 1U; };
+    const auto first_of = [](std::size_t rank) { return 1 / (static_cast<double>(rank) + 0.3); };
+    double expected = 0;
+    int all = 0;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (rows_of(rank) == 0) continue;
+      expected = all == 0 ? first_of(rank) : expected / 3 + first_of(rank);
+      ++all;
+    }
+    Tensor<double, 1> mine(rows_of(ranks.rank()));
+    for (double& value : mine) value = first_of(ranks.rank());
+    for (const std::size_t count : {1U, 3U, 126U, 127U, 128U, 1000U}) {  // above 1 KiB: by slices
+      const ParallelModel model{InOrder{count}, fanout::host_devices(1), {.ranks = ranks}};
+      const auto [sum, values, most] = model(mine);
+      CHECK(sum == all);
+      CHECK(values == std::vector<double>(count, expected));
+      CHECK(most == 1);
     }
   }
 }

@@ -15,7 +15,7 @@
 #include <fanout/mpi/ranks_options.hpp>
 #include <fanout/mpi/reduction/collected_values.hpp>
 #include <fanout/mpi/reduction/library_reduction.hpp>
-#include <fanout/mpi/reduction/sliced_reduction.hpp>
+#include <fanout/mpi/reduction/ordered_reduction.hpp>
 #include <fanout/mpi/rendezvous/mpi_rendezvous.hpp>
 #include <fanout/plan/batch_place.hpp>
 
@@ -63,7 +63,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   void combine_over_all(const backend::RankedStep& step) const {
     const RankGroup::Use use(group_);
     CollectedValues collected;
-    std::optional<SlicedReduction> reduction;
+    std::optional<OrderedReduction> reduction;
     std::optional<LibraryReduction> by_library;
     std::exception_ptr failure = step.failure;
     if (failure == nullptr) {
