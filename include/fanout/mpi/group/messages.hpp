@@ -4,6 +4,7 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstddef>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,13 +65,16 @@ class Messages {
     return done != 0;
   }
 
-  /// Waits for that.
+  /// Waits for that. Yields the core, since MPICH does not: with 3 ranks on 2 cores, 100 MB take a third of the time.
   void wait() {
-    check_mpi(MPI_Waitall(static_cast<int>(open_.size()), open_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-    open_.clear();
+    for (int tests = 0; !test(); ++tests) {
+      if (tests >= tests_before_yield) std::this_thread::yield();
+    }
   }
 
  private:
+  static constexpr int tests_before_yield = 100;
+
   void send(const void* data, int count, MPI_Datatype type, std::size_t to, int tag) {
     MPI_Request& request = open_.emplace_back(MPI_REQUEST_NULL);
     check_mpi(MPI_Isend(data, count, type, static_cast<int>(to), tag, over_, &request), "MPI_Isend");
