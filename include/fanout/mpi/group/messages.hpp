@@ -23,7 +23,8 @@ enum MessageTag : int { trees, slices, slice_results, rendezvous = 16 };
 /// Borrows the communicator, and the memory until all have ended.
 class Messages {
  public:
-  explicit Messages(MPI_Comm over) noexcept : over_(over) {}
+  /// Room for `most` messages, so that starting them allocates nothing.
+  explicit Messages(MPI_Comm over, std::size_t most = 0) : over_(over) { open_.reserve(most); }
   Messages(Messages&& other) noexcept : over_(other.over_), open_(std::move(other.open_)) { other.open_.clear(); }
   Messages& operator=(Messages&&) = delete;
   /// After an error, gives up the messages that are still in flight. If a rank was lost, waits until MPI uses their

@@ -37,10 +37,11 @@ class SlicedReduction {
     for (const backend::RankedValue& value : values) may_throw_ = may_throw_ || value.fold->may_throw;
     const std::size_t slots = std::min(most_slots, blocks_.rounds());
     const std::size_t rooms = blocks_.any_packed() ? 2 * ranks_ : ranks_;
+    counting_.reserve(ranks_);
     memory_ = Storage(backend::Memory{}, slots * rooms * room_);
     for (std::size_t i = 0; i < slots; ++i) {
       auto* const first = static_cast<std::byte*>(memory_.data()) + i * rooms * room_;
-      slots_.push_back({Messages(group_.get()), first, first + ranks_ * room_});
+      slots_.push_back({Messages(group_.get(), 2 * ranks_), first, first + ranks_ * room_});
     }
   }
 
@@ -48,7 +49,8 @@ class SlicedReduction {
   SlicedReduction& operator=(const SlicedReduction&) = delete;
 
   /// `counts[i]`: false if rank i has no rows, but another rank has. Waits for all ranks. If a rank cannot combine its
-  /// slice, all ranks throw: this rank its own exception, the others an Error that names it.
+  /// slice, all ranks throw after the last round: this rank its own exception, the others an Error that names it. The
+  /// values are unspecified then.
   void run(const std::vector<bool>& counts) {
     std::exception_ptr failure;
     const std::size_t rounds = blocks_.rounds();
