@@ -254,7 +254,8 @@ Faults faults_of(const Model& model, const Shares& shares, std::size_t own) {
   return faults;
 }
 
-constexpr const char* one_clash = "own: clash on one rank, which the others name";
+// Each rank combines few values itself. Many are combined in slices, each by one rank.
+constexpr const char* one_clash = "own: clash on all ranks, or on one, which the others name";
 
 struct Expected {
   std::string outcome;      ///< of this rank, empty if the call does not fail
@@ -279,10 +280,11 @@ Expected expected(const Faults& faults, bool fields, std::size_t own, std::size_
   return {faults.outside ? one_clash : ""};
 }
 
-/// The outcome on all ranks together, if one of them clashed when it combined the values of all.
+/// The outcome on all ranks together, if values of several ranks clashed.
 std::string together(const std::string& seen, const Ranks& ranks) {
   int own[] = {seen == "own: clash" ? 1 : 0, seen == "own: clash" ? static_cast<int>(ranks.rank()) : 0};
   MPI_Allreduce(MPI_IN_PLACE, own, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (own[0] == static_cast<int>(ranks.size())) return one_clash;
   if (own[0] != 1) return seen;
   const auto rank = static_cast<std::size_t>(own[1]);
   return ranks.rank() == rank || seen == "others failed:" + named({rank}) ? one_clash : seen;
