@@ -11,9 +11,10 @@
 
 #include <typeinfo>
 
-#include <cxxabi.h>
-
 namespace fanout { inline namespace v0 { namespace detail {
+
+// As <cxxabi.h> declares it, which takes the compiler 0.6 % of what including fanout takes above the standard headers.
+extern "C" char* __cxa_demangle(const char* mangled, char* buffer, std::size_t* length, int* status);  // NOLINT: reserved
 
 /// Not every runtime library has the typeid of R itself, for example of _Float16.
 template <class R>
@@ -31,7 +32,7 @@ inline bool same_type(const void* a, const void* b) noexcept {
 /// The class of the object, as it is written in C++.
 inline std::string class_name(const std::exception& object) {
   int status = 0;
-  char* name = abi::__cxa_demangle(typeid(object).name(), nullptr, nullptr, &status);
+  char* name = __cxa_demangle(typeid(object).name(), nullptr, nullptr, &status);
   if (name == nullptr) return "std::exception";
   std::string text = name;
   std::free(name);
