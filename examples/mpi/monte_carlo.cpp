@@ -42,7 +42,7 @@ struct Simulation {
       to.square += payoff * payoff / static_cast<double>(paths.size());
       bits += (2 * number + 1) * std::bit_cast<std::uint64_t>(payoff);
     };
-    for (const auto [local, global] : ctx.rows().enumerate()) {
+    for (const auto [local, global] : paths.enumerate()) {
       auto random = ctx.random(local);
       double price = spot, mean = 0;
       for (int month = 0; month < 12; ++month) {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
@@ -152,6 +153,21 @@ TEST_CASE("a result that one process does not take ends the call on all") {
       CHECK(message_of<fanout::Error>([&] { pending->get(); }).find("was not taken") != std::string::npos);
     }
     CHECK(model(x) == 2);
+  });
+}
+
+TEST_CASE("a Range counts the rows of all processes") {
+  on_thread_ranks(3, [](const ThreadRanks& ranks) {
+    const auto rows = [](fanout::Context auto& ctx, fanout::RowRange own) {
+      return std::tuple{own.first, own.last, ctx.rows() == own};
+    };
+    const ParallelModel model{rows, fanout::host_devices(2), {.ranks = &ranks}};
+    const auto [first, last, same] = model(fanout::Range{4});
+    for (std::size_t shard = 0; shard < 2; ++shard) {
+      CHECK(first(shard) == 4 * ranks.rank() + 2 * shard);
+      CHECK(last(shard) == first(shard) + 2);
+      CHECK(same(shard));
+    }
   });
 }
 

@@ -108,9 +108,12 @@ class alignas(cache_line) ShardBody {
       [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
       [[maybe_unused]] const auto state = body.states_.enter();
       ContextOf<Runner> ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
-      ShardResults pieces = Call::Taken::make(
-          body.arguments_,
-          {.shard = shard, .rows = rows, .memory = device.memory(), .scratch = &slot.scratch, .axis = body.axis_});
+      ShardResults pieces = Call::Taken::make(body.arguments_, {.shard = shard,
+                                                                .rows = rows,
+                                                                .memory = device.memory(),
+                                                                .scratch = &slot.scratch,
+                                                                .axis = body.axis_,
+                                                                .first_row = body.outputs_.state().place.first_row});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);

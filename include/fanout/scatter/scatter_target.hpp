@@ -16,6 +16,7 @@ struct ScatterTarget {
   backend::Memory memory = {};         ///< of the device that runs the shard
   detail::Scratch* scratch = nullptr;  ///< for pieces that are packed or copied; if null, such pieces are refused
   int axis = 0;                        ///< on which arrays are split; a negative one counts from the end
+  std::size_t first_row = 0;           ///< that of `rows` 0 in the batch of all processes that make the call
 
   ScatterTarget on_axis(int other) const noexcept {
     ScatterTarget place = *this;
