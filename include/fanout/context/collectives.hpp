@@ -16,6 +16,7 @@
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/communicator.hpp>
 #include <fanout/collective/host_rendezvous.hpp>
+#include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/collective/staged_communicator.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
