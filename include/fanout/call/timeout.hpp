@@ -81,7 +81,7 @@ class [[gnu::visibility("default")]] Timeout : public Error {
   // By reference: the text may be made of what is moved here.
   template <class Late, class Missing>
   Timeout(const std::string& text, Late&& late, Missing&& missing)
-      : Error(text), kept_(new KeptBy<Late, Missing>(std::move(late), std::move(missing))) {}
+      : Error(text), kept_(new KeptBy<Late, Missing>(std::forward<Late>(late), std::forward<Missing>(missing))) {}
 
   struct Results {
     explicit Results(const void* of) noexcept : type(of) {}
