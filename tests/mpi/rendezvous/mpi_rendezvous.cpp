@@ -305,6 +305,18 @@ TEST_CASE("a rank that leaves releases the others, which name it and its excepti
   CHECK(left[0].find("rank 0 called recv of int from rank 2, and rank 2 has left") != std::string::npos);
 }
 
+TEST_CASE("of ranks that left, the error names the one that threw") {
+  if (!any_thread_may_use_mpi()) return;
+  const auto texts = messages([](auto& c) {
+    int x = 0;
+    if (c.rank() == 0) return;
+    if (c.rank() == 2) return c.recv(x, 1);
+    CHECK_THROWS_AS(c.recv(x, 0), fanout::CommunicatorAbandoned);
+    throw std::runtime_error("after rank 0 had left");
+  });
+  CHECK(texts[2].find("rank 2 called recv of int from rank 1, and rank 1 threw: after rank 0") != std::string::npos);
+}
+
 TEST_CASE("ctx.communicator() reaches the shards of all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   int level = 0;
