@@ -27,7 +27,8 @@ struct Contender {
 /// seconds of a rank are those of the slowest one.
 class Turns {
  public:
-  /// All ranks do this together, with the same contenders. In each round each contender runs for about so many seconds.
+  /// Runs the contenders in turns, for about `seconds` each in a round. All ranks do this together, with the same
+  /// contenders.
   Turns(const std::vector<Contender>& contenders, std::size_t rounds, double seconds) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

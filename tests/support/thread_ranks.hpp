@@ -65,7 +65,7 @@ struct ThreadMeeting {
   std::shared_ptr<fanout::backend::HostRendezvous> rendezvous;  // of the latest call whose shards may meet
 };
 
-/// A rendezvous of the shards of all threads.
+/// The ProcessRendezvous of threads that stand for processes. All of them share one HostRendezvous.
 class ThreadRendezvous final : public fanout::backend::ProcessRendezvous {
  public:
   ThreadRendezvous(ThreadMeeting& meeting, std::shared_ptr<fanout::backend::HostRendezvous> shared)

@@ -19,7 +19,7 @@ LINK = 25e9 / 8   # bytes/s
 BUCKET = 64e6     # bytes: Horovod's tensor fusion, docs/tensor-fusion: 64 MB by default
 FORWARD = 1 / 3   # of a step without communication: the backward pass has two products for each one of the forward pass
 PCIE = 12e9       # bytes/s: PCIe 3.0 x16, 16 GB/s less its protocol; fanout's copies to the host and back. Assumed.
-HOP = 5e-6        # seconds of a step of the ring, most of which are within a server. Assumed.
+HOP = 5e-6        # seconds for one step of the ring. Assumed: most steps are within a server.
 AT_ONCE = 6       # include/fanout/mpi/sliced_reduction.hpp
 
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-// What SimGrid's SMPI needs, in which all ranks are contexts of one thread. Each rank has a copy of this program's
-// variables, but for those of SimGrid. Include it in one source file, and link that with -Wl,-Bsymbolic-functions: it
+// Adapts fanout to SimGrid's SMPI, which runs all ranks on one thread. Each rank has its own copy of this program's
+// variables. All ranks share those of SimGrid. Include it in one source file, and link that with -Wl,-Bsymbolic-functions: it
 // replaces functions of MPI for that file.
 
 #include <mpi.h>
@@ -49,7 +49,7 @@ inline std::map<MPI_Datatype, Block>& blocks() {
 
 extern "C" {
 
-// SMPI says MPI_THREAD_SINGLE, although it allows one thread of each rank to call it.
+// SMPI reports MPI_THREAD_SINGLE. It allows the main thread of a rank to call it, as MPI_THREAD_FUNNELED does.
 inline int MPI_Query_thread(int* level) {
   *level = MPI_THREAD_FUNNELED;
   return MPI_SUCCESS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// tests/mpi/survive/run starts this under an MPI with ULFM. Trains a line on all ranks. Some ranks kill themselves, and the
-// others must learn the weights that one process learns. Arguments: where a rank dies (step, forward, reduction, gather),
+// Trains a line on all ranks, some of which kill themselves. The others must learn the weights that one process learns.
+// tests/mpi/survive/run starts it under an MPI with ULFM. Arguments: where a rank dies (step, forward, reduction, gather),
 // the deadline of calls in ms or 0, and the ranks that die.
 
 #include <mpi.h>

@@ -96,7 +96,7 @@ class TimedExchange {
     std::uint64_t failed = 0;
   };
 
-  /// One exchange.
+  /// The state of one exchange: what has come from each rank, and what this rank has voted.
   class Step {
    public:
     Step(TimedExchange& exchange, const RankWords& mine, const StepDeadline& deadline, const std::string& failure)

@@ -49,8 +49,8 @@ class SlicedReduction {
   SlicedReduction& operator=(const SlicedReduction&) = delete;
 
   /// `counts[i]`: false if rank i has no rows, but another rank has. Waits for all ranks. If a rank cannot combine its
-  /// slice, all ranks throw after the last round: this rank its own exception, the others an Error that names it. The
-  /// values are unspecified then.
+  /// slice, it throws its own exception after the last round, and the others throw an Error that names it. The values
+  /// are unspecified then.
   void run(const std::vector<bool>& counts) {
     std::exception_ptr failure;
     const std::size_t rounds = blocks_.rounds();

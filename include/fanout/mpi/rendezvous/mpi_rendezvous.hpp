@@ -23,8 +23,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The rendezvous of the shards of one call over MPI. Each shard sends its own messages, also to shards of its own
-/// process. First it sends a note of its calls to each rank that they need: 512 bytes. So calls that do not fit are
+/// The rendezvous of the shards of one call over MPI. Each shard sends messages from its own thread. Shards of one
+/// process send messages to each other, too. First a shard sends a note of its calls to each rank that they need: 512 bytes. So calls that do not fit are
 /// named on all ranks, and arrays travel only if they fit. Ranks that wait yield.
 class MpiRendezvous final : public backend::ProcessRendezvous {
  public:
