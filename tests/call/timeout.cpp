@@ -15,6 +15,7 @@
 #include <fanout/fanout.hpp>
 
 #include "support/message_of.hpp"
+#include "support/timeout_of.hpp"
 
 using fanout::Context;
 using fanout::host_devices;
@@ -24,6 +25,7 @@ using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::Timeout;
 using fanout_test::says;
+using fanout_test::timeout_of;
 using namespace std::chrono_literals;
 
 namespace {
@@ -95,16 +97,6 @@ void with_each_kind(const Do& forward, const F& f) {
 }
 
 constexpr fanout::DeviceId host(int index) { return {.kind = "host", .index = index}; }
-
-template <class F>
-std::optional<Timeout> timeout_of(const F& f) {
-  try {
-    f();
-  } catch (const Timeout& timeout) {
-    return timeout;
-  }
-  return {};
-}
 
 }  // namespace
 

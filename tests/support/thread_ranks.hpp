@@ -22,6 +22,7 @@
 #include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
+#include <fanout/collective/rank_elements.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout_test {
@@ -182,12 +183,7 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
       }
     }
     std::vector<std::byte> to(bytes);
-    fold.combine(
-        to.data(),
-        {.from = [](const void* of, std::size_t at) { return (*static_cast<const std::vector<const void*>*>(of))[at]; },
-         .of = &from,
-         .ranks = from.size()},
-        meeting_.values[0][i].count);
+    fold.combine(to.data(), fanout::backend::RankElements::in(from), meeting_.values[0][i].count);
     return to;
   }
 

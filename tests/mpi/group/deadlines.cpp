@@ -18,6 +18,7 @@
 
 #include <fanout/mpi.hpp>
 #include <support/message_of.hpp>
+#include <support/timeout_of.hpp>
 
 // Calls with a deadline, which a rank does not make in time. What is late does not depend on how fast the machine is: the
 // late rank waits for the others to give up, and the deadlines of calls that must be in time are long, or are made longer.
@@ -30,6 +31,7 @@ using fanout::Timeout;
 using fanout::View;
 using fanout::mpi::Ranks;
 using fanout_test::message_of;
+using fanout_test::timeout_of;
 using namespace std::chrono_literals;
 
 /// Counts rows. A negative first row is late: it waits for the deadline. If it is less than -1, it then throws.
@@ -52,16 +54,6 @@ struct Sums {
 };
 
 Tensor<double, 1> filled(double value) { return Tensor<double, 1>::full({2}, value); }
-
-template <class F>
-std::optional<Timeout> timeout_of(const F& f) {
-  try {
-    f();
-  } catch (const Timeout& timeout) {
-    return timeout;
-  }
-  return {};
-}
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -100,6 +92,9 @@ void check_works(const Ranks& ranks) {
   CHECK(model.model().seen.value == 2 * static_cast<int>(ranks.size()));
 }
 
+/// Messages from this rank to rank `lost_to` get lost.
+int lost_to = MPI_PROC_NULL;
+
 rusage usage_of_this_thread() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
@@ -107,6 +102,26 @@ rusage usage_of_this_thread() {
 }
 
 }  // namespace
+
+// Stands before the MPI's own function.
+extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
+                         MPI_Request* request) {
+  return PMPI_Isend(data, count, type, to == lost_to ? MPI_PROC_NULL : to, tag, over, request);
+}
+
+TEST_CASE("a rank that has heard of all gives up a call that another one gives up") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() < 3) return;
+  check_works(ranks);
+  // Only rank 1 does not hear of rank 2.
+  const auto deadline = ranks.rank() == 1 ? 50ms : 5000ms;
+  const ParallelModel model{Sums{}, fanout::host_devices(1), {.deadline = deadline, .ranks = ranks}};
+  if (ranks.rank() == 2) lost_to = 1;
+  meet();
+  check_times_out(2, [&] { model(filled(1)); });
+  lost_to = MPI_PROC_NULL;
+  check_works(ranks);
+}
 
 TEST_CASE("calls that keep their deadline give what they give without one") {
   const Ranks ranks{MPI_COMM_WORLD};

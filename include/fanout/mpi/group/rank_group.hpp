@@ -24,8 +24,10 @@
 #include <fanout/mpi/group/rank_lost.hpp>
 #include <fanout/mpi/group/rank_timeouts.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
+#include <fanout/mpi/group/step_deadline.hpp>
 #include <fanout/mpi/group/timed_communicator.hpp>
 #include <fanout/mpi/group/timed_exchange.hpp>
+#include <fanout/mpi/group/timed_outcome.hpp>
 #include <fanout/mpi/group/ulfm.hpp>
 #include <fanout/sync/clock.hpp>
 

@@ -16,7 +16,7 @@
 #include <fanout/call/timeout.hpp>
 #include <fanout/mpi/group/rank_failures.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
-#include <fanout/mpi/group/timed_exchange.hpp>
+#include <fanout/mpi/group/timed_outcome.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

@@ -20,32 +20,11 @@
 #include <fanout/mpi/group/kept_messages.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
+#include <fanout/mpi/group/step_deadline.hpp>
+#include <fanout/mpi/group/timed_outcome.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
-
-/// Until when a step waits for other ranks.
-struct StepDeadline {
-  Clock::Time at = Clock::never;
-  Duration patience = Duration::forever();
-
-  bool exists() const noexcept { return !(patience == Duration::forever()); }
-};
-
-/// A rank that gave a step up.
-struct GivenUp {
-  std::size_t rank = 0;
-  Duration patience;                 ///< its deadline
-  std::vector<std::size_t> missing;  ///< ranks that had not arrived there
-  std::uint64_t failed = 0;          ///< see RankWords; then `failure` says why
-  std::string failure = {};
-};
-
-/// How one exchange ended: the same on all ranks, but for what each knows of the others.
-struct TimedOutcome {
-  std::vector<RankWords> words;   ///< of all ranks; if ranks gave up, those that are not known are zero
-  std::vector<GivenUp> given_up;  ///< the ranks that gave up first, as far as is known here
-};
 
 /// Exchanges of words between all ranks of a communicator that wait for other ranks only until a deadline. All ranks
 /// make them in the same order. Each rank sends its words to each other one. A rank that has the words of all sends its

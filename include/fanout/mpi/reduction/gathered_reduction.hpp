@@ -14,6 +14,7 @@
 
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/process_ranks.hpp>
+#include <fanout/collective/rank_elements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
@@ -88,12 +89,7 @@ class GatheredReduction {
       for (std::size_t rank = 0; rank < ranks(); ++rank) {
         if (fold.counts_empty || counts[rank]) counting.push_back(of_rank(rank) + at_[i]);
       }
-      const backend::RankElements elements{
-          .from = [](const void* of,
-                     std::size_t at) { return (*static_cast<const std::vector<const void*>*>(of))[at]; },
-          .of = &counting,
-          .ranks = counting.size()};
-      fold.combine(values_[i].data, elements, values_[i].count);
+      fold.combine(values_[i].data, backend::RankElements::in(counting), values_[i].count);
     }
   }
 

@@ -136,14 +136,9 @@ class SlicedReduction {
         if (!part.fold->counts_empty && !counts[rank]) continue;
         counting_.push_back(rank == own_ ? part.data : slice_of(in, rank) + part.at);
       }
-      const backend::RankElements elements{.from = [](const void* of, std::size_t at) -> const void* {
-                                             return (*static_cast<const std::vector<std::byte*>*>(of))[at];
-                                           },
-                                           .of = &counting_,
-                                           .ranks = counting_.size()};
       // Else over the first rank's elements, which are read first.
       std::byte* const to = block.is_packed() ? slice_of(in, own_) + part.at : counting_[0];
-      part.fold->combine(to, elements, part.count);
+      part.fold->combine(to, backend::RankElements::in(counting_), part.count);
       if (to != part.data) std::memcpy(part.data, to, part.bytes());
     }
   }

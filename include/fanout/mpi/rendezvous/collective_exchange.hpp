@@ -10,6 +10,7 @@
 #include <fanout/base/cache_line.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/host_collective.hpp>
+#include <fanout/collective/rank_elements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/mpi/group/message_blocks.hpp>
@@ -115,13 +116,7 @@ class CollectiveExchange {
     const std::size_t most = sizeof(block) / call.type->size;
     for (std::size_t begin = 0; begin < elements.size(); begin += most) {
       const std::size_t count = elements.size() - begin < most ? elements.size() - begin : most;
-      call.type->reduce(call.reduction, block,
-                        {.from = [](const void* of, std::size_t rank) -> const void* {
-                           return (*static_cast<const std::vector<const std::byte*>*>(of))[rank];
-                         },
-                         .of = &begins,
-                         .ranks = ranks_},
-                        count);
+      call.type->reduce(call.reduction, block, backend::RankElements::in(begins), count);
       copy_elements(to + begin * call.type->size, block, count * call.type->size);
       for (const std::byte*& each : begins) each += count * call.type->size;
     }
