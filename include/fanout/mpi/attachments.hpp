@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/type_info.hpp>
+
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// What a header that Ranks does not know keeps with one.
@@ -26,18 +28,15 @@ class Attachments {
   template <class T, class... Arguments>
   T& get(const Arguments&... arguments) const {
     const std::lock_guard looking(mutex_);
-    for (const auto& [key, attachment] : all_) {
-      if (key == &key_of<T>) return static_cast<T&>(*attachment);
+    for (const auto& [type, attachment] : all_) {
+      if (same_type(type, type_id<T>())) return static_cast<T&>(*attachment);
     }
-    return static_cast<T&>(*all_.emplace_back(&key_of<T>, std::make_unique<T>(arguments...)).second);
+    return static_cast<T&>(*all_.emplace_back(type_id<T>(), std::make_unique<T>(arguments...)).second);
   }
 
  private:
-  template <class T>
-  static constexpr char key_of = 0;  // its address names the type
-
   mutable std::mutex mutex_;
-  mutable std::vector<std::pair<const char*, std::unique_ptr<Attachment>>> all_;
+  mutable std::vector<std::pair<const void*, std::unique_ptr<Attachment>>> all_;
 };
 
 }}}  // namespace fanout::v0::detail

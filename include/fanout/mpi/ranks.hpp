@@ -63,10 +63,12 @@ namespace mpi {
 ///     }
 ///     MPI_Finalize();
 ///
-/// fanout neither initialises nor finalises MPI. It uses a duplicate of the communicator, so its messages and its error
-/// handler are not the user's. The thread level must be MPI_THREAD_FUNNELED or higher. At that level, only the main thread
-/// may call functions that exchange messages; at a higher level, any thread may. A call on a wrong thread throws Error
-/// there, and the other ranks wait: that thread may not tell them.
+/// fanout neither initialises nor finalises MPI. It uses a duplicate of the communicator, so its messages and its
+/// error handler are not the user's. The first Ranks of a communicator makes a second one, for calls with a
+/// deadline. It is an attribute of the user's communicator, and never freed. The thread level must be
+/// MPI_THREAD_FUNNELED or higher. At that level, only the main thread may call functions that exchange messages; at
+/// a higher level, any thread may. A call on a wrong thread throws Error there, and the other ranks wait: that
+/// thread may not tell them.
 ///
 /// All ranks call the functions that exchange messages, in the same order. If one of them fails in such a function, or
 /// calls another one, all ranks throw. Destroy it before MPI_Finalize(). It does nothing if it is destroyed later.
