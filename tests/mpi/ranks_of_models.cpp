@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <fanout/mpi.hpp>
+#include <mpi/support/is_funneled.hpp>
 #include <support/message_of.hpp>
 
 // Models that all ranks of MPI_COMM_WORLD call together. Every rank makes the same assertions, about its own results.
@@ -29,6 +30,7 @@ using fanout::Tensor;
 using fanout::View;
 using fanout::mpi::RankReduction;
 using fanout::mpi::Ranks;
+using fanout_test::is_funneled;
 using fanout_test::message_of;
 
 /// Element `row` is `row`, for the rows of this rank.
@@ -420,11 +422,9 @@ TEST_CASE("asynchronous calls reduce over ranks when their results are taken") {
 
 TEST_CASE("an asynchronous call combines fields on a device's thread, which FUNNELED does not allow") {
   const Ranks ranks{MPI_COMM_WORLD};
-  int level = 0;
-  MPI_Query_thread(&level);
   const Tensor<double, 1> x(4);
   ParallelModel counted{Counted{}, fanout::host_devices(2), {.ranks = ranks}};
-  if (level == MPI_THREAD_FUNNELED && ranks.size() > 1) {
+  if (is_funneled() && ranks.size() > 1) {
     const std::string text = message_of<fanout::Error>([&] { counted.async(x).get(); });
     CHECK(text.find("expected MPI_THREAD_SERIALIZED or higher, found MPI_THREAD_FUNNELED") != std::string::npos);
     counted(x);

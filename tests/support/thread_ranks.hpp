@@ -40,13 +40,14 @@ struct ThreadMeeting {
     if (now.ranks.size() == steps.size()) arrived.notify_all();
     while (now.ranks.size() != steps.size() && now.missing.size() == 0) {
       arrived.wait_for(lock, std::chrono::milliseconds(1));
-      if (fanout::detail::Clock::now() < step.deadline || now.ranks.size() == steps.size()) continue;
+      if (fanout::detail::Clock::now() < step.deadline.at || now.ranks.size() == steps.size()) continue;
       for (std::size_t i = 0; i < steps.size(); ++i) {
         if (std::count(now.ranks.begin(), now.ranks.end(), i) == 0) now.missing.push_back(i);
       }
     }
     if (now.missing.size() != 0) {
-      throw fanout::Timeout("late for " + fanout::Timeout::to_text(step.patience) + ": " + *step.name, now.missing);
+      throw fanout::Timeout("late for " + fanout::Timeout::to_text(step.deadline.patience) + ": " + *step.name,
+                            now.missing);
     }
   }
 
@@ -138,7 +139,7 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
   /// Calls `look` when the steps of all threads are there, and returns when all have looked.
   template <class Look>
   void meet(const fanout::backend::RankedStep& step, const Look& look) const {
-    if (step.has_deadline()) {
+    if (step.deadline.exists()) {
       try {
         meeting_.arrive(rank_, step);
       } catch (...) {

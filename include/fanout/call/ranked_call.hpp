@@ -8,12 +8,12 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
+#include <fanout/collective/step_deadline.hpp>
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -70,7 +70,6 @@ class RankedCall {
     rows_ = other.rows_;
     shards_ = other.shards_;
     place_ = other.place_;
-    patience_ = other.patience_;
     deadline_ = other.deadline_;
   }
   RankedCall& operator=(RankedCall&&) = delete;
@@ -147,17 +146,19 @@ class RankedCall {
     number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
     rows_ = 0;
     shards_ = 0;
-    patience_ = settings.deadline;
+    deadline_ = {.patience = settings.deadline};
     start_clock();
   }
 
-  void start_clock() noexcept { deadline_ = patience_ == Duration::forever() ? Clock::never : Clock::after(patience_); }
+  void start_clock() noexcept {
+    if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
+  }
 
   [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start) {
     rows_ = plan.rows();
     shards_ = plan.size();
     if (meets_ && shards_ > 1) ranks_->check_any_thread();
-    deadline_ = start.deadline;
+    deadline_.at = start.deadline;
     const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
     place_ = ranks_->begin(step(nullptr), meets_ ? &rendezvous_ : nullptr);
     left_ = left;
@@ -207,7 +208,6 @@ class RankedCall {
             .rows = rows_,
             .shards = shards_,
             .failure = failure,
-            .patience = patience_,
             .deadline = deadline_};
   }
 
@@ -220,8 +220,7 @@ class RankedCall {
   std::size_t rows_;
   std::size_t shards_;
   BatchPlace place_;
-  Duration patience_;
-  Clock::Time deadline_;  // of the next step
+  backend::StepDeadline deadline_;  // of the next step
 };
 
 /// Stands for a RankedCall if no step is made whatever the options.

@@ -6,14 +6,13 @@
 #include <exception>
 #include <string>
 
-#include <fanout/base/duration.hpp>
 #include <fanout/collective/element_type.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rank_elements.hpp>
+#include <fanout/collective/step_deadline.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/batch_place.hpp>
-#include <fanout/sync/clock.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
@@ -80,10 +79,7 @@ struct RankedStep {
   std::exception_ptr failure = nullptr;                           ///< why this process cannot go on
   void (*visit)(const void* of, RankedValues& values) = nullptr;  ///< shows the values that are combined, if any
   const void* of = nullptr;
-  Duration patience = Duration::forever();              ///< Options::deadline; finite on all processes, or on none
-  detail::Clock::Time deadline = detail::Clock::never;  ///< until then, processes that have not come are waited for
-
-  bool has_deadline() const noexcept { return !(patience == Duration::forever()); }
+  StepDeadline deadline = {};
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of

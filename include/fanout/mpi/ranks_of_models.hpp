@@ -29,7 +29,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   std::size_t rank() const noexcept override { return static_cast<std::size_t>(group_.rank()); }
   std::size_t size() const noexcept override { return static_cast<std::size_t>(group_.size()); }
 
-  void check_any_thread() const override { group_.check_any_thread(); }
+  void check_any_thread() const override { group_.thread_level().check_any_thread(); }
 
   BatchPlace begin(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const override {
     return group_.guarded([&] { return begin_with_all(step, rendezvous); });
@@ -94,8 +94,9 @@ class RanksOfModels final : public backend::ProcessRanks {
 
   const std::vector<RankGroup::Words>& agree(const backend::RankedStep& step, std::uint64_t hash,
                                              const std::exception_ptr& failure) const {
-    return group_.agree({.hash = hash, .rows = step.rows, .shards = step.shards}, [&step] { return described(step); },
-                        failure, {.at = step.deadline, .patience = step.patience});
+    return group_.agree(
+        {.hash = hash, .rows = step.rows, .shards = step.shards}, [&step] { return described(step); }, failure,
+        step.deadline);
   }
 
   const RankGroup& group_;

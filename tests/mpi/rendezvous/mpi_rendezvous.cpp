@@ -18,6 +18,7 @@
 #include <fanout/context/collectives.hpp>
 #include <fanout/mpi.hpp>
 #include <fanout/plan/even_split.hpp>
+#include <mpi/support/is_funneled.hpp>
 #include <support/message_of.hpp>
 
 // Collectives between the shards of all ranks. So many ranks of a rendezvous are shared out among the processes of
@@ -32,13 +33,12 @@ using fanout::detail::EvenParts;
 using fanout::detail::MpiRendezvous;
 using fanout::detail::RankGroup;
 using fanout::mpi::Ranks;
+using fanout_test::is_funneled;
 using fanout_test::message_of;
 
 bool any_thread_may_use_mpi() {
-  int level = 0;
-  MPI_Query_thread(&level);
-  if (level == MPI_THREAD_FUNNELED) MESSAGE("skipped: needs MPI_THREAD_SERIALIZED");
-  return level != MPI_THREAD_FUNNELED;
+  if (is_funneled()) MESSAGE("skipped: needs MPI_THREAD_SERIALIZED");
+  return !is_funneled();
 }
 
 class RendezvousCommunicator : public fanout::backend::CollectiveCalls<RendezvousCommunicator> {
@@ -319,10 +319,8 @@ TEST_CASE("of ranks that left, the error names the one that threw") {
 
 TEST_CASE("ctx.communicator() reaches the shards of all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
-  int level = 0;
-  MPI_Query_thread(&level);
   for (const int devices : {1, 2}) {
-    if (devices > 1 && level == MPI_THREAD_FUNNELED) {
+    if (devices > 1 && is_funneled()) {
       const ParallelModel model{Sums{}, fanout::host_devices(devices), {.ranks = ranks}};
       if (ranks.size() > 1) {
         CHECK(message_of<fanout::Error>([&] {

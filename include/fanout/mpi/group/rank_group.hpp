@@ -18,13 +18,14 @@
 #include <mpi.h>
 
 #include <fanout/base/error.hpp>
+#include <fanout/collective/step_deadline.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/rank_failures.hpp>
 #include <fanout/mpi/group/rank_lost.hpp>
 #include <fanout/mpi/group/rank_timeouts.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
-#include <fanout/mpi/group/step_deadline.hpp>
+#include <fanout/mpi/group/thread_level.hpp>
 #include <fanout/mpi/group/timed_communicator.hpp>
 #include <fanout/mpi/group/timed_exchange.hpp>
 #include <fanout/mpi/group/timed_outcome.hpp>
@@ -40,16 +41,6 @@ class RankGroup {
   /// Duplicates the communicator: all its ranks must do this. `survives`: see RanksOptions. Throws Error if MPI is not
   /// initialised, is finalised, or has too low a thread level, or cannot survive. Throws MpiError.
   explicit RankGroup(MPI_Comm of, bool survives = false) : survives_(survives) {
-    check_running("mpi::Ranks");
-    check_mpi(MPI_Query_thread(&level_), "MPI_Query_thread");
-    if (level_ == MPI_THREAD_SINGLE) {
-      throw Error(
-          explain({.what = "MPI was initialised for a program with one thread, and fanout's devices are threads",
-                   .expected = "MPI_THREAD_FUNNELED or higher",
-                   .found = "MPI_THREAD_SINGLE",
-                   .advice = "call MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level) instead of "
-                             "MPI_Init(&argc, &argv)"}));
-    }
     if (of == MPI_COMM_NULL) {
       throw InvalidArgument(explain({.what = "no communicator", .where = "mpi::Ranks", .found = "MPI_COMM_NULL"}));
     }
@@ -73,6 +64,7 @@ class RankGroup {
   MPI_Comm get() const noexcept { return all_; }
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
+  const ThreadLevel& thread_level() const noexcept { return thread_level_; }
 
   /// The largest tag of a message.
   int largest_tag() const {
@@ -82,33 +74,13 @@ class RankGroup {
     return found != 0 ? *static_cast<int*>(largest) : smallest_largest_tag;
   }
 
-  /// False on a thread that may not use MPI: its level is MPI_THREAD_FUNNELED, and this is not the main thread.
-  bool allows_this_thread() const noexcept {
-    int is_main = 0;
-    return level_ != MPI_THREAD_FUNNELED || (MPI_Is_thread_main(&is_main) == MPI_SUCCESS && is_main != 0);
-  }
-
-  /// Throws Error if only the main thread may use MPI.
-  void check_any_thread() const {
-    if (level_ != MPI_THREAD_FUNNELED) return;
-    throw Error(explain({.what = "a call of all ranks would use MPI on a device's thread",
-                         .expected = "MPI_THREAD_SERIALIZED or higher",
-                         .found = "MPI_THREAD_FUNNELED",
-                         .advice = "ask MPI_Init_thread for MPI_THREAD_SERIALIZED, or make no asynchronous calls and "
-                                   "give each rank one device"}));
-  }
-
   /// Held while a thread uses the communicator. Throws Error if MPI has been finalised, and if MPI allows only the main
   /// thread, on another one.
   class Use {
    public:
     explicit Use(const RankGroup& group) : alone_(group.mutex_) {
-      check_running("mpi::Ranks");
-      if (!group.allows_this_thread()) {
-        throw Error(explain({.what = "a thread that is not the main one used mpi::Ranks",
-                             .expected = "the thread that initialised MPI, since its level is MPI_THREAD_FUNNELED",
-                             .advice = "ask MPI_Init_thread for MPI_THREAD_SERIALIZED"}));
-      }
+      ThreadLevel::check_running();
+      group.thread_level_.check_this_thread();
     }
 
    private:
@@ -140,7 +112,7 @@ class RankGroup {
   /// next exchange.
   template <class Name>
   const std::vector<Words>& agree(Words mine, const Name& name, const std::exception_ptr& own,
-                                  const StepDeadline& deadline = {}) const {
+                                  const backend::StepDeadline& deadline = {}) const {
     mine.failed = failed_by(own);
     std::vector<Words>& all = words_;
     if (deadline.exists()) {
@@ -191,7 +163,7 @@ class RankGroup {
   static constexpr int smallest_largest_tag = 32767;  // that MPI allows
 
   struct Shrunk {};
-  RankGroup(const RankGroup& of, Shrunk) : level_(of.level_), survives_(true) {
+  RankGroup(const RankGroup& of, Shrunk) : thread_level_(of.thread_level_), survives_(true) {
     const Use use(of);
     if (!of.survives_) {
       throw Error(explain({.what = "ranks that do not survive the loss of one",
@@ -206,13 +178,13 @@ class RankGroup {
   /// Sets what belongs to a new communicator, which is a duplicate of `of`, or itself.
   void prepare(MPI_Comm of) {
     try {
-      // Duplicates have inherited the user's error handler, which may end the program.
-      MPI_Errhandler handler = MPI_ERRORS_RETURN;
-      if (survives_) check_mpi(MPI_Comm_create_errhandler(&note_error, &handler), "MPI_Comm_create_errhandler");
-      check_mpi(MPI_Comm_set_errhandler(all_, handler), "MPI_Comm_set_errhandler");
+      // A duplicate has inherited the user's error handler, which may end the program.
+      if (survives_) {
+        Ulfm::revoke_if_lost(all_);
+      } else {
+        check_mpi(MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+      }
       TimedCommunicator& timed = TimedCommunicator::of(of);
-      check_mpi(MPI_Comm_set_errhandler(timed.over, handler), "MPI_Comm_set_errhandler");
-      if (survives_) check_mpi(MPI_Errhandler_free(&handler), "MPI_Errhandler_free");
       check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
       check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
       words_.resize(static_cast<std::size_t>(size_));
@@ -223,12 +195,6 @@ class RankGroup {
     }
   }
 
-  /// The function of MPI then returns the error. A rank that was lost ends all exchanges: of ranks that wait for others,
-  /// too, which may not learn of it by themselves.
-  static void note_error(MPI_Comm* communicator, int* code, ...) noexcept {
-    if (Ulfm::is_loss(*code)) Ulfm::revoke(*communicator);
-  }
-
   /// The ranks that were lost. Which ones these are may become known here a little after the fact.
   std::vector<std::size_t> lost() const {
     const Clock::Time end = Clock::after(std::chrono::seconds(2));
@@ -237,23 +203,6 @@ class RankGroup {
       if (!ranks.empty() || Clock::now() >= end) return ranks;
       int is_there = 0;
       MPI_Iprobe(0, 0, MPI_COMM_SELF, &is_there, MPI_STATUS_IGNORE);  // so that MPI looks for news
-    }
-  }
-
-  static void check_running(const char* where) {
-    int initialized = 0;
-    check_mpi(MPI_Initialized(&initialized), "MPI_Initialized");
-    if (initialized == 0) {
-      throw Error(explain({.what = "MPI is not initialised",
-                           .where = where,
-                           .advice = "call MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level) first"}));
-    }
-    int finalized = 0;
-    check_mpi(MPI_Finalized(&finalized), "MPI_Finalized");
-    if (finalized != 0) {
-      throw Error(explain({.what = "MPI has been finalised",
-                           .where = where,
-                           .advice = "let the mpi::Ranks end, and its last call, before MPI_Finalize()"}));
     }
   }
 
@@ -273,7 +222,7 @@ class RankGroup {
 
   /// The words of all ranks, if all come in time.
   template <class Name>
-  std::vector<Words> exchange_until(const StepDeadline& deadline, const Words& mine, const Name& name,
+  std::vector<Words> exchange_until(const backend::StepDeadline& deadline, const Words& mine, const Name& name,
                                     const std::exception_ptr& own) const {
     TimedOutcome outcome = timed_->run(mine, deadline, name_of_this(), text_of(own));
     if (!outcome.given_up.empty()) {
@@ -312,7 +261,7 @@ class RankGroup {
   }
 
   MPI_Comm all_ = MPI_COMM_NULL;
-  int level_ = MPI_THREAD_SINGLE;
+  const ThreadLevel thread_level_;
   int rank_ = 0;
   int size_ = 1;
   bool survives_ = false;

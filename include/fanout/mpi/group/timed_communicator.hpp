@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/ulfm.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -30,6 +31,7 @@ struct TimedCommunicator {
     if (is_there != 0) return *static_cast<TimedCommunicator*>(found);
     auto* const made = new TimedCommunicator;
     check_mpi(MPI_Comm_dup(users, &made->over), "MPI_Comm_dup");
+    Ulfm::revoke_if_lost(made->over);
     check_mpi(MPI_Comm_set_attr(users, key, made), "MPI_Comm_set_attr");
     return *made;
   }

@@ -16,11 +16,11 @@
 #include <mpi.h>
 
 #include <fanout/base/duration.hpp>
+#include <fanout/collective/step_deadline.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
 #include <fanout/mpi/group/kept_messages.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
-#include <fanout/mpi/group/step_deadline.hpp>
 #include <fanout/mpi/group/timed_outcome.hpp>
 #include <fanout/sync/clock.hpp>
 
@@ -40,7 +40,7 @@ class TimedExchange {
       : over_(over), tag_(tag), own_(static_cast<std::size_t>(rank)), names_(static_cast<std::size_t>(size)) {}
 
   /// `failure` is sent along if this rank gives up: why it failed, or empty.
-  TimedOutcome run(const RankWords& mine, const StepDeadline& deadline, const std::string& name,
+  TimedOutcome run(const RankWords& mine, const backend::StepDeadline& deadline, const std::string& name,
                    const std::string& failure) {
     names_[own_] = name;
     Step step(*this, mine, deadline, failure);
@@ -78,7 +78,8 @@ class TimedExchange {
   /// The state of one exchange: what has come from each rank, and what this rank has voted.
   class Step {
    public:
-    Step(TimedExchange& exchange, const RankWords& mine, const StepDeadline& deadline, const std::string& failure)
+    Step(TimedExchange& exchange, const RankWords& mine, const backend::StepDeadline& deadline,
+         const std::string& failure)
         : exchange_(exchange),
           number_(exchange.steps_++),
           give_up_at_(std::max(deadline.at, Clock::after(at_least))),

@@ -19,6 +19,16 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// What MPI does about ranks that were lost: its extension ULFM, of which only this header knows. MPICH 4 has the
 /// functions too, but its launcher ends the job.
 struct Ulfm {
+  /// From now on functions on this communicator return errors. If the error is that a rank was lost, all exchanges of the
+  /// communicator end: those of ranks that wait for others, too, which may not learn of it by themselves.
+  static void revoke_if_lost(MPI_Comm communicator) {
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    check_mpi(MPI_Comm_create_errhandler(&note_error, &handler), "MPI_Comm_create_errhandler");
+    const int status = MPI_Comm_set_errhandler(communicator, handler);
+    MPI_Errhandler_free(&handler);
+    check_mpi(status, "MPI_Comm_set_errhandler");
+  }
+
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
   /// True if the MPI has ULFM, and the program was started with it.
   static bool is_enabled() {
@@ -75,6 +85,11 @@ struct Ulfm {
   static std::vector<std::size_t> lost(MPI_Comm) { return {}; }
   static bool is_loss(int) noexcept { return false; }
 #endif
+
+ private:
+  static void note_error(MPI_Comm* communicator, int* code, ...) noexcept {
+    if (is_loss(*code)) revoke(*communicator);
+  }
 };
 
 }}}  // namespace fanout::v0::detail

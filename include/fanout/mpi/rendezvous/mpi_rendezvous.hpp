@@ -52,7 +52,8 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
 
   void leave(std::size_t rank, const std::exception_ptr& why) noexcept override {
     Own& own = own_[rank - here_.first];
-    if (!group_.allows_this_thread() || own.gone.exchange(true)) return;  // the destructor may be allowed
+    if (!group_.thread_level().allows_this_thread() || own.gone.exchange(true))
+      return;  // the destructor may be allowed
     try {
       RendezvousRank left;
       left.culprit = rank;
