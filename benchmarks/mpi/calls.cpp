@@ -111,16 +111,17 @@ struct Bench {
     const fanout::backend::ProcessRanks* const processes = ranks;
     const std::string name = "a step";
     double numbers[8] = {}, sums[8] = {};
-    const Turns turns({{"call", [&] { placed(x); }},
-                       {"alone", [&] { placed_alone(x); }},
-                       {"exchange", [&] { processes->begin({.hash = 1, .name = &name, .rows = 8, .shards = 1}); }},
-                       {"bare", [&] { MPI_Allreduce(numbers, sums, 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }},
-                       {"bare gather",
-                        [&] {
-                          std::vector<double> all(4 * ranks.size());
-                          MPI_Allgather(numbers, 4, MPI_DOUBLE, all.data(), 4, MPI_DOUBLE, MPI_COMM_WORLD);
-                        }}},
-                      rounds, seconds);
+    const Turns turns(
+        {{"call", [&] { placed(x); }},
+         {"alone", [&] { placed_alone(x); }},
+         {"exchange", [&] { processes->begin({.hash = 1, .name = &name, .rows = 8, .shards = 1}, nullptr); }},
+         {"bare", [&] { MPI_Allreduce(numbers, sums, 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }},
+         {"bare gather",
+          [&] {
+            std::vector<double> all(4 * ranks.size());
+            MPI_Allgather(numbers, 4, MPI_DOUBLE, all.data(), 4, MPI_DOUBLE, MPI_COMM_WORLD);
+          }}},
+        rounds, seconds);
     turns.print(
         with_ranks("MPI_Allreduce of 64 bytes"), [](const Seconds& s) { return 1e6 * s[3]; }, "us");
     turns.print(
