@@ -76,6 +76,7 @@ struct FirstAvailable;
 
 // calls
 struct Options;
+class Report;
 template <class F>
 struct Factory;
 template <class T>
@@ -91,6 +92,8 @@ class Pending;
 namespace detail {
 class ShardTask;
 class CopyTeam;
+class CallClock;
+class CallObserver;
 }  // namespace detail
 namespace backend {
 struct Collective;

@@ -10,6 +10,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/late_shard.hpp>
@@ -31,7 +32,7 @@ class ShardEnds {
  public:
   ShardEnds(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
             bool shards_may_meet)
-      : state_(plan, settings, start, shards_may_meet), devices_(devices) {
+      : state_(plan, settings, start, shards_may_meet), devices_(devices), eventful_(start.clock != nullptr) {
     if (shards_may_meet) {
       state_.rendezvous.way_is({.transport = settings.collectives,
                                 .devices = devices,
@@ -58,8 +59,17 @@ class ShardEnds {
     shard.released = is_release(shard.failure);
   }
 
+  /// Call this when the shard begins, unless nothing notes that.
+  void note_begin(std::size_t i) noexcept {
+    if (state_.clock != nullptr) (*state_.clock)[i].begin();
+  }
+
+  /// The clock of a shard that is measured; otherwise null.
+  ShardClock* clock_of(std::size_t i) noexcept { return state_.clock == nullptr ? nullptr : &(*state_.clock)[i]; }
+
   /// Call this when the shard has ended, unless nothing notes the ends of shards.
   void note_end(std::size_t i, Remains& shard) noexcept {
+    if (state_.clock != nullptr) state_.clock->shard_ended(i, shard.failure != nullptr);
     state_.rendezvous.end(i, shard.failure);
     if (state_.deadline != Clock::never) shard.lateness.end(Clock::now() <= state_.deadline);
   }
@@ -134,6 +144,7 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
+    if (state_.clock != nullptr) state_.clock->all_ended();
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
     throw_failures();
@@ -193,7 +204,7 @@ class ShardEnds {
   const DeviceId* devices_;
   Remains* first_remains_ = nullptr;
   std::size_t stride_ = 0;
-  Atomic<bool> eventful_{false};  // a shard failed, or has pending device work
+  Atomic<bool> eventful_;         // a shard failed, or has pending device work, or the call is measured
   Atomic<bool> holds_{false};     // a slot holds something besides its value
 };
 

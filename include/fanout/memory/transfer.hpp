@@ -10,6 +10,7 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/transfer_log.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -96,6 +97,7 @@ inline void transfer(const Memory& to, void* to_data, const MemorySpace& from, c
   if (bytes == 0) return;
   if (to.space == from) return to.operations->copy(from, to_data, from_data, bytes);
   if (!can_transfer(to, from)) detail::refuse_transfer(to.space, from);
+  detail::log_transfer(to.space, from, bytes);
   if (!(to.space == host_memory) && (from == host_memory || from.owner.kind == to.space.owner.kind)) {
     return to.operations->transfer(to.space, to_data, from, from_data, bytes);
   }
@@ -139,6 +141,9 @@ inline void transfer_all(const Memory& to, Transfer* transfers, std::size_t coun
       for (std::size_t i = 1; i < count; ++i) {
         if (detail::joint_operations(to, transfers[i].from) == by) detail::swap(transfers[same++], transfers[i]);
       }
+      for (std::size_t i = 0; i < same; ++i) {
+        if (!(transfers[i].from == to.space)) detail::log_transfer(to.space, transfers[i].from, transfers[i].bytes);
+      }
       by->transfer_all(to.space, transfers, same);
     }
     transfers += same;
@@ -151,7 +156,10 @@ inline void transfer_all(const Memory& to, Transfer* transfers, std::size_t coun
 inline void* transfer_in(const Memory& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
   const MemoryOperations& operations = *to.operations->fresh;
   const bool is_near = from == host_memory || (from.owner.kind == to.space.owner.kind && !(from == to.space));
-  if (is_near && operations.transfer_in != nullptr) return operations.transfer_in(to.space, from, from_data, bytes);
+  if (is_near && operations.transfer_in != nullptr) {
+    detail::log_transfer(to.space, from, bytes);
+    return operations.transfer_in(to.space, from, from_data, bytes);
+  }
   void* const data = operations.allocate(to.space, bytes);
   try {
     transfer({to.space, &operations}, data, from, from_data, bytes);

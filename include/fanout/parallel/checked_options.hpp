@@ -15,6 +15,7 @@
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/measured_calls.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
@@ -44,10 +45,13 @@ struct CheckedOptions {
     return on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
   }
   Plan plan(std::size_t rows) const {
-    Plan plan = options.split(rows, device_count);
-    if (!options.split.is_even()) check_plan(plan, rows, device_count);
-    return plan;
+    if (options.split.is_even()) [[likely]]
+      return EvenSplit{}(rows, device_count);
+    return plan_otherwise(rows);
   }
+
+  /// What measured calls tell when they end. Null if they are not measured.
+  CallObserver* observer() const noexcept { return observer_; }
 
   CallStart start(std::span<const OutputTarget> targets, std::uint32_t number) const noexcept {
     CallStart start = CallStart::now(settings);
@@ -59,9 +63,18 @@ struct CheckedOptions {
 
   Options options;
   std::size_t device_count;
+  mutable MeasuredCalls measured{options.split};
   const CallSettings settings;
 
  private:
+  [[gnu::noinline]] Plan plan_otherwise(std::size_t rows) const {
+    Plan plan = options.split.observes() ? measured.plan(rows, device_count) : options.split(rows, device_count);
+    check_plan(plan, rows, device_count);
+    return plan;
+  }
+
+  CallObserver* const observer_ = options.measure || options.split.observes() ? &measured : nullptr;
+
   /// Called before the replicas are made, since a factory may take long.
   CallSettings check(const Devices& devices, CallStatistics& times, const CopyTeam& team) const {
     static_cast<void>(plan(0));

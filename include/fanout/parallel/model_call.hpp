@@ -11,6 +11,7 @@
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/async_calls.hpp>
+#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
@@ -91,7 +92,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
  public:
   /// `failure` is the error of a call that could not be started. Such a call has no shards.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallStart& start,
-            typename Call::Ranked&& ranked, std::exception_ptr failure)
+            Clock::Time measured, CallObserver* observer, typename Call::Ranked&& ranked, std::exception_ptr failure)
       : Base(&replicas.original(), Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), start.deadline),
         ranked_(std::move(ranked)),
         failure_(std::move(failure)),
@@ -101,7 +102,9 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
         chain_(current_call()),
         replicas_(replicas),
         settings_(with_own(settings)),
-        outputs_(inputs_.plan, settings_, ranked_.moved(start), devices_.data(), Call::shards_may_meet()) {
+        start_(ranked_.moved(start)),
+        meter_(failure_ == nullptr ? measured : Clock::never, observer, inputs_.plan, replicas.devices(), start_, true),
+        outputs_(inputs_.plan, settings_, start_, devices_.data(), Call::shards_may_meet()) {
     if constexpr (!Call::is_one_task) {
       outputs_.make_slots();
       outputs_.tasks_are(CallRendezvous::tasks_of(static_cast<AsyncCall&>(*this)));
@@ -184,6 +187,8 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   CopiedChain<CallScope> chain_;
   const AnyReplicas& replicas_;  // must not be used once all shards have ended
   const CallSettings settings_;
+  CallStart start_;
+  const CallMeter meter_;
   CallOutputs<typename Call::R> outputs_;
   const ShardsScope scope_{chain_.innermost(), outputs_.state().stop_at};
   const typename Call::States states_{};

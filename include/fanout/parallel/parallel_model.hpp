@@ -15,6 +15,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
+#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
@@ -274,6 +275,11 @@ class ParallelModel {
   /// split policy makes no valid plan.
   Plan plan(std::size_t rows) const { return state_->plan(rows); }
 
+  /// The times of all calls since the model was made, on each device and in all. Needs <fanout/observe.hpp>, and
+  /// Options::measure, or a split policy that observes calls; without, throws Error. Thread-safe. A call is counted when
+  /// it has ended; an asynchronous one when its last shard has.
+  Report report() const;
+
  private:
   template <class Model, class D>
   friend class Into;
@@ -291,6 +297,7 @@ class ParallelModel {
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
+    const detail::Clock::Time measured = detail::measured_from(state_->observer(), devices());
     typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {
       const Inputs inputs{
@@ -299,6 +306,7 @@ class ParallelModel {
       state_->pending.wait_for_earlier(Call::order());
       CallStart begin = state_->start(targets, entered.number());
       ranked.begin(inputs.plan, begin);
+      const detail::CallMeter meter(measured, state_->observer(), inputs.plan, devices(), begin);
       typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
                                         Call::shards_may_meet());
       Sharded call(state_->replicas, devices(), inputs, outputs, room);
@@ -325,6 +333,7 @@ class ParallelModel {
   template <class Inputs, class... Args>
   auto start(bool on_all, std::span<const detail::OutputTarget> targets, Args&&... args) const {
     detail::EnteredModel entered;
+    const detail::Clock::Time measured = detail::measured_from(state_->observer(), devices());
     std::exception_ptr failure;
     Plan plan;
     CallStart begin;
@@ -342,7 +351,7 @@ class ParallelModel {
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
-        state_->settings, begin, std::move(ranked), std::move(failure));
+        state_->settings, begin, measured, state_->observer(), std::move(ranked), std::move(failure));
     Pending<gathered_t<typename Call::R>> pending(call);
     if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
     return pending;

@@ -11,9 +11,12 @@ namespace fanout { inline namespace v0 {
 /// A split policy divides the rows [0, rows) among devices. It is a copyable object with a const call operator.
 ///
 /// 1. `split(rows, devices)` returns shards in row order that cover [0, rows). `devices` is at least 1.
-/// 2. The plan depends only on the arguments and on the value of the policy.
+/// 2. The plan depends only on the arguments, on the value of the policy, and on the calls that it has observed.
 /// 3. With no rows, each device that takes part, at least one, gets one empty shard. Its replica then says what is
 ///    returned for no rows.
+/// 4. A policy may have a member `observe(const CallTimes&)`, which is not const. A model with such a policy measures its
+///    calls, and shows each to its copy of the policy when the call has ended. Neither function is called while the other
+///    one runs.
 ///
 /// The constructor of a ParallelModel asks for the plan of no rows. So a policy that does not fit the number of devices
 /// can throw there.

@@ -8,12 +8,14 @@
 
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/device/completion.hpp>
+#include <fanout/device/device_clock.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/forward_result.hpp>
@@ -77,7 +79,11 @@ class alignas(cache_line) ShardBody {
   void operator()(std::size_t i) const noexcept {
     __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + cache_line);
     ShardCell<R>& cell = cells_[i];
-    if (is_plain_) cell.make();
+    if (is_plain_) {
+      cell.make();
+    } else {
+      outputs_.note_begin(i);
+    }
     const Shard& shard = i < few ? first_.elements[i] : plan_[i];
     try {
       runners_.visit(shard.device, OnRunner{*this, i, shard.rows, cell.slot()});
@@ -104,8 +110,9 @@ class alignas(cache_line) ShardBody {
     template <class Runner>
     void operator()(const Runner& runner) const {
       const auto& device = runner.device();
+      using D = std::remove_cvref_t<decltype(device)>;
       [[maybe_unused]] const auto entered = device.enter();
-      [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
+      [[maybe_unused]] const SettledIfThrown<D> settled{device};
       [[maybe_unused]] const auto state = body.states_.enter();
       ContextOf<Runner> ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
       ShardResults pieces = Call::Taken::make(body.arguments_, {.shard = shard,
@@ -115,10 +122,14 @@ class alignas(cache_line) ShardBody {
                                                                 .axis = body.axis_,
                                                                 .first_row = body.outputs_.state().place.first_row});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
+      ShardClock* const clock = body.is_plain_ ? nullptr : body.outputs_.clock_of(shard);
+      if (clock != nullptr) clock->forward_begins();
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { backend::Completion(device.completion()); }) {
-          if (body.outputs_.state().stop_at == Clock::never) {  // else the shard ends with it, and may be late
+          if (clock != nullptr) clock->forward_returned();
+          // Otherwise the shard ends with it: it may be late, or its end is measured.
+          if (HasOwnClock<D> || (body.outputs_.state().stop_at == Clock::never && clock == nullptr)) {
             slot.completion = device.completion();
             return;
           }

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+
+#include <fanout/base/exchange.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/call/call_observer.hpp>
+#include <fanout/call/call_state.hpp>
+#include <fanout/device/device_clock.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/pool.hpp>
+#include <fanout/memory/transfer_log.hpp>
+#include <fanout/plan/call_times.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/sync/thread_number.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The clock of one shard of a measured call. Its functions are called by the thread that runs the shard.
+class ShardClock final : public TransferLog {
+ public:
+  ShardClock(ShardTimes& times, const DeviceClock& clock, const MemorySpace& memory)
+      : times_(times), clock_(clock), memory_(memory), call_began_(clock.now()) {}
+
+  void begin() noexcept {
+    times_.thread = thread_number();
+    outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+    times_.began = elapsed();
+  }
+  void forward_begins() noexcept { times_.forward = elapsed(); }
+  void forward_returned() noexcept { times_.returned = elapsed(); }
+  void end() noexcept {
+    times_.ended = elapsed();
+    if (times_.returned == 0) times_.returned = times_.ended;
+    transfer_log() = outer_;
+  }
+
+  void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
+    note_if_own(to, from, bytes);
+  }
+  /// Returns false if the memory of the device is neither.
+  bool note_if_own(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept {
+    if (to == memory_) times_.bytes_in += bytes;
+    if (from == memory_) times_.bytes_out += bytes;
+    return to == memory_ || from == memory_;
+  }
+
+ private:
+  std::int64_t elapsed() const noexcept { return clock_.done() - call_began_; }
+
+  ShardTimes& times_;
+  DeviceClock clock_;
+  MemorySpace memory_;
+  Clock::Time call_began_;
+  TransferLog* outer_ = nullptr;
+};
+
+template <class... Ds>
+[[gnu::cold, gnu::noinline]] DeviceClock main_clock(const DeviceSet<Ds...>& devices) noexcept {
+  DeviceClock clock;
+  devices.visit(0, [&clock](const auto& device) { clock = DeviceClock::of(device); });
+  return clock;
+}
+
+/// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends with its
+/// last shard; the clock may then outlive its model.
+class CallClock final : public TransferLog, public Pooled {
+ public:
+  /// Made when the plan is. Borrows all. `observer` may be null.
+  template <class... Ds>
+  CallClock(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
+            std::uint32_t number, bool asynchronous)
+      : observer_(observer),
+        main_(main_clock(devices)),
+        shards_(plan.size()),
+        clocks_(plan.size(),
+                [&](std::size_t i) {
+                  DeviceClock clock;
+                  MemorySpace memory = host_memory;
+                  devices.visit(plan[i].device, [&](const auto& device) {
+                    clock = DeviceClock::of(device);
+                    memory = backend::Memory(device.memory()).space;
+                  });
+                  return ShardClock(shards_[i], clock, memory);
+                }),
+        times_{.plan = &plan,
+               .devices = devices.ids().data(),
+               .device_count = devices.size(),
+               .shards = shards_.data(),
+               .began = began,
+               .number = number,
+               .thread = thread_number(),
+               .asynchronous = asynchronous},
+        running_(plan.size()) {
+    times_.planned = elapsed();
+  }
+
+  ShardClock& operator[](std::size_t i) noexcept { return clocks_[i]; }
+
+  /// Called when a shard has ended, by the thread that ran it.
+  void shard_ended(std::size_t i, bool failed) noexcept {
+    clocks_[i].end();
+    if (failed) failed_.store(true, MemoryOrder::relaxed);
+    if (running_.fetch_sub(1, MemoryOrder::acq_rel) != 1 || !times_.asynchronous) return;
+    join();
+    times_.ended = times_.joined;
+    tell(failed_.load(MemoryOrder::relaxed));
+  }
+
+  /// Called when all shards have ended, by the thread that gathers next.
+  void all_ended() noexcept {
+    if (times_.asynchronous) return;
+    join();
+    outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+  }
+
+  /// Called last, by the thread that gathered, also if the call has thrown.
+  void end() noexcept {
+    if (times_.asynchronous) return;
+    if (outer_) transfer_log() = *outer_;
+    times_.ended = elapsed();
+    if (times_.joined == 0) times_.joined = times_.ended;
+    tell(std::uncaught_exceptions() > thrown_);
+  }
+
+  void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
+    for (ShardClock& shard : clocks_) {
+      if (shard.note_if_own(to, from, bytes)) return;
+    }
+  }
+
+ private:
+  std::int64_t elapsed() const noexcept { return main_.now() - times_.began; }
+
+  void join() noexcept {
+    times_.joined = elapsed();
+    for (const ShardTimes& shard : shards_) {  // its clock may be another one
+      if (shard.ended > times_.joined) times_.joined = shard.ended;
+    }
+  }
+
+  void tell(bool failed) noexcept {
+    times_.failed = failed;
+    if (observer_ != nullptr) observer_->ended(times_);
+    process_observer.ended(times_);
+  }
+
+  CallObserver* const observer_;
+  const DeviceClock main_;
+  InlineArray<ShardTimes> shards_;
+  InlineArray<ShardClock> clocks_;
+  CallTimes times_;
+  Atomic<std::size_t> running_;  // shards
+  const int thrown_ = std::uncaught_exceptions();
+  Atomic<bool> failed_{false};
+  std::optional<TransferLog*> outer_;  // of this thread, while it gathers
+};
+
+template <class Devices>
+[[gnu::cold, gnu::noinline]] Clock::Time time_of_main_device(const Devices& devices) noexcept {
+  return main_clock(devices).now();
+}
+
+/// The time by the clock of the main device if a call that begins now is measured: if `observer` is not null or all calls
+/// of the process are observed. Otherwise Clock::never.
+template <class... Ds>
+Clock::Time measured_from(const CallObserver* observer, const DeviceSet<Ds...>& devices) noexcept {
+  if (observer == nullptr && !process_observer.exists()) [[likely]]
+    return Clock::never;
+  return time_of_main_device(devices);
+}
+
+/// Measures a call, if it is to be measured. The call ends when this goes out of scope.
+class CallMeter {
+ public:
+  /// Called when the plan is made. `began` is what measured_from() returned. Borrows all else, but the observer only as
+  /// long as shards run.
+  template <class... Ds>
+  CallMeter(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
+            CallStart& start, bool asynchronous = false) {
+    if (began != Clock::never) [[unlikely]]
+      begin(began, observer, plan, devices, start, asynchronous);
+  }
+  CallMeter(const CallMeter&) = delete;
+  CallMeter& operator=(const CallMeter&) = delete;
+  ~CallMeter() {
+    if (clock_ != nullptr) [[unlikely]]
+      end();
+  }
+
+ private:
+  template <class... Ds>
+  [[gnu::cold, gnu::noinline]] void begin(Clock::Time began, CallObserver* observer, const Plan& plan,
+                                          const DeviceSet<Ds...>& devices, CallStart& start, bool asynchronous) {
+    start.clock = clock_ = make_pooled<CallClock>(began, observer, plan, devices, start.number, asynchronous);
+  }
+
+  [[gnu::cold, gnu::noinline]] void end() noexcept {
+    clock_->end();
+    delete clock_;
+  }
+
+  CallClock* clock_ = nullptr;
+};
+
+}}}  // namespace fanout::v0::detail

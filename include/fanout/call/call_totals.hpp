@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/plan/call_times.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The sums of the times of several calls on one device, in nanoseconds.
+struct DeviceTotals {
+  DeviceId id = host_memory.owner;
+  std::uint64_t calls = 0;  ///< in which it had a shard
+  std::uint64_t shards = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  std::int64_t scatter = 0;
+  std::int64_t forward = 0;
+  std::int64_t wait = 0;  ///< from the return of `forward` until its work on the device was done
+};
+
+/// The sums of the times of several calls of one model, in nanoseconds.
+struct CallTotals {
+  std::uint64_t calls = 0;
+  std::uint64_t failed = 0;
+  std::int64_t plan = 0;
+  std::int64_t shards = 0;  ///< from the plan until all shards had ended
+  std::int64_t gather = 0;
+  std::int64_t host_useful = 0;  ///< in which calling threads ran shards of host devices
+  std::vector<DeviceTotals> devices;
+
+  /// Adds a call. A failed one is only counted.
+  void add(const CallTimes& call) {
+    while (devices.size() < call.device_count) devices.push_back({.id = call.devices[devices.size()]});
+    if (call.failed) {
+      ++failed;
+      return;
+    }
+    ++calls;
+    plan += call.planned;
+    shards += call.joined - call.planned;
+    gather += call.ended - call.joined;
+    for (std::size_t i = 0; i < call.plan->size(); ++i) add((*call.plan)[i], call.shards[i], call.thread);
+    for (std::size_t device = 0; device < devices.size(); ++device) {
+      for (const Shard& shard : *call.plan) {
+        if (shard.device != device) continue;
+        ++devices[device].calls;
+        break;
+      }
+    }
+  }
+
+ private:
+  void add(const Shard& shard, const ShardTimes& times, std::uint32_t caller) {
+    DeviceTotals& device = devices[shard.device];
+    ++device.shards;
+    device.rows += shard.rows.size();
+    device.bytes_in += times.bytes_in;
+    device.bytes_out += times.bytes_out;
+    device.scatter += times.forward - times.began;
+    device.forward += times.returned - times.forward;
+    device.wait += times.ended - times.returned;
+    if (times.thread == caller && device.id.kind == host_memory.owner.kind) host_useful += times.ended - times.forward;
+  }
+};
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// All of fanout, and what observes calls: reports.
+#include <fanout/base/requirements.hpp>
+#include <fanout/fanout.hpp>
+#include <fanout/observe/report.hpp>

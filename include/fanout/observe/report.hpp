@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/call/call_totals.hpp>
+#include <fanout/parallel/parallel_model.hpp>
+
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+/// The shortest text that reads back as the same number, in any locale.
+inline std::string exact(double number) {
+  std::array<char, 32> text;  // NOLINT(*-member-init): to_chars writes it
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+inline std::string rounded(double number, int decimals) {
+  std::array<char, 320> text;  // NOLINT(*-member-init): to_chars writes it
+  return {text.data(),
+          std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed, decimals).ptr};
+}
+
+}  // namespace detail
+
+/// What one device did in the measured calls of a model. Times are sums, in seconds.
+struct DeviceReport {
+  DeviceId device;
+  std::uint64_t calls = 0;   ///< calls in which the device had a shard
+  std::uint64_t shards = 0;  ///< several in a call, if the split policy says so
+  std::uint64_t rows = 0;
+  double share = 0;              ///< of all rows of the model's calls, 0 to 1
+  double scatter_seconds = 0;    ///< its inputs were made, and copied to it
+  double forward_seconds = 0;    ///< `forward` ran on its thread
+  double wait_seconds = 0;       ///< its work went on after `forward` had returned, as that of a GPU does
+  std::uint64_t bytes_in = 0;    ///< copied to the device's memory
+  std::uint64_t bytes_out = 0;   ///< copied from the device's memory
+
+  /// The time in which the device worked on the model: POP's useful time.
+  double useful_seconds() const noexcept { return forward_seconds + wait_seconds; }
+  /// Rows per second of that time; 0 without rows.
+  double rows_per_second() const noexcept { return useful_seconds() > 0 ? double(rows) / useful_seconds() : 0; }
+};
+
+/// The measured calls of a model: where their time went, on each device and in all. A value, made by
+/// ParallelModel::report(). Prints as a table, as CSV and as JSON.
+///
+/// The efficiencies are those of the POP project (Performance Optimisation and Productivity, "Standard Metrics for
+/// Performance Analysis"; for the device offload efficiency, the metrics for accelerators of its tools TALP and
+/// BasicAnalysis). Useful time is that of `forward` and of the work that it gave the device. All are 1 if nothing was
+/// measured.
+class Report {
+ public:
+  Report() = default;
+  explicit Report(const detail::CallTotals& totals)
+      : calls_(totals.calls),
+        failed_(totals.failed),
+        plan_(seconds(totals.plan)),
+        shards_(seconds(totals.shards)),
+        gather_(seconds(totals.gather)),
+        host_useful_(seconds(totals.host_useful)) {
+    std::uint64_t rows = 0;
+    for (const detail::DeviceTotals& device : totals.devices) rows += device.rows;
+    for (const detail::DeviceTotals& device : totals.devices) {
+      devices_.push_back({.device = device.id,
+                          .calls = device.calls,
+                          .shards = device.shards,
+                          .rows = device.rows,
+                          .share = rows == 0 ? 0 : double(device.rows) / double(rows),
+                          .scatter_seconds = seconds(device.scatter),
+                          .forward_seconds = seconds(device.forward),
+                          .wait_seconds = seconds(device.wait),
+                          .bytes_in = device.bytes_in,
+                          .bytes_out = device.bytes_out});
+    }
+  }
+
+  /// Calls that have ended without an exception, and calls that threw. All else counts only the former.
+  std::uint64_t calls() const noexcept { return calls_; }
+  std::uint64_t failed_calls() const noexcept { return failed_; }
+
+  /// The devices of the model, in its order.
+  const std::vector<DeviceReport>& devices() const noexcept { return devices_; }
+
+  /// The sum of the durations of the calls, in seconds, and its parts: until the plan was made, from then on until all
+  /// shards had ended, and for gathering. Calls at the same time add up.
+  double seconds() const noexcept { return plan_ + shards_ + gather_; }
+  double plan_seconds() const noexcept { return plan_; }
+  double shards_seconds() const noexcept { return shards_; }
+  double gather_seconds() const noexcept { return gather_; }
+
+  /// The useful time of the mean device over that of the device with the most.
+  double load_balance() const noexcept { return ratio(mean_useful(), most_useful()); }
+  /// The useful time of the device with the most over the duration of the calls. The rest is planning, dispatching,
+  /// copying, waiting and gathering.
+  double communication_efficiency() const noexcept { return ratio(most_useful(), seconds()); }
+  /// The useful time of the mean device over the duration of the calls: load_balance() * communication_efficiency().
+  double parallel_efficiency() const noexcept { return ratio(mean_useful(), seconds()); }
+  /// Of the time that the calling threads spent in the calls, the part in which they ran shards themselves, on host
+  /// devices. In the rest they planned, dispatched, waited for devices and gathered.
+  double device_offload_efficiency() const noexcept { return ratio(host_useful_, seconds()); }
+
+  /// A line for each device, with a header, separated by commas: RFC 4180.
+  std::string csv() const {
+    std::string text =
+        "device,calls,shards,rows,share,scatter_seconds,forward_seconds,wait_seconds,bytes_in,bytes_out\r\n";
+    for (const DeviceReport& each : devices_) {
+      text += to_string(each.device);
+      const auto add = [&text](const std::string& cell) { text += ',' + cell; };
+      add(std::to_string(each.calls));
+      add(std::to_string(each.shards));
+      add(std::to_string(each.rows));
+      for (const double number : {each.share, each.scatter_seconds, each.forward_seconds, each.wait_seconds}) {
+        add(detail::exact(number));
+      }
+      add(std::to_string(each.bytes_in));
+      add(std::to_string(each.bytes_out));
+      text += "\r\n";
+    }
+    return text;
+  }
+
+  /// One object, with an array of devices: RFC 8259.
+  std::string json() const {
+    std::string text = "{";
+    const auto add = [&text](const char* name, const std::string& value) {
+      if (text.back() != '{') text += ", ";
+      text += '"' + std::string(name) + "\": " + value;
+    };
+    add("calls", std::to_string(calls_));
+    add("failed_calls", std::to_string(failed_));
+    add("seconds", detail::exact(seconds()));
+    add("plan_seconds", detail::exact(plan_));
+    add("shards_seconds", detail::exact(shards_));
+    add("gather_seconds", detail::exact(gather_));
+    add("load_balance", detail::exact(load_balance()));
+    add("communication_efficiency", detail::exact(communication_efficiency()));
+    add("parallel_efficiency", detail::exact(parallel_efficiency()));
+    add("device_offload_efficiency", detail::exact(device_offload_efficiency()));
+    text += ", \"devices\": [";
+    for (const DeviceReport& each : devices_) {
+      text += text.back() == '[' ? "{" : ", {";
+      add("device", '"' + to_string(each.device) + '"');
+      add("calls", std::to_string(each.calls));
+      add("shards", std::to_string(each.shards));
+      add("rows", std::to_string(each.rows));
+      add("share", detail::exact(each.share));
+      add("scatter_seconds", detail::exact(each.scatter_seconds));
+      add("forward_seconds", detail::exact(each.forward_seconds));
+      add("wait_seconds", detail::exact(each.wait_seconds));
+      add("bytes_in", std::to_string(each.bytes_in));
+      add("bytes_out", std::to_string(each.bytes_out));
+      text += '}';
+    }
+    return text + "]}";
+  }
+
+ private:
+  static double seconds(std::int64_t nanoseconds) noexcept { return 1e-9 * double(nanoseconds); }
+  static double ratio(double part, double of) noexcept { return of > 0 ? part / of : 1; }
+
+  double most_useful() const noexcept {
+    double most = 0;
+    for (const DeviceReport& each : devices_) most = std::max(most, each.useful_seconds());
+    return most;
+  }
+  double mean_useful() const noexcept {
+    double sum = 0;
+    for (const DeviceReport& each : devices_) sum += each.useful_seconds();
+    return devices_.empty() ? 0 : sum / double(devices_.size());
+  }
+
+  std::uint64_t calls_ = 0;
+  std::uint64_t failed_ = 0;
+  double plan_ = 0;
+  double shards_ = 0;
+  double gather_ = 0;
+  double host_useful_ = 0;
+  std::vector<DeviceReport> devices_;
+};
+
+namespace detail {
+
+/// Three digits and a unit: `12.3 ms`, `456 M`.
+inline std::string with_unit(double number, const char* unit) {
+  static constexpr std::array<const char*, 7> prefixes{"n", "u", "m", "", "k", "M", "G"};
+  std::size_t prefix = 3;
+  for (; number != 0 && number < 0.9995 && prefix > 0; --prefix) number *= 1000;
+  for (; number >= 999.5 && prefix + 1 < prefixes.size(); ++prefix) number /= 1000;
+  std::string all = rounded(number, number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2);
+  if (*prefixes[prefix] != '\0' || *unit != '\0') all += std::string(" ") + prefixes[prefix] + unit;
+  return all;
+}
+
+inline std::string percent(double part) { return rounded(100 * part, 1) + " %"; }
+
+}  // namespace detail
+
+/// The report as a table of the devices, and the efficiencies below it.
+inline std::string to_string(const Report& report) {
+  using Row = std::array<std::string, 10>;
+  std::vector<Row> rows{{"device", "calls", "rows", "share", "scatter", "forward", "wait", "rows/s", "in", "out"}};
+  for (const DeviceReport& each : report.devices()) {
+    rows.push_back({to_string(each.device), std::to_string(each.calls), std::to_string(each.rows),
+                    detail::percent(each.share), detail::with_unit(each.scatter_seconds, "s"),
+                    detail::with_unit(each.forward_seconds, "s"), detail::with_unit(each.wait_seconds, "s"),
+                    detail::with_unit(each.rows_per_second(), ""), detail::with_unit(double(each.bytes_in), "B"),
+                    detail::with_unit(double(each.bytes_out), "B")});
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      std::size_t width = 0;
+      for (const Row& other : rows) width = std::max(width, other[column].size());
+      const std::string fill(width - row[column].size(), ' ');
+      text += column == 0 ? row[column] + fill : "  " + fill + row[column];
+    }
+    text += '\n';
+  }
+  const double seconds = report.seconds();
+  const auto part = [seconds](double of) { return detail::percent(seconds > 0 ? of / seconds : 0); };
+  text += std::to_string(report.calls()) + " calls in " + detail::with_unit(seconds, "s") + ": plan " +
+          part(report.plan_seconds()) + ", shards " + part(report.shards_seconds()) + ", gather " +
+          part(report.gather_seconds());
+  if (report.failed_calls() != 0) text += "; " + std::to_string(report.failed_calls()) + " more failed";
+  text += "\nload balance " + detail::percent(report.load_balance()) + " * communication efficiency " +
+          detail::percent(report.communication_efficiency()) + " = parallel efficiency " +
+          detail::percent(report.parallel_efficiency()) + "; device offload efficiency " +
+          detail::percent(report.device_offload_efficiency()) + '\n';
+  return text;
+}
+
+template <class M, class Source>
+Report ParallelModel<M, Source>::report() const {
+  if (state_->observer() == nullptr) {
+    throw Error(explain({.what = "report() of a model whose calls are not measured",
+                         .advice = "make it with Options{.measure = true}"}));
+  }
+  return Report(state_->measured.totals());
+}
+
+}}  // namespace fanout::v0

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+#include <fanout/call/call_observer.hpp>
+#include <fanout/call/call_totals.hpp>
+#include <fanout/plan/any_split.hpp>
+#include <fanout/plan/call_times.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The measured calls of one model: adds up their times, and shows them to the split policy if that observes calls.
+/// Thread-safe. Borrows the policy.
+class MeasuredCalls final : public CallObserver {
+ public:
+  explicit MeasuredCalls(AnySplit& split) noexcept : split_(split) {}
+
+  /// The plan of the split policy.
+  Plan plan(std::size_t rows, std::size_t devices) const {
+    const ForkSafeLock reading(mutex_);
+    return split_(rows, devices);
+  }
+
+  void ended(const CallTimes& call) noexcept override {
+    const ForkSafeLock adding(mutex_);
+    try {
+      totals_.add(call);
+      if (!call.failed) split_.observe(call);
+    } catch (...) {  // without memory, this call is not counted
+    }
+  }
+
+  CallTotals totals() const {
+    const ForkSafeLock reading(mutex_);
+    return totals_;
+  }
+
+  /// Calls `f(split)` while no call reads or changes the policy.
+  template <class F>
+  auto with_split(const F& f) const {
+    const ForkSafeLock reading(mutex_);
+    return f(split_);
+  }
+
+ private:
+  mutable ForkSafeMutex mutex_;
+  AnySplit& split_;
+  CallTotals totals_;
+};
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/plan/plan.hpp>
+
+namespace fanout { inline namespace v0 {
+
+/// The times of one shard, in nanoseconds after its call began, by the clock of its device: began <= forward <= returned
+/// <= ended. A shard that throws has no later times.
+struct ShardTimes {
+  std::int64_t began = 0;       ///< its thread makes the inputs from here on
+  std::int64_t forward = 0;     ///< `forward` begins
+  std::int64_t returned = 0;    ///< `forward` has returned
+  std::int64_t ended = 0;       ///< its work on the device is done
+  std::uint64_t bytes_in = 0;   ///< copied to the device's memory
+  std::uint64_t bytes_out = 0;  ///< copied from the device's memory, also when the results were gathered
+  std::uint32_t thread = 0;     ///< the number of the thread that ran it, as CallTimes::thread
+};
+
+/// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined <=
+/// ended. An asynchronous call ends with its last shard. Borrows what it points to.
+struct CallTimes {
+  const Plan* plan = nullptr;
+  const DeviceId* devices = nullptr;  ///< of the model, by their positions
+  std::size_t device_count = 0;
+  const ShardTimes* shards = nullptr;  ///< one for each shard of the plan
+  std::int64_t began = 0;              ///< nanoseconds of that clock: CLOCK_MONOTONIC, or a time of simulated devices
+  std::int64_t planned = 0;            ///< the plan is made, and shards may begin
+  std::int64_t joined = 0;             ///< all shards have ended
+  std::int64_t ended = 0;              ///< the result is gathered
+  std::uint32_t number = 0;            ///< of this call of the model
+  std::uint32_t thread = 0;            ///< number of the calling thread; the process numbers its threads from 1
+  bool asynchronous = false;
+  bool failed = false;  ///< the call threw
+};
+
+}}  // namespace fanout::v0
