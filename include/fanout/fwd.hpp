@@ -50,6 +50,7 @@ struct EvenSplit;
 struct ChunkSplit;
 class WeightedSplit;
 class AnySplit;
+struct CallTimes;
 
 // arrays
 template <std::size_t R>
@@ -92,6 +93,7 @@ class Pending;
 namespace detail {
 class ShardTask;
 class CopyTeam;
+template <class Times>
 class CallClock;
 class CallObserver;
 }  // namespace detail

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
 
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
@@ -23,10 +22,14 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+// What follows are templates, so that they cost nothing to compile in a file that calls no model. `Times` is always
+// CallTimes.
+
 /// The clock of one shard of a measured call. Its functions are called by the thread that runs the shard.
+template <class Times>
 class ShardClock final : public TransferLog {
  public:
-  ShardClock(ShardTimes& times, const DeviceClock& clock, const MemorySpace& memory)
+  ShardClock(typename Times::Shard& times, const DeviceClock& clock, const MemorySpace& memory)
       : times_(times), clock_(clock), memory_(memory), call_began_(clock.now()) {}
 
   void begin() noexcept {
@@ -55,7 +58,7 @@ class ShardClock final : public TransferLog {
  private:
   std::int64_t elapsed() const noexcept { return clock_.done() - call_began_; }
 
-  ShardTimes& times_;
+  typename Times::Shard& times_;
   DeviceClock clock_;
   MemorySpace memory_;
   Clock::Time call_began_;
@@ -71,6 +74,7 @@ template <class... Ds>
 
 /// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends with its
 /// last shard; the clock may then outlive its model.
+template <class Times>
 class CallClock final : public TransferLog, public Pooled {
  public:
   /// Made when the plan is. Borrows all. `observer` may be null.
@@ -88,7 +92,7 @@ class CallClock final : public TransferLog, public Pooled {
                     clock = DeviceClock::of(device);
                     memory = backend::Memory(device.memory()).space;
                   });
-                  return ShardClock(shards_[i], clock, memory);
+                  return ShardClock<Times>(shards_[i], clock, memory);
                 }),
         times_{.plan = &plan,
                .devices = devices.ids().data(),
@@ -102,7 +106,7 @@ class CallClock final : public TransferLog, public Pooled {
     times_.planned = elapsed();
   }
 
-  ShardClock& operator[](std::size_t i) noexcept { return clocks_[i]; }
+  ShardClock<Times>& operator[](std::size_t i) noexcept { return clocks_[i]; }
 
   /// Called when a shard has ended, by the thread that ran it.
   void shard_ended(std::size_t i, bool failed) noexcept {
@@ -118,20 +122,21 @@ class CallClock final : public TransferLog, public Pooled {
   void all_ended() noexcept {
     if (times_.asynchronous) return;
     join();
+    gathers_ = true;
     outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
   }
 
   /// Called last, by the thread that gathered, also if the call has thrown.
   void end() noexcept {
     if (times_.asynchronous) return;
-    if (outer_) transfer_log() = *outer_;
+    if (gathers_) transfer_log() = outer_;
     times_.ended = elapsed();
     if (times_.joined == 0) times_.joined = times_.ended;
     tell(std::uncaught_exceptions() > thrown_);
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
-    for (ShardClock& shard : clocks_) {
+    for (ShardClock<Times>& shard : clocks_) {
       if (shard.note_if_own(to, from, bytes)) return;
     }
   }
@@ -141,7 +146,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   void join() noexcept {
     times_.joined = elapsed();
-    for (const ShardTimes& shard : shards_) {  // its clock may be another one
+    for (const typename Times::Shard& shard : shards_) {  // its clock may be another one
       if (shard.ended > times_.joined) times_.joined = shard.ended;
     }
   }
@@ -154,13 +159,14 @@ class CallClock final : public TransferLog, public Pooled {
 
   CallObserver* const observer_;
   const DeviceClock main_;
-  InlineArray<ShardTimes> shards_;
-  InlineArray<ShardClock> clocks_;
-  CallTimes times_;
+  InlineArray<typename Times::Shard> shards_;
+  InlineArray<ShardClock<Times>> clocks_;
+  Times times_;
   Atomic<std::size_t> running_;  // shards
   const int thrown_ = std::uncaught_exceptions();
   Atomic<bool> failed_{false};
-  std::optional<TransferLog*> outer_;  // of this thread, while it gathers
+  bool gathers_ = false;
+  TransferLog* outer_ = nullptr;  // of this thread, while it gathers
 };
 
 template <class Devices>
@@ -178,6 +184,7 @@ Clock::Time measured_from(const CallObserver* observer, const DeviceSet<Ds...>& 
 }
 
 /// Measures a call, if it is to be measured. The call ends when this goes out of scope.
+template <class Times = CallTimes>
 class CallMeter {
  public:
   /// Called when the plan is made. `began` is what measured_from() returned. Borrows all else, but the observer only as
@@ -199,7 +206,7 @@ class CallMeter {
   template <class... Ds>
   [[gnu::cold, gnu::noinline]] void begin(Clock::Time began, CallObserver* observer, const Plan& plan,
                                           const DeviceSet<Ds...>& devices, CallStart& start, bool asynchronous) {
-    start.clock = clock_ = make_pooled<CallClock>(began, observer, plan, devices, start.number, asynchronous);
+    start.clock = clock_ = make_pooled<CallClock<Times>>(began, observer, plan, devices, start.number, asynchronous);
   }
 
   [[gnu::cold, gnu::noinline]] void end() noexcept {
@@ -207,7 +214,7 @@ class CallMeter {
     delete clock_;
   }
 
-  CallClock* clock_ = nullptr;
+  CallClock<Times>* clock_ = nullptr;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/exchange.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
@@ -24,23 +25,25 @@ class CallObserver {
 class ProcessObserver {
  public:
   /// True if there is one. A call asks this when it begins.
-  bool exists() const noexcept { return observer_.load(MemoryOrder::relaxed) != nullptr; }
+  bool exists() const noexcept { return exists_.load(MemoryOrder::relaxed); }
 
   /// Sets the observer, or none. Afterwards the one before is not called any more. Borrows it.
   CallObserver* exchange(CallObserver* next) noexcept {
     const ForkSafeLock changing(mutex_);
-    return observer_.exchange(next, MemoryOrder::relaxed);
+    exists_.store(next != nullptr, MemoryOrder::relaxed);
+    return detail::exchange(observer_, next);
   }
 
   /// Tells the observer of a call, if there is still one.
   void ended(const CallTimes& call) noexcept {
     const ForkSafeLock calling(mutex_);
-    if (CallObserver* const observer = observer_.load(MemoryOrder::relaxed)) observer->ended(call);
+    if (observer_ != nullptr) observer_->ended(call);
   }
 
  private:
-  Atomic<CallObserver*> observer_{nullptr};
+  Atomic<bool> exists_{false};
   ForkSafeMutex mutex_;
+  CallObserver* observer_ = nullptr;
 };
 
 [[gnu::visibility("default")]] inline ProcessObserver process_observer;

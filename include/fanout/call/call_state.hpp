@@ -46,7 +46,7 @@ struct CallStart {
   std::size_t target_count = 0;
   const detail::BatchPlace* place = &detail::alone_in_batch;  ///< of the shards, if several processes make the call
   backend::ProcessRendezvous* rendezvous = nullptr;           ///< of the shards of several processes, if they may meet
-  detail::CallClock* clock = nullptr;                         ///< null if the call is not measured
+  detail::CallClock<CallTimes>* clock = nullptr;              ///< null if the call is not measured
 
   /// The settings of a call that begins now.
   static CallStart now(const CallSettings& settings) noexcept {
@@ -95,7 +95,7 @@ struct CallState {
   const detail::BatchPlace& place;
   const detail::Clock::Time deadline;
   const detail::Clock::Time stop_at;
-  detail::CallClock* const clock;
+  detail::CallClock<CallTimes>* const clock;
   alignas(detail::cache_line) detail::OutputBuffers outputs;  // so that a shard finds the first one in one cache line
   detail::CallRendezvous rendezvous;
 

@@ -25,6 +25,8 @@ struct DeviceTotals {
 };
 
 /// The sums of the times of several calls of one model, in nanoseconds.
+/// `Device` is always DeviceTotals. As a template, this costs nothing to compile in a file that calls no model.
+template <class Device = DeviceTotals>
 struct CallTotals {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
@@ -32,7 +34,7 @@ struct CallTotals {
   std::int64_t shards = 0;  ///< from the plan until all shards had ended
   std::int64_t gather = 0;
   std::int64_t host_useful = 0;  ///< in which calling threads ran shards of host devices
-  std::vector<DeviceTotals> devices;
+  std::vector<Device> devices;
 
   /// Adds a call. A failed one is only counted.
   void add(const CallTimes& call) {
@@ -57,7 +59,7 @@ struct CallTotals {
 
  private:
   void add(const Shard& shard, const ShardTimes& times, std::uint32_t caller) {
-    DeviceTotals& device = devices[shard.device];
+    Device& device = devices[shard.device];
     ++device.shards;
     device.rows += shard.rows.size();
     device.bytes_in += times.bytes_in;

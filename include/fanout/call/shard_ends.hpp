@@ -61,15 +61,15 @@ class ShardEnds {
 
   /// Call this when the shard begins, unless nothing notes that.
   void note_begin(std::size_t i) noexcept {
-    if (state_.clock != nullptr) (*state_.clock)[i].begin();
+    if (clock() != nullptr) (*clock())[i].begin();
   }
 
   /// The clock of a shard that is measured; otherwise null.
-  ShardClock* clock_of(std::size_t i) noexcept { return state_.clock == nullptr ? nullptr : &(*state_.clock)[i]; }
+  ShardClock<typename Remains::Times>* clock_of(std::size_t i) noexcept { return clock() == nullptr ? nullptr : &(*clock())[i]; }
 
   /// Call this when the shard has ended, unless nothing notes the ends of shards.
   void note_end(std::size_t i, Remains& shard) noexcept {
-    if (state_.clock != nullptr) state_.clock->shard_ended(i, shard.failure != nullptr);
+    if (clock() != nullptr) clock()->shard_ended(i, shard.failure != nullptr);
     state_.rendezvous.end(i, shard.failure);
     if (state_.deadline != Clock::never) shard.lateness.end(Clock::now() <= state_.deadline);
   }
@@ -130,6 +130,8 @@ class ShardEnds {
   }
 
  private:
+  CallClock<typename Remains::Times>* clock() const noexcept { return state_.clock; }
+
   Remains& remains(std::size_t i) const noexcept {
     return *reinterpret_cast<Remains*>(reinterpret_cast<std::byte*>(first_remains_) + i * stride_);
   }
@@ -144,7 +146,7 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
-    if (state_.clock != nullptr) state_.clock->all_ended();
+    if (clock() != nullptr) clock()->all_ended();
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
     throw_failures();

@@ -6,12 +6,15 @@
 #include <fanout/base/slot.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/device/completion.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/memory/scratch.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// What one shard leaves besides its value: its exception, the memory that it claimed, and pending device work.
 struct ShardRemains {
+  using Times = CallTimes;
+
   ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
   Scratch scratch;

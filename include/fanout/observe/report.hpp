@@ -62,7 +62,7 @@ struct DeviceReport {
 class Report {
  public:
   Report() = default;
-  explicit Report(const detail::CallTotals& totals)
+  explicit Report(const detail::CallTotals<>& totals)
       : calls_(totals.calls),
         failed_(totals.failed),
         plan_(seconds(totals.plan)),

@@ -63,7 +63,7 @@ struct CheckedOptions {
 
   Options options;
   std::size_t device_count;
-  mutable MeasuredCalls measured{options.split};
+  mutable MeasuredCalls<> measured{options.split};
   const CallSettings settings;
 
  private:

@@ -14,6 +14,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The measured calls of one model: adds up their times, and shows them to the split policy if that observes calls.
 /// Thread-safe. Borrows the policy.
+/// `Totals` is always CallTotals<>. As a template, this costs nothing to compile in a file that calls no model.
+template <class Totals = CallTotals<>>
 class MeasuredCalls final : public CallObserver {
  public:
   explicit MeasuredCalls(AnySplit& split) noexcept : split_(split) {}
@@ -33,7 +35,7 @@ class MeasuredCalls final : public CallObserver {
     }
   }
 
-  CallTotals totals() const {
+  Totals totals() const {
     const ForkSafeLock reading(mutex_);
     return totals_;
   }
@@ -48,7 +50,7 @@ class MeasuredCalls final : public CallObserver {
  private:
   mutable ForkSafeMutex mutex_;
   AnySplit& split_;
-  CallTotals totals_;
+  Totals totals_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -188,7 +188,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   const AnyReplicas& replicas_;  // must not be used once all shards have ended
   const CallSettings settings_;
   CallStart start_;
-  const CallMeter meter_;
+  const CallMeter<> meter_;
   CallOutputs<typename Call::R> outputs_;
   const ShardsScope scope_{chain_.innermost(), outputs_.state().stop_at};
   const typename Call::States states_{};

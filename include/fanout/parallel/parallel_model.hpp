@@ -306,7 +306,7 @@ class ParallelModel {
       state_->pending.wait_for_earlier(Call::order());
       CallStart begin = state_->start(targets, entered.number());
       ranked.begin(inputs.plan, begin);
-      const detail::CallMeter meter(measured, state_->observer(), inputs.plan, devices(), begin);
+      const detail::CallMeter<> meter(measured, state_->observer(), inputs.plan, devices(), begin);
       typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
                                         Call::shards_may_meet());
       Sharded call(state_->replicas, devices(), inputs, outputs, room);

@@ -24,6 +24,8 @@ struct ShardTimes {
 /// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined <=
 /// ended. An asynchronous call ends with its last shard. Borrows what it points to.
 struct CallTimes {
+  using Shard = ShardTimes;
+
   const Plan* plan = nullptr;
   const DeviceId* devices = nullptr;  ///< of the model, by their positions
   std::size_t device_count = 0;

@@ -122,7 +122,7 @@ class alignas(cache_line) ShardBody {
                                                                 .axis = body.axis_,
                                                                 .first_row = body.outputs_.state().place.first_row});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
-      ShardClock* const clock = body.is_plain_ ? nullptr : body.outputs_.clock_of(shard);
+      ShardClock<CallTimes>* const clock = body.is_plain_ ? nullptr : body.outputs_.clock_of(shard);
       if (clock != nullptr) clock->forward_begins();
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
