@@ -12,6 +12,8 @@ namespace {
 constexpr int nobodys = cuda::detail::most_gpus - 1;  // no machine has a GPU of that index
 }
 
+static_assert(std::is_base_of_v<fanout::DeviceError, cuda::CudaError>);
+
 TEST_CASE("a status other than success is thrown with its name, the call and the GPU") {
   CHECK_NOTHROW(cuda::check(cudaSuccess, "cudaSomething"));
   try {
