@@ -117,8 +117,10 @@ class alignas(cache_line) ShardBody {
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
+        if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
         if constexpr (requires { backend::Completion(device.completion()); }) {
-          if (body.outputs_.state().stop_at == Clock::never) {  // else the shard ends with it, and may be late
+          // With a deadline the shard ends with its work, so that it may be late. A device's own clock needs a completion.
+          if (requires { device.time(); } || body.outputs_.state().stop_at == Clock::never) {
             slot.completion = device.completion();
             return;
           }
@@ -129,6 +131,12 @@ class alignas(cache_line) ShardBody {
         }
       } catch (...) {
         slot.failed_in_forward = true;
+        if constexpr (requires {
+                        device.time();
+                        backend::Completion(device.completion());
+                      }) {
+          slot.completion = device.completion();  // the caller learns of the failure when it happens
+        }
         throw;
       }
     }
