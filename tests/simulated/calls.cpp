@@ -282,7 +282,7 @@ TEST_CASE("launch makes its calls on the calling thread") {
 }
 
 TEST_CASE("a model takes a deadline, which is one of real time") {
-  const auto devices = simulated_devices({{.rows_per_second = 1}, {.rows_per_second = 1}});
+  const auto devices = simulated_devices({{.rows_per_second = 2}, {.rows_per_second = 1}});
   const ParallelModel model{Size{}, devices, Options{.deadline = 1h}};
   CHECK(model(first_numbers(20'000)).size() == 2);
   CHECK(devices[0].time() == 10'000'000'000'000);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <type_traits>
+
 #include <fanout/cuda/runtime/status.hpp>
 
 #include "cuda/gpus.hpp"
