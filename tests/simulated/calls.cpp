@@ -3,11 +3,12 @@
 // Calls of models on simulated devices: their results, and their virtual times, computed by hand.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <span>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -56,6 +57,21 @@ bool is_line_of(const Tensor<float, 1>& y, const Tensor<float, 1>& x) {
   }
   return true;
 }
+
+struct Named {
+  std::string name;
+  std::string forward(View<const float, 1>) const { return name; }
+};
+
+struct Averages {
+  fanout::Sum<std::size_t> rows{};
+  fanout::Mean<Tensor<double, 1>> mean{Tensor<double, 1>(1)};
+
+  void forward(View<const float, 1> x) {
+    rows.value += x.size();
+    mean.value(0) = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+  }
+};
 
 /// Nothing is copied to the device and back, but for 4 bytes a row.
 struct Size {
@@ -253,7 +269,49 @@ TEST_CASE("collectives between simulated devices") {
   };
   const ParallelModel model{sums, devices};
   CHECK(model(first_numbers(30)) == Tensor<float, 1>::full({30}, 30));
+  // On each device: 40 bytes in, 4 to the host and 4 back, 10 rows. Then 2 * 40 bytes of the others to the first.
+  CHECK(devices[0].time() == 40 + 8 + 10'000 + 80);
   CHECK(model(first_numbers(3)) == Tensor<float, 1>::full({3}, 3));
+  CHECK(devices[0].time() == 10'128 + 4 + 8 + 1'000 + 8);
+}
+
+TEST_CASE("several threads call models on the same devices") {
+  const auto devices = simulated_devices({{.rows_per_second = 1e6, .memory = 1 << 20}, {.rows_per_second = 3e6}});
+  const ParallelModel model{Line{}, devices};
+  const Tensor<float, 1> x = first_numbers(20);
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) right += is_line_of(model(x), x) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == 200);
+  CHECK(devices[0].time() >= 200 * 10'000);  // no work is lost
+  CHECK(devices[0].free_memory() == (1 << 20) - 8);
+}
+
+TEST_CASE("models of a factory, replicas of their own and the four stages") {
+  const auto devices = simulated_devices({{.rows_per_second = 1e6}, {.rows_per_second = 1e6}});
+  const Tensor<float, 1> x = first_numbers(20);
+  const ParallelModel made{fanout::factory([](const auto& device) { return Named{to_string(device.id())}; }), devices};
+  CHECK(made(x) == std::vector{to_string(devices[0].id()), to_string(devices[1].id())});
+  CHECK(devices[0].time() == 10'000);
+  const ParallelModel own{fanout::per_replica(Size{}), devices};
+  CHECK(own(x) == fanout::tensor<std::size_t>({10, 10}));
+  CHECK(devices[0].time() == 20'000);
+  auto outputs = fanout::apply(fanout::replicate(Line{}, devices), fanout::scatter(devices, x));
+  CHECK(devices[0].time() == 30'000);
+  CHECK(is_line_of(fanout::gather(std::move(outputs)), x));
+}
+
+TEST_CASE("fields of replicas are combined over devices") {
+  const auto devices = simulated_devices({{}, {}});
+  ParallelModel model{Averages{}, devices};
+  model(first_numbers(6));
+  CHECK(model.model().rows.value == 6);
+  CHECK(model.model().mean.value(0) == doctest::Approx(2.5));
 }
 
 TEST_CASE("a model calls another one: the inner call begins at the time of the outer shard") {

@@ -11,6 +11,8 @@ using fanout::detail::simulated_states;
 using fanout::detail::SimulatedState;
 using fanout::detail::Simulation;
 
+static_assert(sizeof(SimulatedState) + sizeof(Simulation) < 1024, "as simulated_devices() says");
+
 TEST_CASE("each simulated device of the process has an index of its own, by which it is found") {
   static Simulation simulation;  // as long as the states, which are never destroyed
   std::vector<SimulatedState*> states[4];
