@@ -16,7 +16,7 @@ set(floors
   "array"
   "collective worker"
   "device"
-  "dispatch scatter cuda/runtime"
+  "dispatch scatter cuda/runtime simulated"
   "gather cuda/transfer cuda/visible"
   "call cuda"
   "context model mpi/group cuda/nccl"
@@ -33,7 +33,8 @@ foreach(floor IN LISTS floors)
   endforeach()
   list(APPEND lower ${floor})
 endforeach()
-# Nobody includes what is not always there: cuda and mpi plug in at the side, and of adapt users include what they need.
+# Nobody includes what is not always there: cuda, mpi and simulated plug in at the side, and of adapt users include what
+# they need.
 foreach(room IN LISTS lower)
   if(NOT room MATCHES "^mpi")
     list(FILTER below_${room} EXCLUDE REGEX "^mpi")
@@ -43,7 +44,7 @@ foreach(room IN LISTS lower)
   else()
     list(FILTER below_${room} EXCLUDE REGEX "^(scatter|gather|dispatch|call)$")
   endif()
-  list(REMOVE_ITEM below_${room} adapt)
+  list(REMOVE_ITEM below_${room} adapt simulated)
 endforeach()
 set(below_umbrella "${lower}")
 set(below_adapt/thrust.cuh cuda)

@@ -25,6 +25,7 @@ class DeviceMismatch;
 class ShapeMismatch;
 class StructureMismatch;
 class OutOfMemory;
+class DeviceError;
 class CommunicatorAbandoned;
 class ReplicaError;
 class FactoryError;
@@ -66,6 +67,8 @@ class Output;
 struct DeviceId;
 class HostDevice;
 struct HostDeviceOptions;
+class SimulatedDevice;
+struct SimulatedDeviceOptions;
 template <class... Ds>
 class DeviceSet;
 template <class D>

@@ -388,6 +388,27 @@ TEST_CASE("a tensor is made in the memory that it is told") {
   CHECK_THROWS_AS((Tensor<float, 1>(Extents<1>{{3}}, counting.memory())), fanout::OutOfMemory);
 }
 
+TEST_CASE("elements in memory that the host may use in place are reached from the host") {
+  constexpr auto operations = [](bool host_access) {
+    fanout::backend::MemoryOperations own = fanout::backend::host_memory_operations;
+    own.host_access = host_access;
+    return own;
+  };
+  static constexpr fanout::backend::MemoryOperations managed = operations(true);
+  static constexpr fanout::backend::MemoryOperations apart = operations(false);
+  fanout::backend::declare_memory("managed", managed);
+  fanout::backend::declare_memory("apart", apart);
+  Tensor<int, 2> x({2, 3}, {{{.kind = "managed"}}, &managed});
+  x(1, 2) = 6;
+  CHECK(std::as_const(x)(1, 2) == 6);
+  CHECK(x.values()[5] == 6);
+  CHECK(*x.begin() == 0);
+  CHECK(x == fanout::tensor<int>({{0, 0, 0}, {0, 0, 6}}));
+  Tensor<int, 2> y({2, 3}, {{{.kind = "apart"}}, &apart});
+  CHECK_THROWS_AS(static_cast<void>(y.values()), fanout::DeviceMismatch);
+  CHECK_THROWS_AS(static_cast<void>(x == y), fanout::DeviceMismatch);
+}
+
 TEST_CASE("elements in another memory are not reached from the host") {
   const CountingMemory counting;
   Tensor<int, 2> matrix(Extents<2>{{3, 4}}, counting.memory());

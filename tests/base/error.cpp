@@ -20,6 +20,7 @@ static_assert(is_kind_of_error<fanout::DeviceMismatch>);
 static_assert(is_kind_of_error<fanout::ShapeMismatch>);
 static_assert(is_kind_of_error<fanout::StructureMismatch>);
 static_assert(is_kind_of_error<fanout::OutOfMemory>);
+static_assert(is_kind_of_error<fanout::DeviceError>);
 static_assert(!std::is_base_of_v<fanout::InvalidArgument, fanout::ShapeMismatch>, "a caller can tell them apart");
 
 }  // namespace

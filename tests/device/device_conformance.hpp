@@ -10,11 +10,14 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <fanout/device/all_visible.hpp>
+#include <fanout/device/completion.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/device_source.hpp>
@@ -116,5 +119,40 @@ TEST_CASE_TEMPLATE_DEFINE("a device does what its concept says", D, device_confo
     const fanout::DeviceSet<D> set = fanout::AllVisible<D>{}.select();
     REQUIRE(set.size() == devices.size());
     for (std::size_t i = 0; i < devices.size(); ++i) CHECK(set[i] == devices[i]);
+  }
+
+  if constexpr (requires(const D& device) { device.ran(std::size_t{1}); }) {
+    SUBCASE("10. ran() is told of shards, with the device entered") {
+      for (const D& device : devices) {
+        [[maybe_unused]] const auto entered = device.enter();
+        CHECK_NOTHROW(device.ran(0));
+        CHECK_NOTHROW(device.ran(1000));
+      }
+    }
+  }
+
+  if constexpr (requires(const D& device) { device.time(); }) {
+    SUBCASE("11. time() never goes back, and a completion brings the caller to the end of the device's work") {
+      static_assert(std::is_same_v<decltype(devices[0].time()), std::int64_t>);
+      for (const D& device : devices) {
+        const std::int64_t before = device.time();
+        std::int64_t ended = 0;
+        fanout::backend::Completion completion;
+        {
+          [[maybe_unused]] const auto entered = device.enter();
+          const std::int64_t given = device.time();
+          CHECK(given >= before);
+          if constexpr (requires { device.ran(std::size_t{1}); }) device.ran(1000);
+          ended = device.time();
+          CHECK(ended >= given);
+          if constexpr (requires { device.completion(); }) completion = device.completion();
+        }
+        CHECK(device.time() >= before);
+        if constexpr (requires { device.completion(); }) {
+          completion.wait();
+          CHECK(device.time() >= ended);
+        }
+      }
+    }
   }
 }

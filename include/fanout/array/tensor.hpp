@@ -172,9 +172,9 @@ class Tensor {
     return detail::refuse_view_of_temporary<View<U, R>>();
   }
 
-  /// The element at these indices, one per axis, rows first: `x(row, column)`. The tensor must be in host memory. If
-  /// FANOUT_CHECKS is 1, throws InvalidArgument for an index out of range, and DeviceMismatch for another memory.
-  /// Otherwise checks nothing.
+  /// The element at these indices, one per axis, rows first: `x(row, column)`. The host must be able to use the
+  /// tensor's memory: see MemoryOperations::host_access. If FANOUT_CHECKS is 1, throws InvalidArgument for an index out
+  /// of range, and DeviceMismatch for memory that the host cannot use. Otherwise checks nothing.
   template <std::integral... I>
     requires(sizeof...(I) == R)
   T& operator()(I... indices) { return data()[offset({static_cast<std::size_t>(indices)...})]; }
@@ -236,8 +236,8 @@ class Tensor {
     return detail::refuse_view_of_temporary<View<const T, R>>().reshape(extents);
   }
 
-  /// All elements in memory order, the last axis fastest. Borrows. Like begin(), throws DeviceMismatch if the tensor is
-  /// not in host memory.
+  /// All elements in memory order, the last axis fastest. Borrows. Like begin(), throws DeviceMismatch if the host
+  /// cannot use the tensor's memory.
   std::span<T> values() & { return {begin(), size()}; }
   std::span<const T> values() const& { return {begin(), size()}; }
   template <class Borrowed = std::span<const T>>
@@ -269,7 +269,7 @@ class Tensor {
   }
 
   void reach() const {
-    if (!(space() == host_memory)) detail::refuse_host_access(space());
+    if (!(space() == host_memory)) detail::check_host_access(space());
   }
 
   detail::Storage storage_;

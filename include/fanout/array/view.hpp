@@ -15,7 +15,9 @@
 #include <fanout/base/checks.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/memory/extents.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/tree/leaf.hpp>
 
@@ -266,8 +268,11 @@ concept ContiguousArray = requires {
   requires std::convertible_to<const X&, View<const typename X::value_type, X::rank>>;
 };
 
+/// Throws DeviceMismatch if the host must not use this memory in place. Call it for other memory than the host's.
 template <std::same_as<MemorySpace> Space>
-[[noreturn]] void refuse_host_access(const Space& space) {
+[[gnu::cold, gnu::noinline]] void check_host_access(const Space& space) {
+  const backend::Memory memory = backend::memory_of(space);
+  if (memory.operations != nullptr && memory.operations->host_access) return;
   throw DeviceMismatch(explain({.what = two_devices(host_memory, space) + ": elements of a tensor used from the host",
                                 .expected = to_string(host_memory),
                                 .found = to_string(space),
@@ -277,13 +282,13 @@ template <std::same_as<MemorySpace> Space>
 }  // namespace detail
 
 /// True if both arrays have the same extents and equal elements. NaN equals nothing. Throws DeviceMismatch if an array
-/// is not in host memory.
+/// is in memory that the host cannot use.
 template <detail::ContiguousArray A, detail::ContiguousArray B>
   requires(A::rank == B::rank && std::same_as<typename A::value_type, typename B::value_type> &&
            std::equality_comparable<typename A::value_type>)
 bool operator==(const A& a, const B& b) {
-  if (!(a.space() == host_memory)) detail::refuse_host_access(a.space());
-  if (!(b.space() == host_memory)) detail::refuse_host_access(b.space());
+  if (!(a.space() == host_memory)) detail::check_host_access(a.space());
+  if (!(b.space() == host_memory)) detail::check_host_access(b.space());
   if (!(a.extents() == b.extents())) return false;
   const auto* const first = a.data();
   const auto* const second = b.data();

@@ -51,6 +51,12 @@ class [[gnu::visibility("default")]] OutOfMemory : public Error {
   using Error::Error;
 };
 
+/// A device, or its driver, failed. The model and its arguments are not to blame.
+class [[gnu::visibility("default")]] DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A collective waits for a rank that has left: the `forward` of that rank has thrown or returned.
 class [[gnu::visibility("default")]] CommunicatorAbandoned : public Error {
  public:

@@ -28,6 +28,12 @@ namespace fanout { inline namespace v0 {
 /// 9. A device that changes a state of the thread in enter(), and in operations on its memory, may have a type
 ///    `thread_hold`. Each call of a model makes one on its thread, by the default constructor. Until that is destroyed,
 ///    the state may stay changed. Then the thread is as before.
+/// 10. A device may have `ran(rows)`. It is called when the `forward` of a shard of so many rows has returned, on the
+///    thread of the shard, with the device entered. What it throws counts as an exception of that `forward`.
+/// 11. A device with a clock of its own has `time()`, in nanoseconds (std::int64_t), which never goes back. On a thread
+///    that has entered the device, it is the end of all that the device was given. On other threads, it is the time of
+///    the caller's side. If the device has a `completion()`, each shard leaves one, and waiting for it moves the time
+///    of the caller's side. Other devices are timed by the host's clock.
 ///
 /// Cost: 1 to 4 take no lock and allocate nothing.
 template <class D>

@@ -126,9 +126,11 @@ class alignas(cache_line) ShardBody {
       if (clock != nullptr) clock->forward_begins();
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
+        if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
         if constexpr (requires { backend::Completion(device.completion()); }) {
           if (clock != nullptr) clock->forward_returned();
-          // Otherwise the shard ends with it: it may be late, or its end is measured.
+          // Otherwise the shard ends with its work: it may be late, or its end is measured. A device's own clock needs a
+          // completion.
           if (HasOwnClock<D> || (body.outputs_.state().stop_at == Clock::never && clock == nullptr)) {
             slot.completion = device.completion();
             return;
@@ -140,6 +142,12 @@ class alignas(cache_line) ShardBody {
         }
       } catch (...) {
         slot.failed_in_forward = true;
+        if constexpr (requires {
+                        device.time();
+                        backend::Completion(device.completion());
+                      }) {
+          slot.completion = device.completion();  // the caller learns of the failure when it happens
+        }
         throw;
       }
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <type_traits>
+
 #include <fanout/cuda/runtime/status.hpp>
 
 #include "cuda/gpus.hpp"
@@ -11,6 +13,8 @@ using fanout_test::message_of;
 namespace {
 constexpr int nobodys = cuda::detail::most_gpus - 1;  // no machine has a GPU of that index
 }
+
+static_assert(std::is_base_of_v<fanout::DeviceError, cuda::CudaError>);
 
 TEST_CASE("a status other than success is thrown with its name, the call and the GPU") {
   CHECK_NOTHROW(cuda::check(cudaSuccess, "cudaSomething"));

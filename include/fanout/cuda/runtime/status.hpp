@@ -13,9 +13,9 @@
 namespace fanout { inline namespace v0 { namespace cuda {
 
 /// A call of the CUDA runtime or driver failed, or work on a GPU did.
-class [[gnu::visibility("default")]] CudaError : public Error {
+class [[gnu::visibility("default")]] CudaError : public DeviceError {
  public:
-  CudaError(const std::string& text, cudaError_t code) : Error(text), code_(code) {}
+  CudaError(const std::string& text, cudaError_t code) : DeviceError(text), code_(code) {}
 
   /// What CUDA returned, and CUDA's name for it: `cudaErrorInvalidValue`.
   cudaError_t code() const noexcept { return code_; }
