@@ -5,3 +5,4 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/observe/report.hpp>
+#include <fanout/plan/measured_split.hpp>

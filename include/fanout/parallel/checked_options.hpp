@@ -10,6 +10,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/dispatch/copy_team.hpp>
@@ -31,7 +32,9 @@ struct CheckedOptions {
   /// Throws InvalidDeviceId if no device has the memory for results. Throws InvalidArgument if the split does not fit
   /// the devices, and for a negative deadline. Borrows `times` and `team`.
   CheckedOptions(Options&& with, const Devices& devices, CallStatistics& times, const CopyTeam& team)
-      : options(std::move(with)), device_count(devices.size()), settings(check(devices, times, team)) {}
+      : options(begun(std::move(with), devices)),
+        device_count(devices.size()),
+        settings(check(devices, times, team)) {}
 
   /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
   /// for the main device, or one for each device if `on_all`.
@@ -48,6 +51,15 @@ struct CheckedOptions {
     if (options.split.is_even()) [[likely]]
       return EvenSplit{}(rows, device_count);
     return plan_otherwise(rows);
+  }
+
+  template <class S>
+  S split_as() const {
+    return measured.with_split([](const AnySplit& split) -> S {
+      if (const S* const policy = split.get_if<S>()) return *policy;
+      throw InvalidArgument(explain({.what = "split() of another type than the model's split policy",
+                                     .expected = type_name<S>()}));
+    });
   }
 
   /// What measured calls tell when they end. Null if they are not measured.
@@ -67,6 +79,11 @@ struct CheckedOptions {
   const CallSettings settings;
 
  private:
+  static Options begun(Options&& options, const Devices& devices) {
+    options.split.begin(devices.ids().data(), devices.size());
+    return std::move(options);
+  }
+
   [[gnu::noinline]] Plan plan_otherwise(std::size_t rows) const {
     Plan plan = options.split.observes() ? measured.plan(rows, device_count) : options.split(rows, device_count);
     check_plan(plan, rows, device_count);

@@ -280,6 +280,13 @@ class ParallelModel {
   /// it has ended; an asynchronous one when its last shard has.
   Report report() const;
 
+  /// A copy of the model's split policy, if it is an S, with what it has learnt: `model.split<MeasuredSplit>()`. Throws
+  /// InvalidArgument if it is of another type.
+  template <class S>
+  S split() const {
+    return state_->template split_as<S>();
+  }
+
  private:
   template <class Model, class D>
   friend class Into;

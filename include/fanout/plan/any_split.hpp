@@ -52,6 +52,11 @@ class AnySplit {
   /// True for an EvenSplit, whose plans need no check.
   bool is_even() const noexcept { return other_ == nullptr; }
 
+  /// Shows the policy the devices of the model that it is made for, if it has a `begin`.
+  void begin(const DeviceId* devices, std::size_t count) {
+    if (!is_even()) other_->begin(devices, count);
+  }
+
   /// True if the policy has an `observe`.
   bool observes() const noexcept { return !is_even() && other_->observes(); }
   /// Shows the policy a call, if it observes calls.
@@ -73,6 +78,7 @@ class AnySplit {
     Held& operator=(const Held&) = delete;
     virtual ~Held() = default;
     virtual Plan plan(std::size_t rows, std::size_t devices) const = 0;
+    virtual void begin(const DeviceId* devices, std::size_t count) = 0;
     virtual bool observes() const noexcept = 0;
     virtual void observe(const CallTimes& call) = 0;
     virtual Held* copy() const = 0;
@@ -81,8 +87,11 @@ class AnySplit {
   struct Holding final : Held {
     explicit Holding(S from) : split(std::move(from)) {}
     Plan plan(std::size_t rows, std::size_t devices) const override { return std::as_const(split)(rows, devices); }
+    void begin([[maybe_unused]] const DeviceId* devices, [[maybe_unused]] std::size_t count) override {
+      if constexpr (requires { split.begin(devices, count); }) split.begin(devices, count);
+    }
     bool observes() const noexcept override { return detail::ObservesCalls<S>; }
-    void observe(const CallTimes& call) override {
+    void observe([[maybe_unused]] const CallTimes& call) override {
       if constexpr (detail::ObservesCalls<S>) split.observe(call);
     }
     Held* copy() const override { return new Holding(split); }

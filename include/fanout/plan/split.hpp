@@ -17,6 +17,8 @@ namespace fanout { inline namespace v0 {
 /// 4. A policy may have a member `observe(const CallTimes&)`, which is not const. A model with such a policy measures its
 ///    calls, and shows each to its copy of the policy when the call has ended. Neither function is called while the other
 ///    one runs.
+/// 5. A policy may have a member `begin(const DeviceId* devices, std::size_t count)`, which is not const. A model calls it
+///    once, before it asks for a plan.
 ///
 /// The constructor of a ParallelModel asks for the plan of no rows. So a policy that does not fit the number of devices
 /// can throw there.

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/plan/call_times.hpp>
+#include <fanout/plan/even_split.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/split.hpp>
+#include <fanout/plan/weighted_split.hpp>
+
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+/// What is known of the time that one device takes for a shard: `fixed + rows * per_row` seconds.
+struct ShardCost {
+  double fixed = 0;
+  double per_row = 0;  ///< 0: unknown
+
+  double of(double rows) const noexcept { return fixed + rows * per_row; }
+};
+
+/// Learns the cost of the shards of one device from their rows and seconds.
+///
+/// A small deviation is averaged away: the mean of the last `memory` shards counts. A large one is believed at once,
+/// since then the device has become faster or slower, or the shard has another size than the ones before. In the latter
+/// case the two sizes tell how much of the time does not depend on the rows.
+class CostEstimate {
+ public:
+  const ShardCost& cost() const noexcept { return cost_; }
+  bool is_known() const noexcept { return cost_.per_row > 0; }
+
+  /// True if shards of two sizes have told which part of the time is fixed.
+  bool knows_fixed() const noexcept { return knows_fixed_; }
+  /// That part, at the size of the last shards.
+  double fixed_part() const noexcept { return seconds_ > 0 ? std::min(1.0, cost_.fixed / seconds_) : 0; }
+  /// The cost if so large a part of the time of the last shards is fixed.
+  ShardCost with_fixed_part(double part) const noexcept {
+    if (rows_ <= 0) return cost_;
+    const double seconds = cost_.of(rows_);
+    return {.fixed = part * seconds, .per_row = std::max(1 - part, 0.01) * seconds / rows_};
+  }
+
+  /// Begins with a guess, which the first shard corrects.
+  void guess(const ShardCost& cost) noexcept {
+    cost_ = cost;
+    shards_ = 0;
+  }
+
+  void observe(double rows, double seconds) noexcept {
+    if (rows <= 0 || seconds <= 0) return;
+    const bool resized = rows_ > 0 && (rows > 1.25 * rows_ || 1.25 * rows < rows_);
+    knows_fixed_ = knows_fixed_ || resized;
+    const double fixed = resized ? fixed_of(rows, seconds) : cost_.fixed;
+    const double times = seconds / cost_.of(rows);
+    if (!is_known()) {
+      cost_ = {.per_row = seconds / rows};
+      shards_ = 1;
+    } else if (fixed != cost_.fixed) {
+      cost_.fixed = fixed;
+      cost_.per_row = per_row(rows, seconds);
+      shards_ = 1;
+    } else if (shards_ == 0 || times > large || times * large < 1) {
+      cost_ = {.fixed = times * cost_.fixed, .per_row = times * cost_.per_row};
+      shards_ = 1;
+    } else {
+      const double part = 1.0 / static_cast<double>(std::min(++shards_, memory));
+      cost_.per_row += part * (per_row(rows, seconds) - cost_.per_row);
+    }
+    of_size_ = resized ? 1 : std::min(of_size_ + 1, memory);
+    rows_ += (rows - rows_) / static_cast<double>(of_size_);
+    seconds_ += (seconds - seconds_) / static_cast<double>(of_size_);
+  }
+
+ private:
+  static constexpr double large = 1.25;
+  static constexpr std::size_t memory = 32;
+  static constexpr double noise = 0.06;  // relative; a shard's time may deviate so much without a reason
+
+  double per_row(double rows, double seconds) const noexcept {
+    return std::max(seconds - cost_.fixed, 0.01 * seconds) / rows;
+  }
+
+  /// The fixed time by the line through the shards before and this one of another size. The known one, if the line says
+  /// no more than noise could.
+  double fixed_of(double rows, double seconds) const noexcept {
+    const double slope = (seconds - seconds_) / (rows - rows_);
+    const double fixed = seconds - slope * rows;
+    const double uncertain = noise * (seconds * rows_ + seconds_ * rows) / std::abs(rows - rows_);
+    return slope > 0 && std::abs(fixed - cost_.fixed) > uncertain ? std::max(fixed, 0.0) : cost_.fixed;
+  }
+
+  ShardCost cost_;
+  std::size_t shards_ = 0;   // since the last large deviation
+  double rows_ = 0;          // mean of the last shards of about one size
+  double seconds_ = 0;       // as well
+  std::size_t of_size_ = 0;  // how many these are
+  bool knows_fixed_ = false;
+};
+
+}  // namespace detail
+
+/// Learns how fast each device is, and gives it so many rows that all devices end at the same time:
+///
+///     fanout::ParallelModel model{net, host_devices(1) | cuda_devices(), {.split = fanout::MeasuredSplit{}}};
+///
+/// A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size of
+/// the batch up to a factor of two. A large change is believed after one call, a small one is averaged over up to 32
+/// calls. A plan changes only if calls gain 0.5 % by it. A device whose fixed time is above what the others take gets no
+/// rows. Until a call has been measured, weights are guessed from the kinds of the devices: a device with a memory of
+/// its own counts as ten host devices.
+///
+/// Each model learns for itself, from its own copy of the policy. ParallelModel::split() returns that copy.
+class MeasuredSplit {
+ public:
+  MeasuredSplit() = default;
+  /// Begins with these weights, one for each device, for example those that an earlier run has learnt: see weights().
+  /// They are rows per second, or in proportion to them. Throws InvalidArgument as WeightedSplit does.
+  template <detail::RangeOfWeights R>
+  explicit MeasuredSplit(const R& weights) : guess_(std::begin(weights), std::end(weights)) {
+    static_cast<void>(WeightedSplit(guess_));
+  }
+
+  /// The plan for `rows` rows. Throws InvalidArgument if the policy began with another number of weights.
+  Plan operator()(std::size_t rows, std::size_t devices) const {
+    if (rows == 0) return EvenSplit{}(rows, devices);
+    return plan_of(whole_rows(costs(rows, devices), rows));
+  }
+
+  /// Called by a model when it is made.
+  void begin(const DeviceId* devices, std::size_t count) {
+    if (!guess_.empty()) return;
+    for (std::size_t i = 0; i < count; ++i) guess_.push_back(devices[i].kind == DeviceKind("host") ? 1 : 10);
+  }
+
+  /// Learns from a call.
+  void observe(const CallTimes& call) {
+    const std::size_t rows = call.plan->rows();
+    if (rows == 0) return;
+    SizeClass& own = class_of(rows, call.device_count);
+    for (std::size_t device = 0; device < call.device_count; ++device) {
+      double rows_of_device = 0;
+      std::int64_t nanoseconds = 0;
+      for (std::size_t i = 0; i < call.plan->size(); ++i) {
+        const Shard& shard = (*call.plan)[i];
+        if (shard.device != device) continue;
+        rows_of_device += static_cast<double>(shard.rows.size());
+        nanoseconds += call.shards[i].ended - call.shards[i].began;
+      }
+      own.learnt[device].observe(rows_of_device, 1e-9 * static_cast<double>(nanoseconds));
+    }
+    const Costs learnt = known_costs(own);
+    if (own.held.empty() || longest(own.held, learnt, rows) > dead_band * longest(learnt, learnt, rows)) {
+      own.held = learnt;
+    }
+  }
+
+  /// The part of the rows of each device, in a batch of `rows` rows. The parts add up to 1.
+  std::vector<double> weights(std::size_t rows, std::size_t devices) const {
+    std::vector<double> parts = shares(costs(rows, devices), static_cast<double>(rows));
+    for (double& part : parts) part /= static_cast<double>(rows);
+    return parts;
+  }
+
+  /// The weights that batches of `rows` rows have now, for ever.
+  WeightedSplit frozen(std::size_t rows, std::size_t devices) const { return WeightedSplit(weights(rows, devices)); }
+
+ private:
+  using Costs = std::vector<detail::ShardCost>;
+
+  /// Batches from 2^(width - 1) to 2^width - 1 rows.
+  struct SizeClass {
+    int width = 0;
+    std::vector<detail::CostEstimate> learnt;  // of each device
+    Costs held;                                // that plans are made of; empty until a call was measured
+  };
+
+  static constexpr double dead_band = 1.005;
+
+  /// The costs that plans are made of.
+  Costs costs(std::size_t rows, std::size_t devices) const {
+    const SizeClass* const nearest = nearest_class(static_cast<int>(std::bit_width(rows)));
+    if (nearest != nullptr) return nearest->held;
+    if (!guess_.empty() && guess_.size() != devices) detail::refuse_number_of_weights(guess_.size(), devices);
+    Costs guessed(devices, {.per_row = 1});
+    for (std::size_t i = 0; i < guess_.size(); ++i) guessed[i].per_row = guess_[i] > 0 ? 1 / guess_[i] : unused;
+    return guessed;
+  }
+
+  const SizeClass* nearest_class(int width) const noexcept {
+    const SizeClass* nearest = nullptr;
+    for (const SizeClass& each : classes_) {
+      if (each.held.empty()) continue;
+      if (nearest == nullptr || std::abs(each.width - width) < std::abs(nearest->width - width)) nearest = &each;
+    }
+    return nearest;
+  }
+
+  SizeClass& class_of(std::size_t rows, std::size_t devices) {
+    const int width = static_cast<int>(std::bit_width(rows));
+    for (SizeClass& each : classes_) {
+      if (each.width == width) return each;
+    }
+    SizeClass made{.width = width, .learnt = std::vector<detail::CostEstimate>(devices), .held = {}};
+    if (const SizeClass* const nearest = nearest_class(width)) {
+      for (std::size_t i = 0; i < devices; ++i) made.learnt[i].guess(nearest->held[i]);
+    }
+    classes_.push_back(std::move(made));
+    return classes_.back();
+  }
+
+  /// The learnt costs. A device whose fixed time is not known yet is taken to be like those whose fixed time is. One that
+  /// had no rows yet is taken to be a little better than the best one, as far as the guess lets it: so it is tried.
+  Costs known_costs(const SizeClass& of) const {
+    double best = unused;
+    double part = 0;
+    double parts = 0;
+    for (std::size_t i = 0; i < of.learnt.size(); ++i) {
+      const detail::CostEstimate& learnt = of.learnt[i];
+      if (learnt.is_known()) best = std::min(best, learnt.cost().per_row * guess_of(i));
+      if (!learnt.knows_fixed()) continue;
+      part += learnt.fixed_part();
+      ++parts;
+    }
+    Costs costs;
+    for (std::size_t i = 0; i < of.learnt.size(); ++i) {
+      const detail::CostEstimate& learnt = of.learnt[i];
+      const detail::ShardCost untried{.per_row = guess_of(i) > 0 ? 0.9 * best / guess_of(i) : unused};
+      const bool is_like_others = !learnt.knows_fixed() && parts > 0;
+      costs.push_back(!learnt.is_known() ? untried
+                      : is_like_others   ? learnt.with_fixed_part(part / parts)
+                                         : learnt.cost());
+    }
+    return costs;
+  }
+
+  double guess_of(std::size_t device) const noexcept { return device < guess_.size() ? guess_[device] : 1; }
+
+  /// The rows of each device with which all that have some end at the same time. That is the least time in which the
+  /// rows can be done.
+  static std::vector<double> shares(const Costs& costs, double rows) {
+    double end = 0;
+    double speed = 0;   // of the devices that take part, in rows per second
+    double missed = 0;  // rows that they do not compute in their fixed times
+    std::vector<std::size_t> order(costs.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(),
+              [&costs](std::size_t a, std::size_t b) { return costs[a].fixed < costs[b].fixed; });
+    for (const std::size_t i : order) {
+      if (speed > 0 && costs[i].fixed >= end) break;
+      speed += 1 / costs[i].per_row;
+      missed += costs[i].fixed / costs[i].per_row;
+      end = (rows + missed) / speed;
+    }
+    std::vector<double> parts;
+    for (const detail::ShardCost& cost : costs) parts.push_back(std::max(0.0, (end - cost.fixed) / cost.per_row));
+    return parts;
+  }
+
+  /// The time of a batch that is shared out by some costs and takes others.
+  static double longest(const Costs& planned, const Costs& real, std::size_t rows) {
+    double longest = 0;
+    const std::vector<std::size_t> whole = whole_rows(planned, rows);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      if (whole[i] > 0) longest = std::max(longest, real[i].of(static_cast<double>(whole[i])));
+    }
+    return longest;
+  }
+
+  /// Whole numbers of rows near the shares: each row that is left goes where it ends first.
+  static std::vector<std::size_t> whole_rows(const Costs& costs, std::size_t rows) {
+    std::vector<std::size_t> whole;
+    std::size_t left = rows;
+    for (const double part : shares(costs, static_cast<double>(rows))) {
+      whole.push_back(std::min(left, static_cast<std::size_t>(part)));
+      left -= whole.back();
+    }
+    for (; left > 0; --left) {
+      std::size_t first = 0;
+      for (std::size_t i = 1; i < costs.size(); ++i) {
+        const auto end = [&](std::size_t device) { return costs[device].of(static_cast<double>(whole[device]) + 1); };
+        if (end(i) < end(first)) first = i;
+      }
+      ++whole[first];
+    }
+    return whole;
+  }
+
+  static Plan plan_of(const std::vector<std::size_t>& rows) {
+    Plan plan;
+    std::size_t first = 0;
+    for (std::size_t device = 0; device < rows.size(); ++device) {
+      if (rows[device] == 0) continue;
+      plan.add({.rows = {first, first + rows[device]}, .device = device});
+      first += rows[device];
+    }
+    return plan;
+  }
+
+  static constexpr double unused = 1e300;  // seconds per row of a device with weight zero
+
+  std::vector<double> guess_;
+  std::vector<SizeClass> classes_;
+};
+static_assert(Split<MeasuredSplit>);
+
+}}  // namespace fanout::v0

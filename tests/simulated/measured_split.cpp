@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Models with a MeasuredSplit on simulated devices, in virtual time: the figures are the same in each run.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include <fanout/observe.hpp>
+#include <fanout/simulated.hpp>
+
+using fanout::EvenSplit;
+using fanout::MeasuredSplit;
+using fanout::Options;
+using fanout::ParallelModel;
+using fanout::Plan;
+using fanout::simulated_devices;
+using fanout::SimulatedDeviceOptions;
+using fanout::Tensor;
+using fanout::View;
+using fanout::WeightedSplit;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct CountRows {
+  auto forward(View<const float, 1> x) const { return fanout::psum(static_cast<double>(x.size())); }
+};
+
+/// A model on simulated devices, whose calls are timed.
+class Timed {
+ public:
+  Timed(const std::vector<SimulatedDeviceOptions>& devices, const fanout::AnySplit& split)
+      : model_(CountRows{}, simulated_devices(devices), Options{.split = split, .measure = true}) {}
+
+  /// Virtual seconds of one call.
+  double call(const Tensor<float, 1>& x) {
+    const double before = model_.report().seconds();
+    static_cast<void>(model_(x));
+    return model_.report().seconds() - before;
+  }
+  Plan plan(std::size_t rows) const { return model_.plan(rows); }
+
+ private:
+  ParallelModel<CountRows, fanout::DeviceSet<fanout::SimulatedDevice>> model_;
+};
+
+/// Devices whose speeds lie between 1 and 20 million rows per second; both occur.
+std::vector<SimulatedDeviceOptions> unequal_devices(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<SimulatedDeviceOptions> devices;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double position = i == 0 ? 0 : i == 1 ? 1 : static_cast<double>(random() % 1000) / 1000;
+    devices.push_back({.rows_per_second = 1e6 * std::pow(20, position), .noise = 0.03, .seed = seed});
+  }
+  std::shuffle(devices.begin(), devices.end(), random);
+  return devices;
+}
+
+std::vector<double> speeds(const std::vector<SimulatedDeviceOptions>& devices) {
+  std::vector<double> speeds;
+  for (const SimulatedDeviceOptions& device : devices) speeds.push_back(device.rows_per_second);
+  return speeds;
+}
+
+}  // namespace
+
+TEST_CASE("with speeds up to 20:1 and 3 % noise, a measured split is close to the ideal from the third call on") {
+  const Tensor<float, 1> x(100'000);
+  double sum = 0;
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 70; ++seed) {
+    CAPTURE(seed);
+    const auto devices = unequal_devices(2 + seed % 7, seed);
+    Timed measured(devices, MeasuredSplit{});
+    Timed ideal(devices, WeightedSplit{speeds(devices)});  // the same noise
+    Plan before = measured.plan(x.size());
+    for (int call = 1; call <= 40; ++call) {
+      CAPTURE(call);
+      const double efficiency = ideal.call(x) / measured.call(x);
+      if (call >= 3) CHECK(efficiency >= 0.95);
+      if (call >= 5) {
+        sum += efficiency;
+        ++count;
+      }
+      const Plan plan = measured.plan(x.size());
+      if (call > 16) {  // speeds are steady: no plan changes more than 2 %
+        REQUIRE(plan.size() == before.size());
+        for (std::size_t i = 0; i < plan.size(); ++i) {
+          CHECK(static_cast<double>(plan[i].rows.size()) ==
+                doctest::Approx(static_cast<double>(before[i].rows.size())).epsilon(0.02));
+        }
+      }
+      before = plan;
+    }
+  }
+  CHECK(sum / count >= 0.99);
+}
+
+TEST_CASE("a measured split reaches 0.95 two calls after a device has become four times slower") {
+  const Tensor<float, 1> x(100'000);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const std::vector<double> before{1e6, 5e6, 3e6};
+    const std::vector<double> after{1e6, 1.25e6, 3e6};
+    const double even = 100'000 / 9e6;
+    std::vector<SimulatedDeviceOptions> devices;
+    for (const double speed : before) devices.push_back({.rows_per_second = speed, .noise = 0.03, .seed = seed});
+    devices[1].slow_down = {.at = 200ms, .factor = 4};
+    Timed measured(devices, MeasuredSplit{});
+    double now = 0;
+    int slow_calls = 0;
+    while (slow_calls < 12) {
+      const bool slow = now >= 0.2;  // from the beginning of the call
+      const double time = measured.call(x);
+      now += time;
+      slow_calls += slow ? 1 : 0;
+      // Noise alone moves the time of the slowest of three devices by 2.5 % on average.
+      if (slow_calls > 2) CHECK(time <= 100'000 / (5.25e6 * 0.95) * 1.05);
+      if (now > 0.1 && now < 0.19) CHECK(time <= even / 0.95 * 1.05);
+    }
+  }
+}
+
+TEST_CASE("on equal devices a measured split is at most 2 % worse than an even one") {
+  const Tensor<float, 1> x(100'000);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    const std::vector<SimulatedDeviceOptions> devices(2 + seed % 7, {.rows_per_second = 1e7, .noise = 0.03, .seed = seed});
+    Timed measured(devices, MeasuredSplit{});
+    Timed even(devices, EvenSplit{});
+    double by_measured = 0;
+    double by_even = 0;
+    for (int call = 0; call < 50; ++call) {
+      by_measured += measured.call(x);
+      by_even += even.call(x);
+    }
+    CHECK(by_measured <= 1.02 * by_even);
+  }
+}
+
+TEST_CASE("once it has measured, a model is never slower than on its best device alone, whatever is in the set") {
+  std::mt19937_64 random(7);
+  for (int set = 0; set < 60; ++set) {
+    CAPTURE(set);
+    const Tensor<float, 1> x(std::size_t{1} << (random() % 18));
+    std::vector<SimulatedDeviceOptions> devices;
+    for (std::size_t i = 0; i < 2 + random() % 5; ++i) {
+      devices.push_back({.rows_per_second = 1e5 * std::pow(10, static_cast<double>(random() % 300) / 100),
+                         .launch = std::chrono::microseconds(random() % 3 == 0 ? random() % 2000 : random() % 20),
+                         .bandwidth = random() % 2 == 0 ? 1e8 : 1e10,
+                         .latency = std::chrono::microseconds(random() % 30)});
+    }
+    double best = 1e30;
+    for (const SimulatedDeviceOptions& device : devices) {
+      Timed alone({device}, EvenSplit{});
+      best = std::min(best, alone.call(x));
+    }
+    Timed measured(devices, MeasuredSplit{});
+    for (int call = 1; call <= 20; ++call) {
+      const double time = measured.call(x);
+      CAPTURE(call);
+      if (call > 6) CHECK(time <= 1.02 * best);
+    }
+  }
+}
