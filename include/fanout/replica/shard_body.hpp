@@ -23,24 +23,35 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+/// A device with a clock of its own, which a completion moves.
+template <class D>
+concept HasOwnClock = requires(const D& device) {
+  device.time();
+  backend::Completion(device.completion());
+};
+
 /// If what follows throws, waits for the work that the device has already, since it uses memory that is released now.
+/// If the device has a clock of its own, the caller learns of the exception when it happens on that clock.
 template <class D>
 struct SettledIfThrown {
   const D& device;
+  ShardRemains& shard;
   int thrown = std::uncaught_exceptions();
 
   ~SettledIfThrown() {
     if (std::uncaught_exceptions() == thrown) return;
     try {
       device.synchronize();
+      if constexpr (HasOwnClock<D>) shard.completion = device.completion();
     } catch (...) {  // the exception in flight takes precedence
     }
   }
 };
 template <class D>
-  requires requires(const D& device) { requires noexcept(device.synchronize()); }
+  requires(!HasOwnClock<D> && requires(const D& device) { requires noexcept(device.synchronize()); })
 struct SettledIfThrown<D> {
   const D& device;
+  ShardRemains& shard;
 };
 
 /// The read-only state that the threads of all shards of a call share. `body(i)` runs the i-th shard on this thread and
@@ -105,7 +116,7 @@ class alignas(cache_line) ShardBody {
     void operator()(const Runner& runner) const {
       const auto& device = runner.device();
       [[maybe_unused]] const auto entered = device.enter();
-      [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device};
+      [[maybe_unused]] const SettledIfThrown<std::remove_cvref_t<decltype(device)>> settled{device, slot};
       [[maybe_unused]] const auto state = body.states_.enter();
       ContextOf<Runner> ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
       ShardResults pieces = Call::Taken::make(body.arguments_, {.shard = shard,
@@ -119,8 +130,8 @@ class alignas(cache_line) ShardBody {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
         if constexpr (requires { backend::Completion(device.completion()); }) {
-          // With a deadline the shard ends with its work, so that it may be late. A device's own clock needs a completion.
-          if (requires { device.time(); } || body.outputs_.state().stop_at == Clock::never) {
+          // With a deadline the shard ends with its work, so that it may be late. Other clocks need a completion.
+          if (HasOwnClock<std::remove_cvref_t<decltype(device)>> || body.outputs_.state().stop_at == Clock::never) {
             slot.completion = device.completion();
             return;
           }
@@ -131,12 +142,6 @@ class alignas(cache_line) ShardBody {
         }
       } catch (...) {
         slot.failed_in_forward = true;
-        if constexpr (requires {
-                        device.time();
-                        backend::Completion(device.completion());
-                      }) {
-          slot.completion = device.completion();  // the caller learns of the failure when it happens
-        }
         throw;
       }
     }
