@@ -129,6 +129,18 @@ TEST_CASE("the memory of a device limits scratch and parameters, too") {
   CHECK(devices[0].free_memory() == 200);
 }
 
+TEST_CASE("the caller learns when the copy has ended that a batch did not fit") {
+  const auto devices = simulated_devices({{}, {.bandwidth = 1e9, .memory = 1000}});
+  const ParallelModel model{[](View<const double, 1> x, View<const double, 1> y) { return x.size() + y.size(); },
+                            devices};
+  CHECK_THROWS_AS(model(ones(200), ones(200)), fanout::OutOfMemory);  // 800 bytes fit, and 800 more do not
+  CHECK(devices[0].time() == 100'000);                                // the other device's shard
+  const ParallelModel other{[](View<const double, 1> x, View<const double, 1> y) { return x.size() + y.size(); },
+                            fanout::DeviceSet<fanout::SimulatedDevice>(std::vector{devices[1]})};
+  CHECK_THROWS_AS(other(ones(100), ones(100)), fanout::OutOfMemory);
+  CHECK(devices[0].time() == 100'800);
+}
+
 TEST_CASE("results hold memory of the main device until they are gone") {
   const auto devices = simulated_devices({{.memory = 1000}});
   const ParallelModel model{Copies{}, devices};

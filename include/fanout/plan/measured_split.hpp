@@ -114,7 +114,7 @@ class CostEstimate {
 ///
 /// A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size of
 /// the batch up to a factor of two. A large change is believed after one call, a small one is averaged over up to 32
-/// calls. A plan changes only if calls gain 0.5 % by it. A device whose fixed time is above what the others take gets no
+/// calls. Batches of at most four rows for each device are tried on each device alone. A plan changes only if calls gain 0.5 % by it. A device whose fixed time is above what the others take gets no
 /// rows. Until a call has been measured, weights are guessed from the kinds of the devices: a device with a memory of
 /// its own counts as ten host devices.
 ///
@@ -132,6 +132,8 @@ class MeasuredSplit {
   /// The plan for `rows` rows. Throws InvalidArgument if the policy began with another number of weights.
   Plan operator()(std::size_t rows, std::size_t devices) const {
     if (rows == 0) return EvenSplit{}(rows, devices);
+    const SizeClass* const own = find_class(width_of(rows));
+    if (own != nullptr && own->untried < devices) return {{.rows = {0, rows}, .device = own->untried}};
     return plan_of(whole_rows(costs(rows, devices), rows));
   }
 
@@ -145,7 +147,9 @@ class MeasuredSplit {
   void observe(const CallTimes& call) {
     const std::size_t rows = call.plan->rows();
     if (rows == 0) return;
+    const bool is_new = find_class(width_of(rows)) == nullptr;
     SizeClass& own = class_of(rows, call.device_count);
+    if (!is_new && own.untried < call.device_count) ++own.untried;
     for (std::size_t device = 0; device < call.device_count; ++device) {
       double rows_of_device = 0;
       std::int64_t nanoseconds = 0;
@@ -181,13 +185,15 @@ class MeasuredSplit {
     int width = 0;
     std::vector<detail::CostEstimate> learnt;  // of each device
     Costs held;                                // that plans are made of; empty until a call was measured
+    std::size_t untried = ~std::size_t{0};     // the next device to be tried alone
   };
 
+  static constexpr std::size_t few = 4;  // rows for each device
   static constexpr double dead_band = 1.005;
 
   /// The costs that plans are made of.
   Costs costs(std::size_t rows, std::size_t devices) const {
-    const SizeClass* const nearest = nearest_class(static_cast<int>(std::bit_width(rows)));
+    const SizeClass* const nearest = nearest_class(width_of(rows));
     if (nearest != nullptr) return nearest->held;
     if (!guess_.empty() && guess_.size() != devices) detail::refuse_number_of_weights(guess_.size(), devices);
     Costs guessed(devices, {.per_row = 1});
@@ -198,21 +204,29 @@ class MeasuredSplit {
   const SizeClass* nearest_class(int width) const noexcept {
     const SizeClass* nearest = nullptr;
     for (const SizeClass& each : classes_) {
-      if (each.held.empty()) continue;
       if (nearest == nullptr || std::abs(each.width - width) < std::abs(nearest->width - width)) nearest = &each;
     }
     return nearest;
   }
 
-  SizeClass& class_of(std::size_t rows, std::size_t devices) {
-    const int width = static_cast<int>(std::bit_width(rows));
-    for (SizeClass& each : classes_) {
-      if (each.width == width) return each;
+  static int width_of(std::size_t rows) noexcept { return static_cast<int>(std::bit_width(rows)); }
+
+  const SizeClass* find_class(int width) const noexcept {
+    for (const SizeClass& each : classes_) {
+      if (each.width == width) return &each;
     }
+    return nullptr;
+  }
+
+  SizeClass& class_of(std::size_t rows, std::size_t devices) {
+    const int width = width_of(rows);
+    if (const SizeClass* const known = find_class(width)) return const_cast<SizeClass&>(*known);
     SizeClass made{.width = width, .learnt = std::vector<detail::CostEstimate>(devices), .held = {}};
     if (const SizeClass* const nearest = nearest_class(width)) {
       for (std::size_t i = 0; i < devices; ++i) made.learnt[i].guess(nearest->held[i]);
     }
+    // With few rows, a device that gets one more may take twice as long, or as long as before. So each shows that.
+    if (rows <= few * devices) made.untried = 0;
     classes_.push_back(std::move(made));
     return classes_.back();
   }

@@ -26,23 +26,27 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// If what follows throws, waits for the work that the device has already, since it uses memory that is released now.
+/// If the device has a clock of its own, the caller learns of the exception when it happens on that clock.
 template <class D>
 struct SettledIfThrown {
   const D& device;
+  ShardRemains& shard;
   int thrown = std::uncaught_exceptions();
 
   ~SettledIfThrown() {
     if (std::uncaught_exceptions() == thrown) return;
     try {
       device.synchronize();
+      if constexpr (HasOwnClock<D>) shard.completion = device.completion();
     } catch (...) {  // the exception in flight takes precedence
     }
   }
 };
 template <class D>
-  requires requires(const D& device) { requires noexcept(device.synchronize()); }
+  requires(!HasOwnClock<D> && requires(const D& device) { requires noexcept(device.synchronize()); })
 struct SettledIfThrown<D> {
   const D& device;
+  ShardRemains& shard;
 };
 
 /// The read-only state that the threads of all shards of a call share. `body(i)` runs the i-th shard on this thread and
@@ -112,7 +116,7 @@ class alignas(cache_line) ShardBody {
       const auto& device = runner.device();
       using D = std::remove_cvref_t<decltype(device)>;
       [[maybe_unused]] const auto entered = device.enter();
-      [[maybe_unused]] const SettledIfThrown<D> settled{device};
+      [[maybe_unused]] const SettledIfThrown<D> settled{device, slot};
       [[maybe_unused]] const auto state = body.states_.enter();
       ContextOf<Runner> ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
       ShardResults pieces = Call::Taken::make(body.arguments_, {.shard = shard,
@@ -142,12 +146,6 @@ class alignas(cache_line) ShardBody {
         }
       } catch (...) {
         slot.failed_in_forward = true;
-        if constexpr (requires {
-                        device.time();
-                        backend::Completion(device.completion());
-                      }) {
-          slot.completion = device.completion();  // the caller learns of the failure when it happens
-        }
         throw;
       }
     }

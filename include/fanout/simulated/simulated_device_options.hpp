@@ -26,7 +26,7 @@ struct SimulatedDeviceOptions {
   std::size_t failures = 1;            ///< how many shards fail from there on. SIZE_MAX: the device is lost
   SlowDown slow_down = {};             ///< of shards; copies take as long as ever
   double noise = 0;                    ///< the standard deviation of a shard's time, relative to that time
-  std::uint64_t seed = 0;              ///< of the noise
+  std::uint64_t seed = 0;              ///< of the noise, which differs between the devices of a simulation
 };
 
 }}  // namespace fanout::v0
