@@ -5,4 +5,5 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/observe/report.hpp>
+#include <fanout/plan/dealt_split.hpp>
 #include <fanout/plan/measured_split.hpp>

@@ -22,6 +22,19 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+/// A device of a measured call.
+struct MeasuredDevice {
+  template <class D>
+  static MeasuredDevice of(const D& device) {
+    const DeviceClock clock = DeviceClock::of(device);
+    return {clock, backend::Memory(device.memory()).space, clock.now()};
+  }
+
+  DeviceClock clock;
+  MemorySpace memory = host_memory;
+  Clock::Time call_began = 0;
+};
+
 // What follows are templates, so that they cost nothing to compile in a file that calls no model. `Times` is always
 // CallTimes.
 
@@ -29,10 +42,10 @@ namespace fanout { inline namespace v0 { namespace detail {
 template <class Times>
 class ShardClock final : public TransferLog {
  public:
-  ShardClock(typename Times::Shard& times, const DeviceClock& clock, const MemorySpace& memory)
-      : times_(times), clock_(clock), memory_(memory), call_began_(clock.now()) {}
+  explicit ShardClock(typename Times::Shard& times) noexcept : times_(times) {}
 
-  void begin() noexcept {
+  void begin(const MeasuredDevice& device) noexcept {
+    device_ = &device;
     times_.thread = thread_number();
     outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
     times_.began = elapsed();
@@ -50,18 +63,17 @@ class ShardClock final : public TransferLog {
   }
   /// Returns false if the memory of the device is neither.
   bool note_if_own(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept {
-    if (to == memory_) times_.bytes_in += bytes;
-    if (from == memory_) times_.bytes_out += bytes;
-    return to == memory_ || from == memory_;
+    if (device_ == nullptr) return false;
+    if (to == device_->memory) times_.bytes_in += bytes;
+    if (from == device_->memory) times_.bytes_out += bytes;
+    return to == device_->memory || from == device_->memory;
   }
 
  private:
-  std::int64_t elapsed() const noexcept { return clock_.done() - call_began_; }
+  std::int64_t elapsed() const noexcept { return device_->clock.done() - device_->call_began; }
 
   typename Times::Shard& times_;
-  DeviceClock clock_;
-  MemorySpace memory_;
-  Clock::Time call_began_;
+  const MeasuredDevice* device_ = nullptr;
   TransferLog* outer_ = nullptr;
 };
 
@@ -83,17 +95,14 @@ class CallClock final : public TransferLog, public Pooled {
             std::uint32_t number, bool asynchronous)
       : observer_(observer),
         main_(main_clock(devices)),
+        devices_(devices.size(),
+                 [&devices](std::size_t i) {
+                   MeasuredDevice measured;
+                   devices.visit(i, [&measured](const auto& device) { measured = MeasuredDevice::of(device); });
+                   return measured;
+                 }),
         shards_(plan.size()),
-        clocks_(plan.size(),
-                [&](std::size_t i) {
-                  DeviceClock clock;
-                  MemorySpace memory = host_memory;
-                  devices.visit(plan[i].device, [&](const auto& device) {
-                    clock = DeviceClock::of(device);
-                    memory = backend::Memory(device.memory()).space;
-                  });
-                  return ShardClock<Times>(shards_[i], clock, memory);
-                }),
+        clocks_(plan.size(), [this](std::size_t i) { return ShardClock<Times>(shards_[i]); }),
         times_{.plan = &plan,
                .devices = devices.ids().data(),
                .device_count = devices.size(),
@@ -107,6 +116,15 @@ class CallClock final : public TransferLog, public Pooled {
   }
 
   ShardClock<Times>& operator[](std::size_t i) noexcept { return clocks_[i]; }
+
+  /// Called when a shard begins on a device, by the thread that runs it.
+  void shard_begins(std::size_t i, std::size_t device) noexcept { clocks_[i].begin(devices_[device]); }
+
+  /// Called when all shards have ended, if they ran on other devices than planned. Copies the plan.
+  void ran_by(const Plan& plan) {
+    as_run_ = plan;
+    times_.plan = &as_run_;
+  }
 
   /// Called when a shard has ended, by the thread that ran it.
   void shard_ended(std::size_t i, bool failed) noexcept {
@@ -159,9 +177,11 @@ class CallClock final : public TransferLog, public Pooled {
 
   CallObserver* const observer_;
   const DeviceClock main_;
+  InlineArray<MeasuredDevice> devices_;
   InlineArray<typename Times::Shard> shards_;
   InlineArray<ShardClock<Times>> clocks_;
   Times times_;
+  Plan as_run_;
   Atomic<std::size_t> running_;  // shards
   const int thrown_ = std::uncaught_exceptions();
   Atomic<bool> failed_{false};

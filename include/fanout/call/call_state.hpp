@@ -73,6 +73,7 @@ struct CallState {
         deadline(start.deadline),
         stop_at(detail::earlier(start.deadline, detail::stop_time(detail::current_call()))),
         clock(start.clock),
+        waits_for_devices(stop_at != detail::Clock::never || clock != nullptr || by.is_dealt()),
         outputs(with.target),
         rendezvous(by.size(), shards_may_meet) {
     outputs.write_to(start.targets, start.target_count);
@@ -96,6 +97,7 @@ struct CallState {
   const detail::Clock::Time deadline;
   const detail::Clock::Time stop_at;
   detail::CallClock<CallTimes>* const clock;
+  const bool waits_for_devices;  ///< a shard ends with its work: it may be late, is measured, or the device takes more
   alignas(detail::cache_line) detail::OutputBuffers outputs;  // so that a shard finds the first one in one cache line
   detail::CallRendezvous rendezvous;
 

@@ -32,7 +32,7 @@ class ShardEnds {
  public:
   ShardEnds(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
             bool shards_may_meet)
-      : state_(plan, settings, start, shards_may_meet), devices_(devices), eventful_(start.clock != nullptr) {
+      : state_(plan, settings, start, shards_may_meet), plan_(&plan), devices_(devices), eventful_(start.clock != nullptr) {
     if (shards_may_meet) {
       state_.rendezvous.way_is({.transport = settings.collectives,
                                 .devices = devices,
@@ -43,7 +43,14 @@ class ShardEnds {
   }
 
   CallState& state() noexcept { return state_; }
-  const Plan& plan() const noexcept { return state_.plan; }
+  /// Each shard with the device that runs it.
+  const Plan& plan() const noexcept { return *plan_; }
+
+  /// Called when all shards have ended, if they ran on other devices than planned. Borrows the plan.
+  void ran_by(const Plan& plan) {
+    plan_ = &plan;
+    if (clock() != nullptr) clock()->ran_by(plan);
+  }
 
   /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
   void note_success(const Remains& shard) noexcept {
@@ -60,8 +67,8 @@ class ShardEnds {
   }
 
   /// Call this when the shard begins, unless nothing notes that.
-  void note_begin(std::size_t i) noexcept {
-    if (clock() != nullptr) (*clock())[i].begin();
+  void note_begin(std::size_t i, std::size_t device) noexcept {
+    if (clock() != nullptr) clock()->shard_begins(i, device);
   }
 
   /// The clock of a shard that is measured; otherwise null.
@@ -203,6 +210,7 @@ class ShardEnds {
   }
 
   CallState state_;
+  const Plan* plan_;
   const DeviceId* devices_;
   Remains* first_remains_ = nullptr;
   std::size_t stride_ = 0;

@@ -33,10 +33,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 template <Device... Ds>
 class ForkJoin {
  public:
-  template <class Body>
-  ForkJoin(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, Clock::Time deadline = Clock::never,
-           CallStatistics* times = nullptr)
-      : plan_(plan), devices_(devices), runner_(body), deadline_(deadline), times_(times) {}
+  ForkJoin(const Plan& plan, const DeviceSet<Ds...>& devices, const ShardRunner& runner,
+           Clock::Time deadline = Clock::never, CallStatistics* times = nullptr)
+      : plan_(plan), devices_(devices), runner_(runner), deadline_(deadline), times_(times) {}
 
   /// Dispatches the shards that run on other threads. Throws std::bad_alloc before it dispatches any. The main device
   /// is locked last: its cost overlaps with the requests in flight.
@@ -159,7 +158,7 @@ class ForkJoin {
 /// Runs `body(i)` for every shard of the plan, and returns when all have ended: see ForkJoin.
 template <Device... Ds, class Body>
 void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, CallStatistics* times = nullptr) {
-  ForkJoin<Ds...> shards(plan, devices, body, Clock::never, times);
+  ForkJoin<Ds...> shards(plan, devices, ShardRunner(body), Clock::never, times);
   shards.dispatch();
   shards.run_own();
   shards.join();

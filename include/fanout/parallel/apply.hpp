@@ -72,6 +72,7 @@ struct CallOfModels {
   using States = typename caller_states_of<Models>::type;
   using Runners = ModelForEach<Models, Ds...>;
   static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
+  static constexpr bool may_be_dealt = false;  // each shard has a model of its own
   struct Fields {  // none: a const `forward` changes no combined fields
     Fields(const Runners&, const Plan&) noexcept {}
     template <class Ranked>

@@ -26,7 +26,7 @@ struct ShardTimes {
 struct CallTimes {
   using Shard = ShardTimes;
 
-  const Plan* plan = nullptr;
+  const Plan* plan = nullptr;         ///< each shard with the device that ran it
   const DeviceId* devices = nullptr;  ///< of the model, by their positions
   std::size_t device_count = 0;
   const ShardTimes* shards = nullptr;  ///< one for each shard of the plan

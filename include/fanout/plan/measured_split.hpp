@@ -150,16 +150,10 @@ class MeasuredSplit {
     const bool is_new = find_class(width_of(rows)) == nullptr;
     SizeClass& own = class_of(rows, call.device_count);
     if (!is_new && own.untried < call.device_count) ++own.untried;
-    for (std::size_t device = 0; device < call.device_count; ++device) {
-      double rows_of_device = 0;
-      std::int64_t nanoseconds = 0;
-      for (std::size_t i = 0; i < call.plan->size(); ++i) {
-        const Shard& shard = (*call.plan)[i];
-        if (shard.device != device) continue;
-        rows_of_device += static_cast<double>(shard.rows.size());
-        nanoseconds += call.shards[i].ended - call.shards[i].began;
-      }
-      own.learnt[device].observe(rows_of_device, 1e-9 * static_cast<double>(nanoseconds));
+    for (std::size_t i = 0; i < call.plan->size(); ++i) {
+      const Shard& shard = (*call.plan)[i];
+      const std::int64_t nanoseconds = call.shards[i].ended - call.shards[i].began;
+      own.learnt[shard.device].observe(static_cast<double>(shard.rows.size()), 1e-9 * static_cast<double>(nanoseconds));
     }
     const Costs learnt = known_costs(own);
     if (own.held.empty() || longest(own.held, learnt, rows) > dead_band * longest(learnt, learnt, rows)) {

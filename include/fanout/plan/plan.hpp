@@ -28,6 +28,10 @@ class Plan {
   /// Appends a shard, unchecked: see check_plan().
   constexpr void add(const Shard& shard) { shards_.push_back(shard); }
 
+  /// Lets each shard run on any device that is free; its own one is a proposal. See DealtSplit.
+  constexpr void deal() noexcept { is_dealt_ = true; }
+  constexpr bool is_dealt() const noexcept { return is_dealt_; }
+
   constexpr std::size_t size() const noexcept { return shards_.size(); }
   constexpr const Shard& operator[](std::size_t i) const noexcept { return shards_[i]; }
   constexpr const Shard* begin() const noexcept { return shards_.begin(); }
@@ -40,6 +44,7 @@ class Plan {
 
  private:
   detail::SmallVector<Shard> shards_;
+  bool is_dealt_ = false;
 };
 
 /// The plan as text: `[0, 15) on 0, [15, 30) on 1`.

@@ -43,6 +43,9 @@ struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
   using Ranked = std::conditional_t<Forward::takes_context() || combines_fields || has_reductions<R>,
                                     RankedCallOf<M, R, combines_fields>, UnrankedCall>;
 
+  /// True if any device may run any shard: what a replica does never depends on what it did before.
+  static constexpr bool may_be_dealt = order() != CallOrder::changes;
+
   /// If fields are combined after a call, no part of the next call may run before that. So such an asynchronous call is
   /// one task, which makes the whole call.
   static constexpr bool is_one_task = has_combined_fields<typename Replicas<M, Ds...>::model_type>;

@@ -82,27 +82,35 @@ class alignas(cache_line) ShardBody {
 
   void operator()(std::size_t i) const noexcept {
     __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + cache_line);
-    ShardCell<R>& cell = cells_[i];
-    if (is_plain_) {
-      cell.make();
-    } else {
-      outputs_.note_begin(i);
-    }
-    const Shard& shard = i < few ? first_.elements[i] : plan_[i];
-    try {
-      runners_.visit(shard.device, OnRunner{*this, i, shard.rows, cell.slot()});
-      outputs_.note_success(cell.slot());
-    } catch (...) {
-      outputs_.note_exception(cell.slot());
-    }
-    if (!is_plain_) outputs_.note_end(i, cell.slot());
+    run(i, shard(i).device);
   }
+
+  /// Runs the i-th shard on another device than the planned one.
+  [[gnu::noinline]] void run_on(std::size_t i, std::size_t device) const noexcept { run(i, device); }
 
   DoneFlags done_flags() const noexcept { return {cells_->ended(), sizeof(*cells_)}; }
   void tell_late() const noexcept { outputs_.tell_late(); }
 
  private:
   static constexpr std::size_t few = 2;
+
+  const Shard& shard(std::size_t i) const noexcept { return i < few ? first_.elements[i] : plan_[i]; }
+
+  void run(std::size_t i, std::size_t device) const noexcept {
+    ShardCell<R>& cell = cells_[i];
+    if (is_plain_) {
+      cell.make();
+    } else {
+      outputs_.note_begin(i, device);
+    }
+    try {
+      runners_.visit(device, OnRunner{*this, i, shard(i).rows, cell.slot()});
+      outputs_.note_success(cell.slot());
+    } catch (...) {
+      outputs_.note_exception(cell.slot());
+    }
+    if (!is_plain_) outputs_.note_end(i, cell.slot());
+  }
 
   /// Runs a shard on its runner.
   struct OnRunner {
@@ -133,9 +141,8 @@ class alignas(cache_line) ShardBody {
         if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
         if constexpr (requires { backend::Completion(device.completion()); }) {
           if (clock != nullptr) clock->forward_returned();
-          // Otherwise the shard ends with its work: it may be late, or its end is measured. A device's own clock needs a
-          // completion.
-          if (HasOwnClock<D> || (body.outputs_.state().stop_at == Clock::never && clock == nullptr)) {
+          // A device's own clock needs a completion.
+          if (HasOwnClock<D> || !body.outputs_.state().waits_for_devices) {
             slot.completion = device.completion();
             return;
           }

@@ -13,7 +13,11 @@
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/dispatch/deal.hpp>
 #include <fanout/dispatch/fork_join.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
+#include <fanout/memory/pool.hpp>
+#include <fanout/plan/plan.hpp>
 #include <fanout/replica/shard_body.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/clock.hpp>
@@ -58,6 +62,34 @@ class alignas(cores_apart) EarlyRoom {
   alignas(T) std::byte bytes_[sizeof(T)];
 };
 
+/// The deal of a call, if its plan is dealt. Empty if `possible` is false.
+template <bool possible>
+class DealIf {
+ public:
+  template <class Devices, class Body>
+  DealIf(const Plan& plan, const Devices& devices, const Body& body, bool shards_may_meet) {
+    if (plan.is_dealt() && !shards_may_meet) [[unlikely]]
+      deal_ = make_pooled<Deal>(plan, devices, body);
+  }
+  DealIf(const DealIf&) = delete;
+  DealIf& operator=(const DealIf&) = delete;
+  ~DealIf() { delete deal_; }
+
+  explicit operator bool() const noexcept { return deal_ != nullptr; }
+  Deal& operator*() const noexcept { return *deal_; }
+  Deal* operator->() const noexcept { return deal_; }
+
+ private:
+  Deal* deal_ = nullptr;
+};
+template <>
+class DealIf<false> {
+ public:
+  template <class Devices, class Body>
+  DealIf(const Plan&, const Devices&, const Body&, bool) noexcept {}
+  explicit constexpr operator bool() const noexcept { return false; }
+};
+
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
 /// can be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
 template <class Call, class Inputs, class Devices>
@@ -76,8 +108,9 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
       : outputs_(outputs),
         fields_(runners, inputs.plan),
         scope_(current_call(), outputs.state().stop_at),
-        shards_(inputs.plan, devices, room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_),
-                outputs.state().deadline, outputs.state().settings.times) {
+        body_(room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_)),
+        deal_(inputs.plan, devices, body_, Call::shards_may_meet()),
+        shards_(dealers(inputs.plan), devices, runner(), outputs.state().deadline, times()) {
     settle_inputs(inputs.arguments);
     if (outputs.state().rendezvous.notes_ends()) outputs.tasks_are(CallRendezvous::tasks_of(shards_));
   }
@@ -91,6 +124,9 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   /// Waits until all shards have ended. Throws what they threw: see CallOutputs::all_ended().
   void join() {
     shards_.join();
+    if constexpr (Call::may_be_dealt) {
+      if (deal_) outputs_.ran_by(deal_->as_run());
+    }
     outputs_.all_ended();
   }
 
@@ -104,10 +140,30 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   }
 
  private:
+  /// What is dispatched: the shards, or in a dealt call the devices.
+  const Plan& dealers(const Plan& plan) const noexcept {
+    if constexpr (Call::may_be_dealt) {
+      if (deal_) [[unlikely]]
+        return deal_->dealers();
+    }
+    return plan;
+  }
+  ShardRunner runner() const noexcept {
+    if constexpr (Call::may_be_dealt) {
+      if (deal_) [[unlikely]]
+        return ShardRunner(*deal_);
+    }
+    return ShardRunner(body_);
+  }
+  /// Null in a dealt call, whose devices are not to run inline.
+  CallStatistics* times() const noexcept { return deal_ ? nullptr : outputs_.state().settings.times; }
+
   Outputs& outputs_;
   [[no_unique_address]] typename Call::Fields fields_;
   const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
+  const Body& body_;
+  DealIf<Call::may_be_dealt> deal_;
   ForkJoin<Ds...> shards_;
 };
 

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/device/device_clock.hpp>
+#include <fanout/device/device_set.hpp>
+#include <fanout/memory/pool.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/shard.hpp>
+#include <fanout/sync/clock.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The blocks of a dealt plan during one call. Each device runs the blocks that were planned for it, the first ones
+/// first. Then it takes over blocks of the device that has the most rows left. A device that has been given less than
+/// others, since it is slower than planned, takes smaller blocks. So it keeps its call waiting for one block at most.
+///
+/// `deal(i)` runs blocks on the i-th device until none are left. It is the body of a ForkJoin with one shard for each
+/// device. If all devices have clocks of their own, blocks are dealt one at a time, to the device whose time is the
+/// earliest. So the order of the threads does not matter.
+/// Borrows all that it is made of. `Body::run_on(block, device)` runs a block; must not throw.
+class Deal : public Pooled {
+ public:
+  template <class Body, Device... Ds>
+  Deal(const Plan& blocks, const DeviceSet<Ds...>& devices, const Body& body)
+      : blocks_(blocks),
+        body_(&body),
+        run_([](const void* of, std::size_t block, std::size_t device) noexcept {
+          static_cast<const Body*>(of)->run_on(block, device);
+        }),
+        tell_late_([](const void* of) noexcept { static_cast<const Body*>(of)->tell_late(); }),
+        hands_(devices.size()),
+        ran_on_(blocks.size(), [](std::size_t) noexcept { return nobody; }),
+        left_(blocks.rows()),
+        has_clocks_((HasOwnClock<Ds> && ...)) {
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      dealers_.add({.rows = {}, .device = i});
+      devices.visit(i, [this, i](const auto& device) { hands_[i].clock = DeviceClock::of(device); });
+    }
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      Hand& hand = hands_[blocks[i].device];
+      hand.blocks.push_back(i);
+      hand.rows += blocks[i].rows.size();
+    }
+  }
+  Deal(const Deal&) = delete;
+  Deal& operator=(const Deal&) = delete;
+
+  /// One shard without rows for each device.
+  const Plan& dealers() const noexcept { return dealers_; }
+
+  void operator()(std::size_t dealer) const noexcept {
+    auto& self = const_cast<Deal&>(*this);  // a ForkJoin's body is const; this one is shared by its threads
+    if (has_clocks_) return self.run_by_clocks();
+    for (std::size_t block = 0; self.take(dealer, block);) run_(body_, block, dealer);
+  }
+  void tell_late() const noexcept { tell_late_(body_); }
+
+  /// The blocks, each with the device that ran it. Called when all have ended.
+  const Plan& as_run() {
+    as_run_ = Plan(blocks_.size(),
+                   [this](std::size_t i) { return Shard{.rows = blocks_[i].rows, .device = ran_on_[i]}; });
+    return as_run_;
+  }
+
+ private:
+  static constexpr std::size_t nobody = ~std::size_t{0};
+
+  struct Hand {
+    DeviceClock clock;
+    SmallVector<std::size_t> blocks;  // planned for it
+    std::size_t taken = 0;            // how many of these, by whichever device
+    std::size_t rows = 0;             // of the others
+    std::size_t given = 0;            // rows of the blocks that it has taken
+  };
+
+  /// Takes a block for a device. Returns false if none are left.
+  bool take(std::size_t device, std::size_t& block) noexcept {
+    const ForkSafeLock taking(mutex_);
+    return take_locked(device, block);
+  }
+
+  bool take_locked(std::size_t device, std::size_t& block) noexcept {
+    Hand* from = &hands_[device];
+    if (from->rows == 0) {
+      for (Hand& hand : hands_) {
+        if (hand.rows > from->rows) from = &hand;
+      }
+    }
+    if (from->blocks.size() == from->taken) return false;
+    // A device that takes over blocks has ended early, so the large ones are for it.
+    block = pick(*from, from == &hands_[device] ? 0.5 * share_of_left(device) : static_cast<double>(left_));
+    ran_on_[block] = device;
+    ++from->taken;
+    const std::size_t rows = blocks_[block].rows.size();
+    from->rows -= rows;
+    left_ -= rows;
+    hands_[device].given += rows;
+    return true;
+  }
+
+  /// A device's share of the rows that are left, by those that each device has been given up to now. A device that lags
+  /// behind the plan has been given less. All of them if it has been given none.
+  double share_of_left(std::size_t device) const noexcept {
+    const auto left = static_cast<double>(left_);
+    if (hands_[device].given == 0) return 2 * left;
+    return left * static_cast<double>(hands_[device].given) / static_cast<double>(blocks_.rows() - left_);
+  }
+
+  /// The first block of a hand that nobody has taken and that has at most `rows` rows; without any, the last one.
+  std::size_t pick(const Hand& from, double rows) const noexcept {
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < from.blocks.size(); ++i) {
+      const std::size_t block = from.blocks[i];
+      if (ran_on_[block] != nobody) continue;
+      if (static_cast<double>(blocks_[block].rows.size()) <= rows) return block;
+      last = block;
+    }
+    return last;
+  }
+
+  void run_by_clocks() noexcept {
+    const ForkSafeLock dealing(mutex_);
+    for (;;) {
+      std::size_t first = 0;
+      Clock::Time earliest = Clock::never;
+      for (std::size_t i = 0; i < hands_.size(); ++i) {
+        const Clock::Time now = hands_[i].clock.now();
+        const Clock::Time done = hands_[i].clock.done();
+        if ((done > now ? done : now) >= earliest) continue;
+        earliest = done > now ? done : now;
+        first = i;
+      }
+      std::size_t block = 0;
+      if (!take_locked(first, block)) return;
+      run_(body_, block, first);
+    }
+  }
+
+  const Plan& blocks_;
+  const void* const body_;
+  void (*const run_)(const void* body, std::size_t block, std::size_t device) noexcept;
+  void (*const tell_late_)(const void* body) noexcept;
+  Plan dealers_;
+  Plan as_run_;
+  InlineArray<Hand> hands_;
+  InlineArray<std::size_t> ran_on_;  // the device of each block, or nobody
+  std::size_t left_;                 // rows that nobody has taken
+  const bool has_clocks_;
+  ForkSafeMutex mutex_;  // guards the hands, ran_on_ and left_
+};
+
+}}}  // namespace fanout::v0::detail
