@@ -99,6 +99,8 @@ class CopyTeam;
 template <class Times>
 class CallClock;
 class CallObserver;
+template <class Count>
+class DeviceHealth;
 }  // namespace detail
 namespace backend {
 struct Collective;

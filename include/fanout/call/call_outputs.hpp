@@ -21,6 +21,14 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+/// For calls whose shards cannot run again.
+struct NeverAgain {
+  const char* reason = "not run again on another device, since the call was asynchronous";
+
+  const char* refusal() const noexcept { return reason; }
+  void operator()(std::size_t, std::size_t) const noexcept {}
+};
+
 /// The slots of the shards of one call, in row order, and what happens once all have ended. A call without failures,
 /// lateness or pending device work checks one flag. Borrows what ShardEnds borrows.
 ///
@@ -53,12 +61,19 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   ShardCell<R>* cells() noexcept { return slots_.cells(); }
   const ShardSlot<R>& operator[](std::size_t i) const noexcept { return slots_[i]; }
 
-  /// Call this when all shards have ended, in the process in which they began. Waits for pending device work. An
-  /// exception from before a `forward` is thrown unchanged. Exceptions of `forward` are thrown as one ReplicaError.
-  /// With `rethrow_single`, a single one is thrown unchanged.
-  void all_ended() {
+  /// Call this when all shards have ended, in the process in which they began. Waits for pending device work. Runs
+  /// shards again: see ShardEnds::check_ends(). An exception from before a `forward` is thrown unchanged. Exceptions of
+  /// `forward` are thrown as one ReplicaError. With `rethrow_single`, a single one is thrown unchanged.
+  template <class Again = NeverAgain>
+  void all_ended(const Again& again = {}) {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || Ends::holds());
-    Ends::check_ends();
+    Ends::check_ends(again);
+  }
+
+  /// Empties the slot of a shard that runs again.
+  void renew(std::size_t i) noexcept {
+    slots_[i].~ShardSlot();
+    slots_.cells()[i].make();
   }
 
   /// Call this next. If shards were late, throws Timeout with the results of the others.

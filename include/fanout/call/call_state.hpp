@@ -33,6 +33,8 @@ struct CallSettings {
   const backend::CollectiveTransport* collectives =
       nullptr;                                   ///< for collectives between the shards; null: through host memory
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
+  int retries = 0;                               ///< how many times a shard whose device fails runs again
+  detail::DeviceHealth<std::uint32_t>* health = nullptr;  ///< counts failures of devices, if shards run again
   detail::CallStatistics* times = nullptr;       ///< of the calls' times; null: not measured
   const detail::CopyTeam* team = nullptr;        ///< shares large copies of gathering; null: the caller copies alone
 };
@@ -73,7 +75,6 @@ struct CallState {
         deadline(start.deadline),
         stop_at(detail::earlier(start.deadline, detail::stop_time(detail::current_call()))),
         clock(start.clock),
-        waits_for_devices(stop_at != detail::Clock::never || clock != nullptr || by.is_dealt()),
         outputs(with.target),
         rendezvous(by.size(), shards_may_meet) {
     outputs.write_to(start.targets, start.target_count);
@@ -90,6 +91,11 @@ struct CallState {
     return true;
   }
 
+  /// True if a shard ends with its device's work: it may be late, it is measured, or the device takes another one then.
+  bool waits_for_devices() const noexcept {
+    return stop_at != detail::Clock::never || clock != nullptr || plan.is_dealt();
+  }
+
   const Plan& plan;
   const CallSettings& settings;
   const std::uint32_t number;
@@ -97,7 +103,6 @@ struct CallState {
   const detail::Clock::Time deadline;
   const detail::Clock::Time stop_at;
   detail::CallClock<CallTimes>* const clock;
-  const bool waits_for_devices;  ///< a shard ends with its work: it may be late, is measured, or the device takes more
   alignas(detail::cache_line) detail::OutputBuffers outputs;  // so that a shard finds the first one in one cache line
   detail::CallRendezvous rendezvous;
 

@@ -28,9 +28,9 @@ struct Failure {
 /// The text lists them, one per line.
 class [[gnu::visibility("default")]] ReplicaError : public Error {
  public:
-  /// `failures` must not be empty, and must be in row order.
-  explicit ReplicaError(std::vector<Failure> failures, std::size_t shards)
-      : ReplicaError("forward", std::move(failures), shards, true) {}
+  /// `failures` must not be empty, and must be in row order. `note` is a last line of the text, or null.
+  explicit ReplicaError(std::vector<Failure> failures, std::size_t shards, const char* note = nullptr)
+      : ReplicaError("forward", std::move(failures), shards, true, note) {}
 
   /// The failures, lowest rows first. Live as long as this error.
   const std::vector<Failure>& failures() const noexcept { return failures_; }
@@ -54,8 +54,10 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
 
  protected:
   /// For errors of another `step` than forward, with or without rows.
-  ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows)
-      : Error(text(step, failures, replicas, has_rows)), failures_(std::move(failures)) {}
+  ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows,
+               const char* note = nullptr)
+      : Error(text(step, failures, replicas, has_rows) + (note == nullptr ? "" : "\n  " + std::string(note))),
+        failures_(std::move(failures)) {}
 
  private:
   /// Shows what stands inside, which may be another ReplicaError.

@@ -13,6 +13,7 @@
 #include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_state.hpp>
+#include <fanout/call/device_health.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/call/replica_error.hpp>
 #include <fanout/call/shard_slot.hpp>
@@ -109,10 +110,13 @@ class ShardEnds {
   bool holds() const noexcept { return holds_.load(MemoryOrder::relaxed); }
   const DeviceId* devices() const noexcept { return devices_; }
 
-  /// Call this when all shards have ended. Waits for pending device work, and throws what the shards threw.
-  void check_ends() {
+  /// Call this when all shards have ended. Waits for pending device work, and throws what the shards threw. First runs
+  /// shards again whose devices failed, if the call's settings say so: `again(i, device)` runs one. `again.refusal()` says
+  /// why shards of this call cannot run again; null if they can.
+  template <class Again>
+  void check_ends(const Again& again) {
     if (has_deadline()) tell_late();
-    if (eventful_.load(MemoryOrder::relaxed)) check_events();
+    if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
   }
 
   bool is_late(std::size_t i) const noexcept { return remains(i).lateness.is_late(); }
@@ -149,14 +153,26 @@ class ShardEnds {
             .rows = state_.place.in_batch(plan()[i].rows)};
   }
 
-  [[gnu::cold, gnu::noinline]] void check_events() {
+  template <class Again>
+  [[gnu::cold, gnu::noinline]] void check_events(const Again& again) {
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
     if (clock() != nullptr) clock()->all_ended();
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-    throw_failures();
+    const char* const refusal = again.refusal();
+    for (int tries = 0; tries < state_.settings.retries; ++tries) {
+      for (std::size_t i = 0; i < size(); ++i) {
+        if (!is_device_failure(remains(i).failure)) continue;
+        const std::size_t failed_on = plan()[i].device;
+        state_.settings.health->note_failure(failed_on);
+        if (refusal != nullptr) continue;
+        again(i, state_.settings.health->other_than(failed_on, i));
+        if (remains(i).completion) wait_for_device(remains(i));
+      }
+    }
+    throw_failures(refusal);
   }
 
   static void wait_for_device(Remains& shard) noexcept {
@@ -189,8 +205,20 @@ class ShardEnds {
     }
   }
 
-  void throw_failures() const {
+  static bool is_device_failure(const std::exception_ptr& failure) noexcept {
+    if (failure == nullptr) return false;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const DeviceError&) {
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  void throw_failures(const char* refusal) const {
     std::vector<Failure> failures;
+    bool device_failed = false;
     bool all_released = true;  // no shard failed by itself
     for (std::size_t i = 0; i < size(); ++i) {
       all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
@@ -199,6 +227,7 @@ class ShardEnds {
       const Remains& shard = remains(i);
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
       if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
+      device_failed = device_failed || (refusal != nullptr && is_device_failure(shard.failure));
       const Shard& planned = plan()[i];
       failures.push_back({.shard = state_.place.first_shard + i,
                           .device = devices_[planned.device],
@@ -206,7 +235,9 @@ class ShardEnds {
                           .exception = shard.failure});
     }
     if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
-    if (!failures.empty()) throw ReplicaError(std::move(failures), size() + state_.place.other_shards);
+    if (failures.empty()) return;
+    const bool was_refused = device_failed && state_.settings.retries > 0;
+    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, was_refused ? refusal : nullptr);
   }
 
   CallState state_;

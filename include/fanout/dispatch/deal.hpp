@@ -8,7 +8,6 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/sync/clock.hpp>
@@ -23,15 +22,17 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// `deal(i)` runs blocks on the i-th device until none are left. It is the body of a ForkJoin with one shard for each
 /// device. If all devices have clocks of their own, blocks are dealt one at a time, to the device whose time is the
 /// earliest. So the order of the threads does not matter.
-/// Borrows all that it is made of. `Body::run_on(block, device)` runs a block; must not throw.
-class Deal : public Pooled {
+/// A device whose block has failed takes no more: a broken one would soon have failed all. If all have failed, the blocks
+/// that are left run on the last of them.
+/// Borrows all that it is made of. `Body::run_on(block, device)` runs a block, and returns false if it failed.
+class Deal {
  public:
   template <class Body, Device... Ds>
   Deal(const Plan& blocks, const DeviceSet<Ds...>& devices, const Body& body)
       : blocks_(blocks),
         body_(&body),
         run_([](const void* of, std::size_t block, std::size_t device) noexcept {
-          static_cast<const Body*>(of)->run_on(block, device);
+          return static_cast<const Body*>(of)->run_on(block, device);
         }),
         tell_late_([](const void* of) noexcept { static_cast<const Body*>(of)->tell_late(); }),
         hands_(devices.size()),
@@ -57,7 +58,9 @@ class Deal : public Pooled {
   void operator()(std::size_t dealer) const noexcept {
     auto& self = const_cast<Deal&>(*this);  // a ForkJoin's body is const; this one is shared by its threads
     if (has_clocks_) return self.run_by_clocks();
-    for (std::size_t block = 0; self.take(dealer, block);) run_(body_, block, dealer);
+    for (std::size_t block = 0; self.take(dealer, block);) {
+      if (!run_(body_, block, dealer) && self.leaves()) return;
+    }
   }
   void tell_late() const noexcept { tell_late_(body_); }
 
@@ -77,12 +80,19 @@ class Deal : public Pooled {
     std::size_t taken = 0;            // how many of these, by whichever device
     std::size_t rows = 0;             // of the others
     std::size_t given = 0;            // rows of the blocks that it has taken
+    bool has_failed = false;
   };
 
   /// Takes a block for a device. Returns false if none are left.
   bool take(std::size_t device, std::size_t& block) noexcept {
     const ForkSafeLock taking(mutex_);
     return take_locked(device, block);
+  }
+
+  /// True if a device that has failed may leave its blocks to others.
+  bool leaves() noexcept {
+    const ForkSafeLock counting(mutex_);
+    return ++failed_ < hands_.size();
   }
 
   bool take_locked(std::size_t device, std::size_t& block) noexcept {
@@ -130,6 +140,7 @@ class Deal : public Pooled {
       std::size_t first = 0;
       Clock::Time earliest = Clock::never;
       for (std::size_t i = 0; i < hands_.size(); ++i) {
+        if (hands_[i].has_failed) continue;
         const Clock::Time now = hands_[i].clock.now();
         const Clock::Time done = hands_[i].clock.done();
         if ((done > now ? done : now) >= earliest) continue;
@@ -138,13 +149,13 @@ class Deal : public Pooled {
       }
       std::size_t block = 0;
       if (!take_locked(first, block)) return;
-      run_(body_, block, first);
+      if (!run_(body_, block, first) && ++failed_ < hands_.size()) hands_[first].has_failed = true;
     }
   }
 
   const Plan& blocks_;
   const void* const body_;
-  void (*const run_)(const void* body, std::size_t block, std::size_t device) noexcept;
+  bool (*const run_)(const void* body, std::size_t block, std::size_t device) noexcept;
   void (*const tell_late_)(const void* body) noexcept;
   Plan dealers_;
   Plan as_run_;
@@ -152,7 +163,8 @@ class Deal : public Pooled {
   InlineArray<std::size_t> ran_on_;  // the device of each block, or nobody
   std::size_t left_;                 // rows that nobody has taken
   const bool has_clocks_;
-  ForkSafeMutex mutex_;  // guards the hands, ran_on_ and left_
+  std::size_t failed_ = 0;           // devices
+  ForkSafeMutex mutex_;              // guards the hands, ran_on_, left_ and failed_
 };
 
 }}}  // namespace fanout::v0::detail

@@ -13,6 +13,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/call/call_totals.hpp>
+#include <fanout/call/device_health.hpp>
 #include <fanout/parallel/parallel_model.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -45,6 +46,8 @@ struct DeviceReport {
   double wait_seconds = 0;       ///< its work went on after `forward` had returned, as that of a GPU does
   std::uint64_t bytes_in = 0;    ///< copied to the device's memory
   std::uint64_t bytes_out = 0;   ///< copied from the device's memory
+  std::uint64_t failures = 0;    ///< shards that threw a DeviceError, with Options::retry
+  bool left_out = false;         ///< it gets no rows, since it failed twice: see ParallelModel::readmit()
 
   /// The time in which the device worked on the model: POP's useful time.
   double useful_seconds() const noexcept { return forward_seconds + wait_seconds; }
@@ -62,7 +65,7 @@ struct DeviceReport {
 class Report {
  public:
   Report() = default;
-  explicit Report(const detail::CallTotals<>& totals)
+  Report(const detail::CallTotals<>& totals, const detail::DeviceHealth<>& health)
       : calls_(totals.calls),
         failed_(totals.failed),
         plan_(seconds(totals.plan)),
@@ -81,7 +84,9 @@ class Report {
                           .forward_seconds = seconds(device.forward),
                           .wait_seconds = seconds(device.wait),
                           .bytes_in = device.bytes_in,
-                          .bytes_out = device.bytes_out});
+                          .bytes_out = device.bytes_out,
+                          .failures = health.failures(devices_.size()),
+                          .left_out = health.is_left_out(devices_.size())});
     }
   }
 
@@ -113,7 +118,8 @@ class Report {
   /// A line for each device, with a header, separated by commas: RFC 4180.
   std::string csv() const {
     std::string text =
-        "device,calls,shards,rows,share,scatter_seconds,forward_seconds,wait_seconds,bytes_in,bytes_out\r\n";
+        "device,calls,shards,rows,share,scatter_seconds,forward_seconds,wait_seconds,bytes_in,bytes_out,failures,"
+        "left_out\r\n";
     for (const DeviceReport& each : devices_) {
       text += to_string(each.device);
       const auto add = [&text](const std::string& cell) { text += ',' + cell; };
@@ -125,6 +131,8 @@ class Report {
       }
       add(std::to_string(each.bytes_in));
       add(std::to_string(each.bytes_out));
+      add(std::to_string(each.failures));
+      add(each.left_out ? "1" : "0");
       text += "\r\n";
     }
     return text;
@@ -160,6 +168,8 @@ class Report {
       add("wait_seconds", detail::exact(each.wait_seconds));
       add("bytes_in", std::to_string(each.bytes_in));
       add("bytes_out", std::to_string(each.bytes_out));
+      add("failures", std::to_string(each.failures));
+      add("left_out", each.left_out ? "true" : "false");
       text += '}';
     }
     return text + "]}";
@@ -233,6 +243,11 @@ inline std::string to_string(const Report& report) {
           part(report.plan_seconds()) + ", shards " + part(report.shards_seconds()) + ", gather " +
           part(report.gather_seconds());
   if (report.failed_calls() != 0) text += "; " + std::to_string(report.failed_calls()) + " more failed";
+  for (const DeviceReport& each : report.devices()) {
+    if (each.failures == 0) continue;
+    text += '\n' + to_string(each.device) + " failed in " + std::to_string(each.failures) + " shards";
+    if (each.left_out) text += ", and gets no rows until readmit()";
+  }
   text += "\nload balance " + detail::percent(report.load_balance()) + " * communication efficiency " +
           detail::percent(report.communication_efficiency()) + " = parallel efficiency " +
           detail::percent(report.parallel_efficiency()) + "; device offload efficiency " +
@@ -246,7 +261,7 @@ Report ParallelModel<M, Source>::report() const {
     throw Error(explain({.what = "report() of a model whose calls are not measured",
                          .advice = "make it with Options{.measure = true}"}));
   }
-  return Report(state_->measured.totals());
+  return Report(state_->measured.totals(), state_->health);
 }
 
 }}  // namespace fanout::v0

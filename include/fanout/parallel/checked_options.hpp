@@ -12,6 +12,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
+#include <fanout/call/device_health.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -48,7 +49,7 @@ struct CheckedOptions {
     return on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
   }
   Plan plan(std::size_t rows) const {
-    if (options.split.is_even()) [[likely]]
+    if (!health.leaves_out() && options.split.is_even()) [[likely]]
       return EvenSplit{}(rows, device_count);
     return plan_otherwise(rows);
   }
@@ -76,6 +77,7 @@ struct CheckedOptions {
   Options options;
   std::size_t device_count;
   mutable MeasuredCalls<> measured{options.split};
+  mutable DeviceHealth<> health{device_count};
   const CallSettings settings;
 
  private:
@@ -87,7 +89,7 @@ struct CheckedOptions {
   [[gnu::noinline]] Plan plan_otherwise(std::size_t rows) const {
     Plan plan = options.split.observes() ? measured.plan(rows, device_count) : options.split(rows, device_count);
     check_plan(plan, rows, device_count);
-    return plan;
+    return health.leaves_out() ? health.without_left_out(plan) : plan;
   }
 
   CallObserver* const observer_ = options.measure || options.split.observes() ? &measured : nullptr;
@@ -95,6 +97,9 @@ struct CheckedOptions {
   /// Called before the replicas are made, since a factory may take long.
   CallSettings check(const Devices& devices, CallStatistics& times, const CopyTeam& team) const {
     static_cast<void>(plan(0));
+    if (options.retry.times < 0) {
+      throw InvalidArgument(explain({.what = "a negative number of tries", .where = "Options::retry"}));
+    }
     if (options.deadline.nanoseconds() < 0) {
       throw InvalidArgument(
           explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
@@ -107,6 +112,8 @@ struct CheckedOptions {
             .late_sink = options.late ? &options.late : nullptr,
             .collectives = options.collectives,
             .ranks = options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr,
+            .retries = options.retry.times,
+            .health = &health,
             .times = &times,
             .team = &team};
   }

@@ -13,6 +13,12 @@
 
 namespace fanout { inline namespace v0 {
 
+/// What happens to shards whose device fails.
+struct Retry {
+  /// How many times a shard is run again, on another device each time, after it has thrown a DeviceError.
+  int times = 0;
+};
+
 /// Options of a ParallelModel. Each has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
 struct Options {
   /// The device in whose memory results are gathered; by default the main device. Any host device means host memory.
@@ -37,6 +43,11 @@ struct Options {
   /// Called once for each late shard, by the thread that waits for the call: at the deadline, or after a shard that
   /// this thread runs itself. Several threads may call it at once if they call the model. Its exceptions are ignored.
   detail::AnyFunction<void(const LateShard&)> late = {};
+  /// `.retry = Retry{.times = 1}`: a shard that throws a DeviceError runs again, on the next device of the model. Only if
+  /// `forward` is const and has no collectives, no argument is inout(), and the call is not asynchronous; otherwise the
+  /// ReplicaError says why not. A device that has failed twice gets no rows in later calls, as long as there is another
+  /// one, until ParallelModel::readmit(). By default no shard runs again, and no failure is counted.
+  Retry retry = {};
   /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default
   /// through host memory.
   const backend::CollectiveTransport* collectives = nullptr;

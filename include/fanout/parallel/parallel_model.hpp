@@ -262,12 +262,7 @@ class ParallelModel {
   /// until the ParallelModel is destroyed. Only for sets of one kind of device. Throws InvalidDeviceId if there is no
   /// such device.
   const auto& replica(std::size_t i) const {
-    if (i >= devices().size()) {
-      throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                     .where = "replica",
-                                     .expected = "a position below " + std::to_string(devices().size()),
-                                     .found = std::to_string(i)}));
-    }
+    check_position(i, "replica");
     return state_->replicas[i];
   }
 
@@ -280,6 +275,13 @@ class ParallelModel {
   /// it has ended; an asynchronous one when its last shard has.
   Report report() const;
 
+  /// Lets the i-th device take part in later calls again, after it was left out for its failures: see Options::retry.
+  /// Throws InvalidDeviceId if there is no such device.
+  void readmit(std::size_t i) {
+    check_position(i, "readmit");
+    state_->health.readmit(i);
+  }
+
   /// A copy of the model's split policy, if it is an S, with what it has learnt: `model.split<MeasuredSplit>()`. Throws
   /// InvalidArgument if it is of another type.
   template <class S>
@@ -290,6 +292,14 @@ class ParallelModel {
  private:
   template <class Model, class D>
   friend class Into;
+
+  void check_position(std::size_t i, const char* where) const {
+    if (i < devices().size()) return;
+    throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                   .where = where,
+                                   .expected = "a position below " + std::to_string(devices().size()),
+                                   .found = std::to_string(i)}));
+  }
 
   using AllReplicas = typename detail::ReplicasOn<M, device_set>::type;
 

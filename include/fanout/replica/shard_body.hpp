@@ -86,7 +86,17 @@ class alignas(cache_line) ShardBody {
   }
 
   /// Runs the i-th shard on another device than the planned one.
-  [[gnu::noinline]] void run_on(std::size_t i, std::size_t device) const noexcept { run(i, device); }
+  /// Returns false if it failed.
+  [[gnu::noinline]] bool run_on(std::size_t i, std::size_t device) const noexcept {
+    run(i, device);
+    return cells_[i].slot().failure == nullptr;
+  }
+
+  /// Runs a shard again that has failed, on another device. Its slot must be new.
+  [[gnu::cold, gnu::noinline]] void run_again(std::size_t i, std::size_t device) const noexcept {
+    if (!is_plain_) outputs_.note_begin(i, device);
+    run_in_slot(i, device);
+  }
 
   DoneFlags done_flags() const noexcept { return {cells_->ended(), sizeof(*cells_)}; }
   void tell_late() const noexcept { outputs_.tell_late(); }
@@ -96,13 +106,17 @@ class alignas(cache_line) ShardBody {
 
   const Shard& shard(std::size_t i) const noexcept { return i < few ? first_.elements[i] : plan_[i]; }
 
-  void run(std::size_t i, std::size_t device) const noexcept {
-    ShardCell<R>& cell = cells_[i];
+  [[gnu::always_inline]] void run(std::size_t i, std::size_t device) const noexcept {
     if (is_plain_) {
-      cell.make();
+      cells_[i].make();
     } else {
       outputs_.note_begin(i, device);
     }
+    run_in_slot(i, device);
+  }
+
+  [[gnu::always_inline]] void run_in_slot(std::size_t i, std::size_t device) const noexcept {
+    ShardCell<R>& cell = cells_[i];
     try {
       runners_.visit(device, OnRunner{*this, i, shard(i).rows, cell.slot()});
       outputs_.note_success(cell.slot());
@@ -142,7 +156,7 @@ class alignas(cache_line) ShardBody {
         if constexpr (requires { backend::Completion(device.completion()); }) {
           if (clock != nullptr) clock->forward_returned();
           // A device's own clock needs a completion.
-          if (HasOwnClock<D> || !body.outputs_.state().waits_for_devices) {
+          if (HasOwnClock<D> || !body.outputs_.state().waits_for_devices()) {
             slot.completion = device.completion();
             return;
           }

@@ -62,32 +62,58 @@ class alignas(cores_apart) EarlyRoom {
   alignas(T) std::byte bytes_[sizeof(T)];
 };
 
-/// The deal of a call, if its plan is dealt. Empty if `possible` is false.
+/// What is needed if shards run on other devices than planned: the deal, if the plan is dealt, and the plan as it was
+/// run. Empty if `possible` is false.
 template <bool possible>
-class DealIf {
+class MovedShards {
+  struct Moved : Pooled {
+    std::optional<Deal> deal;
+    Plan as_run;
+  };
+
  public:
   template <class Devices, class Body>
-  DealIf(const Plan& plan, const Devices& devices, const Body& body, bool shards_may_meet) {
-    if (plan.is_dealt() && !shards_may_meet) [[unlikely]]
-      deal_ = make_pooled<Deal>(plan, devices, body);
+  MovedShards(const Plan& plan, const Devices& devices, const Body& body, bool shards_may_meet) {
+    if (plan.is_dealt()) [[unlikely]]
+      deal(plan, devices, body, shards_may_meet);
   }
-  DealIf(const DealIf&) = delete;
-  DealIf& operator=(const DealIf&) = delete;
-  ~DealIf() { delete deal_; }
+  MovedShards(const MovedShards&) = delete;
+  MovedShards& operator=(const MovedShards&) = delete;
+  ~MovedShards() {
+    if (moved_ != nullptr) [[unlikely]]
+      release();
+  }
 
-  explicit operator bool() const noexcept { return deal_ != nullptr; }
-  Deal& operator*() const noexcept { return *deal_; }
-  Deal* operator->() const noexcept { return deal_; }
+  /// The deal; null if there is none.
+  Deal* deal() const noexcept { return moved_ != nullptr && moved_->deal ? &*moved_->deal : nullptr; }
+
+  /// The plan as it was run, in which the i-th shard is moved to another device. `before` is the plan up to now.
+  const Plan& move(const Plan& before, std::size_t i, std::size_t device) {
+    Plan moved(before.size(), [&](std::size_t at) {
+      return at == i ? Shard{.rows = before[at].rows, .device = device} : before[at];
+    });
+    if (moved_ == nullptr) moved_ = make_pooled<Moved>();
+    return moved_->as_run = std::move(moved);
+  }
 
  private:
-  Deal* deal_ = nullptr;
+  template <class Devices, class Body>
+  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const Devices& devices, const Body& body,
+                                         bool shards_may_meet) {
+    if (shards_may_meet) return;
+    moved_ = make_pooled<Moved>();
+    moved_->deal.emplace(plan, devices, body);
+  }
+  [[gnu::cold, gnu::noinline]] void release() noexcept { delete moved_; }
+
+  Moved* moved_ = nullptr;
 };
 template <>
-class DealIf<false> {
+class MovedShards<false> {
  public:
   template <class Devices, class Body>
-  DealIf(const Plan&, const Devices&, const Body&, bool) noexcept {}
-  explicit constexpr operator bool() const noexcept { return false; }
+  MovedShards(const Plan&, const Devices&, const Body&, bool) noexcept {}
+  static constexpr Deal* deal() noexcept { return nullptr; }
 };
 
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
@@ -109,8 +135,8 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
         fields_(runners, inputs.plan),
         scope_(current_call(), outputs.state().stop_at),
         body_(room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_)),
-        deal_(inputs.plan, devices, body_, Call::shards_may_meet()),
-        shards_(dealers(inputs.plan), devices, runner(), outputs.state().deadline, times()) {
+        moved_(inputs.plan, devices, body_, Call::shards_may_meet()),
+        shards_(dispatched(inputs.plan, devices)) {
     settle_inputs(inputs.arguments);
     if (outputs.state().rendezvous.notes_ends()) outputs.tasks_are(CallRendezvous::tasks_of(shards_));
   }
@@ -121,13 +147,11 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   /// Runs the main device's first shard on this thread, if the device is free.
   void run_own() noexcept { shards_.run_own(); }
 
-  /// Waits until all shards have ended. Throws what they threw: see CallOutputs::all_ended().
+  /// Waits until all shards have ended. Runs those again whose devices failed, if the settings say so. Throws what they threw: see CallOutputs::all_ended().
   void join() {
     shards_.join();
-    if constexpr (Call::may_be_dealt) {
-      if (deal_) outputs_.ran_by(deal_->as_run());
-    }
-    outputs_.all_ended();
+    if (Deal* const deal = moved_.deal()) outputs_.ran_by(deal->as_run());
+    outputs_.all_ended(RunAgain{*this});
   }
 
   /// Combines the combined fields of the model, over all processes that make the call. Then throws Timeout if shards
@@ -140,30 +164,42 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   }
 
  private:
-  /// What is dispatched: the shards, or in a dealt call the devices.
-  const Plan& dealers(const Plan& plan) const noexcept {
-    if constexpr (Call::may_be_dealt) {
-      if (deal_) [[unlikely]]
-        return deal_->dealers();
+  /// Runs shards again on other devices: see ShardEnds::check_ends().
+  struct RunAgain {
+    ShardedCall& call;
+
+    const char* refusal() const noexcept {
+      if constexpr (!Call::may_be_dealt) {
+        return "not run again on another device, since forward is not const, or may change its replica";
+      } else if constexpr ((is_inout<std::remove_cvref_t<Args>> || ...)) {
+        return "not run again on another device, since an argument is inout()";
+      } else {
+        return Call::shards_may_meet() ? "not run again on another device, since forward has collectives" : nullptr;
+      }
     }
-    return plan;
-  }
-  ShardRunner runner() const noexcept {
-    if constexpr (Call::may_be_dealt) {
-      if (deal_) [[unlikely]]
-        return ShardRunner(*deal_);
+    void operator()(std::size_t i, std::size_t device) const {
+      if constexpr (Call::may_be_dealt) {
+        call.outputs_.ran_by(call.moved_.move(call.outputs_.plan(), i, device));
+        call.outputs_.renew(i);
+        call.body_.run_again(i, device);
+      }
     }
-    return ShardRunner(body_);
+  };
+
+  /// What is dispatched: the shards, or in a dealt call the devices, which never run inline then.
+  ForkJoin<Ds...> dispatched(const Plan& plan, const DeviceSet<Ds...>& devices) const noexcept {
+    const CallState& state = outputs_.state();
+    if (Deal* const deal = moved_.deal()) [[unlikely]]
+      return ForkJoin<Ds...>(deal->dealers(), devices, ShardRunner(*deal), state.deadline, nullptr);
+    return ForkJoin<Ds...>(plan, devices, ShardRunner(body_), state.deadline, state.settings.times);
   }
-  /// Null in a dealt call, whose devices are not to run inline.
-  CallStatistics* times() const noexcept { return deal_ ? nullptr : outputs_.state().settings.times; }
 
   Outputs& outputs_;
   [[no_unique_address]] typename Call::Fields fields_;
   const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
   const Body& body_;
-  DealIf<Call::may_be_dealt> deal_;
+  MovedShards<Call::may_be_dealt> moved_;
   ForkJoin<Ds...> shards_;
 };
 

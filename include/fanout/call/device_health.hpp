@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/shard.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// How often each device of a model has failed. A device that has failed twice is left out of later plans, unless no
+/// other one is left. Thread-safe.
+/// `Count` is always std::uint32_t. As a template, this costs nothing to compile in a file that calls no model.
+template <class Count = std::uint32_t>
+class DeviceHealth {
+ public:
+  explicit DeviceHealth(std::size_t devices) : failures_(devices) {}
+
+  void note_failure(std::size_t device) noexcept {
+    failures_[device].fetch_add(1, MemoryOrder::relaxed);
+    if (is_left_out(device)) leaves_out_.store(true, MemoryOrder::relaxed);
+  }
+  /// Forgets the failures of a device.
+  void readmit(std::size_t device) noexcept {
+    failures_[device].store(0, MemoryOrder::relaxed);
+    bool leaves_out = false;
+    for (std::size_t i = 0; i < failures_.size(); ++i) leaves_out = leaves_out || is_left_out(i);
+    leaves_out_.store(leaves_out, MemoryOrder::relaxed);
+  }
+
+  Count failures(std::size_t device) const noexcept { return failures_[device].load(MemoryOrder::relaxed); }
+  bool is_left_out(std::size_t device) const noexcept { return failures(device) >= 2; }
+  /// True if any device is left out.
+  bool leaves_out() const noexcept { return leaves_out_.load(MemoryOrder::relaxed); }
+
+  /// The device that runs a shard again which failed on another one: one that is not left out, for each shard in turn. The
+  /// same one if there is no other.
+  std::size_t other_than(std::size_t device, std::size_t shard) const noexcept {
+    const std::size_t others = failures_.size() - 1;
+    for (std::size_t i = 0; i < others; ++i) {
+      const std::size_t other = (device + 1 + (shard + i) % others) % failures_.size();
+      if (!is_left_out(other)) return other;
+    }
+    return device;
+  }
+
+  /// The plan without the devices that are left out. The others share their rows, in proportion to their own.
+  Plan without_left_out(const Plan& plan) const {
+    std::size_t kept = 0;  // rows
+    for (const Shard& shard : plan) kept += is_left_out(shard.device) ? 0 : shard.rows.size();
+    const std::size_t rows = plan.rows();
+    if (kept == 0) return of_other_devices(plan);
+    Plan without;
+    std::size_t next = 0;
+    std::size_t before = 0;  // rows of the shards up to here that are kept
+    for (const Shard& shard : plan) {
+      if (is_left_out(shard.device)) continue;
+      before += shard.rows.size();
+      const std::size_t end = before == kept ? rows : scaled(before, rows, kept);
+      without.add({.rows = {next, end}, .device = shard.device});
+      next = end;
+    }
+    if (plan.is_dealt()) without.deal();
+    return without;
+  }
+
+ private:
+  /// For plans in which no other device has rows: each shard goes to another device.
+  Plan of_other_devices(const Plan& plan) const {
+    return Plan(plan.size(), [&](std::size_t i) {
+      const std::size_t device = plan[i].device;
+      return Shard{.rows = plan[i].rows, .device = is_left_out(device) ? other_than(device, i) : device};
+    });
+  }
+
+  /// part * rows / whole, without overflow below 2^52 rows.
+  static std::size_t scaled(std::size_t part, std::size_t rows, std::size_t whole) noexcept {
+    return static_cast<std::size_t>(static_cast<double>(rows) * (static_cast<double>(part) / static_cast<double>(whole)));
+  }
+
+  InlineArray<Atomic<Count>> failures_;
+  Atomic<bool> leaves_out_{false};
+};
+
+}}}  // namespace fanout::v0::detail
