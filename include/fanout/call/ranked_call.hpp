@@ -8,10 +8,13 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
+#include <fanout/base/inline_array.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
+#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/step_deadline.hpp>
 #include <fanout/gather/ranked_values.hpp>
@@ -66,6 +69,7 @@ class RankedCall {
     left_ = other.left_;
     meets_ = other.meets_;
     rendezvous_ = other.rendezvous_;
+    transport_ = other.transport_;
     number_ = other.number_;
     rows_ = other.rows_;
     shards_ = other.shards_;
@@ -89,8 +93,9 @@ class RankedCall {
   }
 
   /// Waits until all processes have begun the call. Sets where this plan stands in the whole batch. Borrows it then.
-  void begin(const Plan& plan, CallStart& start) {
-    if (ranks_ != nullptr) begin_with_others(plan, start);
+  /// `devices`: those of the set.
+  void begin(const Plan& plan, CallStart& start, const DeviceId* devices) {
+    if (ranks_ != nullptr) begin_with_others(plan, start, devices);
   }
 
   /// Returns `start` with the place that this object holds. Call it after this object was moved.
@@ -143,6 +148,8 @@ class RankedCall {
     left_ = steps + (meets ? 1 : 0);
     meets_ = meets;
     rendezvous_ = nullptr;
+    transport_ = meets && settings.collectives != nullptr && settings.collectives->joins(*ranks_) ? settings.collectives
+                                                                                                  : nullptr;
     number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
     rows_ = 0;
     shards_ = 0;
@@ -154,17 +161,27 @@ class RankedCall {
     if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
   }
 
-  [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start) {
+  [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start, const DeviceId* devices) {
     rows_ = plan.rows();
     shards_ = plan.size();
     if (meets_ && shards_ > 1) ranks_->check_any_thread();
     deadline_.at = start.deadline;
     const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
-    place_ = ranks_->begin(step(nullptr), meets_ ? &rendezvous_ : nullptr);
+    backend::RankedStep first = step(nullptr);
+    first.direct = transport_ != nullptr;
+    if (first.direct) backend::RankedStep::mix(first.hash, 1);
+    place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr);
+    if (first.direct && shards_ + place_.other_shards > 1) open_direct(plan, devices);
     left_ = left;
     start.number = number_;
     start.place = &place_;
     start.rendezvous = rendezvous_;
+  }
+
+  void open_direct(const Plan& plan, const DeviceId* devices) {
+    const InlineArray<DeviceId> ids(plan.size(), [&](std::size_t i) { return devices[plan[i].device]; });
+    backend::TransportRanks* const direct = transport_->open_with_others({ids.data(), plan.size()}, place_);
+    if (direct != nullptr) rendezvous_->run_direct_by(*direct);
   }
 
   [[gnu::noinline]] void join_others() {
@@ -215,7 +232,8 @@ class RankedCall {
   const Type& (*type_)();
   int left_;  // steps that other processes may still wait for
   bool meets_;
-  backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended
+  backend::ProcessRendezvous* rendezvous_;         // owned; null if the shards do not meet, or all have ended
+  const backend::CollectiveTransport* transport_;  // for begin(); null if it does not join the processes
   std::uint32_t number_;
   std::size_t rows_;
   std::size_t shards_;
@@ -231,7 +249,7 @@ struct UnrankedCall {
   static bool has_others() noexcept { return false; }
   static std::size_t rank() noexcept { return 0; }
   static void check_any_thread() noexcept {}
-  static void begin(const Plan&, CallStart&) noexcept {}
+  static void begin(const Plan&, CallStart&, const DeviceId*) noexcept {}
   static void wait_anew() noexcept {}
   static void join() noexcept {}
   template <class Visit>

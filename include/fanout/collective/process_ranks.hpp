@@ -80,6 +80,7 @@ struct RankedStep {
   void (*visit)(const void* of, RankedValues& values) = nullptr;  ///< shows the values that are combined, if any
   const void* of = nullptr;
   StepDeadline deadline = {};
+  bool direct = false;  ///< the call begins with CollectiveTransport::open_with_others()
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of

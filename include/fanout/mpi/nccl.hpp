@@ -40,7 +40,8 @@ namespace detail {
 /// NCCL between the GPUs of all ranks of a group. Borrows the group.
 class NcclOfRanks final : public backend::CollectiveTransport, public Attachment {
  public:
-  explicit NcclOfRanks(const RankGroup* group) noexcept : group_(*group) {}
+  NcclOfRanks(const RankGroup* group, const backend::ProcessRanks* models) noexcept
+      : group_(*group), models_(*models) {}
   /// All ranks do this. Leaves the communicators alone in the child of a fork, and after MPI_Finalize().
   ~NcclOfRanks() override {
     int finalized = 0;
@@ -48,14 +49,25 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
     cuda::detail::NcclClique::destroy_all(idle_);
   }
 
-  static const NcclOfRanks& of(const mpi::Ranks& ranks) { return ranks.attachments_.get<NcclOfRanks>(&ranks.group_); }
+  static const NcclOfRanks& of(const mpi::Ranks& ranks) {
+    const RankGroup* const group = &ranks.group_;
+    const backend::ProcessRanks* const models = ranks;
+    return ranks.attachments_.get<NcclOfRanks>(group, models);
+  }
 
   /// For models that the rank calls alone.
   backend::TransportRanks* open(std::span<const DeviceId> devices) const override {
     return cuda::detail::nccl_transport.open(devices);
   }
 
+  bool joins(const backend::ProcessRanks& processes) const noexcept override { return &processes == &models_; }
+
   backend::TransportRanks* open_with_others(std::span<const DeviceId> devices, const BatchPlace& place) const override {
+    return group_.guarded([&] { return open_with_all(devices, place); });
+  }
+
+ private:
+  backend::TransportRanks* open_with_all(std::span<const DeviceId> devices, const BatchPlace& place) const {
     const RankGroup::Use use(group_);
     const cuda::detail::NcclPlace among_all{.first = place.first_shard, .all = devices.size() + place.other_shards};
     Clique clique;
@@ -84,7 +96,6 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
     return clique.release();
   }
 
- private:
   /// Aborts the communicators if the call does not begin.
   struct Drop {
     void operator()(cuda::detail::NcclClique* clique) const noexcept {
@@ -182,6 +193,7 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
   }
 
   const RankGroup& group_;
+  const backend::ProcessRanks& models_;  // of the same ranks
   std::uint32_t epoch_ = fork_epoch();
   mutable cuda::detail::IdleCliques idle_;
 };

@@ -298,7 +298,7 @@ class ParallelModel {
       const detail::EnteredModel entered(state_->mutex, &state_->original);
       state_->pending.wait_for_earlier(Call::order());
       CallStart begin = state_->start(targets, entered.number());
-      ranked.begin(inputs.plan, begin);
+      ranked.begin(inputs.plan, begin, devices().ids().data());
       typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
                                         Call::shards_may_meet());
       Sharded call(state_->replicas, devices(), inputs, outputs, room);
@@ -336,7 +336,7 @@ class ParallelModel {
       entered.enter(state_->mutex, &state_->original);
       detail::settle_inputs(std::tie(args...));
       begin = state_->start(targets, entered.number());
-      ranked.begin(plan, begin);
+      ranked.begin(plan, begin, devices().ids().data());
     } catch (...) {
       failure = ranked.failure();
     }

@@ -86,6 +86,9 @@ class RankGroup {
    private:
     std::lock_guard<std::mutex> alone_;
   };
+  /// What Use holds, without its checks. The second one is not locked if another thread uses the communicator.
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+  std::unique_lock<std::mutex> lock_if_free() const { return std::unique_lock(mutex_, std::try_to_lock); }
 
   /// Calls `f`, which exchanges messages. If a rank was lost, throws RankLost: on all ranks that are left, at their next
   /// exchange at the latest.
