@@ -29,7 +29,7 @@
 
 namespace {
 
-/// The communicators of ncclBroadcast(), in the order of the calls: as the number of ranks that came before.
+/// The communicators of ncclBroadcast(), in the order of the calls.
 std::vector<ncclComm_t>& used() {
   static std::vector<ncclComm_t> used;
   return used;
@@ -131,17 +131,18 @@ Thrown thrown_by(const F& f) {
 TEST_CASE("arrays on GPUs go by NCCL between the shards of all ranks, which join once") {
   const fanout_test::Watched watched;
   const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
   for (const std::size_t gpus : {1U, 2U}) {
     const std::size_t n = gpus * ranks.size();
     const ParallelModel model{Adds{}, own_gpus(ranks, gpus), by_nccl(ranks)};
     const long before = stand_in_calls("ncclAllReduce");
     const long joined = stand_in_calls("ncclCommInitRankConfig");
     for (int call = 0; call < 5; ++call) check_adds(model, n);
-    CHECK(stand_in_calls("ncclAllReduce") - before == (n == 1 ? 0 : static_cast<long>(5 * gpus)));
-    CHECK(stand_in_calls("ncclCommInitRankConfig") - joined == (n == 1 ? 0 : static_cast<long>(gpus)));
+    CHECK(stand_in_calls("ncclAllReduce") - before == static_cast<long>(5 * gpus));
+    CHECK(stand_in_calls("ncclCommInitRankConfig") - joined == static_cast<long>(gpus));
     const ParallelModel by_host{Adds{}, own_gpus(ranks, gpus), {.ranks = ranks}};
     check_adds(by_host, n);
-    CHECK(stand_in_calls("ncclAllReduce") - before == (n == 1 ? 0 : static_cast<long>(5 * gpus)));
+    CHECK(stand_in_calls("ncclAllReduce") - before == static_cast<long>(5 * gpus));
   }
 }
 
@@ -268,6 +269,7 @@ TEST_CASE("a transport that does not join these ranks is not used between them")
   const fanout_test::Watched watched;
   const Ranks ranks{MPI_COMM_WORLD};
   const Ranks others{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
   const long before = stand_in_calls("ncclAllReduce");
   for (const auto* const collectives : {fanout::nccl_collectives(), fanout::nccl_collectives(others)}) {
     const ParallelModel model{Adds{}, own_gpus(ranks, 2), {.collectives = collectives, .ranks = ranks}};
@@ -302,6 +304,7 @@ TEST_CASE("a shard that throws releases the shards of all ranks that would wait 
 TEST_CASE("if NCCL fails on one rank, all ranks throw, and the next call has other communicators") {
   const fanout_test::Watched watched;
   const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
   for (const std::size_t gpus : {1U, 2U}) {
     const std::size_t n = gpus * ranks.size();
     if (n == 1) continue;
