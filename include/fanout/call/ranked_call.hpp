@@ -107,7 +107,9 @@ class RankedCall {
   /// Call this when the result of an asynchronous call is taken, which may be long after its deadline: from now on, the
   /// others have as much time again.
   void wait_anew() noexcept {
-    if (ranks_ != nullptr) start_clock();
+    if (ranks_ == nullptr) return;
+    start_clock();
+    if (rendezvous_ != nullptr) rendezvous_->wait_until(deadline_.at);
   }
 
   /// Call this when all shards of this process have ended without an exception. If they may meet those of other

@@ -6,6 +6,7 @@
 
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/fwd.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
 
@@ -25,6 +26,9 @@ class ProcessRendezvous {
   virtual void run_direct_by(TransportRanks& direct) { direct_ = &direct; }
   /// The ranks of this process, or null: then all arrays go through host memory.
   TransportRanks* direct() const noexcept { return direct_; }
+  /// Sets the deadline anew, at which ranks of other processes are waited for no more.
+  virtual void wait_until(detail::Clock::Time /*deadline*/) noexcept {}
+
   /// CommunicatorAbandoned if the devices of this process were released since a rank of another one failed. Else null.
   virtual std::exception_ptr release() const noexcept { return nullptr; }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include <fanout/call/timeout.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/mpi/group/rank_group.hpp>
@@ -17,6 +18,7 @@
 #include <fanout/mpi/reduction/library_reduction.hpp>
 #include <fanout/mpi/reduction/ordered_reduction.hpp>
 #include <fanout/mpi/rendezvous/mpi_rendezvous.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_state.hpp>
 #include <fanout/plan/batch_place.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -52,10 +54,11 @@ class RanksOfModels final : public backend::ProcessRanks {
       if (i < rank()) place.first_shard += all[i].shards;
     }
     const std::size_t serial = serial_++;
+    abandoned_.poll();
     if (rendezvous != nullptr) {
       std::vector<std::size_t> shards;
       for (const RankGroup::Words& words : all) shards.push_back(words.shards);
-      *rendezvous = new MpiRendezvous(group_, shards, serial);
+      *rendezvous = new MpiRendezvous(group_, abandoned_, shards, serial, step.deadline);
     }
     return place;
   }
@@ -76,7 +79,7 @@ class RanksOfModels final : public backend::ProcessRanks {
         reduction.emplace(group_, collected.on_host());
       });
     }
-    const std::vector<RankGroup::Words>& all = agree(step, step.hash ^ collected.hash(), failure);
+    const std::vector<RankGroup::Words>& all = agree_in_time(step, step.hash ^ collected.hash(), failure);
     std::size_t rows = 0;
     for (const RankGroup::Words& words : all) rows += words.rows;
     std::vector<bool> counts(all.size());
@@ -92,6 +95,17 @@ class RanksOfModels final : public backend::ProcessRanks {
     return LibraryReduction::takes(*value.fold);
   }
 
+  /// The same. If ranks are late, shards of theirs may still send messages, so the communicator is kept.
+  const std::vector<RankGroup::Words>& agree_in_time(const backend::RankedStep& step, std::uint64_t hash,
+                                                     const std::exception_ptr& failure) const {
+    try {
+      return agree(step, hash, failure);
+    } catch (const Timeout&) {
+      group_.keep();
+      throw;
+    }
+  }
+
   const std::vector<RankGroup::Words>& agree(const backend::RankedStep& step, std::uint64_t hash,
                                              const std::exception_ptr& failure) const {
     return group_.agree(
@@ -101,6 +115,7 @@ class RanksOfModels final : public backend::ProcessRanks {
 
   const RankGroup& group_;
   mpi::RanksOptions options_;
+  mutable AbandonedRendezvous abandoned_;
   mutable std::size_t serial_ = 0;  // of the calls that have begun; guarded by RankGroup::Use
 };
 

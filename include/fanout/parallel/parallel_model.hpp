@@ -239,8 +239,8 @@ class ParallelModel {
   /// Shared fields stay. Waits like update(), and for all ranks. Without ranks, does nothing.
   /// Needs <fanout/mpi.hpp>.
   ///
-  /// All ranks throw StructureMismatch if extents or roots differ. Throws InvalidArgument if the root is no rank, and
-  /// Error as update() does.
+  /// All ranks throw StructureMismatch if extents or roots differ, and Timeout if a rank has not come at
+  /// Options::deadline. Throws InvalidArgument if the root is no rank, and Error as update() does.
   void broadcast_from(std::size_t root);
 
   /// The original. Must not be read while update() runs. If it has combined fields, it must not be read while a call

@@ -82,7 +82,8 @@ struct RanksOverMpi {
       shards.push_back(parts(ranks)[static_cast<std::size_t>(process)].size());
     }
     static std::size_t serial = 0;
-    MpiRendezvous rendezvous(group, shards, serial++);
+    fanout::detail::AbandonedRendezvous abandoned;
+    MpiRendezvous rendezvous(group, abandoned, shards, serial++);
     std::vector<std::thread> threads;
     for (const std::size_t rank : own(ranks)) {
       threads.emplace_back([&, rank] {

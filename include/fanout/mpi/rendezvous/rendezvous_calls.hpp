@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,6 +37,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// start. The caller of each function but work() may use MPI. Borrows all.
 class RendezvousCalls {
  public:
+  using Note = RendezvousNote;
+
   RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, Launches& launches,
                   std::size_t rank, backend::Collective* calls, std::size_t count)
       : places_(places), mail_(mail), launches_(launches), rank_(rank) {
@@ -68,6 +71,7 @@ class RendezvousCalls {
     for (Call& call : calls_) {
       if (call.state == State::waits && verdict_.what == RendezvousVerdict::none) match(call);
       if (call.state == State::moves && call.messages.test()) call.state = State::moved;
+      if (call.state == State::moves || call.state == State::moves_back) look_for_throwers(call);
       if (call.state == State::moved && !call.exchange) call.state = State::done;
       if (call.state == State::combined) start_second(call);
       if (call.state == State::moves_back && call.messages.test()) call.state = State::done;
@@ -84,6 +88,32 @@ class RendezvousCalls {
       call.exchange->combine();
       call.state = State::combined;
     }
+  }
+
+  /// The processes of ranks for which calls wait. They have not left.
+  std::set<std::size_t> awaited() const {
+    std::set<std::size_t> processes;
+    for (const Call& call : calls_) {
+      if (call.state != State::waits) continue;
+      each_needed(call, [&](std::size_t other) {
+        if (mail_.next(other, wanted(call)) == nullptr && mail_.left(other) == nullptr)
+          processes.insert(places_.process(other));
+      });
+    }
+    return processes;
+  }
+
+  /// The note of a rank that has left since processes were late, if a call would wait for it. Else null.
+  const Note* kept_waiting() const noexcept {
+    return verdict_.what == RendezvousVerdict::none || !kept_waiting_ ? nullptr : mail_.left(*kept_waiting_);
+  }
+
+  /// `rank 0 called barrier`: one that waits.
+  std::string text_of_waiting() const {
+    for (const Call& call : calls_) {
+      if (call.state == State::waits) return text_of(rank_, call.note);
+    }
+    return {};
   }
 
   /// A rank that would take part in a launch has left. Its devices, or those of others, may wait for it.
@@ -126,7 +156,6 @@ class RendezvousCalls {
   const RendezvousVerdict& verdict() const noexcept { return verdict_; }
 
  private:
-  using Note = RendezvousNote;
   using Kind = RendezvousNote::Kind;
   enum class State : unsigned char { waits, moves, moved, combined, moves_back, done };
 
@@ -218,6 +247,19 @@ class RendezvousCalls {
     }
   }
 
+  /// Ends a call whose arrays travel if a rank has left by an exception: that one may not have sent its own.
+  void look_for_throwers(Call& call) {
+    std::optional<std::size_t> thrower;
+    each_needed(call, [&](std::size_t other) {
+      const Note* const left = mail_.left(other);
+      if (left != nullptr && (left->text[0] != '\0' || left->culprit != other)) thrower = other;
+    });
+    if (!thrower) return;
+    call.messages.give_up();
+    call.state = State::done;
+    judge_left(call, *thrower);
+  }
+
   void look_for_deserters(const Call& call) {
     const Launch& launch = *call.launch;
     const auto look = [&](std::size_t other) {
@@ -280,7 +322,11 @@ class RendezvousCalls {
     }
   }
 
-  void judge_left(const Call& call, std::size_t other) { refuse(verdict_of_left(call, other)); }
+  void judge_left(const Call& call, std::size_t other) {
+    if (mail_.left(other)->late != 0) kept_waiting_ = other;
+    if (call.note.kind == Kind::collectives && !kept_waiting_) kept_waiting_ = mail_.first_kept_waiting();
+    refuse(verdict_of_left(call, other));
+  }
 
   RendezvousVerdict verdict_of_left(const Call& call, std::size_t other) const noexcept {
     const std::size_t gone = call.note.kind == Kind::collectives ? mail_.first_left().value_or(other) : other;
@@ -326,6 +372,7 @@ class RendezvousCalls {
   std::deque<Call> calls_;
   RendezvousVerdict verdict_;
   std::optional<std::size_t> deserter_;
+  std::optional<std::size_t> kept_waiting_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -90,6 +90,13 @@ class RendezvousMail {
 
   /// Why a rank has left; nullptr if it has not.
   const Note* left(std::size_t rank) const noexcept { return boxes_[rank].left ? &*boxes_[rank].left : nullptr; }
+  /// The first rank that has left since others were late; none if none has.
+  std::optional<std::size_t> first_kept_waiting() const noexcept {
+    for (std::size_t i = 0; i < boxes_.size(); ++i) {
+      if (left(i) != nullptr && left(i)->late != 0) return i;
+    }
+    return std::nullopt;
+  }
   /// A rank that has left by its own exception, or any that has left; none if none has.
   std::optional<std::size_t> first_left() const noexcept {
     std::optional<std::size_t> found;

@@ -28,7 +28,9 @@ struct RendezvousNote {
   std::uint64_t culprit = 0;    ///< of a rank that left: the rank that caused it, itself or one that it waited for
   std::uint64_t turn = 0;       ///< of a turn
   Kind turn_of = Kind::left;    ///< of a turn: `collectives`, or the call of the rank that sends it
-  char text[456] = {};          ///< what the rank calls, or why it left
+  std::uint64_t late = 0;       ///< of a rank that left since processes were late: how many of them `late_ones` has
+  std::uint32_t late_ones[8] = {};
+  char text[416] = {};  ///< what the rank calls, or why it left
 
   /// A note of calls that belong together: the collectives of a group, or one send or recv.
   static RendezvousNote of(Kind kind, const std::vector<backend::Collective*>& calls) {
