@@ -24,25 +24,25 @@
 #include "cuda/stand_in/stand_in.h"
 
 // Collectives of ctx.communicator() between the GPUs of all ranks of MPI_COMM_WORLD, on the stand-ins for CUDA's runtime and
-// NCCL. Each rank has one or two GPUs of its own. A function of NCCL stands before that of the stand-in, and notes the order
-// in which communicators are used.
+// NCCL. Each rank has one or two GPUs of its own. A function of NCCL stands before that of the stand-in, and notes what it is
+// called with.
 
 namespace {
 
-/// The communicators of ncclBroadcast(), in the order of the calls.
-std::vector<ncclComm_t>& used() {
-  static std::vector<ncclComm_t> used;
-  return used;
+/// The sizes of what ncclBroadcast() has sent, in the order of the calls.
+std::vector<std::size_t>& sent() {
+  static std::vector<std::size_t> sent;
+  return sent;
 }
-std::mutex using_them;
 
 }  // namespace
 
 extern "C" ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
                                       ncclComm_t communicator, cudaStream_t stream) {
   {
-    const std::lock_guard noting(using_them);
-    used().push_back(communicator);
+    static std::mutex mutex;
+    const std::lock_guard noting(mutex);
+    sent().push_back(count);
   }
   using F = ncclResult_t(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
   return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, "ncclBroadcast"))(from, to, count, type, root, communicator, stream);
@@ -258,8 +258,7 @@ TEST_CASE("models with other Options::collectives are refused on all ranks") {
   if (ranks.size() == 1) return;
   Options options = by_nccl(ranks);
   if (ranks.rank() == 1) options.collectives = nullptr;
-  const std::string text =
-      message_of([&] { ParallelModel{Adds{}, own_gpus(ranks, 1), options}(fanout::on_all(), 1); });
+  const std::string text = message_of([&] { ParallelModel{Adds{}, own_gpus(ranks, 1), options}(fanout::on_all(), 1); });
   CHECK(text.find("ranks make calls that do not fit together") != std::string::npos);
   CHECK(text.find("with Options::collectives of all ranks") != std::string::npos);
   check_adds(ParallelModel{Adds{}, own_gpus(ranks, 1), by_nccl(ranks)}, ranks.size());
@@ -336,7 +335,9 @@ struct LosesGpu {
   float forward(Context auto& ctx, int) const {
     const auto own = on_gpu(ctx, 1.0F);
     if (ctx.rank() == shard) {
-      static const auto lose = [](void* gpu) { stand_in_poison(*static_cast<const int*>(gpu), cudaErrorLaunchFailure); };
+      static const auto lose = [](void* gpu) {
+        stand_in_poison(*static_cast<const int*>(gpu), cudaErrorLaunchFailure);
+      };
       static int gpu = 0;
       gpu = ctx.device().index();
       fanout::cuda::check(::cudaLaunchHostFunc(ctx.stream().get(), lose, &gpu), "cudaLaunchHostFunc");
@@ -377,8 +378,8 @@ TEST_CASE("calls at the same time start their collectives in one order on all ra
   const fanout_test::Watched watched;
   const Ranks ranks{MPI_COMM_WORLD};
   constexpr int times = 40;
-  const auto many = [](Context auto& ctx, int own) {
-    const auto x = on_gpu(ctx, static_cast<float>(own));
+  const auto many = [](Context auto& ctx, std::size_t size) {
+    const auto x = on_gpu(ctx, static_cast<float>(size), size);
     auto comm = ctx.communicator();
     for (int i = 0; i < times; ++i) {
       comm.broadcast(x, ctx.size() - 1);
@@ -390,25 +391,13 @@ TEST_CASE("calls at the same time start their collectives in one order on all ra
     if (gpus * ranks.size() == 1) continue;
     const ParallelModel one{many, own_gpus(ranks, gpus), by_nccl(ranks)};
     const ParallelModel other{many, own_gpus(ranks, gpus), by_nccl(ranks)};
-    used().clear();
-    auto first = one.async(fanout::on_all(), 1);
-    auto second = other.async(fanout::on_all(), 2);
-    // Not the same one first on all ranks.
-    for (const float x : fanout::to_host(first.get())) CHECK(x == 1);
-    for (const float x : fanout::to_host(second.get())) CHECK(x == 2);
-    // Which of the communicators of its first GPU each broadcast used: those of the first call are 0.
-    REQUIRE(used().size() == 2 * times * gpus);
-    std::vector<int> order;
-    std::vector<ncclComm_t> known;
-    for (std::size_t i = 0; i < used().size(); ++i) {
-      auto found = std::find(known.begin(), known.end(), used()[i]);
-      if (found == known.end()) found = known.insert(known.end(), used()[i]);
-      const auto number = static_cast<std::size_t>(found - known.begin());
-      if (number % gpus == 0) order.push_back(static_cast<int>(number / gpus));
-    }
-    REQUIRE(order.size() == 2 * times);
-    std::vector<int> order_of_first = order;
-    MPI_Bcast(order_of_first.data(), 2 * times, MPI_INT, 0, MPI_COMM_WORLD);
-    CHECK(order == order_of_first);
+    sent().clear();
+    auto first = one.async(fanout::on_all(), std::size_t{100});
+    for (const float x : fanout::to_host(other(fanout::on_all(), std::size_t{200}))) CHECK(x == 200);
+    for (const float x : fanout::to_host(first.get())) CHECK(x == 100);
+    REQUIRE(sent().size() == 2 * times * gpus);
+    std::vector<std::size_t> sent_by_first = sent();
+    MPI_Bcast(sent_by_first.data(), static_cast<int>(2 * times * gpus), MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
+    CHECK(sent() == sent_by_first);
   }
 }
