@@ -287,7 +287,9 @@ class ParallelModel {
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
     if constexpr (Call::may_need_order()) {
-      if (Call::shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
+      // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of calls.
+      const bool on_caller = state_->settings.ranks != nullptr && devices().size() == 1;
+      if (Call::shards_may_meet() && !on_caller) return start<Inputs>(on_all, targets, args...).get();
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;

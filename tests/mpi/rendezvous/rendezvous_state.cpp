@@ -16,7 +16,6 @@
 
 #include <fanout/context/collectives.hpp>
 #include <fanout/mpi.hpp>
-#include <mpi/support/is_funneled.hpp>
 #include <mpi/support/lost_messages.hpp>
 #include <support/timeout_of.hpp>
 
@@ -125,7 +124,6 @@ std::string text_of_late_call(const Ranks& ranks, const Together& all, const Cal
 }  // namespace
 
 TEST_CASE("collectives that wait for a late rank end at the deadline of the call, and name it on all ranks") {
-  if (fanout_test::is_funneled()) return;
   const Ranks ranks{MPI_COMM_WORLD};
   if (ranks.size() == 1) return;
   for (const Late how : {Late::calls, Late::returns, Late::throws}) {
@@ -153,7 +151,6 @@ TEST_CASE("collectives that wait for a late rank end at the deadline of the call
 }
 
 TEST_CASE("ranks that have all notes end with one that gave up for want of them") {
-  if (fanout_test::is_funneled()) return;
   const Ranks ranks{MPI_COMM_WORLD};
   if (ranks.size() < 3) return;
   for (const std::size_t size : {10U, 1'000'000U}) {  // one message, and several
@@ -173,7 +170,6 @@ TEST_CASE("ranks that have all notes end with one that gave up for want of them"
 }
 
 TEST_CASE("the shards of a late rank are waited for until the deadline only, also without collectives") {
-  if (fanout_test::is_funneled()) return;
   const Ranks ranks{MPI_COMM_WORLD};
   if (ranks.size() == 1) return;
   const std::size_t late = ranks.size() - 1;
@@ -200,7 +196,6 @@ TEST_CASE("the shards of a late rank are waited for until the deadline only, als
 }
 
 TEST_CASE("ranks that gave up a collective may go, and others take their place") {
-  if (fanout_test::is_funneled()) return;
   for (int group = 0; group < 3; ++group) {
     auto ranks = std::make_unique<Ranks>(MPI_COMM_WORLD);
     if (ranks->size() == 1) return;
