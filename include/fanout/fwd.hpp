@@ -95,6 +95,7 @@ class CopyTeam;
 namespace backend {
 struct Collective;
 class CollectiveTransport;
+class TransportRanks;
 class ProcessRanks;
 class ProcessRendezvous;
 }  // namespace backend

@@ -11,10 +11,8 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
-#include <fanout/base/inline_array.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
-#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/step_deadline.hpp>
 #include <fanout/gather/ranked_values.hpp>
@@ -69,7 +67,7 @@ class RankedCall {
     left_ = other.left_;
     meets_ = other.meets_;
     rendezvous_ = other.rendezvous_;
-    transport_ = other.transport_;
+    collectives_ = other.collectives_;
     number_ = other.number_;
     rows_ = other.rows_;
     shards_ = other.shards_;
@@ -150,8 +148,7 @@ class RankedCall {
     left_ = steps + (meets ? 1 : 0);
     meets_ = meets;
     rendezvous_ = nullptr;
-    transport_ = meets && settings.collectives != nullptr && settings.collectives->joins(*ranks_) ? settings.collectives
-                                                                                                  : nullptr;
+    collectives_ = settings.collectives;
     number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
     rows_ = 0;
     shards_ = 0;
@@ -170,20 +167,14 @@ class RankedCall {
     deadline_.at = start.deadline;
     const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
     backend::RankedStep first = step(nullptr);
-    first.direct = transport_ != nullptr;
-    if (first.direct) backend::RankedStep::mix(first.hash, 1);
+    first.plan = &plan;
+    first.devices = devices;
+    first.collectives = collectives_;
     place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr);
-    if (first.direct && shards_ + place_.other_shards > 1) open_direct(plan, devices);
     left_ = left;
     start.number = number_;
     start.place = &place_;
     start.rendezvous = rendezvous_;
-  }
-
-  void open_direct(const Plan& plan, const DeviceId* devices) {
-    const InlineArray<DeviceId> ids(plan.size(), [&](std::size_t i) { return devices[plan[i].device]; });
-    backend::TransportRanks* const direct = transport_->open_with_others({ids.data(), plan.size()}, place_);
-    if (direct != nullptr) rendezvous_->run_direct_by(*direct);
   }
 
   [[gnu::noinline]] void join_others() {
@@ -234,8 +225,8 @@ class RankedCall {
   const Type& (*type_)();
   int left_;  // steps that other processes may still wait for
   bool meets_;
-  backend::ProcessRendezvous* rendezvous_;         // owned; null if the shards do not meet, or all have ended
-  const backend::CollectiveTransport* transport_;  // for begin(); null if it does not join the processes
+  backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended
+  const backend::CollectiveTransport* collectives_;
   std::uint32_t number_;
   std::size_t rows_;
   std::size_t shards_;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <exception>
 
-#include <fanout/collective/collective_transport.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/sync/clock.hpp>
 
@@ -18,11 +17,9 @@ class ProcessRendezvous {
   ProcessRendezvous() = default;
   ProcessRendezvous(const ProcessRendezvous&) = delete;
   ProcessRendezvous& operator=(const ProcessRendezvous&) = delete;
-  virtual ~ProcessRendezvous() {
-    if (direct_ != nullptr) direct_->close();
-  }
+  virtual ~ProcessRendezvous() = default;
 
-  /// Sets what runs calls that are `direct`, and takes it over. Must come before any shard runs.
+  /// Sets what runs calls that are `direct`. The destructor closes it. Must come before any shard runs.
   virtual void run_direct_by(TransportRanks& direct) { direct_ = &direct; }
   /// The ranks of this process, or null: then all arrays go through host memory.
   TransportRanks* direct() const noexcept { return direct_; }

@@ -102,14 +102,13 @@ class DescribedValues final : public backend::RankedValues {
   std::string text;
 };
 
-/// `call 3: Network returns ...: psum of float[3, 4] at output.x`, `call 3: Network returns ..., with
-/// Options::collectives of all ranks`
+/// `call 3: Network returns ...: psum of float[3, 4] at output.x`
 inline std::string described(const backend::RankedStep& step) {
   DescribedValues values;
   if (step.visit != nullptr) step.visit(step.of, values);
   const std::string call =
       step.number == backend::RankedStep::no_number ? "" : "call " + std::to_string(step.number) + ": ";
-  return call + *step.name + values.text + (step.direct ? ", with Options::collectives of all ranks" : "");
+  return call + *step.name + values.text;
 }
 
 }}}  // namespace fanout::v0::detail

@@ -63,11 +63,13 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     try {
       wait_for_all();
     } catch (...) {  // MPI failed, and may still write into these
-      if (direct() != nullptr) direct()->abort();
-      if (direct() != nullptr) direct()->settle();
+      if (direct() != nullptr) {
+        direct()->abort();
+        direct()->settle();  // now it calls look() no more
+      }
       static_cast<void>(state_.release());
     }
-    if (direct() != nullptr) direct()->settle();  // so that it calls look() no more
+    if (direct() != nullptr) direct()->close();
   }
 
   void wait_until(detail::Clock::Time deadline) noexcept override { deadline_.at = deadline; }
