@@ -107,7 +107,7 @@ std::string text_of_late_call(const Ranks& ranks, const Together& all, const Cal
       if (timeout) {
         text = timeout->what();
         CHECK(timeout->late().size() == 0);
-        if (!is_late) CHECK(std::count(timeout->missing().begin(), timeout->missing().end(), all.late) == 1);
+        CHECK(std::count(timeout->missing().begin(), timeout->missing().end(), all.late) == 1);
       }
     } catch (const fanout::Error& error) {
       text = std::string("not late: ") + error.what();
