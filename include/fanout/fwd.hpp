@@ -105,6 +105,7 @@ class DeviceHealth;
 namespace backend {
 struct Collective;
 class CollectiveTransport;
+class TransportRanks;
 class ProcessRanks;
 class ProcessRendezvous;
 }  // namespace backend

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/type_name.hpp>
@@ -66,6 +67,7 @@ class RankedCall {
     left_ = other.left_;
     meets_ = other.meets_;
     rendezvous_ = other.rendezvous_;
+    collectives_ = other.collectives_;
     number_ = other.number_;
     rows_ = other.rows_;
     shards_ = other.shards_;
@@ -89,8 +91,9 @@ class RankedCall {
   }
 
   /// Waits until all processes have begun the call. Sets where this plan stands in the whole batch. Borrows it then.
-  void begin(const Plan& plan, CallStart& start) {
-    if (ranks_ != nullptr) begin_with_others(plan, start);
+  /// `devices`: those of the set.
+  void begin(const Plan& plan, CallStart& start, const DeviceId* devices) {
+    if (ranks_ != nullptr) begin_with_others(plan, start, devices);
   }
 
   /// Returns `start` with the place that this object holds. Call it after this object was moved.
@@ -102,7 +105,9 @@ class RankedCall {
   /// Call this when the result of an asynchronous call is taken, which may be long after its deadline: from now on, the
   /// others have as much time again.
   void wait_anew() noexcept {
-    if (ranks_ != nullptr) start_clock();
+    if (ranks_ == nullptr) return;
+    start_clock();
+    if (rendezvous_ != nullptr) rendezvous_->wait_until(deadline_.at);
   }
 
   /// Call this when all shards of this process have ended without an exception. If they may meet those of other
@@ -143,6 +148,7 @@ class RankedCall {
     left_ = steps + (meets ? 1 : 0);
     meets_ = meets;
     rendezvous_ = nullptr;
+    collectives_ = settings.collectives;
     number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
     rows_ = 0;
     shards_ = 0;
@@ -154,13 +160,17 @@ class RankedCall {
     if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
   }
 
-  [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start) {
+  [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start, const DeviceId* devices) {
     rows_ = plan.rows();
     shards_ = plan.size();
     if (meets_ && shards_ > 1) ranks_->check_any_thread();
     deadline_.at = start.deadline;
     const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
-    place_ = ranks_->begin(step(nullptr), meets_ ? &rendezvous_ : nullptr);
+    backend::RankedStep first = step(nullptr);
+    first.plan = &plan;
+    first.devices = devices;
+    first.collectives = collectives_;
+    place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr);
     left_ = left;
     start.number = number_;
     start.place = &place_;
@@ -216,6 +226,7 @@ class RankedCall {
   int left_;  // steps that other processes may still wait for
   bool meets_;
   backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended
+  const backend::CollectiveTransport* collectives_;
   std::uint32_t number_;
   std::size_t rows_;
   std::size_t shards_;
@@ -231,7 +242,7 @@ struct UnrankedCall {
   static bool has_others() noexcept { return false; }
   static std::size_t rank() noexcept { return 0; }
   static void check_any_thread() noexcept {}
-  static void begin(const Plan&, CallStart&) noexcept {}
+  static void begin(const Plan&, CallStart&, const DeviceId*) noexcept {}
   static void wait_anew() noexcept {}
   static void join() noexcept {}
   template <class Visit>

@@ -15,6 +15,7 @@
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/device_health.hpp>
 #include <fanout/call/late_shard.hpp>
+#include <fanout/call/ranks_late.hpp>
 #include <fanout/call/replica_error.hpp>
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/plan/plan.hpp>
@@ -195,10 +196,13 @@ class ShardEnds {
     shard.released = is_release(failure);
   }
 
+  /// True if the shard has not failed by itself: it waited for one that failed, or is late.
   static bool is_release(const std::exception_ptr& failure) noexcept {
     try {
       std::rethrow_exception(failure);
     } catch (const CommunicatorAbandoned&) {
+      return true;
+    } catch (const RanksLate&) {
       return true;
     } catch (...) {
       return false;
@@ -216,12 +220,25 @@ class ShardEnds {
     }
   }
 
+  /// Throws the Timeout of a shard that waited in a collective for ranks that were late.
+  static void throw_if_ranks_late(const std::exception_ptr& failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const RanksLate& late) {
+      throw Timeout(late);  // of another type: a call around this one lists it like any exception of its forward
+    } catch (...) {
+    }
+  }
+
   void throw_failures(const char* refusal) const {
     std::vector<Failure> failures;
     bool device_failed = false;
     bool all_released = true;  // no shard failed by itself
     for (std::size_t i = 0; i < size(); ++i) {
       all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
+    }
+    for (std::size_t i = 0; i < size() && all_released; ++i) {
+      if (remains(i).failure != nullptr) throw_if_ranks_late(remains(i).failure);
     }
     for (std::size_t i = 0; i < size(); ++i) {
       const Remains& shard = remains(i);

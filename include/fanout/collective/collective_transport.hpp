@@ -40,6 +40,16 @@ class TransportRanks {
   /// ranks that were only released. Does not wait for the devices. Called from any thread.
   virtual std::exception_ptr failure(std::size_t /*rank*/) const noexcept { return nullptr; }
 
+  /// A function that looks for failures of ranks in other processes.
+  struct Look {
+    void (*at)(void* of) noexcept = nullptr;
+    void* of = nullptr;
+  };
+  /// Called before run() if other processes have ranks, too. The transport calls `look.at(look.of)` from time to time, on
+  /// a thread of its own, until settle() or close(): all other threads may be waiting for devices. The function may call
+  /// abort() and failure().
+  virtual void look_also(const Look& /*look*/) {}
+
   /// Called when the devices of all ranks have done their work. What failure() returns must not change any more.
   virtual void settle() noexcept {}
 
@@ -60,7 +70,10 @@ class CollectiveTransport {
   /// ranks. May throw.
   virtual TransportRanks* open(std::span<const DeviceId> devices) const = 0;
 
-  /// The same for a call that several processes make together. Returns the ranks of this process: rank i is on
+  /// True if open_with_others() joins the devices of these processes.
+  virtual bool joins(const ProcessRanks& /*processes*/) const noexcept { return false; }
+
+  /// As open(), for a call that processes make together which it joins. Returns the ranks of this process: rank i is on
   /// `devices[i]`, and is rank `place.first_shard + i` of the call. The functions of the result number this process's
   /// ranks from 0; the root of a collective is a rank of the call. All processes of the call make this call at the same
   /// place among their exchanges, also those without devices. If it returns null on a process with devices, it does so on

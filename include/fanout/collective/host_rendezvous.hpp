@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +14,7 @@
 #include <fanout/collective/host_collective.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/collective/rendezvous_ranks.hpp>
+#include <fanout/collective/run_direct.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 
@@ -157,28 +156,8 @@ class HostRendezvous : public detail::RendezvousRanks {
         }
       }
       if (direct.empty()) return {};
-      return run_direct(direct);
+      return detail::run_direct(*direct_, direct);
     });
-  }
-  Verdict run_direct(std::span<const RankedCall> calls) noexcept {
-    try {
-      direct_->run(calls);
-      return {};
-    } catch (const CommunicatorAbandoned& released) {
-      direct_->abort();
-      return Verdict::made_by([&released] {
-        return Verdict{.what = Verdict::abandoned, .culprit = released.rank(), .text = released.what()};
-      });
-    } catch (const std::exception& exception) {
-      direct_->abort();
-      return broken_by(exception.what());
-    } catch (...) {
-      direct_->abort();
-      return broken_by("an exception that is no std::exception");
-    }
-  }
-  static Verdict broken_by(const char* what) noexcept {
-    return Verdict::made_by([what] { return Verdict{.what = Verdict::broken, .text = what}; });
   }
 
   void receive(std::size_t rank, Collective& recv, Held& held) noexcept {
@@ -201,7 +180,7 @@ class HostRendezvous : public detail::RendezvousRanks {
     Verdict failure;
     if (recv.direct) {
       const RankedCall both[] = {{.rank = recv.root, .call = &send}, {.rank = rank, .call = &recv}};
-      failure = run_direct(both);
+      failure = detail::run_direct(*direct_, both);
     } else {
       detail::copy_elements(recv.to, send.from, recv.bytes());
     }

@@ -80,6 +80,10 @@ struct RankedStep {
   void (*visit)(const void* of, RankedValues& values) = nullptr;  ///< shows the values that are combined, if any
   const void* of = nullptr;
   StepDeadline deadline = {};
+  // Of a step that begins a call:
+  const Plan* plan = nullptr;
+  const DeviceId* devices = nullptr;                 ///< those of the set
+  const CollectiveTransport* collectives = nullptr;  ///< Options::collectives
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of
@@ -92,7 +96,8 @@ class ProcessRanks {
   virtual std::size_t size() const noexcept = 0;
 
   /// Begins a call. Returns where this process's shards stand in the whole batch. If `rendezvous` is not null, sets it
-  /// to a new one for the shards of all processes, which the caller must delete.
+  /// to a new one for the shards of all processes, which the caller must delete, also if this throws. If the step's
+  /// `collectives` join the processes, devices run collectives there.
   virtual detail::BatchPlace begin(const RankedStep& step, ProcessRendezvous** rendezvous) const = 0;
 
   /// Replaces each value of the step by that of all processes, in their order. So the result is bitwise the same on all

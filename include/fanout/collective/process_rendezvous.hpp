@@ -5,6 +5,7 @@
 #include <exception>
 
 #include <fanout/fwd.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
 
@@ -18,6 +19,16 @@ class ProcessRendezvous {
   ProcessRendezvous& operator=(const ProcessRendezvous&) = delete;
   virtual ~ProcessRendezvous() = default;
 
+  /// Sets what runs calls that are `direct`. The destructor closes it. Must come before any shard runs.
+  virtual void run_direct_by(TransportRanks& direct) { direct_ = &direct; }
+  /// The ranks of this process, or null: then all arrays go through host memory.
+  TransportRanks* direct() const noexcept { return direct_; }
+  /// Sets the deadline anew, at which ranks of other processes are waited for no more.
+  virtual void wait_until(detail::Clock::Time /*deadline*/) noexcept {}
+
+  /// CommunicatorAbandoned if the devices of this process were released since a rank of another one failed. Else null.
+  virtual std::exception_ptr release() const noexcept { return nullptr; }
+
   /// Called once by a shard that waits for long, since shards of its own process may not have started.
   struct Help {
     void (*start)(void* of) noexcept;
@@ -25,7 +36,7 @@ class ProcessRendezvous {
   };
 
   /// Makes the calls of a rank together, and returns when they have run, as HostRendezvous::meet() does. The arrays must
-  /// be in host memory. Called on the thread that runs the shard.
+  /// be in host memory, but for direct calls. Called on the thread that runs the shard.
   virtual void meet(std::size_t rank, Collective* calls, std::size_t count, const Help& help) = 0;
 
   /// Marks a rank as gone: its shard has ended, with this exception if it is not null. Releases the ranks that need it.
@@ -34,6 +45,9 @@ class ProcessRendezvous {
 
   /// Releases the ranks of this process. From now on all their calls throw Error with this reason.
   virtual void break_off(const char* why) noexcept = 0;
+
+ private:
+  TransportRanks* direct_ = nullptr;
 };
 
 }}}  // namespace fanout::v0::backend

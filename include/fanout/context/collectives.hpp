@@ -41,31 +41,37 @@ class ShardRendezvous final : public CallRendezvous::Place {
 
   void leave(std::size_t shard, const std::exception_ptr& why) noexcept override {
     rendezvous_.leave(shard, why);
+    if (why != nullptr) threw_.store(true, MemoryOrder::relaxed);
     if (const CallRendezvous::Way& way = call_.way(); way.processes != nullptr) {
       way.processes->leave(way.first_shard + shard, why);
     }
   }
 
   void settle() noexcept override {
-    if (backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire)) direct->settle();
+    // The device of a shard that threw may still wait for another process, which may fail.
+    if (call_.way().processes != nullptr && threw_.load(MemoryOrder::relaxed)) return;
+    if (backend::TransportRanks* const direct = this->direct()) direct->settle();
   }
 
   std::exception_ptr failure(std::size_t shard) const noexcept override {
-    const backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire);
+    const backend::TransportRanks* const direct = this->direct();
     if (direct == nullptr) return nullptr;
     if (std::exception_ptr own = direct->failure(shard)) return own;
+    const CallRendezvous::Way& way = call_.way();
     for (std::size_t other = 0; other < rendezvous_.size(); ++other) {
-      if (const std::exception_ptr why = direct->failure(other)) return released_by(other, why);
+      if (const std::exception_ptr why = direct->failure(other)) return released_by(way.first_shard + other, why);
     }
-    return nullptr;
+    return way.processes == nullptr ? nullptr : way.processes->release();
   }
 
   /// Marks the calls that the devices can run without host memory. Throws what `open` of the transport throws.
   void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
     const backend::CollectiveTransport* const transport = call_.way().transport;
-    if (transport == nullptr || rendezvous_.size() == 1 || call_.way().processes != nullptr) return;
+    if (transport == nullptr) return;
     backend::TransportRanks* direct = nullptr;
-    {
+    if (call_.way().processes != nullptr) {
+      direct = call_.way().processes->direct();
+    } else if (rendezvous_.size() > 1) {
       const ForkSafeLock opening(opening_);
       if (!opened_) {
         const CallRendezvous::Way& way = call_.way();
@@ -95,6 +101,12 @@ class ShardRendezvous final : public CallRendezvous::Place {
   /// How long devices may take to start their shards, in nanoseconds: longer than a wake-up latency, but not much
   /// longer.
   static constexpr Clock::Time patience = 1'000'000;
+
+  /// What runs direct calls, or null.
+  backend::TransportRanks* direct() const noexcept {
+    const backend::ProcessRendezvous* const processes = call_.way().processes;
+    return processes != nullptr ? processes->direct() : direct_.load(MemoryOrder::acquire);
+  }
 
   static std::exception_ptr released_by(std::size_t rank, const std::exception_ptr& why) noexcept {
     try {
@@ -126,6 +138,7 @@ class ShardRendezvous final : public CallRendezvous::Place {
 
   CallRendezvous& call_;
   Atomic<bool> all_run_{false};
+  Atomic<bool> threw_{false};  // a shard
   backend::HostRendezvous rendezvous_;
   ForkSafeMutex opening_;
   bool opened_ = false;
@@ -147,8 +160,9 @@ class ShardRendezvous final : public CallRendezvous::Place {
 ///
 /// All shards of such a call run at once: a shard whose device is busy gets a thread of its own. A shard that returns
 /// or throws releases the shards that wait for it: they throw CommunicatorAbandoned. The call's ReplicaError does not
-/// list them unless all failures are of this kind. A deadline does not interrupt a collective. Borrows the call: use it
-/// in `forward` only.
+/// list them unless all failures are of this kind. A deadline does not interrupt a collective. But if a shard of another
+/// rank (Options::ranks) has not come to it by then, it throws Timeout, and so does the call. Borrows the call: use it in
+/// `forward` only.
 class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
  public:
   /// `shard` counts in this process, `rank` over all processes that make the call.

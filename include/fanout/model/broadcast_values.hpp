@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/collective/process_ranks.hpp>
@@ -15,6 +16,7 @@
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/model/model_fields.hpp>
 #include <fanout/model/shared.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/tree/children.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
@@ -54,9 +56,10 @@ void visit_model_values(X& value, const LeafPath& path, const F& f) {
   }
 }
 
-/// Gives the values of the root's model to the models of all other processes. All of them do this at the same time.
+/// Gives the values of the root's model to the models of all other processes. All of them do this at the same time, or
+/// until `patience` is over.
 template <class M>
-void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::size_t root) {
+void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::size_t root, const Duration& patience) {
   const auto visit = [&model](const auto& f) {
     visit_model_values(model, LeafPath("model"), [&f]<class T>(const Elements<T>& elements, const LeafPath& path) {
       f(rank_fold<FoldOverRanks<FirstOverRanks, T>, false, T>, elements, path);
@@ -68,7 +71,9 @@ void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::size_t 
                            .number = backend::RankedStep::no_number,
                            .rows = ranks.rank() == root ? std::size_t{1} : 0,  // so only the root's values count
                            .visit = &show_values<decltype(visit)>,
-                           .of = &visit};
+                           .of = &visit,
+                           .deadline = {.patience = patience}};
+  if (step.deadline.exists()) step.deadline.at = Clock::after(patience);
   if (root >= ranks.size()) {
     step.failure =
         std::make_exception_ptr(InvalidArgument(explain({.what = "a root that is no rank",

@@ -40,7 +40,8 @@ namespace detail {
 /// NCCL between the GPUs of all ranks of a group. Borrows the group.
 class NcclOfRanks final : public backend::CollectiveTransport, public Attachment {
  public:
-  explicit NcclOfRanks(const RankGroup* group) noexcept : group_(*group) {}
+  NcclOfRanks(const RankGroup* group, const backend::ProcessRanks* models) noexcept
+      : group_(*group), models_(*models) {}
   /// All ranks do this. Leaves the communicators alone in the child of a fork, and after MPI_Finalize().
   ~NcclOfRanks() override {
     int finalized = 0;
@@ -48,14 +49,25 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
     cuda::detail::NcclClique::destroy_all(idle_);
   }
 
-  static const NcclOfRanks& of(const mpi::Ranks& ranks) { return ranks.attachments_.get<NcclOfRanks>(&ranks.group_); }
+  static const NcclOfRanks& of(const mpi::Ranks& ranks) {
+    const RankGroup* const group = &ranks.group_;
+    const backend::ProcessRanks* const models = ranks;
+    return ranks.attachments_.get<NcclOfRanks>(group, models);
+  }
 
   /// For models that the rank calls alone.
   backend::TransportRanks* open(std::span<const DeviceId> devices) const override {
     return cuda::detail::nccl_transport.open(devices);
   }
 
+  bool joins(const backend::ProcessRanks& processes) const noexcept override { return &processes == &models_; }
+
   backend::TransportRanks* open_with_others(std::span<const DeviceId> devices, const BatchPlace& place) const override {
+    return group_.guarded([&] { return open_with_all(devices, place); });
+  }
+
+ private:
+  backend::TransportRanks* open_with_all(std::span<const DeviceId> devices, const BatchPlace& place) const {
     const RankGroup::Use use(group_);
     const cuda::detail::NcclPlace among_all{.first = place.first_shard, .all = devices.size() + place.other_shards};
     Clique clique;
@@ -84,7 +96,6 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
     return clique.release();
   }
 
- private:
   /// Aborts the communicators if the call does not begin.
   struct Drop {
     void operator()(cuda::detail::NcclClique* clique) const noexcept {
@@ -182,21 +193,23 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
   }
 
   const RankGroup& group_;
+  const backend::ProcessRanks& models_;  // of the same ranks
   std::uint32_t epoch_ = fork_epoch();
   mutable cuda::detail::IdleCliques idle_;
 };
 
 }  // namespace detail
 
-/// Collectives by NCCL between the GPUs of all ranks, for `Options{.ranks = ranks, .collectives =
-/// fanout::nccl_collectives(ranks)}`. NCCL's ranks are the shards of the call, in the order of the ranks of MPI, and then
+/// Collectives by NCCL between the GPUs of all ranks, for `Options{.collectives =
+/// fanout::nccl_collectives(ranks), .ranks = ranks}`. NCCL's ranks are the shards of the call, in the order of the ranks of MPI, and then
 /// of the devices. One rank makes NCCL's id, and MPI sends it to the others. If each shard of a call is on a GPU of its
 /// own, arrays in GPU memory go from GPU to GPU, in the devices' streams. Otherwise, they go through host memory.
 /// Communicators are cached for later calls on the same GPUs, until the Ranks are destroyed. Calls of one rank alone are
-/// as with nccl_collectives().
+/// as with nccl_collectives(). All ranks set this option of a model, or none: else its calls throw StructureMismatch.
 ///
-/// If a GPU of this rank fails, its collectives are aborted. GPUs of other ranks then wait until NCCL finds that out.
-/// Not run on GPUs yet. Valid as long as the Ranks.
+/// If a GPU fails, the collectives of the call are aborted on all ranks, which throw ReplicaError. At
+/// MPI_THREAD_FUNNELED, a rank that waits for its GPUs does not hear of another rank's failure before NCCL does. Not run
+/// on GPUs yet. Valid as long as the Ranks.
 inline const backend::CollectiveTransport* nccl_collectives(const mpi::Ranks& ranks) {
   return &detail::NcclOfRanks::of(ranks);
 }

@@ -19,6 +19,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/collective/step_deadline.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/host_device.hpp>
@@ -40,6 +41,7 @@
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -130,7 +132,7 @@ class Ranks {
   /// trivially copyable elements, and numbers. All ranks throw StructureMismatch if trees, functions or roots differ.
   /// If one rank fails, it throws its own exception, and the others an Error that names it. Throws ShapeMismatch on the
   /// root if extents do not fit together. Throws InvalidArgument on a rank that names a root that is no rank. Throws
-  /// MpiError.
+  /// Timeout on all ranks if one has not come at RanksOptions::deadline. Throws MpiError.
   template <class X>
   std::optional<gathered_t<X>> gather(const X& tree, std::size_t root) const {
     static_assert(detail::holds_values<X>,
@@ -178,7 +180,9 @@ class Ranks {
       check_root(root);
       prepare();
     });
-    group_.agree(call, failure);
+    backend::StepDeadline deadline{.patience = options_.deadline};
+    if (deadline.exists()) deadline.at = detail::Clock::after(options_.deadline);
+    group_.agree(call, failure, deadline);
   }
 
   template <class X>

@@ -9,6 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include <fanout/base/device_id.hpp>
+#include <fanout/call/timeout.hpp>
+#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/mpi/group/rank_group.hpp>
@@ -17,7 +20,9 @@
 #include <fanout/mpi/reduction/library_reduction.hpp>
 #include <fanout/mpi/reduction/ordered_reduction.hpp>
 #include <fanout/mpi/rendezvous/mpi_rendezvous.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_state.hpp>
 #include <fanout/plan/batch_place.hpp>
+#include <fanout/plan/plan.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -32,7 +37,12 @@ class RanksOfModels final : public backend::ProcessRanks {
   void check_any_thread() const override { group_.thread_level().check_any_thread(); }
 
   BatchPlace begin(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const override {
-    return group_.guarded([&] { return begin_with_all(step, rendezvous); });
+    return group_.guarded([&] {
+      const bool joins = rendezvous != nullptr && step.collectives != nullptr && step.collectives->joins(*this);
+      const BatchPlace place = begin_with_all(step, joins, rendezvous);
+      if (joins && step.shards + place.other_shards > 1) open_collectives(step, place, **rendezvous);
+      return place;
+    });
   }
 
   void combine(const backend::RankedStep& step) const override {
@@ -40,10 +50,15 @@ class RanksOfModels final : public backend::ProcessRanks {
   }
 
  private:
-  BatchPlace begin_with_all(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const {
+  /// `joins`: whether Options::collectives joins these ranks.
+  BatchPlace begin_with_all(const backend::RankedStep& step, bool joins,
+                            backend::ProcessRendezvous** rendezvous) const {
     const RankGroup::Use use(group_);
     BatchPlace place{};
-    const std::vector<RankGroup::Words>& all = agree(step, step.hash, step.failure);
+    std::uint64_t hash = step.hash;
+    if (joins) backend::RankedStep::mix(hash, 1);
+    const std::vector<RankGroup::Words>& all =
+        agree(step, hash, step.failure, joins ? ", with Options::collectives of all ranks" : "");
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i == rank()) continue;
       place.other_rows += all[i].rows;
@@ -52,12 +67,20 @@ class RanksOfModels final : public backend::ProcessRanks {
       if (i < rank()) place.first_shard += all[i].shards;
     }
     const std::size_t serial = serial_++;
+    abandoned_.poll();
     if (rendezvous != nullptr) {
       std::vector<std::size_t> shards;
       for (const RankGroup::Words& words : all) shards.push_back(words.shards);
-      *rendezvous = new MpiRendezvous(group_, shards, serial);
+      *rendezvous = new MpiRendezvous(group_, abandoned_, shards, serial, step.deadline);
     }
     return place;
+  }
+
+  static void open_collectives(const backend::RankedStep& step, const BatchPlace& place,
+                               backend::ProcessRendezvous& rendezvous) {
+    std::vector<DeviceId> devices;
+    for (const Shard& shard : *step.plan) devices.push_back(step.devices[shard.device]);
+    if (auto* const direct = step.collectives->open_with_others(devices, place)) rendezvous.run_direct_by(*direct);
   }
 
   void combine_over_all(const backend::RankedStep& step) const {
@@ -76,7 +99,7 @@ class RanksOfModels final : public backend::ProcessRanks {
         reduction.emplace(group_, collected.on_host());
       });
     }
-    const std::vector<RankGroup::Words>& all = agree(step, step.hash ^ collected.hash(), failure);
+    const std::vector<RankGroup::Words>& all = agree_in_time(step, step.hash ^ collected.hash(), failure);
     std::size_t rows = 0;
     for (const RankGroup::Words& words : all) rows += words.rows;
     std::vector<bool> counts(all.size());
@@ -92,15 +115,27 @@ class RanksOfModels final : public backend::ProcessRanks {
     return LibraryReduction::takes(*value.fold);
   }
 
+  /// The same. If ranks are late, shards of theirs may still send messages, so the communicator is kept.
+  const std::vector<RankGroup::Words>& agree_in_time(const backend::RankedStep& step, std::uint64_t hash,
+                                                     const std::exception_ptr& failure) const {
+    try {
+      return agree(step, hash, failure);
+    } catch (const Timeout&) {
+      group_.keep();
+      throw;
+    }
+  }
+
   const std::vector<RankGroup::Words>& agree(const backend::RankedStep& step, std::uint64_t hash,
-                                             const std::exception_ptr& failure) const {
+                                             const std::exception_ptr& failure, const char* options = "") const {
     return group_.agree(
-        {.hash = hash, .rows = step.rows, .shards = step.shards}, [&step] { return described(step); }, failure,
+        {.hash = hash, .rows = step.rows, .shards = step.shards}, [&] { return described(step) + options; }, failure,
         step.deadline);
   }
 
   const RankGroup& group_;
   mpi::RanksOptions options_;
+  mutable AbandonedRendezvous abandoned_;
   mutable std::size_t serial_ = 0;  // of the calls that have begun; guarded by RankGroup::Use
 };
 

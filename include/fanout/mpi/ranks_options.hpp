@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include <fanout/base/duration.hpp>
+
 namespace fanout { inline namespace v0 { namespace mpi {
 
 /// How the ranks of a model combine numbers: those of psum, pmean, pmax and pmin, and of combined fields.
@@ -29,6 +31,9 @@ struct RanksOptions {
   /// If a rank dies, the others throw RankLost and may go on with Ranks::shrink(), instead of the end of the job. Needs
   /// an MPI with ULFM that was started with it: Open MPI 5, `mpirun --with-ft ulfm`.
   bool survive = false;
+  /// How long `scatter` and `gather` wait for other ranks. Then they throw Timeout on all ranks. All ranks set a deadline,
+  /// or none. Deadlines may differ: the earliest one counts. For calls of models, see Options::deadline.
+  Duration deadline = Duration::forever();
 };
 
 }}}  // namespace fanout::v0::mpi
@@ -41,6 +46,7 @@ inline std::string described(const mpi::RanksOptions& options) {
   text += options.reduce == mpi::by_library ? "by_library" : "in_rank_order";
   if (options.gpu_aware) text += ", .gpu_aware = true";
   if (options.survive) text += ", .survive = true";
+  if (!(options.deadline == Duration::forever())) text += ", with a deadline";
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <fanout/call/call_state.hpp>
 #include <fanout/model/broadcast_values.hpp>
 #include <fanout/parallel/parallel_model.hpp>
 
@@ -13,7 +14,8 @@ namespace fanout { inline namespace v0 {
 template <class M, class Source>
 void ParallelModel<M, Source>::broadcast_from(std::size_t root) {
   update([this, root](auto& original) {
-    if (state_->settings.ranks != nullptr) detail::broadcast_values(original, *state_->settings.ranks, root);
+    const CallSettings& settings = state_->settings;
+    if (settings.ranks != nullptr) detail::broadcast_values(original, *settings.ranks, root, settings.deadline);
   });
 }
 

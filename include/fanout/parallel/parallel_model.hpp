@@ -240,8 +240,8 @@ class ParallelModel {
   /// Shared fields stay. Waits like update(), and for all ranks. Without ranks, does nothing.
   /// Needs <fanout/mpi.hpp>.
   ///
-  /// All ranks throw StructureMismatch if extents or roots differ. Throws InvalidArgument if the root is no rank, and
-  /// Error as update() does.
+  /// All ranks throw StructureMismatch if extents or roots differ, and Timeout if a rank has not come at
+  /// Options::deadline. Throws InvalidArgument if the root is no rank, and Error as update() does.
   void broadcast_from(std::size_t root);
 
   /// The original. Must not be read while update() runs. If it has combined fields, it must not be read while a call
@@ -310,7 +310,9 @@ class ParallelModel {
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
     if constexpr (Call::may_need_order()) {
-      if (Call::shards_may_meet()) return start<Inputs>(on_all, targets, args...).get();
+      // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of calls.
+      const bool on_caller = state_->settings.ranks != nullptr && devices().size() == 1;
+      if (Call::shards_may_meet() && !on_caller) return start<Inputs>(on_all, targets, args...).get();
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
@@ -322,7 +324,7 @@ class ParallelModel {
       const detail::EnteredModel entered(state_->mutex, &state_->original);
       state_->pending.wait_for_earlier(Call::order());
       CallStart begin = state_->start(targets, entered.number());
-      ranked.begin(inputs.plan, begin);
+      ranked.begin(inputs.plan, begin, devices().ids().data());
       const detail::CallMeter<> meter(measured, state_->observer(), inputs.plan, devices(), begin);
       typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
                                         Call::shards_may_meet());
@@ -362,7 +364,7 @@ class ParallelModel {
       entered.enter(state_->mutex, &state_->original);
       detail::settle_inputs(std::tie(args...));
       begin = state_->start(targets, entered.number());
-      ranked.begin(plan, begin);
+      ranked.begin(plan, begin, devices().ids().data());
     } catch (...) {
       failure = ranked.failure();
     }

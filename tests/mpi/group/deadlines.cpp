@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <fanout/mpi.hpp>
+#include <mpi/support/lost_messages.hpp>
 #include <support/message_of.hpp>
 #include <support/timeout_of.hpp>
 
@@ -30,6 +31,7 @@ using fanout::Tensor;
 using fanout::Timeout;
 using fanout::View;
 using fanout::mpi::Ranks;
+using fanout_test::lost_to;
 using fanout_test::message_of;
 using fanout_test::timeout_of;
 using namespace std::chrono_literals;
@@ -91,9 +93,6 @@ void check_works(const Ranks& ranks) {
   CHECK(std::get<0>(model(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
   CHECK(model.model().seen.value == 2 * static_cast<int>(ranks.size()));
 }
-
-/// Messages from this rank to rank `lost_to` get lost.
-int lost_to = MPI_PROC_NULL;
 
 rusage usage_of_this_thread() {
   rusage usage{};
@@ -293,4 +292,65 @@ TEST_CASE("ranks that gave a call up may go, and others take their place") {
     const ParallelModel sums{Sums{}, fanout::host_devices(1), {.deadline = 60s, .ranks = next}};
     CHECK(sums(filled(1)) == static_cast<double>(next.size()));
   }
+}
+
+TEST_CASE("broadcast_from ends at the deadline of the model on all ranks, and changes nothing") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  for (std::size_t late = 0; late < ranks.size(); ++late) {
+    const bool is_late = ranks.rank() == late;
+    const int own = static_cast<int>(ranks.rank() + 1);
+    ParallelModel hasty{Counts{{own}}, fanout::host_devices(1), {.deadline = 20ms, .ranks = ranks}};
+    ParallelModel patient{Counts{{own}}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+    meet();
+    if (is_late) meet();
+    const std::string text = check_times_out(late, [&] { hasty.broadcast_from(0); });
+    CHECK(has(text, "broadcast_from(0) of "));
+    CHECK(has(text, is_late ? "this rank had not arrived" : "rank " + std::to_string(late)));
+    if (!is_late) meet();
+    CHECK(hasty.model().seen.value == own);
+    patient.broadcast_from(1);
+    CHECK(patient.model().seen.value == 2);
+  }
+}
+
+TEST_CASE("scatter and gather end at the deadline of the ranks on all ranks") {
+  const Ranks hasty{MPI_COMM_WORLD, {.deadline = 20ms}};
+  const Ranks patient{MPI_COMM_WORLD, {.deadline = 60s}};
+  const std::size_t n = patient.size();
+  for (std::size_t late = 0; n > 1 && late < n; ++late) {
+    const bool is_late = patient.rank() == late;
+    for (const bool gathers : {false, true}) {
+      meet();
+      if (is_late) meet();
+      const std::string text = check_times_out(late, [&] {
+        if (gathers) {
+          static_cast<void>(hasty.gather(1, 0));
+        } else {
+          static_cast<void>(hasty.scatter(filled(1), 0));
+        }
+      });
+      CHECK(has(text, gathers ? "gather with root 0 of " : "scatter with root 0 of "));
+      CHECK(has(text, "the deadline of 20 ms"));
+      if (!is_late) meet();
+    }
+  }
+  const auto mine = patient.scatter(Tensor<double, 1>::full({2 * n}, 3.0), 0);
+  CHECK(mine.size() == 2);
+  const auto all = patient.gather(mine, 0);
+  if (all) CHECK(all->size() == 2 * n);
+}
+
+TEST_CASE("Ranks with a deadline and Ranks without one are refused together") {
+  int rank = 0;
+  int size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) return;
+  const std::string text = message_of<fanout::StructureMismatch>([&] {
+    fanout::mpi::RanksOptions options;
+    if (rank == 1) options.deadline = 60s;
+    const Ranks ranks{MPI_COMM_WORLD, options};
+  });
+  CHECK(has(text, "mpi::Ranks with .reduce = in_rank_order, with a deadline"));
 }

@@ -82,7 +82,8 @@ struct RanksOverMpi {
       shards.push_back(parts(ranks)[static_cast<std::size_t>(process)].size());
     }
     static std::size_t serial = 0;
-    MpiRendezvous rendezvous(group, shards, serial++);
+    fanout::detail::AbandonedRendezvous abandoned;
+    MpiRendezvous rendezvous(group, abandoned, shards, serial++);
     std::vector<std::thread> threads;
     for (const std::size_t rank : own(ranks)) {
       threads.emplace_back([&, rank] {
@@ -371,5 +372,43 @@ TEST_CASE("a shard that throws before a collective is named on all ranks, alone"
     }
     CHECK(text.find("row of " + std::to_string(4 * bad + 2)) != std::string::npos);
     CHECK(model(numbers({1000, 1002}))(0) == 2.0 * static_cast<double>(ranks.size()));
+  }
+}
+
+namespace {
+
+/// Its forward is not const.
+struct Tally {
+  double all = 0;
+
+  double forward(fanout::Context auto& ctx, View<const double, 1> x) {
+    double sum = 0;
+    for (const double each : x) sum += each;
+    ctx.communicator().all_reduce(sum);
+    all += sum;
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a forward that is not const has collectives, with one device at any thread level") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const auto all = static_cast<double>(3 * ranks.size());
+  const ParallelModel one{Tally{}, fanout::host_devices(1), {.ranks = ranks}};
+  for (int call = 1; call <= 3; ++call) CHECK(one(numbers({1, 3}))(0) == call * all);
+  const ParallelModel two{Tally{}, fanout::host_devices(2), {.ranks = ranks}};
+  if (!is_funneled()) {
+    for (int call = 1; call <= 3; ++call) CHECK(two(numbers({1, 3}))(1) == call * all);
+    auto first = one.async(numbers({1, 3}));
+    CHECK(one(numbers({1, 3}))(0) == 5 * all);  // after the one before
+    CHECK(first.get()(0) == 4 * all);
+  } else if (ranks.size() > 1) {
+    const auto needs_threads = [](const std::string& text) {
+      CHECK(text.find("MPI_THREAD_SERIALIZED") != std::string::npos);
+    };
+    needs_threads(message_of<fanout::Error>([&] { two(numbers({1, 3})); }));
+    needs_threads(message_of<fanout::Error>([&] { one.async(numbers({1, 3})).get(); }));
+    CHECK(one(numbers({1, 3}))(0) == 4 * all);
   }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Trains a line on all ranks, some of which kill themselves. The others must learn the weights that one process learns.
-// tests/mpi/survive/run starts it under an MPI with ULFM. Arguments: where a rank dies (step, forward, reduction, gather),
-// the deadline of calls in ms or 0, and the ranks that die.
+// tests/mpi/survive/run starts it under an MPI with ULFM. Arguments: where a rank dies (step, forward, reduction, gather,
+// collective, collectives), the deadline of calls in ms or 0, and the ranks that die. In the last two places, `forward` has
+// collectives: of one shard on each rank, or of two.
 
 #include <mpi.h>
 
@@ -20,6 +21,7 @@
 #include <tuple>
 #include <vector>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/mpi.hpp>
 
 namespace {
@@ -46,19 +48,44 @@ struct Death {
 };
 Death death;  // NOLINT(*-avoid-non-const-global-variables): read by forward
 
+/// The sum over these rows, divided by `n`.
+Tensor<double, 1> gradient_of(View<const double, 1> weights, View<const double, 2> x, View<const double, 1> y,
+                              std::size_t n) {
+  Tensor<double, 1> gradient(columns);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    double error = -y(i);
+    for (std::size_t k = 0; k < columns; ++k) error += weights(k) * x(i, k);
+    for (std::size_t k = 0; k < columns; ++k) gradient(k) += error * x(i, k) / static_cast<double>(n);
+  }
+  return gradient;
+}
+
 struct Line {
   Tensor<double, 1> weights{columns};
   std::uint64_t step = 0;  // part of the model, so that broadcast_from() makes it the same on all ranks
 
   auto forward(View<const double, 2> x, View<const double, 1> y, std::size_t padding) const {
     death.here("forward", step);
-    Tensor<double, 1> gradient(columns);
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      double error = -y(i);
-      for (std::size_t k = 0; k < columns; ++k) error += weights(k) * x(i, k);
-      for (std::size_t k = 0; k < columns; ++k) gradient(k) += error * x(i, k) / static_cast<double>(y.size());
+    return std::tuple{fanout::pmean(gradient_of(weights, x, y, y.size())), fanout::psum(Tensor<float, 1>(padding))};
+  }
+};
+
+/// The same by collectives between the shards of all ranks. The others are in the second one when a rank dies.
+struct MeetingLine {
+  Tensor<double, 1> weights{columns};
+  std::uint64_t step = 0;
+
+  auto forward(fanout::Context auto& ctx, View<const double, 2> x, View<const double, 1> y, std::size_t padding) const {
+    Tensor<double, 1> gradient = gradient_of(weights, x, y, rows);
+    Tensor<float, 1> zeros(padding);
+    auto ranks = ctx.communicator();
+    ranks.all_reduce(gradient);
+    if (death.where.starts_with("collective") && death.step == step) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::raise(SIGKILL);
     }
-    return std::tuple{fanout::pmean(std::move(gradient)), fanout::psum(Tensor<float, 1>(padding))};
+    ranks.all_reduce(zeros);
+    return std::tuple{fanout::first(std::move(gradient)), fanout::psum(static_cast<double>(zeros.size()))};
   }
 };
 
@@ -80,6 +107,7 @@ struct Setting {
   Batch batch;
   std::chrono::milliseconds deadline;  // of a call, or 0
   std::size_t padding;                 // elements that are reduced besides
+  std::size_t devices = 2;
 };
 
 fanout::Options options(const Ranks& ranks, const Setting& setting) {
@@ -103,7 +131,7 @@ void make_step(Model& model, const Ranks& ranks, const Setting& setting) {
   const auto [gradient, zeros] =
       model(setting.batch.x.rows({mine.first, mine.last}), setting.batch.y.rows({mine.first, mine.last}),
             step < steps / 2 ? setting.padding : std::size_t{0});
-  model.update([&, &change = gradient](Line& original) {
+  model.update([&, &change = gradient](auto& original) {
     for (std::size_t k = 0; k < columns; ++k) original.weights(k) -= 0.5 * change(k);
     ++original.step;
   });
@@ -127,8 +155,10 @@ void note_loss(const Ranks& ranks, const fanout::mpi::RankLost& error, Clock::ti
 
 // [survive]
 /// Trains until the last step, however many ranks are lost meanwhile.
-Line train(const Ranks& ranks, Line line, const Setting& setting) {
-  fanout::ParallelModel model{std::move(line), ranks.devices<fanout::HostDevice>(2), options(ranks, setting)};
+template <class Model>
+Model train(const Ranks& ranks, Model line, const Setting& setting) {
+  fanout::ParallelModel model{std::move(line), ranks.devices<fanout::HostDevice>(setting.devices),
+                              options(ranks, setting)};
   Clock::time_point last = Clock::now();
   try {
     model.broadcast_from(0);  // the weights, and the number of steps
@@ -151,8 +181,11 @@ int run(int argc, char** argv) {
   }
   const Setting setting{.batch = {},
                         .deadline = std::chrono::milliseconds(std::atol(argv[2])),
-                        .padding = std::string_view(argv[1]) == "reduction" ? std::size_t{4'000'000} : 1000};
-  const Line line = train(ranks, Line{}, setting);
+                        .padding = std::string_view(argv[1]) == "reduction" ? std::size_t{4'000'000} : 1000,
+                        .devices = std::string_view(argv[1]) == "collective" ? std::size_t{1} : 2};
+  const bool meets = std::string_view(argv[1]).starts_with("collective");
+  const Tensor<double, 1> weights =
+      meets ? train(ranks, MeetingLine{}, setting).weights : train(ranks, Line{}, setting).weights;
 
   Line alone;
   for (; alone.step < steps; ++alone.step) {
@@ -161,7 +194,7 @@ int run(int argc, char** argv) {
     for (std::size_t k = 0; k < columns; ++k) alone.weights(k) -= 0.5 * gradient(k);
   }
   for (std::size_t k = 0; k < columns; ++k) {
-    if (!(std::abs(line.weights(k) - alone.weights(k)) < 1e-12)) return 2;
+    if (!(std::abs(weights(k) - alone.weights(k)) < 1e-12)) return 2;
   }
   std::puts("the weights are right");
   std::fflush(stdout);
@@ -173,7 +206,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   int level = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+  const bool threads_meet = argc > 1 && std::string_view(argv[1]) == "collectives";
+  MPI_Init_thread(&argc, &argv, threads_meet ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, &level);
   int status = 1;
   try {
     status = run(argc, argv);

@@ -161,20 +161,29 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     abort_all();
   }
 
-  void settle() noexcept override { failure_watch.remove(*this); }
+  void settle() noexcept override {
+    failure_watch.remove(*this);
+    if (place_.all != gpus_.size()) static_cast<void>(look_at_gpus());  // for other processes, if the watch has not seen it yet
+  }
 
   std::exception_ptr failure(std::size_t rank) const noexcept override {
     const fanout::detail::ForkSafeLock reading(mutex_);
     return failures_[rank];
   }
 
+  void look_also(const Look& look) override {
+    const fanout::detail::ForkSafeLock changing(mutex_);
+    look_also_ = look;
+  }
+
   void look() noexcept override {
-    const fanout::detail::ForkSafeLock looking(mutex_);
-    if (!aborted_ && find_failures()) abort_all();
+    const Look also = look_at_gpus();
+    if (also.at != nullptr) also.at(also.of);
   }
 
   void close() noexcept override {
     failure_watch.remove(*this);
+    look_also_ = {};
     if (!is_well()) {
       abort();
       delete this;
@@ -185,6 +194,13 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   }
 
  private:
+  /// Releases the GPUs if one of them has failed. Returns what else is to be looked at.
+  Look look_at_gpus() noexcept {
+    const fanout::detail::ForkSafeLock looking(mutex_);
+    if (!aborted_ && find_failures()) abort_all();
+    return look_also_;
+  }
+
   bool is_for(std::span<const DeviceId> devices) const noexcept {
     if (devices.size() != gpus_.size()) return false;
     for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -229,11 +245,20 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
       check_gpu(rank);
       ncclResult_t state = ncclSuccess;
       check_nccl(::ncclCommGetAsyncError(communicators_[rank], &state), "ncclCommGetAsyncError");
+      if (state == ncclRemoteError && of_others && place_.all != gpus_.size()) throw_remote_error();
       if (state != ncclRemoteError || of_others) check_nccl(state, "a collective of NCCL");
       return nullptr;
     } catch (...) {
       return std::current_exception();
     }
+  }
+
+  /// A rank of another process has failed. Which one, NCCL does not tell.
+  [[noreturn]] void throw_remote_error() const {
+    throw CommunicatorAbandoned(
+        explain({.what = "NCCL lost the connection to a rank of another process",
+                 .advice = "that process says why; set NCCL_DEBUG=WARN in the environment for details"}),
+        place_.first == 0 ? gpus_.size() : 0);
   }
 
   /// Throws CudaError or DeviceLost if the GPU failed, also in work that it has not done yet.
@@ -276,6 +301,7 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   fanout::detail::InlineArray<std::exception_ptr> failures_;
   fanout::detail::InlineArray<ncclComm_t> communicators_;
   bool aborted_ = false;
+  Look look_also_;
   NcclClique* next_ = nullptr;
 };
 

@@ -57,9 +57,13 @@ class RankGroup {
   RankGroup& operator=(const RankGroup&) = delete;
   ~RankGroup() {
     int finalized = 0;
-    if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+    if (is_kept_ || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
     MPI_Comm_free(&all_);
   }
+
+  /// The communicator is never freed: a late rank may still send messages, which another one would receive that gets its
+  /// place. All ranks do this, or none.
+  void keep() const noexcept { is_kept_ = true; }
 
   MPI_Comm get() const noexcept { return all_; }
   int rank() const noexcept { return rank_; }
@@ -86,6 +90,9 @@ class RankGroup {
    private:
     std::lock_guard<std::mutex> alone_;
   };
+  /// What Use holds, without its checks. The second one is not locked if another thread uses the communicator.
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+  std::unique_lock<std::mutex> lock_if_free() const { return std::unique_lock(mutex_, std::try_to_lock); }
 
   /// Calls `f`, which exchanges messages. If a rank was lost, throws RankLost: on all ranks that are left, at their next
   /// exchange at the latest.
@@ -133,9 +140,9 @@ class RankGroup {
   }
 
   /// The same for a call by its name.
-  void agree(const std::string& call, const std::exception_ptr& own) const {
+  void agree(const std::string& call, const std::exception_ptr& own, const backend::StepDeadline& deadline = {}) const {
     agree(
-        {.hash = std::hash<std::string_view>()(call)}, [&call] { return call; }, own);
+        {.hash = std::hash<std::string_view>()(call)}, [&call] { return call; }, own, deadline);
   }
   /// The same at a later step of a call.
   void agree(const std::exception_ptr& own) const { agree({}, own); }
@@ -150,6 +157,9 @@ class RankGroup {
       return std::current_exception();
     }
   }
+
+  /// `rank 1 on node7`, or `rank 1` as long as nothing with a deadline has come from it.
+  std::string name_of(std::size_t rank) const { return timed_->name_of(rank); }
 
   /// `rank 1 on node7`.
   std::string name_of_this() const {
@@ -265,6 +275,7 @@ class RankGroup {
   int rank_ = 0;
   int size_ = 1;
   bool survives_ = false;
+  mutable bool is_kept_ = false;
   mutable std::mutex mutex_;
   mutable std::optional<TimedExchange> timed_;
   mutable std::vector<Words> words_;  // of all ranks; here, so that an exchange allocates nothing

@@ -27,8 +27,8 @@ inline std::uint64_t failed_by(const std::exception_ptr& exception) {
   if (exception == nullptr) return 0;
   try {
     std::rethrow_exception(exception);
-  } catch (const Timeout&) {
-    return RankWords::was_late;
+  } catch (const Timeout& timeout) {
+    return timeout.missing().size() == 0 ? RankWords::was_late : RankWords::kept_waiting;
   } catch (...) {
     return RankWords::has_failed;
   }
@@ -41,7 +41,7 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
 }
 
 /// Throws what ranks failed of, see throw_failures_of_ranks(). But if all of them failed with a Timeout, a rank that has
-/// not failed throws one too, which names them.
+/// not failed throws one too, which names them: those that were late, or that kept the others waiting.
 [[noreturn]] inline void throw_failures(const std::vector<RankWords>& words, const std::vector<std::string>& texts,
                                         const std::exception_ptr& own) {
   std::size_t shards = 0;
@@ -50,14 +50,15 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
     shards += each.shards;
     failed |= each.failed;
   }
-  if (own != nullptr || failed != RankWords::was_late) throw_failures_of_ranks(texts, own, shards);
+  if (own != nullptr || (failed & RankWords::has_failed) != 0) throw_failures_of_ranks(texts, own, shards);
   std::set<std::size_t> late;
   std::string list;
   for (std::size_t i = 0; i < texts.size(); ++i) {
+    // If all that failed were kept waiting, the others are late.
+    const bool kept_others_waiting = failed == RankWords::kept_waiting && words[i].failed == 0;
+    if (words[i].failed == RankWords::was_late || kept_others_waiting) late.insert(i);
     const std::vector<std::string> fields = fields_of(texts[i]);
-    if (fields.size() < 2) continue;
-    late.insert(i);
-    list += "\n  " + fields[0] + ": " + fields[1];
+    if (fields.size() >= 2) list += "\n  " + fields[0] + ": " + fields[1];
   }
   throw timeout_of_ranks("ranks were late in a call of all ranks:" + list, late);
 }

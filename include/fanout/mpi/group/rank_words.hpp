@@ -8,7 +8,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// What a rank tells all others in one exchange.
 struct RankWords {
   static constexpr std::uint64_t has_failed = 1;
-  static constexpr std::uint64_t was_late = 2;  ///< it failed with a Timeout
+  static constexpr std::uint64_t was_late = 2;      ///< it failed with a Timeout, since shards of its own were late
+  static constexpr std::uint64_t kept_waiting = 4;  ///< it failed with a Timeout, since other ranks were late
 
   std::uint64_t failed = 0;
   std::uint64_t hash = 0;  ///< of what it calls

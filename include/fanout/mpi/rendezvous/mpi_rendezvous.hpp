@@ -3,47 +3,91 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <exception>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <fanout/base/duration.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/base/small_vector.hpp>
+#include <fanout/call/call_state.hpp>
+#include <fanout/call/ranks_late.hpp>
+#include <fanout/call/timeout.hpp>
 #include <fanout/collective/collective.hpp>
+#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
+#include <fanout/collective/step_deadline.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
 #include <fanout/mpi/group/rank_group.hpp>
+#include <fanout/mpi/rendezvous/launches.hpp>
+#include <fanout/mpi/rendezvous/release_mail.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_calls.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_note.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_places.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_state.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The rendezvous of the shards of one call over MPI. Each shard sends messages from its own thread. Shards of one
-/// process send messages to each other, too. First a shard sends a note of its calls to each rank that they need: 512 bytes. So calls that do not fit are
-/// named on all ranks, and arrays travel only if they fit. Ranks that wait yield.
+/// process send messages to each other, too. First a shard sends a note of its calls to each rank that they need: 512
+/// bytes. So calls that do not fit are named on all ranks, and arrays travel only if they fit. Calls that the devices run
+/// then need a turn (LaunchOrder), for which one note more travels between each two processes. Ranks that wait yield. At
+/// the deadline of the call they throw RanksLate, and the destructor waits no more.
 class MpiRendezvous final : public backend::ProcessRendezvous {
  public:
-  /// `shards`: of each process. `serial`: the number of the call, the same on all processes. Throws Error if MPI has too
-  /// few tags. Borrows the group.
-  MpiRendezvous(const RankGroup& group, const std::vector<std::size_t>& shards, std::size_t serial)
+  /// `shards`: of each process. `serial`: the number of the call, the same on all processes. `abandoned` gets the
+  /// messages if ranks are late at the deadline. Throws Error if MPI has too few tags. Borrows the group.
+  MpiRendezvous(const RankGroup& group, AbandonedRendezvous& abandoned, const std::vector<std::size_t>& shards,
+                std::size_t serial, const backend::StepDeadline& deadline = {})
       : group_(group),
-        places_(shards, serial, group.largest_tag()),
-        here_(places_.ranks_of(static_cast<std::size_t>(group.rank()))) {
-    for (const std::size_t rank : here_) own_.emplace_back(group.get(), places_, rank);
-  }
+        abandoned_(abandoned),
+        deadline_(deadline),
+        state_(std::make_unique<RendezvousState>(group.get(), RendezvousPlaces(shards, serial, group.largest_tag()),
+                                                 static_cast<std::size_t>(group.rank()))) {}
   MpiRendezvous(const MpiRendezvous&) = delete;
   MpiRendezvous& operator=(const MpiRendezvous&) = delete;
   ~MpiRendezvous() override {
     try {
       wait_for_all();
     } catch (...) {  // MPI failed, and may still write into these
-      static_cast<void>(new std::deque<Own>(std::move(own_)));
+      if (direct() != nullptr) {
+        direct()->abort();
+        direct()->settle();  // now it calls look() no more
+      }
+      static_cast<void>(state_.release());
     }
+    if (direct() != nullptr) direct()->close();
+  }
+
+  void wait_until(detail::Clock::Time deadline) noexcept override { deadline_.at = deadline; }
+
+  void run_direct_by(backend::TransportRanks& direct) override {
+    ProcessRendezvous::run_direct_by(direct);
+    {
+      const RankGroup::Use use(group_);
+      state_->releases =
+          std::make_unique<ReleaseMail>(group_.get(), state_->places, static_cast<std::size_t>(group_.rank()));
+    }
+    direct.look_also({.at = [](void* own) noexcept { static_cast<MpiRendezvous*>(own)->look(); }, .of = this});
+  }
+
+  std::exception_ptr release() const noexcept override {
+    const std::size_t word = released_.load();
+    if (word == 0) return nullptr;
+    return RankGroup::exception_of([word] { verdict_of_release(word - 1).raise(); });
   }
 
   void meet(std::size_t rank, backend::Collective* calls, std::size_t count, const Help& help) override {
@@ -51,7 +95,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   }
 
   void leave(std::size_t rank, const std::exception_ptr& why) noexcept override {
-    Own& own = own_[rank - here_.first];
+    RendezvousState::Own& own = state_->of(rank);
     if (!group_.thread_level().allows_this_thread() || own.gone.exchange(true))
       return;  // the destructor may be allowed
     try {
@@ -61,9 +105,10 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
       RendezvousNote note;
       note.culprit = left.culprit;
       note.says(left.why);
+      if (why != nullptr) note_lateness(why, note);
       const RankGroup::Use use(group_);
       own.mail.open();
-      for (std::size_t other = 0; other < places_.size(); ++other) own.mail.send(note, other);
+      for (std::size_t other = 0; other < state_->places.size(); ++other) own.mail.send(note, other);
     } catch (...) {  // MPI failed; the next call of it says so
     }
   }
@@ -71,21 +116,46 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   void break_off(const char* why) noexcept override { broken_.store(why); }
 
  private:
-  static constexpr Clock::Time patience = 1'000'000;  // nanoseconds, as ShardRendezvous has
+  static constexpr Clock::Time patience = 1'000'000;                  // nanoseconds, as ShardRendezvous has
+  static constexpr Duration at_least = std::chrono::milliseconds(2);  // to see what others have sent before
 
-  /// A rank of this process.
-  struct Own {
-    Own(MPI_Comm over, const RendezvousPlaces& places, std::size_t rank) : mail(over, places, rank) {}
-
-    RendezvousMail mail;
-    RendezvousVerdict broken;
-    std::atomic<bool> gone{false};
-  };
+  static void note_lateness(const std::exception_ptr& why, RendezvousNote& note) {
+    try {
+      std::rethrow_exception(why);
+    } catch (const RanksLate& late) {
+      for (const std::size_t process : late.missing()) {
+        if (note.late < std::size(note.late_ones)) note.late_ones[note.late++] = static_cast<std::uint32_t>(process);
+      }
+      note.says(late.what());
+    } catch (...) {
+    }
+  }
 
   void meet_others(std::size_t rank, backend::Collective* calls, std::size_t count, const Help& help) {
-    Own& own = own_[rank - here_.first];
+    RendezvousState::Own& own = state_->of(rank);
+    if (own.late != nullptr) std::rethrow_exception(own.late);
     own.broken.raise();
-    RendezvousCalls mine(group_.get(), places_, own.mail, rank, calls, count);
+    RendezvousCalls mine(group_.get(), state_->places, own.mail, launches_, rank, calls, count);
+    std::exception_ptr late;
+    try {
+      late = wait(own, mine, help);
+    } catch (...) {  // MPI failed, or lost a rank
+      if (direct() != nullptr) release_after_failure(rank, mine);
+      throw;
+    }
+    // Notes that nobody has taken would be mistaken for those of the next calls.
+    if (mine.left_notes()) own.broken = mine.verdict();
+    if (late == nullptr && mine.kept_waiting() != nullptr) late = lateness_of(*mine.kept_waiting());
+    if (late != nullptr) {
+      own.late = late;
+      std::rethrow_exception(late);
+    }
+    mine.verdict().raise();
+  }
+
+  /// Returns RanksLate if the deadline is over, and calls wait for ranks of other processes.
+  std::exception_ptr wait(RendezvousState::Own& own, RendezvousCalls& mine, const Help& help) {
+    std::exception_ptr late;
     {
       const RankGroup::Use use(group_);
       own.mail.open();
@@ -93,14 +163,21 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     }
     const GrowingPause pause;
     Clock::Time help_at = Clock::now() + patience;
+    Clock::Time look_at = direct() == nullptr ? Clock::never : Clock::now();
     for (;;) {
       {
         const RankGroup::Use use(group_);
         own.mail.poll();
         mine.advance();
+        if (mine.deserter()) release_all(*mine.deserter());
+        if (look_at != Clock::never && Clock::now() >= look_at) {
+          look_for_releases();
+          look_at = Clock::now() + patience;
+        }
+        if (const std::size_t word = released_.load()) mine.release(verdict_of_release(word - 1));
       }
       if (mine.have_ended()) break;
-      mine.combine();
+      mine.work(direct());
       if (const char* const why = broken_.load()) {
         mine.refuse(RendezvousVerdict::made_by(
             [why] { return RendezvousVerdict{.what = RendezvousVerdict::broken, .text = why}; }));
@@ -109,31 +186,117 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
         help_at = Clock::never;
         help.start(help.of);
       }
-      pause(help_at);
+      if (late == nullptr && deadline_.exists() && Clock::now() >= deadline_.at) late = give_up(mine);
+      pause(late == nullptr ? earlier(help_at, deadline_.at) : help_at);
     }
-    // Notes that nobody has taken would be mistaken for those of the next calls.
-    if (mine.left_notes()) own.broken = mine.verdict();
-    mine.verdict().raise();
+    return late;
+  }
+
+  /// Ends calls that wait for ranks of other processes, and returns why. Null if there are none.
+  std::exception_ptr give_up(RendezvousCalls& mine) {
+    std::set<std::size_t> late = mine.awaited();
+    late.erase(static_cast<std::size_t>(group_.rank()));
+    if (late.empty() || mine.verdict().what != RendezvousVerdict::none) return nullptr;
+    std::string names;
+    for (const std::size_t process : late) names += (names.empty() ? "" : ", ") + group_.name_of(process);
+    const std::string text = explain(
+        {.what = names + " had not come to a collective at the deadline of " + Timeout::to_text(deadline_.patience),
+         .where = mine.text_of_waiting()});
+    mine.refuse(
+        RendezvousVerdict::made_by([&] { return RendezvousVerdict{.what = RendezvousVerdict::broken, .text = text}; }));
+    return lateness(text, late);
+  }
+
+  static std::exception_ptr lateness(const std::string& text, const std::set<std::size_t>& late) {
+    SmallVector<std::size_t> missing;
+    for (const std::size_t process : late) missing.push_back(process);
+    return std::make_exception_ptr(RanksLate(text, std::move(missing)));
+  }
+
+  /// What another rank threw, which has left.
+  static std::exception_ptr lateness_of(const RendezvousNote& note) {
+    return lateness(note.text, std::set<std::size_t>(note.late_ones, note.late_ones + note.late));
+  }
+
+  void release_after_failure(std::size_t rank, RendezvousCalls& mine) noexcept {
+    const std::unique_lock use = group_.lock();  // without the checks of Use, which may throw
+    try {
+      release_all(rank);
+    } catch (...) {  // the others hear of the same failure
+    }
+    mine.release(verdict_of_release(rank));
+  }
+
+  static RendezvousVerdict verdict_of_release(std::size_t culprit) noexcept {
+    return RendezvousVerdict::made_by([culprit] {
+      return RendezvousVerdict{.what = RendezvousVerdict::abandoned,
+                               .culprit = culprit,
+                               .text = explain({.what = "collectives between devices of several processes were aborted",
+                                                .found = "rank " + std::to_string(culprit) + " failed"})};
+    });
+  }
+
+  /// On the thread of the transport that looks for failures.
+  void look() noexcept {
+    if (!group_.thread_level().allows_this_thread()) return;
+    try {
+      const std::unique_lock use = group_.lock_if_free();  // another exchange may take long
+      if (use) look_for_releases();
+    } catch (...) {  // MPI failed, or lost a rank
+      direct()->abort();
+    }
+  }
+
+  /// Tells the other processes if devices of this one have failed, and hears it of them. The caller may use MPI.
+  void look_for_releases() {
+    if (const std::uint64_t heard = state_->releases->poll(); heard != 0) return release_all(heard - 1);
+    for (const std::size_t rank : state_->here) {
+      if (direct()->failure(rank - state_->here.first) != nullptr) return release_all(rank);
+    }
+  }
+
+  /// Releases the devices of all processes, since this rank has failed. The caller may use MPI. Throws after it has
+  /// released those of this process.
+  void release_all(std::size_t culprit) {
+    std::size_t nobody = 0;
+    released_.compare_exchange_strong(nobody, culprit + 1);
+    direct()->abort();
+    state_->releases->send(culprit + 1);
   }
 
   void wait_for_all() {
-    for (const std::size_t rank : here_) leave(rank, nullptr);
-    const GrowingPause pause;
-    for (bool done = false; !done; pause(Clock::never)) {
+    for (const std::size_t rank : state_->here) leave(rank, nullptr);
+    if (state_->releases != nullptr) {
+      direct()->settle();  // finds failures that it has not seen yet
       const RankGroup::Use use(group_);
-      done = true;
-      for (Own& own : own_) {
-        own.mail.poll();
-        done = done && own.mail.is_done();
-      }
+      look_for_releases();
+      state_->releases->send(0);
+    }
+    const Clock::Time end = std::max(deadline_.at, Clock::after(at_least));
+    for (const GrowingPause pause;; pause(end)) {
+      const RankGroup::Use use(group_);
+      if (state_->poll()) break;
+      if (deadline_.exists() && Clock::now() >= end) return abandon();
+    }
+    if (state_->releases != nullptr) {
+      if (const std::uint64_t heard = state_->releases->poll(); heard != 0) release_all(heard - 1);
     }
   }
 
+  /// Ranks are late, and this process waits no more. The caller may use MPI.
+  void abandon() {
+    if (state_->releases != nullptr) release_all(state_->here.first);
+    if (direct() != nullptr) direct()->settle();
+    abandoned_.add(std::move(state_));
+  }
+
   const RankGroup& group_;
-  const RendezvousPlaces places_;
-  const RowRange here_;  // the ranks of this process
-  std::deque<Own> own_;
+  AbandonedRendezvous& abandoned_;
+  backend::StepDeadline deadline_;
+  std::unique_ptr<RendezvousState> state_;  // null in the end, if it was abandoned
+  Launches launches_{state_->places, state_->here};
   std::atomic<const char*> broken_{nullptr};
+  std::atomic<std::size_t> released_{0};  // 1 plus the rank that failed, if the devices were released
 };
 
 }}}  // namespace fanout::v0::detail

@@ -3,21 +3,29 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <mpi.h>
 
 #include <fanout/collective/collective.hpp>
+#include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/host_collective.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/mpi/group/messages.hpp>
 #include <fanout/mpi/rendezvous/collective_exchange.hpp>
+#include <fanout/mpi/rendezvous/launch_order.hpp>
+#include <fanout/mpi/rendezvous/launches.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_note.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_places.hpp>
@@ -25,13 +33,15 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The calls of one MpiRendezvous::meet(): its collectives, which run together, and each send and recv. A call waits
-/// until all ranks that it needs have sent a note of the same call. Only then do its arrays travel. The caller of each
-/// function but combine() may use MPI. Borrows all.
+/// until all ranks that it needs have sent a note of the same call. Only then do its arrays travel, or do the devices
+/// start. The caller of each function but work() may use MPI. Borrows all.
 class RendezvousCalls {
  public:
-  RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, std::size_t rank,
-                  backend::Collective* calls, std::size_t count)
-      : places_(places), mail_(mail), rank_(rank) {
+  using Note = RendezvousNote;
+
+  RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, Launches& launches,
+                  std::size_t rank, backend::Collective* calls, std::size_t count)
+      : places_(places), mail_(mail), launches_(launches), rank_(rank) {
     std::vector<backend::Collective*> of_all;
     for (std::size_t i = 0; i < count; ++i) {
       if (calls[i].is_between_two()) {
@@ -61,20 +71,65 @@ class RendezvousCalls {
     for (Call& call : calls_) {
       if (call.state == State::waits && verdict_.what == RendezvousVerdict::none) match(call);
       if (call.state == State::moves && call.messages.test()) call.state = State::moved;
+      if (call.state == State::moves || call.state == State::moves_back) look_for_throwers(call);
       if (call.state == State::moved && !call.exchange) call.state = State::done;
       if (call.state == State::combined) start_second(call);
       if (call.state == State::moves_back && call.messages.test()) call.state = State::done;
+      if (call.launch != nullptr) advance_launch(call);
     }
     if (verdict_.what == RendezvousVerdict::none) judge();
   }
 
-  /// Computes what has arrived. Uses no MPI.
-  void combine() {
+  /// Computes what has arrived, and starts devices. Uses no MPI.
+  void work(backend::TransportRanks* direct) {
     for (Call& call : calls_) {
+      if (call.launch != nullptr && call.launch->leader == rank_ && call.launch->runs()) call.launch->run(*direct);
       if (call.state != State::moved) continue;
       call.exchange->combine();
       call.state = State::combined;
     }
+  }
+
+  /// The processes of ranks for which calls wait. They have not left.
+  std::set<std::size_t> awaited() const {
+    std::set<std::size_t> processes;
+    for (const Call& call : calls_) {
+      if (call.state != State::waits) continue;
+      each_needed(call, [&](std::size_t other) {
+        if (mail_.next(other, wanted(call)) == nullptr && mail_.left(other) == nullptr)
+          processes.insert(places_.process(other));
+      });
+    }
+    return processes;
+  }
+
+  /// The note of a rank that has left since processes were late, if a call would wait for it. Else null.
+  const Note* kept_waiting() const noexcept {
+    return verdict_.what == RendezvousVerdict::none || !kept_waiting_ ? nullptr : mail_.left(*kept_waiting_);
+  }
+
+  /// `rank 0 called barrier`: one that waits.
+  std::string text_of_waiting() const {
+    for (const Call& call : calls_) {
+      if (call.state == State::waits) return text_of(rank_, call.note);
+    }
+    return {};
+  }
+
+  /// A rank that would take part in a launch has left. Its devices, or those of others, may wait for it.
+  std::optional<std::size_t> deserter() const noexcept { return deserter_; }
+
+  /// Ends the calls that the devices have not started: they were released. Call this, too, if advance() has thrown.
+  void release(const RendezvousVerdict& why) {
+    bool any = false;
+    for (Call& call : calls_) {
+      any = any || (!call.direct.empty() && call.state == State::waits) || call.launch != nullptr;
+      if (call.launch == nullptr) continue;
+      while (call.launch->leader != rank_ && call.launch->runs()) std::this_thread::yield();  // it uses these calls
+      if (!call.launch->is_over()) call.launch->end(why);
+      call.launch.reset();
+    }
+    if (any) refuse(why);
   }
 
   /// Ends the calls that wait.
@@ -85,6 +140,7 @@ class RendezvousCalls {
   /// True if nobody uses the arrays any more.
   bool have_ended() const noexcept {
     for (const Call& call : calls_) {
+      if (call.launch != nullptr) return false;
       if (call.state == State::waits ? verdict_.what == RendezvousVerdict::none : call.state != State::done)
         return false;
     }
@@ -100,17 +156,21 @@ class RendezvousCalls {
   const RendezvousVerdict& verdict() const noexcept { return verdict_; }
 
  private:
-  using Note = RendezvousNote;
   using Kind = RendezvousNote::Kind;
   enum class State : unsigned char { waits, moves, moved, combined, moves_back, done };
 
   struct Call {
-    Call(MPI_Comm over, Kind kind, std::vector<backend::Collective*> made)
-        : calls(std::move(made)), note(Note::of(kind, calls)), messages(over) {}
+    Call(MPI_Comm over, Kind kind, const std::vector<backend::Collective*>& made)
+        : note(Note::of(kind, made)), other(made.front()->root), messages(over) {
+      for (backend::Collective* const each : made) (each->direct ? direct : calls).push_back(each);
+    }
 
-    std::vector<backend::Collective*> calls;
+    std::vector<backend::Collective*> calls;   // through host memory
+    std::vector<backend::Collective*> direct;  // by the devices
     Note note;
-    State state = State::waits;
+    std::size_t other;                           // of a send or recv: the other rank
+    State state = State::waits;                  // of those through host memory
+    std::shared_ptr<Launch> launch;              // of the others, from when all notes are here until it is over
     std::optional<CollectiveExchange> exchange;  // of collectives
     Messages messages;
   };
@@ -118,7 +178,7 @@ class RendezvousCalls {
   /// Calls `f(rank)` for each other rank that the call needs.
   template <class F>
   void each_needed(const Call& call, const F& f) const {
-    if (call.note.kind != Kind::collectives) return f(call.calls[0]->root);
+    if (call.note.kind != Kind::collectives) return f(call.other);
     for (std::size_t other = 0; other < places_.size(); ++other) {
       if (other != rank_) f(other);
     }
@@ -158,8 +218,57 @@ class RendezvousCalls {
         return RendezvousVerdict::of(fit, all);
       }));
     }
-    call.state = State::moves;
-    start_first(call);
+    call.state = call.calls.empty() ? State::done : State::moves;
+    if (!call.calls.empty()) start_first(call);
+    if (!call.direct.empty()) call.launch = launches_.join(rank_, call.direct);
+  }
+
+  void advance_launch(Call& call) {
+    Launch& launch = *call.launch;
+    if (launch.state.load() == Launch::State::gathers && launch.missing.empty() && launch.leader == rank_) {
+      launch.place.emplace(LaunchOrder::of_process());
+      Note turn{.kind = Kind::turn, .turn = launch.place->turn(), .turn_of = call.note.kind};
+      for (const std::size_t other : launch.others) mail_.send(turn, other);
+      launch.state.store(Launch::State::proposed);
+    }
+    if (launch.state.load() == Launch::State::proposed && launch.leader == rank_) {
+      std::erase_if(launch.others, [&](std::size_t other) {
+        const std::optional<std::uint64_t> turn = mail_.take_turn(other, launch.said_by(other));
+        if (turn) launch.place->hear(*turn);
+        return turn.has_value();
+      });
+      if (launch.others.empty() && launch.place->is_next()) launch.state.store(Launch::State::runs);
+    }
+    if (launch.is_over()) {
+      refuse(launch.failure);
+      call.launch.reset();
+    } else if (!launch.runs()) {
+      look_for_deserters(call);
+    }
+  }
+
+  /// Ends a call whose arrays travel if a rank has left by an exception: that one may not have sent its own.
+  void look_for_throwers(Call& call) {
+    std::optional<std::size_t> thrower;
+    each_needed(call, [&](std::size_t other) {
+      const Note* const left = mail_.left(other);
+      if (left != nullptr && (left->text[0] != '\0' || left->culprit != other)) thrower = other;
+    });
+    if (!thrower) return;
+    call.messages.give_up();
+    call.state = State::done;
+    judge_left(call, *thrower);
+  }
+
+  void look_for_deserters(const Call& call) {
+    const Launch& launch = *call.launch;
+    const auto look = [&](std::size_t other) {
+      if (other != rank_ && mail_.left(other) != nullptr && !deserter_) deserter_ = other;
+    };
+    std::for_each(launch.missing.begin(), launch.missing.end(), look);
+    if (launch.leader == rank_) std::for_each(launch.others.begin(), launch.others.end(), look);
+    look(launch.leader);
+    if (deserter_) refuse(verdict_of_left(call, *deserter_));
   }
 
   void start_first(Call& call) {
@@ -214,15 +323,21 @@ class RendezvousCalls {
   }
 
   void judge_left(const Call& call, std::size_t other) {
+    if (mail_.left(other)->late != 0) kept_waiting_ = other;
+    if (call.note.kind == Kind::collectives && !kept_waiting_) kept_waiting_ = mail_.first_kept_waiting();
+    refuse(verdict_of_left(call, other));
+  }
+
+  RendezvousVerdict verdict_of_left(const Call& call, std::size_t other) const noexcept {
     const std::size_t gone = call.note.kind == Kind::collectives ? mail_.first_left().value_or(other) : other;
     std::size_t culprit = static_cast<std::size_t>(mail_.left(gone)->culprit);
     if (mail_.left(culprit) == nullptr) culprit = gone;  // its note is still on its way
-    refuse(RendezvousVerdict::made_by([&] {
+    return RendezvousVerdict::made_by([&] {
       RendezvousRank left;
       const std::string why = mail_.left(culprit)->text;
       why.copy(left.why, sizeof(left.why) - 1);
       return RendezvousVerdict::of_rank_that_left(text_of(rank_, call.note), culprit, left);
-    }));
+    });
   }
 
   /// True if a call that waits can go on with a note of this rank.
@@ -252,9 +367,12 @@ class RendezvousCalls {
 
   const RendezvousPlaces& places_;
   RendezvousMail& mail_;
+  Launches& launches_;
   std::size_t rank_;
   std::deque<Call> calls_;
   RendezvousVerdict verdict_;
+  std::optional<std::size_t> deserter_;
+  std::optional<std::size_t> kept_waiting_;
 };
 
 }}}  // namespace fanout::v0::detail

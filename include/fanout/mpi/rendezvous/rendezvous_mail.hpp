@@ -75,11 +75,28 @@ class RendezvousMail {
     return note;
   }
 
+  /// The turn that a rank proposes for its next call of this kind, which this removes. None if it has not come.
+  std::optional<std::uint64_t> take_turn(std::size_t from, Note::Kind of) {
+    std::deque<Turn>& turns = boxes_[from].turns;
+    const auto found = std::find_if(turns.begin(), turns.end(), [of](const Turn& turn) { return turn.of == of; });
+    if (found == turns.end()) return std::nullopt;
+    const std::uint64_t turn = found->turn;
+    turns.erase(found);
+    return turn;
+  }
+
   /// True if the rank waits for notes that do not come: it has sent all notes of its calls, and some are still here.
   bool waits(std::size_t rank) const noexcept { return boxes_[rank].missing == 0 && !boxes_[rank].notes.empty(); }
 
   /// Why a rank has left; nullptr if it has not.
   const Note* left(std::size_t rank) const noexcept { return boxes_[rank].left ? &*boxes_[rank].left : nullptr; }
+  /// The first rank that has left since others were late; none if none has.
+  std::optional<std::size_t> first_kept_waiting() const noexcept {
+    for (std::size_t i = 0; i < boxes_.size(); ++i) {
+      if (left(i) != nullptr && left(i)->late != 0) return i;
+    }
+    return std::nullopt;
+  }
   /// A rank that has left by its own exception, or any that has left; none if none has.
   std::optional<std::size_t> first_left() const noexcept {
     std::optional<std::size_t> found;
@@ -94,9 +111,14 @@ class RendezvousMail {
   bool is_done() const noexcept { return left_ == boxes_.size() && sent_.empty(); }
 
  private:
+  struct Turn {
+    Note::Kind of;
+    std::uint64_t turn;
+  };
   struct Box {
     Note arriving;
     std::deque<Note> notes;
+    std::deque<Turn> turns;
     std::size_t missing = 0;  // notes that belong to the latest one
     std::optional<Note> left;
   };
@@ -122,8 +144,12 @@ class RendezvousMail {
       ++left_;
       return;  // its last note
     }
-    box.missing = (box.missing == 0 ? box.arriving.notes : box.missing) - 1;
-    box.notes.push_back(box.arriving);
+    if (box.arriving.kind == Note::Kind::turn) {
+      box.turns.push_back({box.arriving.turn_of, box.arriving.turn});
+    } else {
+      box.missing = (box.missing == 0 ? box.arriving.notes : box.missing) - 1;
+      box.notes.push_back(box.arriving);
+    }
     receive(from);
   }
 

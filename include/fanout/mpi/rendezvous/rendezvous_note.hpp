@@ -17,16 +17,20 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// What a rank of an MpiRendezvous tells another one, before any data: that it waits in collectives, in a send or in a
-/// recv, or that it has left. It travels as bytes.
+/// recv, or that it has left. Or a turn that it proposes for such calls: see LaunchOrder. It travels as bytes.
 struct RendezvousNote {
-  enum class Kind : std::uint64_t { collectives, send, recv, left };
+  enum class Kind : std::uint64_t { collectives, send, recv, left, turn };
 
   Kind kind = Kind::left;
   std::uint64_t structure = 0;  ///< hash of what both ranks must have in common, without extents
   std::uint64_t extents = 0;    ///< hash of the extents
   std::uint64_t notes = 0;      ///< number of notes that belong together: those of one MpiRendezvous::meet()
   std::uint64_t culprit = 0;    ///< of a rank that left: the rank that caused it, itself or one that it waited for
-  char text[472] = {};          ///< what the rank calls, or why it left
+  std::uint64_t turn = 0;       ///< of a turn
+  Kind turn_of = Kind::left;    ///< of a turn: `collectives`, or the call of the rank that sends it
+  std::uint64_t late = 0;       ///< of a rank that left since processes were late: how many of them `late_ones` has
+  std::uint32_t late_ones[8] = {};
+  char text[416] = {};  ///< what the rank calls, or why it left
 
   /// A note of calls that belong together: the collectives of a group, or one send or recv.
   static RendezvousNote of(Kind kind, const std::vector<backend::Collective*>& calls) {
@@ -60,6 +64,7 @@ struct RendezvousNote {
       RankedStep::mix(structure, static_cast<unsigned char>(call.kind));
       RankedStep::mix(structure, call.root);
     }
+    RankedStep::mix(structure, call.direct ? 1 : 0);
     RankedStep::mix(structure, static_cast<unsigned char>(call.reduction));
     RankedStep::mix(structure, RankedStep::hash_of(call.leaf));
     RankedStep::mix(structure, call.leaves);

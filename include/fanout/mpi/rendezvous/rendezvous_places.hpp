@@ -19,13 +19,14 @@ namespace fanout { inline namespace v0 { namespace detail {
 class RendezvousPlaces {
  public:
   /// What travels between two ranks. Messages of one stream stay in order.
-  enum class Stream : unsigned char { notes, collectives, between_two };
+  enum class Stream : unsigned char { notes, collectives, between_two, releases };
 
   /// `shards`: the number of ranks of each process. `serial`: the number of the call, the same on all processes.
   /// `largest_tag`: MPI_TAG_UB. Throws Error if there are too few tags.
   RendezvousPlaces(const std::vector<std::size_t>& shards, std::size_t serial, int largest_tag) {
     for (std::size_t process = 0; process < shards.size(); ++process) {
       firsts_.push_back(processes_.size());
+      if (shards[process] != 0) leaders_.push_back(processes_.size());
       processes_.insert(processes_.end(), shards[process], process);
       most_ = std::max(most_, shards[process]);
     }
@@ -47,19 +48,28 @@ class RendezvousPlaces {
   /// The ranks of a process.
   RowRange ranks_of(std::size_t process) const noexcept { return {firsts_[process], firsts_[process + 1]}; }
 
+  /// The first rank of each process that has any.
+  const std::vector<std::size_t>& leaders() const noexcept { return leaders_; }
+
   int tag(Stream stream, std::size_t from, std::size_t to) const noexcept {
     return static_cast<int>(first_tag_ + (static_cast<std::size_t>(stream) * most_ + local(from)) * most_ + local(to));
   }
 
+  /// Of messages between processes.
+  int tag_of_processes(Stream stream) const noexcept {
+    return static_cast<int>(first_tag_ + static_cast<std::size_t>(stream) * most_ * most_);
+  }
+
  private:
-  static constexpr std::size_t streams = 3;
+  static constexpr std::size_t streams = 4;
   static constexpr std::size_t tags_of_others = MessageTag::rendezvous;
 
   std::size_t local(std::size_t rank) const noexcept { return rank - firsts_[process(rank)]; }
 
   std::vector<std::size_t> processes_;  // of each rank
   std::vector<std::size_t> firsts_;     // the first rank of each process, and the number of all ranks
-  std::size_t most_ = 1;                // ranks of a process
+  std::vector<std::size_t> leaders_;
+  std::size_t most_ = 1;  // ranks of a process
   std::size_t first_tag_ = 0;
 };
 

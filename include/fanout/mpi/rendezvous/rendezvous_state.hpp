@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/base/requirements.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+#include <fanout/collective/rendezvous_rank.hpp>
+#include <fanout/mpi/rendezvous/release_mail.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_places.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The messages of an MpiRendezvous: MPI may write into this until all ranks have left.
+struct RendezvousState {
+  /// A rank of this process.
+  struct Own {
+    Own(MPI_Comm over, const RendezvousPlaces& places, std::size_t rank) : mail(over, places, rank) {}
+
+    RendezvousMail mail;
+    RendezvousVerdict broken;
+    std::exception_ptr late;  // RanksLate, which it threw
+    std::atomic<bool> gone{false};
+  };
+
+  RendezvousState(MPI_Comm over, RendezvousPlaces with, std::size_t process)
+      : places(std::move(with)), here(places.ranks_of(process)) {
+    for (const std::size_t rank : here) own.emplace_back(over, places, rank);
+  }
+
+  Own& of(std::size_t rank) noexcept { return own[rank - here.first]; }
+
+  /// True if all ranks of all processes have left, and know that those of this process have. Does not wait. The caller may
+  /// use MPI.
+  bool poll() {
+    bool done = releases == nullptr || (releases->poll(), releases->is_done());
+    for (Own& each : own) {
+      each.mail.poll();
+      done = done && each.mail.is_done();
+    }
+    return done;
+  }
+
+  const RendezvousPlaces places;
+  const RowRange here;  // the ranks of this process
+  std::deque<Own> own;
+  std::unique_ptr<ReleaseMail> releases;  // null unless devices run collectives
+};
+
+/// Rendezvous that were given up, since ranks were late: these still send messages. Guarded by RankGroup::Use.
+class AbandonedRendezvous {
+ public:
+  AbandonedRendezvous() = default;
+  AbandonedRendezvous(const AbandonedRendezvous&) = delete;
+  AbandonedRendezvous& operator=(const AbandonedRendezvous&) = delete;
+  /// MPI may still write into those whose ranks have not come.
+  ~AbandonedRendezvous() {
+    for (std::unique_ptr<RendezvousState>& each : all_) static_cast<void>(each.release());
+  }
+
+  void add(std::unique_ptr<RendezvousState> state) { all_.push_back(std::move(state)); }
+
+  /// Receives what has come.
+  void poll() {
+    std::erase_if(all_, [](const std::unique_ptr<RendezvousState>& each) { return each->poll(); });
+  }
+
+ private:
+  std::vector<std::unique_ptr<RendezvousState>> all_;
+};
+
+}}}  // namespace fanout::v0::detail

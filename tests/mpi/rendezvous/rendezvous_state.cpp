@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/mpi/rendezvous/rendezvous_state.hpp>
+
+#include <doctest/doctest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fanout/context/collectives.hpp>
+#include <fanout/mpi.hpp>
+#include <mpi/support/lost_messages.hpp>
+#include <support/timeout_of.hpp>
+
+// Collectives in `forward` that wait for a rank which does not come before the deadline of the call. The late rank waits for
+// the others to give up. Deadlines of calls whose other ranks must be in time are made longer until they are.
+
+namespace {
+
+using fanout::ParallelModel;
+using fanout::Tensor;
+using fanout::Timeout;
+using fanout::View;
+using fanout::mpi::Ranks;
+using fanout_test::timeout_of;
+using namespace std::chrono_literals;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Until all ranks are here.
+void meet() { MPI_Barrier(MPI_COMM_WORLD); }
+
+enum class Late { calls, returns, throws, loses_messages };
+
+/// What the ranks have in common.
+struct Together {
+  std::size_t late;
+  Late how;
+  bool* has_met;  // of this rank: true after meet()
+};
+
+/// Adds up ones, but one rank is late.
+struct Adds {
+  Together all;
+  std::size_t size = 10;
+
+  double forward(fanout::Context auto& ctx, std::size_t process) const {
+    Tensor<double, 1> x = Tensor<double, 1>::full({size}, 1.0);
+    if (process == all.late) {
+      if (all.how == Late::loses_messages) return with_lost_messages(ctx, x);
+      meet();
+      *all.has_met = true;
+      if (all.how == Late::throws) throw std::runtime_error("late and wrong");
+      if (all.how == Late::returns) return 0;
+    }
+    ctx.communicator().all_reduce(x);
+    return x(size - 1);
+  }
+
+ private:
+  static double with_lost_messages(fanout::Context auto& ctx, Tensor<double, 1>& x) {
+    struct Guard {
+      Guard() { fanout_test::lost_to = 1; }
+      Guard(const Guard&) = delete;
+      Guard& operator=(const Guard&) = delete;
+      ~Guard() { fanout_test::lost_to = MPI_PROC_NULL; }
+    } const guard;
+    ctx.communicator().all_reduce(x);
+    return 0;
+  }
+};
+
+struct Sums {
+  double forward(fanout::Context auto& ctx, int) const {
+    double x = 1;
+    ctx.communicator().all_reduce(x);
+    return x;
+  }
+};
+
+void check_works(const Ranks& ranks) {
+  const ParallelModel with{Sums{}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+  const ParallelModel without{Sums{}, fanout::host_devices(1), {.ranks = ranks}};
+  for (int call = 0; call < 2; ++call) {
+    for (const double sum : with(fanout::on_all(), 1)) CHECK(sum == static_cast<double>(ranks.size()));
+    for (const double sum : without(fanout::on_all(), 1)) CHECK(sum == static_cast<double>(ranks.size()));
+  }
+}
+
+/// What a call throws on this rank. Calls until all ranks have got as far as the collective in time.
+template <class Call>
+std::string text_of_late_call(const Ranks& ranks, const Together& all, const Call& call) {
+  const bool is_late = ranks.rank() == all.late;
+  for (auto deadline = 100ms; deadline < 20s; deadline *= 2) {
+    *all.has_met = false;
+    meet();
+    std::string text = "nothing thrown";
+    try {
+      const std::optional<Timeout> timeout = timeout_of([&] { call(deadline); });
+      if (timeout) {
+        text = timeout->what();
+        CHECK(timeout->late().size() == 0);
+        CHECK(std::count(timeout->missing().begin(), timeout->missing().end(), all.late) == 1);
+      }
+    } catch (const fanout::Error& error) {
+      text = std::string("not late: ") + error.what();
+    }
+    if (all.how != Late::loses_messages && !(is_late && *all.has_met)) meet();
+    int came = is_late || has(text, "had not come to a collective") ? 1 : 0;
+    if (is_late && all.how != Late::loses_messages && !*all.has_met) came = 0;
+    MPI_Allreduce(MPI_IN_PLACE, &came, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (came != 0) return text;
+  }
+  return "never came as far as the collective";
+}
+
+}  // namespace
+
+TEST_CASE("collectives that wait for a late rank end at the deadline of the call, and name it on all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  for (const Late how : {Late::calls, Late::returns, Late::throws}) {
+    for (std::size_t late = 0; late < ranks.size(); ++late) {
+      bool has_met = false;
+      const Together all{late, how, &has_met};
+      const std::string text = text_of_late_call(ranks, all, [&](std::chrono::milliseconds deadline) {
+        const ParallelModel model{Adds{all}, fanout::host_devices(1), {.deadline = deadline, .ranks = ranks}};
+        model(fanout::on_all(), ranks.rank());
+      });
+      INFO(text);
+      const std::string name = "rank " + std::to_string(late);
+      if (ranks.rank() != late) {
+        CHECK(has(text, name));
+        CHECK(has(text, " had not come to a collective at the deadline of "));
+        CHECK(has(text, " called all_reduce(sum) of double[10]"));
+      } else if (how == Late::throws) {
+        CHECK(has(text, "late and wrong"));
+      } else {
+        CHECK(has(text, name));
+      }
+      check_works(ranks);
+    }
+  }
+}
+
+TEST_CASE("ranks that have all notes end with one that gave up for want of them") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() < 3) return;
+  for (const std::size_t size : {10U, 1'000'000U}) {  // one message, and several
+    bool has_met = false;
+    const Together all{2, Late::loses_messages, &has_met};
+    const std::string text = text_of_late_call(ranks, all, [&](std::chrono::milliseconds deadline) {
+      const ParallelModel model{Adds{all, size},
+                                fanout::host_devices(1),
+                                {.deadline = ranks.rank() == 1 ? deadline : 60'000ms, .ranks = ranks}};
+      model(fanout::on_all(), ranks.rank());
+    });
+    INFO(text);
+    CHECK(has(text, "rank 2"));
+    CHECK(has(text, " had not come to a collective at the deadline of "));
+    check_works(ranks);
+  }
+}
+
+TEST_CASE("the shards of a late rank are waited for until the deadline only, also without collectives") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const std::size_t late = ranks.size() - 1;
+  const bool is_late = ranks.rank() == late;
+  bool has_met = false;
+  const auto waits = [&](fanout::Context auto& ctx, int communicates) {
+    if (communicates != 0) ctx.communicator().barrier();  // may meet others, but does not
+    if (is_late) meet();
+    has_met = true;
+  };
+  for (auto deadline = 100ms; !has_met; deadline *= 2) {
+    const ParallelModel model{waits, fanout::host_devices(1), {.deadline = deadline, .ranks = ranks}};
+    const std::optional<Timeout> timeout = timeout_of([&] { model(fanout::on_all(), 0); });
+    CHECK(timeout.has_value());
+    if (!is_late && timeout) {
+      CHECK(std::count(timeout->missing().begin(), timeout->missing().end(), late) == 1);
+    }
+    if (!(is_late && has_met)) meet();
+    int all_met = has_met ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &all_met, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    has_met = all_met != 0;
+  }
+  check_works(ranks);
+}
+
+TEST_CASE("ranks that gave up a collective may go, and others take their place") {
+  for (int group = 0; group < 3; ++group) {
+    auto ranks = std::make_unique<Ranks>(MPI_COMM_WORLD);
+    if (ranks->size() == 1) return;
+    bool has_met = false;
+    const Together all{1, Late::calls, &has_met};
+    text_of_late_call(*ranks, all, [&](std::chrono::milliseconds deadline) {
+      const ParallelModel model{Adds{all}, fanout::host_devices(1), {.deadline = deadline, .ranks = *ranks}};
+      model(fanout::on_all(), ranks->rank());
+    });
+    ranks.reset();  // with messages that nobody receives
+    check_works(Ranks(MPI_COMM_WORLD));
+  }
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <mpi.h>
+
+namespace fanout_test {
+
+/// Messages from this rank to this one get lost: see MPI_Isend in deadlines.cpp.
+inline int lost_to = MPI_PROC_NULL;
+
+}  // namespace fanout_test
