@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -159,7 +160,7 @@ TEST_CASE("the pool caches at most twice the peak use, or 64 MiB") {
     CHECK(own.kept() <= limit);
   }
   CHECK(own.kept() > limit / 4);
-  // Of one size, sixteen.
+  // Of one size, sixteen, and more of those from 64 KiB to 16 MiB.
   std::vector<void*> many(40);
   for (void*& block : many) block = own.take(1000);
   for (void* block : many) own.give(block, 1000);
@@ -167,6 +168,56 @@ TEST_CASE("the pool caches at most twice the peak use, or 64 MiB") {
   for (void*& block : many) block = own.take(1000);
   for (void* block : many) own.give(block, 1000);
   CHECK(own.kept() == 16U * 1024);
+  own.empty();
+  CHECK(own.kept() == 0);
+}
+
+TEST_CASE("a pool caches many blocks of one size from 64 KiB to 16 MiB") {
+  if (!keeps_blocks) return fanout_test::skip(nothing_kept);
+  static constinit Pool own;
+  for (const std::size_t bytes : {std::size_t{1} << 16U, std::size_t{1} << 20U, std::size_t{1} << 24U}) {
+    const std::size_t count = bytes < (1U << 24U) ? 256 : 40;  // addresses of 640 MiB, which nobody touches
+    std::vector<void*> taken(count);
+    for (void*& block : taken) block = own.take(bytes);
+    for (void* block : taken) own.give(block, bytes);
+    CHECK(own.kept() == count * bytes);
+    std::vector<void*> again(count);
+    for (void*& block : again) block = own.take(bytes);
+    CHECK(std::set<void*>(again.begin(), again.end()) == std::set<void*>(taken.begin(), taken.end()));
+    for (void* block : again) own.give(block, bytes);
+    own.empty();
+    CHECK(own.kept() == 0);
+  }
+}
+
+TEST_CASE("a pool drops all blocks of the largest size first, however many") {
+  if (!keeps_blocks) return fanout_test::skip(nothing_kept);
+  static constinit Pool own;
+  constexpr std::size_t kib = std::size_t{1} << 10U;
+  const auto use = [](std::size_t count, std::size_t bytes) {
+    std::vector<void*> taken(count);
+    for (void*& block : taken) *static_cast<unsigned char*>(block = own.take(bytes)) = 1;
+    for (void* block : taken) own.give(block, bytes);
+  };
+  use(20, 2048 * kib);  // 64 MiB may be held
+  for (const std::size_t size : {1024U, 896U, 768U, 640U, 512U}) use(30, size * kib);
+  CHECK(own.kept() <= 64 * 1024 * kib);
+  CHECK(own.kept() > 62 * 1024 * kib);
+  auto* const block = static_cast<unsigned char*>(own.take(2048 * kib));
+  CHECK(*block == 0);  // a new one
+  own.give(block, 2048 * kib);
+  own.empty();
+}
+
+TEST_CASE("unused blocks of a size with many are returned to the system") {
+  if (!keeps_blocks) return fanout_test::skip(nothing_kept);
+  static constinit Pool own;
+  constexpr std::size_t bytes = std::size_t{1} << 18U;
+  std::vector<void*> taken(100);
+  for (void*& block : taken) block = own.take(bytes);
+  for (void* block : taken) own.give(block, bytes);
+  for (int i = 0; i < 1000; ++i) own.give(own.take(bytes), bytes);
+  CHECK(own.kept() == bytes);
   own.empty();
 }
 

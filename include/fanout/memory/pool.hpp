@@ -29,13 +29,9 @@ class Pool {
   void* take(std::size_t bytes) noexcept {
     const std::size_t index = size_class(bytes).index;
     if (keeps_blocks && index < classes) {
-      for (Place& place : kept_[index]) {
-        if (place.load(MemoryOrder::relaxed) == 0) continue;
-        // Acquires what the thread that released the block did with it.
-        if (const std::uintptr_t block = place.exchange(0, MemoryOrder::acquire)) return block_at(block);
-      }
+      if (void* const block = take_from(kept_[index])) return block;
     }
-    return take_new(bytes);
+    return take_more(bytes);
   }
 
   /// Takes back a block that take() returned for as many bytes.
@@ -48,15 +44,21 @@ class Pool {
   /// Returns all cached blocks to the system.
   void empty() noexcept {
     for (std::size_t i = classes; i > 0; --i) {
-      for (Place& place : kept_[i - 1]) release_at(place, i - 1);
+      for (std::size_t n = 0; n < (1 + more_rows) * places; ++n) {  // others may give blocks back meanwhile
+        void* const block = take_kept(i - 1);
+        if (block == nullptr) break;
+        release(block, class_bytes(i - 1));
+      }
     }
   }
 
-  /// The bytes of cached blocks of this class and larger ones.
+  /// The bytes of cached blocks: all, or those of counted classes if `first` is the first of these.
   std::size_t kept(std::size_t first = 0) const noexcept {
     std::size_t bytes = 0;
-    for (std::size_t i = first; i < classes; ++i) {
-      for (const Place& place : kept_[i]) bytes += place.load(MemoryOrder::relaxed) == 0 ? 0 : class_bytes(i);
+    for (std::size_t row = first; row < rows; ++row) {
+      for (const Place& place : kept_[row]) {
+        bytes += place.load(MemoryOrder::relaxed) == 0 ? 0 : class_bytes(class_of(row));
+      }
     }
     return bytes;
   }
@@ -72,8 +74,30 @@ class Pool {
   static constexpr std::size_t classes = size_class(std::size_t{1} << 38).index + 1;
   /// Blocks of this class and larger ones are counted. Smaller cached blocks add up to 6 MiB at most.
   static constexpr std::size_t first_counted = size_class(std::size_t{1} << 16).index;
+  /// Counted blocks of up to 16 MiB have more rows of places, since a tree may have hundreds of arrays of one size.
+  static constexpr std::size_t more_rows = 15;
+  static constexpr std::size_t rows =
+      classes + more_rows * (size_class(std::size_t{1} << 24).index + 1 - first_counted);
   static constexpr std::uint32_t gifts_between_sweeps = 256;
   static constexpr std::size_t least_limit = std::size_t{1} << 26;
+
+  /// Row i is the first one of class i. Behind them are the other rows of each class.
+  static constexpr std::size_t class_of(std::size_t row) noexcept {
+    return row < classes ? row : first_counted + (row - classes) / more_rows;
+  }
+  static constexpr std::size_t more_of(std::size_t index) noexcept {
+    return index < first_counted ? rows : classes + more_rows * (index - first_counted);
+  }
+
+  /// A cached block of the row, or null.
+  [[gnu::always_inline]] static void* take_from(EmptyPlace (&row)[places]) noexcept {
+    for (Place& place : row) {
+      if (place.load(MemoryOrder::relaxed) == 0) continue;
+      // Acquires what the thread that released the block did with it.
+      if (const std::uintptr_t block = place.exchange(0, MemoryOrder::acquire)) return block_at(block);
+    }
+    return nullptr;
+  }
 
   /// Returns false if there is no empty place.
   [[gnu::always_inline]] static bool put(void* block, EmptyPlace (&kept)[places]) noexcept {
@@ -90,15 +114,32 @@ class Pool {
   [[gnu::noinline]] void give_counted(void* block, std::size_t bytes) noexcept {
     const std::size_t index = size_class(bytes).index;
     if (gifts_.fetch_add(1, MemoryOrder::relaxed) % gifts_between_sweeps == gifts_between_sweeps - 1) sweep();
-    if (!keeps_blocks || index >= classes || !put(block, kept_[index])) release(block, bytes);
+    if (!keeps_blocks || index >= classes) return release(block, bytes);
+    if (put(block, kept_[index])) return;
+    for (std::size_t row = more_of(index); row < rows && class_of(row) == index; ++row) {
+      if (put(block, kept_[row])) return;
+    }
+    release(block, bytes);
   }
 
   static void* block_at(std::uintptr_t place) noexcept {
     return reinterpret_cast<void*>(place & ~std::uintptr_t{1});  // NOLINT(performance-no-int-to-ptr): a mark is in it
   }
 
-  [[gnu::noinline]] void* take_new(std::size_t bytes) noexcept {
+  /// A cached block of this class, or null.
+  void* take_kept(std::size_t index) noexcept {
+    void* block = take_from(kept_[index]);
+    for (std::size_t row = more_of(index); block == nullptr && row < rows && class_of(row) == index; ++row) {
+      block = take_from(kept_[row]);
+    }
+    return block;
+  }
+
+  [[gnu::noinline]] void* take_more(std::size_t bytes) noexcept {
     const SizeClass wanted = size_class(bytes);
+    if (keeps_blocks && wanted.index < classes) {
+      if (void* const kept = take_kept(wanted.index)) return kept;
+    }
     void* block = get_system_block(wanted.bytes);
     if (block == nullptr) {
       empty();
@@ -121,12 +162,6 @@ class Pool {
     if (own.index >= first_counted) held_.fetch_sub(own.bytes, MemoryOrder::relaxed);
   }
 
-  void release_at(Place& place, std::size_t index) noexcept {
-    if (place.load(MemoryOrder::relaxed) == 0) return;
-    const std::uintptr_t block = place.exchange(0, MemoryOrder::acquire);
-    if (block != 0) release(block_at(block), class_bytes(index));
-  }
-
   /// Releases cached blocks, the largest first, until the limit is met: twice the peak of the bytes in use. Both the
   /// bytes in use and the cached ones count against it. The peak is measured only here, when the limit is exceeded.
   [[gnu::noinline]] void make_room() noexcept {
@@ -135,9 +170,10 @@ class Pool {
     const std::size_t used = held > unused ? held - unused : 0;
     if (2 * used > limit()) limit_.store(2 * used, MemoryOrder::relaxed);
     for (std::size_t i = classes; i > first_counted; --i) {
-      for (Place& place : kept_[i - 1]) {
-        if (held_.load(MemoryOrder::relaxed) <= limit()) return;
-        release_at(place, i - 1);
+      while (held_.load(MemoryOrder::relaxed) > limit()) {
+        void* const block = take_kept(i - 1);
+        if (block == nullptr) break;
+        release(block, class_bytes(i - 1));
       }
     }
   }
@@ -149,18 +185,18 @@ class Pool {
 
   /// Releases the blocks that were here at the last sweep, and that no thread has taken since.
   [[gnu::noinline]] void sweep() noexcept {
-    for (std::size_t i = first_counted; i < classes; ++i) {
-      for (Place& place : kept_[i]) {
+    for (std::size_t row = first_counted; row < rows; ++row) {
+      for (Place& place : kept_[row]) {
         std::uintptr_t block = place.load(MemoryOrder::relaxed);
         if (block == 0) continue;
         const bool lay_there = block % 2 != 0;
         if (!place.compare_exchange_strong(block, lay_there ? 0 : block + 1, MemoryOrder::acq_rel)) continue;
-        if (lay_there) release(block_at(block), class_bytes(i));
+        if (lay_there) release(block_at(block), class_bytes(class_of(row)));
       }
     }
   }
 
-  alignas(cache_line) EmptyPlace kept_[classes][places]{};
+  alignas(cache_line) EmptyPlace kept_[rows][places]{};
   Atomic<std::size_t> held_{0};     // bytes of counted blocks, in use and cached
   Atomic<std::size_t> limit_{0};    // valid if it is above the least
   Atomic<std::uint32_t> gifts_{0};  // counted blocks that came back
