@@ -94,8 +94,10 @@ class Report {
   std::uint64_t calls() const noexcept { return calls_; }
   std::uint64_t failed_calls() const noexcept { return failed_; }
 
-  /// The devices of the model, in its order.
-  const std::vector<DeviceReport>& devices() const noexcept { return devices_; }
+  /// The devices of the model, in its order. Moved out of a temporary, so that `for (... : model.report().devices())` is
+  /// valid.
+  const std::vector<DeviceReport>& devices() const& noexcept { return devices_; }
+  std::vector<DeviceReport> devices() && noexcept { return std::move(devices_); }
 
   /// The sum of the durations of the calls, in seconds, and its parts: until the plan was made, from then on until all
   /// shards had ended, and for gathering. Calls at the same time add up.

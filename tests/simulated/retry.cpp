@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Shards that run again on other devices, since their own one failed.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fanout/context/collectives.hpp>
+#include <fanout/observe.hpp>
+#include <fanout/simulated.hpp>
+
+#include "support/message_of.hpp"
+
+using fanout::Context;
+using fanout::DealtSplit;
+using fanout::DeviceError;
+using fanout::DeviceId;
+using fanout::EvenSplit;
+using fanout::InvalidArgument;
+using fanout::InvalidDeviceId;
+using fanout::MeasuredSplit;
+using fanout::Options;
+using fanout::ParallelModel;
+using fanout::Plan;
+using fanout::ReplicaError;
+using fanout::Retry;
+using fanout::simulated_devices;
+using fanout::SimulatedDeviceOptions;
+using fanout::Tensor;
+using fanout::View;
+using fanout_test::message_of;
+using fanout_test::says;
+
+namespace retry_test {
+
+const DeviceId on_host{.kind = "host", .index = 0};
+
+struct Doubles {
+  Tensor<float, 1> factor = [] {
+    Tensor<float, 1> two(1);
+    two[0] = 2;
+    return two;
+  }();
+  auto forward(Context auto& ctx, View<const float, 1> x) const {
+    auto y = fanout::output<float>(ctx);
+    auto scratch = fanout::empty<float>(ctx, x.size());
+    float sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      scratch[i] = factor(0) * x[i];
+      y[i] = scratch[i];
+      sum += 0.1F * x[i];
+    }
+    return std::tuple(y, fanout::psum(x.size()), fanout::psum(sum), std::string("x"));
+  }
+};
+
+Tensor<float, 1> ascending(std::size_t rows) {
+  Tensor<float, 1> x(rows);
+  std::iota(x.begin(), x.end(), 0.0F);
+  return x;
+}
+
+}  // namespace retry_test
+
+TEST_CASE("a shard whose device fails runs again on another device") {
+  const auto x = retry_test::ascending(31);
+  std::vector<SimulatedDeviceOptions> options(3);
+  options[1].fail_at = 2;
+  const ParallelModel model{retry_test::Doubles{}, simulated_devices(options),
+                            Options{.output = retry_test::on_host, .measure = true, .retry = Retry{.times = 1}}};
+  const auto expected = model(x);
+  CHECK(model.report().devices()[1].failures == 0);
+  for (int call = 0; call < 3; ++call) {
+    const auto result = model(x);
+    CHECK(std::get<0>(result) == std::get<0>(expected));
+    CHECK(std::get<1>(result) == 31);
+    CHECK(std::get<2>(result) == std::get<2>(expected));
+  }
+  const fanout::Report report = model.report();
+  CHECK(report.calls() == 4);
+  CHECK(report.failed_calls() == 0);
+  CHECK(report.devices()[1].failures == 1);
+  CHECK_FALSE(report.devices()[1].left_out);
+  CHECK(report.devices()[1].shards == 3);
+  CHECK(report.devices()[2].shards + report.devices()[0].shards == 9);
+}
+
+TEST_CASE("a device that has failed twice gets no rows until it is readmitted") {
+  const auto x = retry_test::ascending(30);
+  std::vector<SimulatedDeviceOptions> options(3);
+  options[1].fail_at = 1;
+  options[1].failures = SIZE_MAX;
+  ParallelModel model{retry_test::Doubles{}, simulated_devices(options),
+                      Options{.output = retry_test::on_host, .measure = true, .retry = Retry{.times = 1}}};
+  const Plan even = EvenSplit{}(30, 3);
+  CHECK(model.plan(30) == even);
+  model(x);
+  CHECK(model.plan(30) == even);
+  model(x);
+  const Plan without{{{0, 15}, 0}, {{15, 30}, 2}};
+  CHECK(model.plan(30) == without);
+  CHECK(std::get<1>(model(x)) == 30);
+  CHECK(model.report().devices()[1].left_out);
+  CHECK(model.report().devices()[1].failures == 2);
+  CHECK(says(to_string(model.report()), "sim", "failed in 2 shards, and gets no rows until readmit()"));
+  model.readmit(1);
+  CHECK(model.plan(30) == even);
+  CHECK(model.report().devices()[1].failures == 0);
+  CHECK(says(message_of<InvalidDeviceId>([&] { model.readmit(3); }), "readmit", "below 3", "3"));
+}
+
+TEST_CASE("the last device is never left out") {
+  std::vector<SimulatedDeviceOptions> options(2);
+  for (SimulatedDeviceOptions& each : options) {
+    each.fail_at = 1;
+    each.failures = 4;
+  }
+  const ParallelModel model{retry_test::Doubles{}, simulated_devices(options),
+                            Options{.output = retry_test::on_host, .retry = Retry{.times = 1}}};
+  const auto x = retry_test::ascending(10);
+  std::size_t failed = 0;
+  for (int call = 0; call < 12; ++call) {
+    try {
+      CHECK(std::get<1>(model(x)) == 10);
+    } catch (const ReplicaError& error) {
+      CHECK(error.get_if<DeviceError>() != nullptr);
+      ++failed;
+    }
+  }
+  CHECK(failed > 0);
+  CHECK(failed < 8);
+  CHECK(std::get<1>(model(x)) == 10);
+}
+
+TEST_CASE("an exception of the model itself runs no shard again") {
+  int calls = 0;
+  const ParallelModel model{[&calls](View<const float, 1>) -> int {
+                              ++calls;
+                              throw fanout::Error("the model's own");
+                            },
+                            simulated_devices(std::vector<SimulatedDeviceOptions>(2)),
+                            Options{.retry = Retry{.times = 3}}};
+  CHECK(says(message_of<ReplicaError>([&] { model(retry_test::ascending(10)); }), "the model's own"));
+  CHECK(calls == 2);
+}
+
+TEST_CASE("where a shard may not run again, the error says why") {
+  const auto x = retry_test::ascending(10);
+  std::vector<SimulatedDeviceOptions> options(2);
+  options[1].fail_at = 1;
+  const Options retry{.output = retry_test::on_host, .retry = Retry{.times = 1}};
+  const auto devices = [&] { return simulated_devices(options); };
+  SUBCASE("a forward that is not const") {
+    struct Counts {
+      int calls = 0;
+      int forward(View<const float, 1>) { return ++calls; }
+    };
+    const ParallelModel model{Counts{}, devices(), retry};
+    CHECK(says(message_of<ReplicaError>([&] { model(x); }), "simulated failure", "since forward is not const"));
+    CHECK(model(x).size() == 2);
+  }
+  SUBCASE("collectives") {
+    const ParallelModel model{[](Context auto& ctx, View<const float, 1>) {
+                                Tensor<double, 1> one{1};
+                                one[0] = 1;
+                                ctx.communicator().all_reduce(one);
+                                return fanout::first(one[0]);
+                              },
+                              devices(), retry};
+    CHECK(says(message_of<ReplicaError>([&] { model(x); }), "since forward has collectives"));
+    CHECK(model(x) == 2);
+  }
+  SUBCASE("an asynchronous call") {
+    const ParallelModel model{retry_test::Doubles{}, devices(), retry};
+    auto pending = model.async(x);
+    CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "since the call was asynchronous"));
+    CHECK(std::get<1>(model.async(x).get()) == 10);
+  }
+  SUBCASE("without Options::retry it says nothing of it, and counts nothing") {
+    const ParallelModel model{retry_test::Doubles{}, devices(), Options{.measure = true}};
+    CHECK_FALSE(says(message_of<ReplicaError>([&] { model(x); }), "again"));
+    CHECK(model.report().devices()[1].failures == 0);
+    CHECK(model.report().failed_calls() == 1);
+  }
+}
+
+TEST_CASE("a negative number of tries is refused") {
+  CHECK(says(message_of<InvalidArgument>([] {
+               ParallelModel{retry_test::Doubles{}, fanout::host_devices(1), Options{.retry = Retry{.times = -1}}};
+             }),
+             "Options::retry"));
+}
+
+TEST_CASE("1,000 random runs in which devices fail and are lost give complete results, right to the last bit") {
+  std::mt19937_64 random(11);
+  for (int run = 0; run < 1000; ++run) {
+    CAPTURE(run);
+    const std::size_t count = 2 + random() % 5;
+    std::vector<SimulatedDeviceOptions> options(count);
+    for (std::size_t i = 0; i + 1 < count; ++i) {  // the last one never fails
+      options[i].rows_per_second = 1e5 * static_cast<double>(1 + random() % 100);
+      if (random() % 2 == 0) continue;
+      options[i].fail_at = 1 + random() % 12;
+      options[i].failures = random() % 3 == 0 ? SIZE_MAX : 1 + random() % 3;
+    }
+    Options settings{.output = retry_test::on_host, .retry = Retry{.times = static_cast<int>(count)}};
+    if (random() % 2 == 0) settings.split = DealtSplit{};
+    const auto x = retry_test::ascending(1 + random() % 500);
+    const ParallelModel model{retry_test::Doubles{}, simulated_devices(options), settings};
+    for (int call = 0; call < 4; ++call) {
+      const Plan plan = model.plan(x.size());
+      const auto [y, rows, sum, text] = model(x);
+      CHECK(rows == x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) REQUIRE(y[i] == 2 * x[i]);
+      const ParallelModel sound{retry_test::Doubles{}, fanout::host_devices(static_cast<int>(count)),
+                                Options{.split = [&plan](std::size_t, std::size_t) { return plan; }}};
+      CHECK(sum == std::get<2>(sound(x)));
+      CHECK(text.size() == plan.size());
+    }
+  }
+}
