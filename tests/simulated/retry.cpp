@@ -184,7 +184,7 @@ TEST_CASE("where a shard may not run again, the error says why") {
   }
   SUBCASE("without Options::retry it says nothing of it, and counts nothing") {
     const ParallelModel model{retry_test::Doubles{}, devices(), Options{.measure = true}};
-    CHECK_FALSE(says(message_of<ReplicaError>([&] { model(x); }), "again"));
+    CHECK(message_of<ReplicaError>([&] { model(x); }).find("again") == std::string::npos);
     CHECK(model.report().devices()[1].failures == 0);
     CHECK(model.report().failed_calls() == 1);
   }
@@ -219,7 +219,9 @@ TEST_CASE("1,000 random runs in which devices fail and are lost give complete re
       CHECK(rows == x.size());
       for (std::size_t i = 0; i < x.size(); ++i) REQUIRE(y[i] == 2 * x[i]);
       const ParallelModel sound{retry_test::Doubles{}, fanout::host_devices(static_cast<int>(count)),
-                                Options{.split = [&plan](std::size_t, std::size_t) { return plan; }}};
+                                Options{.split = [&plan](std::size_t rows_now, std::size_t devices) {
+                                  return rows_now == 0 ? EvenSplit{}(0, devices) : plan;
+                                }}};
       CHECK(sum == std::get<2>(sound(x)));
       CHECK(text.size() == plan.size());
     }
