@@ -101,6 +101,8 @@ class CallClock;
 class CallObserver;
 template <class Count>
 class DeviceHealth;
+template <class Row>
+class MemoryLimits;
 }  // namespace detail
 namespace backend {
 struct Collective;

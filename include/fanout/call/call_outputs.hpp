@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -27,6 +28,7 @@ struct NeverAgain {
 
   const char* refusal() const noexcept { return reason; }
   void operator()(std::size_t, std::size_t) const noexcept {}
+  static std::uint64_t shape() noexcept { return 0; }
 };
 
 /// The slots of the shards of one call, in row order, and what happens once all have ended. A call without failures,

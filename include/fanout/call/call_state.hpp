@@ -35,6 +35,7 @@ struct CallSettings {
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
   int retries = 0;                               ///< how many times a shard whose device fails runs again
   detail::DeviceHealth<std::uint32_t>* health = nullptr;  ///< counts failures of devices, if shards run again
+  detail::MemoryLimits<std::size_t>* limits = nullptr;    ///< learns what fits; null: does not
   detail::CallStatistics* times = nullptr;       ///< of the calls' times; null: not measured
   const detail::CopyTeam* team = nullptr;        ///< shares large copies of gathering; null: the caller copies alone
 };

@@ -15,6 +15,7 @@
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/device_health.hpp>
 #include <fanout/call/late_shard.hpp>
+#include <fanout/call/memory_limits.hpp>
 #include <fanout/call/ranks_late.hpp>
 #include <fanout/call/replica_error.hpp>
 #include <fanout/call/shard_slot.hpp>
@@ -165,7 +166,7 @@ class ShardEnds {
     const char* const refusal = again.refusal();
     for (int tries = 0; tries < state_.settings.retries; ++tries) {
       for (std::size_t i = 0; i < size(); ++i) {
-        if (!is_device_failure(remains(i).failure)) continue;
+        if (!is_failure<DeviceError>(remains(i).failure)) continue;
         const std::size_t failed_on = plan()[i].device;
         state_.settings.health->note_failure(failed_on);
         if (refusal != nullptr) continue;
@@ -173,7 +174,17 @@ class ShardEnds {
         if (remains(i).completion) wait_for_device(remains(i));
       }
     }
+    if (state_.settings.limits != nullptr && refusal == nullptr) note_limits(again);
     throw_failures(refusal);
+  }
+
+  /// Notes the shards that ran out of memory.
+  template <class Again>
+  void note_limits(const Again& again) {
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (!is_failure<OutOfMemory>(remains(i).failure)) continue;
+      state_.settings.limits->note(again.shape(), plan()[i].device, plan()[i].rows.size());
+    }
   }
 
   static void wait_for_device(Remains& shard) noexcept {
@@ -209,11 +220,12 @@ class ShardEnds {
     }
   }
 
-  static bool is_device_failure(const std::exception_ptr& failure) noexcept {
+  template <class E>
+  static bool is_failure(const std::exception_ptr& failure) noexcept {
     if (failure == nullptr) return false;
     try {
       std::rethrow_exception(failure);
-    } catch (const DeviceError&) {
+    } catch (const E&) {
       return true;
     } catch (...) {
       return false;
@@ -244,7 +256,8 @@ class ShardEnds {
       const Remains& shard = remains(i);
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
       if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
-      device_failed = device_failed || (refusal != nullptr && is_device_failure(shard.failure));
+      device_failed = device_failed || (state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) ||
+                      (state_.settings.limits != nullptr && is_failure<OutOfMemory>(shard.failure));
       const Shard& planned = plan()[i];
       failures.push_back({.shard = state_.place.first_shard + i,
                           .device = devices_[planned.device],
@@ -253,8 +266,7 @@ class ShardEnds {
     }
     if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
     if (failures.empty()) return;
-    const bool was_refused = device_failed && state_.settings.retries > 0;
-    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, was_refused ? refusal : nullptr);
+    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, device_failed ? refusal : nullptr);
   }
 
   CallState state_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fanout/base/device_id.hpp>
@@ -13,6 +14,7 @@
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/device_health.hpp>
+#include <fanout/call/memory_limits.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -22,6 +24,7 @@
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
+#include <fanout/scatter/batch_shape.hpp>
 #include <fanout/waiting/call_statistics.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -47,6 +50,14 @@ struct CheckedOptions {
     if (count.rows) return plan(*count.rows);
     // A split policy may leave out devices if there are no rows.
     return on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
+  }
+  /// The same for these arguments, within the limits of the devices' memories.
+  template <class... Args>
+  Plan plan_for(const CountRows& count, bool on_all, const Args&... arguments) const {
+    Plan plan = this->plan(count, on_all);
+    if (settings.limits == nullptr || !limits.exist() || count.plan != nullptr) [[likely]]
+      return plan;
+    return limits.applied_to(plan, batch_shape(std::tie(arguments...)), device_count);
   }
   Plan plan(std::size_t rows) const {
     if (!health.leaves_out() && options.split.is_even()) [[likely]]
@@ -78,6 +89,7 @@ struct CheckedOptions {
   std::size_t device_count;
   mutable MeasuredCalls<> measured{options.split};
   mutable DeviceHealth<> health{device_count};
+  mutable MemoryLimits<> limits;
   const CallSettings settings;
 
  private:
@@ -114,6 +126,7 @@ struct CheckedOptions {
             .ranks = options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr,
             .retries = options.retry.times,
             .health = &health,
+            .limits = options.shrink_on_out_of_memory ? &limits : nullptr,
             .times = &times,
             .team = &team};
   }

@@ -320,7 +320,9 @@ class ParallelModel {
     typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {
       const Inputs inputs{
-          state_->plan(detail::count_rows(state_->options.axis, args...), on_all), {args...}, state_->options.axis};
+          state_->plan_for(detail::count_rows(state_->options.axis, args...), on_all, args...),
+          {args...},
+          state_->options.axis};
       const detail::EnteredModel entered(state_->mutex, &state_->original);
       state_->pending.wait_for_earlier(Call::order());
       CallStart begin = state_->start(targets, entered.number());
@@ -337,8 +339,9 @@ class ParallelModel {
       return outputs.gather(ranked);
     } catch (...) {
       ranked.fail();
-      throw;
+      if (ranked.has_others() || !state_->limits.take_learnt()) throw;
     }
+    return run(on_all, targets, args...);  // with fewer rows on the devices that ran out of memory
   }
 
   template <class... Args>

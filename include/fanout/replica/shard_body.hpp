@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <tuple>
 #include <type_traits>
@@ -19,6 +20,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/forward_result.hpp>
+#include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
@@ -97,6 +99,9 @@ class alignas(cache_line) ShardBody {
     if (!is_plain_) outputs_.note_begin(i, device);
     run_in_slot(i, device);
   }
+
+  /// See batch_shape().
+  std::uint64_t shape() const { return batch_shape(arguments_); }
 
   DoneFlags done_flags() const noexcept { return {cells_->ended(), sizeof(*cells_)}; }
   void tell_late() const noexcept { outputs_.tell_late(); }

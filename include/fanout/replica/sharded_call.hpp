@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -178,6 +179,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
         return Call::shards_may_meet() ? "not run again on another device, since forward has collectives" : nullptr;
       }
     }
+    std::uint64_t shape() const { return call.body_.shape(); }
     void operator()(std::size_t i, std::size_t device) const {
       if constexpr (Call::may_be_dealt) {
         call.outputs_.ran_by(call.moved_.move(call.outputs_.plan(), i, device));
