@@ -115,7 +115,7 @@ class MemoryLimits {
         if (share.rows == share.most || rest == 0) continue;
         const double part = own == 0 ? 1.0 / static_cast<double>(room)
                                      : static_cast<double>(share.rows) / static_cast<double>(own);
-        auto more = static_cast<std::size_t>(part * static_cast<double>(sharing) + 0.999);  // at least one
+        auto more = static_cast<std::size_t>(part * static_cast<double>(sharing) + (1 - 1e-9));  // rounded up
         if (more > rest) more = rest;
         if (more > share.most - share.rows) more = share.most - share.rows;
         share.rows += more;
