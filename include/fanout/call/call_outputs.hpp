@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -21,15 +20,6 @@
 #include <fanout/plan/plan.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
-
-/// For calls whose shards cannot run again.
-struct NeverAgain {
-  const char* reason = "not run again on another device, since the call was asynchronous";
-
-  const char* refusal() const noexcept { return reason; }
-  void operator()(std::size_t, std::size_t) const noexcept {}
-  static std::uint64_t shape() noexcept { return 0; }
-};
 
 /// The slots of the shards of one call, in row order, and what happens once all have ended. A call without failures,
 /// lateness or pending device work checks one flag. Borrows what ShardEnds borrows.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -24,6 +25,15 @@
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
+
+/// For calls whose shards cannot run again.
+struct NeverAgain {
+  static const char* refusal() noexcept {
+    return "not run again on another device, since the call was asynchronous";
+  }
+  void operator()(std::size_t, std::size_t) const noexcept {}
+  static std::uint64_t shape() noexcept { return 0; }
+};
 
 /// How the shards of one call end: with exceptions, late, or with pending device work. All calls share this code,
 /// whatever their shards return. Borrows the plan, the settings and the devices of the set; a shard names its device by
@@ -115,8 +125,8 @@ class ShardEnds {
   /// Call this when all shards have ended. Waits for pending device work, and throws what the shards threw. First runs
   /// shards again whose devices failed, if the call's settings say so: `again(i, device)` runs one. `again.refusal()` says
   /// why shards of this call cannot run again; null if they can.
-  template <class Again>
-  void check_ends(const Again& again) {
+  template <class Again = NeverAgain>
+  void check_ends(const Again& again = {}) {
     if (has_deadline()) tell_late();
     if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
   }
