@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <string_view>
 
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_observer.hpp>
 #include <fanout/call/call_state.hpp>
+#include <fanout/call/measured_shard.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -29,40 +31,56 @@ namespace fanout { inline namespace v0 { namespace detail {
 template <class Times>
 class ShardClock final : public TransferLog {
  public:
-  ShardClock(typename Times::Shard& times, const DeviceClock& clock, const MemorySpace& memory)
-      : times_(times), clock_(clock), memory_(memory), call_began_(clock.now()) {}
+  /// `call_began` is by `clock`. Borrows `times`.
+  ShardClock(typename Times::Shard& times, const DeviceClock& clock, const MemorySpace& memory, Clock::Time call_began,
+             const MeasuredShard& shard) noexcept
+      : times_(times), clock_(clock), memory_(memory), call_began_(call_began), shard_(shard) {}
 
   void begin() noexcept {
+    outer_shard_ = detail::exchange(measured_shard(), shard_);
     times_.thread = thread_number();
     outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
     times_.began = elapsed();
   }
   void forward_begins() noexcept { times_.forward = elapsed(); }
-  void forward_returned() noexcept { times_.returned = elapsed(); }
-  void end() noexcept {
+  void forward_returned() noexcept {
+    times_.returned = elapsed();
+    returned_ = true;
+  }
+  void end(bool failed) noexcept {
     times_.ended = elapsed();
-    if (times_.returned == 0) times_.returned = times_.ended;
+    if (!returned_) times_.returned = times_.ended;
+    times_.failed = failed;
     transfer_log() = outer_;
+    measured_shard() = outer_shard_;
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
-    note_if_own(to, from, bytes);
+    note_in(to, bytes);
+    note_out(from, bytes);
   }
-  /// Returns false if the memory of the device is neither.
-  bool note_if_own(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept {
-    if (to == memory_) times_.bytes_in += bytes;
-    if (from == memory_) times_.bytes_out += bytes;
-    return to == memory_ || from == memory_;
+  /// Return false if the device has not that memory of its own.
+  bool note_in(const MemorySpace& to, std::size_t bytes) noexcept { return is_own(to) && add(times_.bytes_in, bytes); }
+  bool note_out(const MemorySpace& from, std::size_t bytes) noexcept {
+    return is_own(from) && add(times_.bytes_out, bytes);
   }
 
  private:
   std::int64_t elapsed() const noexcept { return clock_.done() - call_began_; }
+  bool is_own(const MemorySpace& memory) const noexcept { return memory == memory_ && !(memory == host_memory); }
+  static bool add(std::uint64_t& sum, std::size_t bytes) noexcept {
+    sum += bytes;
+    return true;
+  }
 
   typename Times::Shard& times_;
   DeviceClock clock_;
   MemorySpace memory_;
   Clock::Time call_began_;
+  MeasuredShard shard_;
+  MeasuredShard outer_shard_;
   TransferLog* outer_ = nullptr;
+  bool returned_ = false;
 };
 
 template <class... Ds>
@@ -80,8 +98,9 @@ class CallClock final : public TransferLog, public Pooled {
   /// Made when the plan is. Borrows all. `observer` may be null.
   template <class... Ds>
   CallClock(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
-            std::uint32_t number, bool asynchronous)
+            std::uint32_t number, std::string_view model, bool asynchronous)
       : observer_(observer),
+        id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
         main_(main_clock(devices)),
         shards_(plan.size()),
         clocks_(plan.size(),
@@ -92,7 +111,12 @@ class CallClock final : public TransferLog, public Pooled {
                     clock = DeviceClock::of(device);
                     memory = backend::Memory(device.memory()).space;
                   });
-                  return ShardClock<Times>(shards_[i], clock, memory);
+                  // Shards on the clock of the process agree exactly with the call. Others are as far apart as the call
+                  // has taken until now.
+                  const Clock::Time call_began =
+                      clock.is_own() || main_.is_own() ? clock.now() - (main_.now() - began) : began;
+                  return ShardClock<Times>(shards_[i], clock, memory, call_began,
+                                           {.call = id_, .shard = static_cast<std::uint32_t>(i)});
                 }),
         times_{.plan = &plan,
                .devices = devices.ids().data(),
@@ -101,7 +125,12 @@ class CallClock final : public TransferLog, public Pooled {
                .began = began,
                .number = number,
                .thread = thread_number(),
-               .asynchronous = asynchronous},
+               .id = id_,
+               .outer = measured_shard().call,
+               .outer_shard = measured_shard().shard,
+               .model = model,
+               .asynchronous = asynchronous,
+               .own_clock = main_.is_own()},
         running_(plan.size()) {
     times_.planned = elapsed();
   }
@@ -110,7 +139,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Called when a shard has ended, by the thread that ran it.
   void shard_ended(std::size_t i, bool failed) noexcept {
-    clocks_[i].end();
+    clocks_[i].end(failed);
     if (failed) failed_.store(true, MemoryOrder::relaxed);
     if (running_.fetch_sub(1, MemoryOrder::acq_rel) != 1 || !times_.asynchronous) return;
     join();
@@ -131,13 +160,17 @@ class CallClock final : public TransferLog, public Pooled {
     if (times_.asynchronous) return;
     if (gathers_) transfer_log() = outer_;
     times_.ended = elapsed();
-    if (times_.joined == 0) times_.joined = times_.ended;
+    if (!gathers_) times_.joined = times_.ended;
+    if (times_.ended < times_.joined) times_.ended = times_.joined;  // which another clock said
     tell(std::uncaught_exceptions() > thrown_);
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
     for (ShardClock<Times>& shard : clocks_) {
-      if (shard.note_if_own(to, from, bytes)) return;
+      if (shard.note_in(to, bytes)) break;
+    }
+    for (ShardClock<Times>& shard : clocks_) {
+      if (shard.note_out(from, bytes)) break;
     }
   }
 
@@ -154,10 +187,11 @@ class CallClock final : public TransferLog, public Pooled {
   void tell(bool failed) noexcept {
     times_.failed = failed;
     if (observer_ != nullptr) observer_->ended(times_);
-    process_observer.ended(times_);
+    if (process_observer.exists()) process_observer.ended(times_);
   }
 
   CallObserver* const observer_;
+  const std::uint64_t id_;
   const DeviceClock main_;
   InlineArray<typename Times::Shard> shards_;
   InlineArray<ShardClock<Times>> clocks_;
@@ -187,13 +221,13 @@ Clock::Time measured_from(const CallObserver* observer, const DeviceSet<Ds...>& 
 template <class Times = CallTimes>
 class CallMeter {
  public:
-  /// Called when the plan is made. `began` is what measured_from() returned. Borrows all else, but the observer only as
-  /// long as shards run.
+  /// Called when the plan is made. `began` is what measured_from() returned, `model` names the model's type. Borrows all
+  /// else, but the observer only as long as shards run.
   template <class... Ds>
   CallMeter(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
-            CallStart& start, bool asynchronous = false) {
+            CallStart& start, std::string_view model, bool asynchronous = false) {
     if (began != Clock::never) [[unlikely]]
-      begin(began, observer, plan, devices, start, asynchronous);
+      begin(began, observer, plan, devices, start, model, asynchronous);
   }
   CallMeter(const CallMeter&) = delete;
   CallMeter& operator=(const CallMeter&) = delete;
@@ -205,8 +239,10 @@ class CallMeter {
  private:
   template <class... Ds>
   [[gnu::cold, gnu::noinline]] void begin(Clock::Time began, CallObserver* observer, const Plan& plan,
-                                          const DeviceSet<Ds...>& devices, CallStart& start, bool asynchronous) {
-    start.clock = clock_ = make_pooled<CallClock<Times>>(began, observer, plan, devices, start.number, asynchronous);
+                                          const DeviceSet<Ds...>& devices, CallStart& start, std::string_view model,
+                                          bool asynchronous) {
+    start.clock = clock_ =
+        make_pooled<CallClock<Times>>(began, observer, plan, devices, start.number, model, asynchronous);
   }
 
   [[gnu::cold, gnu::noinline]] void end() noexcept {

@@ -39,12 +39,12 @@ struct DeviceReport {
   std::uint64_t calls = 0;   ///< calls in which the device had a shard
   std::uint64_t shards = 0;  ///< several in a call, if the split policy says so
   std::uint64_t rows = 0;
-  double share = 0;              ///< of all rows of the model's calls, 0 to 1
-  double scatter_seconds = 0;    ///< its inputs were made, and copied to it
-  double forward_seconds = 0;    ///< `forward` ran on its thread
-  double wait_seconds = 0;       ///< its work went on after `forward` had returned, as that of a GPU does
-  std::uint64_t bytes_in = 0;    ///< copied to the device's memory
-  std::uint64_t bytes_out = 0;   ///< copied from the device's memory
+  double share = 0;             ///< of all rows of the model's calls, 0 to 1
+  double scatter_seconds = 0;   ///< its inputs were made, and copied to it
+  double forward_seconds = 0;   ///< `forward` ran on its thread
+  double wait_seconds = 0;      ///< its work went on after `forward` had returned, as that of a GPU does
+  std::uint64_t bytes_in = 0;   ///< copied to the device's memory
+  std::uint64_t bytes_out = 0;  ///< copied from the device's memory
 
   /// The time in which the device worked on the model: POP's useful time.
   double useful_seconds() const noexcept { return forward_seconds + wait_seconds; }

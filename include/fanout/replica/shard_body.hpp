@@ -126,8 +126,11 @@ class alignas(cache_line) ShardBody {
       if (clock != nullptr) clock->forward_begins();
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
-        if constexpr (requires { backend::Completion(device.completion()); }) {
+        // Where the work has been done when forward returns, that is the end of the shard.
+        if constexpr (!requires { requires noexcept(device.synchronize()); }) {
           if (clock != nullptr) clock->forward_returned();
+        }
+        if constexpr (requires { backend::Completion(device.completion()); }) {
           // Otherwise the shard ends with it: it may be late, or its end is measured.
           if (HasOwnClock<D> || (body.outputs_.state().stop_at == Clock::never && clock == nullptr)) {
             slot.completion = device.completion();
