@@ -22,7 +22,7 @@ set(floors
   "context model mpi/group cuda/nccl"
   "replica mpi/reduction mpi/rendezvous"
   "parallel mpi"
-  "adapt"
+  "adapt observe"
   "umbrella")
 set(below_fwd base)
 set(lower "")
@@ -33,7 +33,8 @@ foreach(floor IN LISTS floors)
   endforeach()
   list(APPEND lower ${floor})
 endforeach()
-# Nobody includes what is not always there: cuda and mpi plug in at the side, and of adapt users include what they need.
+# Nobody includes what is not always there: cuda and mpi plug in at the side, and of adapt and observe users include what
+# they need.
 foreach(room IN LISTS lower)
   if(NOT room MATCHES "^mpi")
     list(FILTER below_${room} EXCLUDE REGEX "^mpi")
@@ -43,7 +44,7 @@ foreach(room IN LISTS lower)
   else()
     list(FILTER below_${room} EXCLUDE REGEX "^(scatter|gather|dispatch|call)$")
   endif()
-  list(REMOVE_ITEM below_${room} adapt)
+  list(REMOVE_ITEM below_${room} adapt observe)
 endforeach()
 set(below_umbrella "${lower}")
 set(below_adapt/thrust.cuh cuda)
