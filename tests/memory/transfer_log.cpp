@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fanout/base/exchange.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/transfer.hpp>
 
 #include "memory/remote_memory.hpp"
@@ -71,17 +72,37 @@ TEST_CASE("each transfer between two memories is logged once, with its bytes") {
   CHECK(notes.all[2].from == b.memory.space);
   CHECK(notes.all[2].bytes == 8);
 
-  void* const copy = fanout::backend::transfer_in(a.memory, host_memory, here.data(), 4);
-  a.memory.operations->release(a.memory.space, copy, 4, nullptr);
-  REQUIRE(notes.all.size() == 4);
-  CHECK(notes.all[3].bytes == 4);
-
   std::array<Transfer, 2> several{
       Transfer{.to_data = here.data(), .from = a.memory.space, .from_data = a.data, .bytes = 3},
       Transfer{.to_data = here.data() + 8, .from = b.memory.space, .from_data = b.data, .bytes = 5}};
   fanout::backend::transfer_all(Memory{}, several.data(), 2);
-  REQUIRE(notes.all.size() == 6);
-  CHECK(notes.all[4].bytes + notes.all[5].bytes == 8);
+  REQUIRE(notes.all.size() == 5);
+  CHECK(notes.all[3].bytes + notes.all[4].bytes == 8);
+}
+
+TEST_CASE("a transfer into new memory is logged once, whether the memory has an operation for it or not") {
+  std::array<char, 8> here{};
+  fanout::backend::MemoryOperations operations = *RemoteMemory::memory(0).operations;
+  operations.fresh = &operations;
+  static const fanout::backend::MemoryOperations* by = &operations;
+  by = &operations;
+  operations.transfer_in = [](const MemorySpace& to, const MemorySpace& from, const void* data, std::size_t bytes) {
+    void* const copy = by->allocate(to, bytes);
+    by->transfer(to, copy, from, data, bytes);
+    return copy;
+  };
+  for (const bool has_operation : {true, false}) {
+    CAPTURE(has_operation);
+    if (!has_operation) operations.transfer_in = nullptr;
+    const Memory memory{RemoteMemory::memory(0).space, &operations};
+    const Notes notes;
+    void* const copy = fanout::backend::transfer_in(memory, host_memory, here.data(), 8);
+    operations.release(memory.space, copy, 8, nullptr);
+    REQUIRE(notes.all.size() == 1);
+    CHECK(notes.all[0].to == memory.space);
+    CHECK(notes.all[0].from == host_memory);
+    CHECK(notes.all[0].bytes == 8);
+  }
 }
 
 TEST_CASE("a copy within a memory, and one of no bytes, is not logged") {
