@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fanout/plan/any_split.hpp>
+#include <fanout/plan/call_times.hpp>
 
 using fanout::AnySplit;
 using fanout::EvenSplit;
@@ -34,6 +35,13 @@ struct NotToBeCopied {
   NotToBeCopied(const NotToBeCopied&) { throw std::runtime_error("copied"); }
   NotToBeCopied& operator=(const NotToBeCopied&) = default;
   Plan operator()(std::size_t rows, std::size_t) const { return {{{0, rows}, 0}}; }
+};
+
+/// All rows on the device after that of the last call.
+struct OnNext {
+  std::size_t next = 0;
+  Plan operator()(std::size_t rows, std::size_t devices) const { return {{{0, rows}, next % devices}}; }
+  void observe(const fanout::CallTimes& call) { next = (*call.plan)[0].device + 1; }
 };
 
 Plan on_the_last(std::size_t rows, std::size_t devices) { return {{{0, rows}, devices - 1}}; }
@@ -109,4 +117,35 @@ TEST_CASE("a policy whose copy throws leaves the assigned split as it was") {
   CHECK_THROWS_WITH_AS(target = throws, "copied", std::runtime_error);
   CHECK(target(4, 2) == Plan{{{0, 4}, 1}});
   CHECK(throws(4, 2) == Plan{{{0, 4}, 0}});
+}
+
+TEST_CASE("a split shows calls to a policy that observes") {
+  const Plan ran{{{0, 5}, 1}};
+  const fanout::CallTimes call{.plan = &ran};
+  AnySplit split = OnNext{};
+  CHECK(split.observes());
+  CHECK(split(7, 4) == Plan{{{0, 7}, 0}});
+  AnySplit before = split;
+  split.observe(call);
+  CHECK(split(7, 4) == Plan{{{0, 7}, 2}});
+  CHECK(before(7, 4) == Plan{{{0, 7}, 0}});  // a policy of its own
+  before = split;
+  CHECK(before(7, 4) == Plan{{{0, 7}, 2}});  // with what it has learnt
+  REQUIRE(split.get_if<OnNext>() != nullptr);
+  CHECK(split.get_if<OnNext>()->next == 2);
+  CHECK(split.get_if<OnDevice>() == nullptr);
+}
+
+TEST_CASE("a policy without observe rests") {
+  const Plan ran{{{0, 5}, 1}};
+  const fanout::CallTimes call{.plan = &ran};
+  AnySplit even;
+  CHECK_FALSE(even.observes());
+  even.observe(call);
+  CHECK(even(5, 2) == EvenSplit{}(5, 2));
+  CHECK(even.get_if<EvenSplit>() == nullptr);
+  AnySplit object = OnDevice{.device = 2};
+  CHECK_FALSE(object.observes());
+  object.observe(call);
+  CHECK(object(7, 3) == Plan{{{0, 7}, 2}});
 }

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <string_view>
 
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_observer.hpp>
 #include <fanout/call/call_state.hpp>
+#include <fanout/call/measured_shard.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -24,15 +26,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// A device of a measured call.
 struct MeasuredDevice {
-  template <class D>
-  static MeasuredDevice of(const D& device) {
-    const DeviceClock clock = DeviceClock::of(device);
-    return {clock, backend::Memory(device.memory()).space, clock.now()};
-  }
-
   DeviceClock clock;
   MemorySpace memory = host_memory;
-  Clock::Time call_began = 0;
+  Clock::Time call_began = 0;  ///< by that clock
 };
 
 // What follows are templates, so that they cost nothing to compile in a file that calls no model. `Times` is always
@@ -42,39 +38,56 @@ struct MeasuredDevice {
 template <class Times>
 class ShardClock final : public TransferLog {
  public:
-  explicit ShardClock(typename Times::Shard& times) noexcept : times_(times) {}
+  /// Borrows `times`.
+  ShardClock(typename Times::Shard& times, const MeasuredShard& shard) noexcept : times_(times), shard_(shard) {}
 
+  /// Begins on a device, which it borrows.
   void begin(const MeasuredDevice& device) noexcept {
     device_ = &device;
+    outer_shard_ = detail::exchange(measured_shard(), shard_);
     times_.thread = thread_number();
     outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
     times_.began = elapsed();
   }
   void forward_begins() noexcept { times_.forward = elapsed(); }
-  void forward_returned() noexcept { times_.returned = elapsed(); }
-  void end() noexcept {
+  void forward_returned() noexcept {
+    times_.returned = elapsed();
+    returned_ = true;
+  }
+  void end(bool failed) noexcept {
     times_.ended = elapsed();
-    if (times_.returned == 0) times_.returned = times_.ended;
+    if (!returned_) times_.returned = times_.ended;
+    times_.failed = failed;
     transfer_log() = outer_;
+    measured_shard() = outer_shard_;
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
-    note_if_own(to, from, bytes);
+    note_in(to, bytes);
+    note_out(from, bytes);
   }
-  /// Returns false if the memory of the device is neither.
-  bool note_if_own(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept {
-    if (device_ == nullptr) return false;
-    if (to == device_->memory) times_.bytes_in += bytes;
-    if (from == device_->memory) times_.bytes_out += bytes;
-    return to == device_->memory || from == device_->memory;
+  /// Return false if the device has not that memory of its own.
+  bool note_in(const MemorySpace& to, std::size_t bytes) noexcept { return is_own(to) && add(times_.bytes_in, bytes); }
+  bool note_out(const MemorySpace& from, std::size_t bytes) noexcept {
+    return is_own(from) && add(times_.bytes_out, bytes);
   }
 
  private:
   std::int64_t elapsed() const noexcept { return device_->clock.done() - device_->call_began; }
+  bool is_own(const MemorySpace& memory) const noexcept {
+    return device_ != nullptr && memory == device_->memory && !(memory == host_memory);
+  }
+  static bool add(std::uint64_t& sum, std::size_t bytes) noexcept {
+    sum += bytes;
+    return true;
+  }
 
   typename Times::Shard& times_;
-  const MeasuredDevice* device_ = nullptr;
+  const MeasuredDevice* device_ = nullptr;  // null until it begins
+  MeasuredShard shard_;
+  MeasuredShard outer_shard_;
   TransferLog* outer_ = nullptr;
+  bool returned_ = false;
 };
 
 template <class... Ds>
@@ -92,17 +105,28 @@ class CallClock final : public TransferLog, public Pooled {
   /// Made when the plan is. Borrows all. `observer` may be null.
   template <class... Ds>
   CallClock(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
-            std::uint32_t number, bool asynchronous)
+            std::uint32_t number, std::string_view model, bool asynchronous)
       : observer_(observer),
+        id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
         main_(main_clock(devices)),
         devices_(devices.size(),
-                 [&devices](std::size_t i) {
+                 [&](std::size_t i) {
                    MeasuredDevice measured;
-                   devices.visit(i, [&measured](const auto& device) { measured = MeasuredDevice::of(device); });
+                   devices.visit(i, [&measured](const auto& device) {
+                     measured.clock = DeviceClock::of(device);
+                     measured.memory = backend::Memory(device.memory()).space;
+                   });
+                   // Shards on the clock of the process agree exactly with the call. Others are as far apart as the
+                   // call has taken until now.
+                   const bool agree = !measured.clock.is_own() && !main_.is_own();
+                   measured.call_began = agree ? began : measured.clock.now() - (main_.now() - began);
                    return measured;
                  }),
         shards_(plan.size()),
-        clocks_(plan.size(), [this](std::size_t i) { return ShardClock<Times>(shards_[i]); }),
+        clocks_(plan.size(),
+                [this](std::size_t i) {
+                  return ShardClock<Times>(shards_[i], {.call = id_, .shard = static_cast<std::uint32_t>(i)});
+                }),
         times_{.plan = &plan,
                .devices = devices.ids().data(),
                .device_count = devices.size(),
@@ -110,7 +134,12 @@ class CallClock final : public TransferLog, public Pooled {
                .began = began,
                .number = number,
                .thread = thread_number(),
-               .asynchronous = asynchronous},
+               .id = id_,
+               .outer = measured_shard().call,
+               .outer_shard = measured_shard().shard,
+               .model = model,
+               .asynchronous = asynchronous,
+               .own_clock = main_.is_own()},
         running_(plan.size()) {
     times_.planned = elapsed();
   }
@@ -128,7 +157,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Called when a shard has ended, by the thread that ran it.
   void shard_ended(std::size_t i, bool failed) noexcept {
-    clocks_[i].end();
+    clocks_[i].end(failed);
     if (failed) failed_.store(true, MemoryOrder::relaxed);
     if (running_.fetch_sub(1, MemoryOrder::acq_rel) != 1 || !times_.asynchronous) return;
     join();
@@ -149,13 +178,17 @@ class CallClock final : public TransferLog, public Pooled {
     if (times_.asynchronous) return;
     if (gathers_) transfer_log() = outer_;
     times_.ended = elapsed();
-    if (times_.joined == 0) times_.joined = times_.ended;
+    if (!gathers_) times_.joined = times_.ended;
+    if (times_.ended < times_.joined) times_.ended = times_.joined;  // which another clock said
     tell(std::uncaught_exceptions() > thrown_);
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
     for (ShardClock<Times>& shard : clocks_) {
-      if (shard.note_if_own(to, from, bytes)) return;
+      if (shard.note_in(to, bytes)) break;
+    }
+    for (ShardClock<Times>& shard : clocks_) {
+      if (shard.note_out(from, bytes)) break;
     }
   }
 
@@ -172,10 +205,11 @@ class CallClock final : public TransferLog, public Pooled {
   void tell(bool failed) noexcept {
     times_.failed = failed;
     if (observer_ != nullptr) observer_->ended(times_);
-    process_observer.ended(times_);
+    if (process_observer.exists()) process_observer.ended(times_);
   }
 
   CallObserver* const observer_;
+  const std::uint64_t id_;
   const DeviceClock main_;
   InlineArray<MeasuredDevice> devices_;
   InlineArray<typename Times::Shard> shards_;
@@ -197,7 +231,8 @@ template <class Devices>
 /// The time by the clock of the main device if a call that begins now is measured: if `observer` is not null or all calls
 /// of the process are observed. Otherwise Clock::never.
 template <class... Ds>
-Clock::Time measured_from(const CallObserver* observer, const DeviceSet<Ds...>& devices) noexcept {
+[[gnu::always_inline]] inline Clock::Time measured_from(const CallObserver* observer,
+                                                        const DeviceSet<Ds...>& devices) noexcept {
   if (observer == nullptr && !process_observer.exists()) [[likely]]
     return Clock::never;
   return time_of_main_device(devices);
@@ -207,13 +242,13 @@ Clock::Time measured_from(const CallObserver* observer, const DeviceSet<Ds...>& 
 template <class Times = CallTimes>
 class CallMeter {
  public:
-  /// Called when the plan is made. `began` is what measured_from() returned. Borrows all else, but the observer only as
-  /// long as shards run.
+  /// Called when the plan is made. `began` is what measured_from() returned, `model` names the model's type. Borrows all
+  /// else, but the observer only as long as shards run.
   template <class... Ds>
   CallMeter(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
-            CallStart& start, bool asynchronous = false) {
+            CallStart& start, std::string_view model, bool asynchronous = false) {
     if (began != Clock::never) [[unlikely]]
-      begin(began, observer, plan, devices, start, asynchronous);
+      begin(began, observer, plan, devices, start, model, asynchronous);
   }
   CallMeter(const CallMeter&) = delete;
   CallMeter& operator=(const CallMeter&) = delete;
@@ -225,8 +260,10 @@ class CallMeter {
  private:
   template <class... Ds>
   [[gnu::cold, gnu::noinline]] void begin(Clock::Time began, CallObserver* observer, const Plan& plan,
-                                          const DeviceSet<Ds...>& devices, CallStart& start, bool asynchronous) {
-    start.clock = clock_ = make_pooled<CallClock<Times>>(began, observer, plan, devices, start.number, asynchronous);
+                                          const DeviceSet<Ds...>& devices, CallStart& start, std::string_view model,
+                                          bool asynchronous) {
+    start.clock = clock_ =
+        make_pooled<CallClock<Times>>(began, observer, plan, devices, start.number, model, asynchronous);
   }
 
   [[gnu::cold, gnu::noinline]] void end() noexcept {

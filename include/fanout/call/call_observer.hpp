@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/base/exchange.hpp>
+#include <cstdint>
+
 #include <fanout/plan/call_times.hpp>
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -21,29 +23,43 @@ class CallObserver {
   ~CallObserver() = default;
 };
 
-/// The observer of all calls of the process, if there is one.
+/// The observer of all calls of the process, if there is one. One of before a fork does not count in the child.
 class ProcessObserver {
  public:
   /// True if there is one. A call asks this when it begins.
   bool exists() const noexcept { return exists_.load(MemoryOrder::relaxed); }
 
-  /// Sets the observer, or none. Afterwards the one before is not called any more. Borrows it.
-  CallObserver* exchange(CallObserver* next) noexcept {
+  /// Sets the observer. Returns false if there is one already. Borrows it until unset().
+  bool set(CallObserver& observer) noexcept {
     const ForkSafeLock changing(mutex_);
-    exists_.store(next != nullptr, MemoryOrder::relaxed);
-    return detail::exchange(observer_, next);
+    if (counts()) return false;
+    observer_ = &observer;
+    epoch_ = fork_epoch();
+    exists_.store(true, MemoryOrder::relaxed);
+    return true;
+  }
+
+  /// Unsets the observer, unless it is another one. Afterwards it is not called any more.
+  void unset(const CallObserver& observer) noexcept {
+    const ForkSafeLock changing(mutex_);
+    if (observer_ != &observer) return;
+    observer_ = nullptr;
+    exists_.store(false, MemoryOrder::relaxed);
   }
 
   /// Tells the observer of a call, if there is still one.
   void ended(const CallTimes& call) noexcept {
     const ForkSafeLock calling(mutex_);
-    if (observer_ != nullptr) observer_->ended(call);
+    if (counts()) observer_->ended(call);
   }
 
  private:
+  bool counts() const noexcept { return observer_ != nullptr && epoch_ == fork_epoch(); }
+
   Atomic<bool> exists_{false};
   ForkSafeMutex mutex_;
   CallObserver* observer_ = nullptr;
+  std::uint32_t epoch_ = 0;  // of the observer
 };
 
 [[gnu::visibility("default")]] inline ProcessObserver process_observer;

@@ -44,8 +44,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   /// nothing notes when they begin and end. Then the thread that runs a shard makes its slot, and must not call
   /// note_begin() and note_end().
   bool begin() noexcept {
-    is_plain_ =
-        !Ends::has_deadline() && !Ends::state().rendezvous.notes_ends() && Ends::state().clock == nullptr;
+    is_plain_ = !Ends::has_deadline() && !Ends::state().rendezvous.notes_ends() && Ends::state().clock == nullptr;
     if (!is_plain_) make_slots();
     return is_plain_;
   }

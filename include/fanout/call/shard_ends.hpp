@@ -85,7 +85,9 @@ class ShardEnds {
   }
 
   /// The clock of a shard that is measured; otherwise null.
-  ShardClock<typename Remains::Times>* clock_of(std::size_t i) noexcept { return clock() == nullptr ? nullptr : &(*clock())[i]; }
+  ShardClock<typename Remains::Times>* clock_of(std::size_t i) noexcept {
+    return clock() == nullptr ? nullptr : &(*clock())[i];
+  }
 
   /// Call this when the shard has ended, unless nothing notes the ends of shards.
   void note_end(std::size_t i, Remains& shard) noexcept {
@@ -284,8 +286,8 @@ class ShardEnds {
   const DeviceId* devices_;
   Remains* first_remains_ = nullptr;
   std::size_t stride_ = 0;
-  Atomic<bool> eventful_;         // a shard failed, or has pending device work, or the call is measured
-  Atomic<bool> holds_{false};     // a slot holds something besides its value
+  Atomic<bool> eventful_;      // a shard failed, or has pending device work, or the call is measured
+  Atomic<bool> holds_{false};  // a slot holds something besides its value
 };
 
 }}}  // namespace fanout::v0::detail

@@ -35,6 +35,9 @@ class DeviceClock {
     return clock;
   }
 
+  /// True for a clock of the device's own.
+  bool is_own() const noexcept { return device_ != nullptr; }
+
   /// The time of the thread, which has entered no device.
   Clock::Time now() const noexcept { return device_ == nullptr ? Clock::now() : outside_(device_); }
   /// The time at which all work that the device has been given is done. Without a clock of its own, the time now.

@@ -3,12 +3,11 @@
 
 #include <cstddef>
 
-#include <fanout/base/exchange.hpp>
 #include <fanout/memory/memory_space.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Is told of each transfer() of its thread while a LoggedTransfers lives.
+/// Is told of each transfer() between two memories that its thread makes while it is transfer_log().
 class TransferLog {
  public:
   TransferLog(const TransferLog&) = delete;
@@ -25,18 +24,6 @@ class TransferLog {
   static thread_local TransferLog* log = nullptr;
   return log;
 }
-
-/// Logs the transfers of this thread. A log of null logs none.
-class LoggedTransfers {
- public:
-  explicit LoggedTransfers(TransferLog* log) noexcept : before_(detail::exchange(transfer_log(), log)) {}
-  LoggedTransfers(const LoggedTransfers&) = delete;
-  LoggedTransfers& operator=(const LoggedTransfers&) = delete;
-  ~LoggedTransfers() { transfer_log() = before_; }
-
- private:
-  TransferLog* before_;
-};
 
 inline void log_transfer(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept {
   if (TransferLog* const log = transfer_log()) log->note(to, from, bytes);

@@ -10,6 +10,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/type_name.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_outputs.hpp>
@@ -103,7 +104,8 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
         replicas_(replicas),
         settings_(with_own(settings)),
         start_(ranked_.moved(start)),
-        meter_(failure_ == nullptr ? measured : Clock::never, observer, inputs_.plan, replicas.devices(), start_, true),
+        meter_(failure_ == nullptr ? measured : Clock::never, observer, inputs_.plan, replicas.devices(), start_,
+               type_name_view<M>(), true),
         outputs_(inputs_.plan, settings_, start_, devices_.data(), Call::shards_may_meet()) {
     if constexpr (!Call::is_one_task) {
       outputs_.make_slots();

@@ -58,7 +58,7 @@ struct ModelState : CheckedOptions<Devices> {
 class EnteredModel {
  public:
   EnteredModel() noexcept = default;
-  EnteredModel(SharedMutex& mutex, const void* original) { enter(mutex, original); }
+  [[gnu::always_inline]] EnteredModel(SharedMutex& mutex, const void* original) { enter(mutex, original); }
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
   [[gnu::always_inline]] ~EnteredModel() {

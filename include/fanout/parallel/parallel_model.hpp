@@ -15,6 +15,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
+#include <fanout/base/type_name.hpp>
 #include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_scope.hpp>
@@ -327,7 +328,8 @@ class ParallelModel {
       state_->pending.wait_for_earlier(Call::order());
       CallStart begin = state_->start(targets, entered.number());
       ranked.begin(inputs.plan, begin, devices().ids().data());
-      const detail::CallMeter<> meter(measured, state_->observer(), inputs.plan, devices(), begin);
+      const detail::CallMeter<> meter(measured, state_->observer(), inputs.plan, devices(), begin,
+                                      detail::type_name_view<M>());
       typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
                                         Call::shards_may_meet());
       Sharded call(state_->replicas, devices(), inputs, outputs, room);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/plan/plan.hpp>
@@ -10,15 +11,16 @@
 namespace fanout { inline namespace v0 {
 
 /// The times of one shard, in nanoseconds after its call began, by the clock of its device: began <= forward <= returned
-/// <= ended. A shard that throws has no later times.
+/// <= ended. A shard that throws before `forward` has 0 for `forward`. One that never began has 0 for `thread`.
 struct ShardTimes {
   std::int64_t began = 0;       ///< its thread makes the inputs from here on
   std::int64_t forward = 0;     ///< `forward` begins
   std::int64_t returned = 0;    ///< `forward` has returned
   std::int64_t ended = 0;       ///< its work on the device is done
-  std::uint64_t bytes_in = 0;   ///< copied to the device's memory
+  std::uint64_t bytes_in = 0;   ///< copied to the device's memory; 0 for devices that work in the host's memory
   std::uint64_t bytes_out = 0;  ///< copied from the device's memory, also when the results were gathered
   std::uint32_t thread = 0;     ///< the number of the thread that ran it, as CallTimes::thread
+  bool failed = false;          ///< it threw
 };
 
 /// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined <=
@@ -36,8 +38,13 @@ struct CallTimes {
   std::int64_t ended = 0;              ///< the result is gathered
   std::uint32_t number = 0;            ///< of this call of the model
   std::uint32_t thread = 0;            ///< number of the calling thread; the process numbers its threads from 1
+  std::uint64_t id = 0;                ///< of this call among the measured calls of the process, from 1
+  std::uint64_t outer = 0;             ///< id of the measured call whose `forward` made this call; 0 if none did
+  std::uint32_t outer_shard = 0;       ///< of that call
+  std::string_view model = {};         ///< the type of the model, as the compiler spells it
   bool asynchronous = false;
-  bool failed = false;  ///< the call threw
+  bool own_clock = false;  ///< the clock is one of the main device's own
+  bool failed = false;     ///< the call threw
 };
 
 }}  // namespace fanout::v0

@@ -158,8 +158,11 @@ class alignas(cache_line) ShardBody {
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
-        if constexpr (requires { backend::Completion(device.completion()); }) {
+        // Where the work has been done when forward returns, that is the end of the shard.
+        if constexpr (!requires { requires noexcept(device.synchronize()); }) {
           if (clock != nullptr) clock->forward_returned();
+        }
+        if constexpr (requires { backend::Completion(device.completion()); }) {
           // A device's own clock needs a completion.
           if (HasOwnClock<D> || !body.outputs_.state().waits_for_devices()) {
             slot.completion = device.completion();

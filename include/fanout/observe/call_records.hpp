@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/call/call_observer.hpp>
+#include <fanout/plan/call_times.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/row_range.hpp>
+#include <fanout/plan/shard.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// One shard of a recorded call.
+struct ShardRecord {
+  DeviceId device;
+  RowRange rows;
+  ShardTimes times;
+};
+
+/// One recorded call. Its times are absolute: nanoseconds of its clock.
+struct CallRecord {
+  std::int64_t began = 0;
+  std::int64_t planned = 0;
+  std::int64_t joined = 0;
+  std::int64_t ended = 0;
+  std::uint64_t id = 0;
+  std::uint64_t outer = 0;
+  std::uint32_t outer_shard = 0;
+  std::uint32_t number = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t model = 0;  ///< index of CallRecords::models()
+  std::uint32_t shards = 0;
+  bool asynchronous = false;
+  bool own_clock = false;
+  bool failed = false;
+};
+
+/// Records the calls that end, at most a number of them. The memory grows in chunks. Nothing is formatted. Only one
+/// thread at a time calls it: see ProcessObserver.
+class CallRecords final : public CallObserver {
+ public:
+  /// If there are more calls, drops the latest, or otherwise the earliest.
+  CallRecords(std::size_t most, bool keeps_first) noexcept : most_(most), keeps_first_(keeps_first) {}
+
+  void ended(const CallTimes& call) noexcept override {
+    if (calls_.size() >= most_ && (keeps_first_ || most_ == 0)) {
+      ++dropped_;
+      return;
+    }
+    const std::size_t shards = shards_.size();
+    try {
+      for (std::size_t i = 0; i < call.plan->size(); ++i) {
+        const Shard& shard = (*call.plan)[i];
+        shards_.push_back({.device = call.devices[shard.device], .rows = shard.rows, .times = call.shards[i]});
+      }
+      calls_.push_back({.began = call.began,
+                        .planned = call.began + call.planned,
+                        .joined = call.began + call.joined,
+                        .ended = call.began + call.ended,
+                        .id = call.id,
+                        .outer = call.outer,
+                        .outer_shard = call.outer_shard,
+                        .number = call.number,
+                        .thread = call.thread,
+                        .model = name(call.model),
+                        .shards = static_cast<std::uint32_t>(call.plan->size()),
+                        .asynchronous = call.asynchronous,
+                        .own_clock = call.own_clock,
+                        .failed = call.failed});
+    } catch (...) {  // without memory, the call is dropped
+      while (shards_.size() > shards) shards_.pop_back();
+      ++dropped_;
+      return;
+    }
+    if (calls_.size() > most_) drop_earliest();
+  }
+
+  /// In the order in which they ended.
+  const std::deque<CallRecord>& calls() const noexcept { return calls_; }
+  /// Of all calls, in their order.
+  const std::deque<ShardRecord>& shards() const noexcept { return shards_; }
+  /// The names of the models' types, as the compiler spells them.
+  const std::vector<std::string>& models() const noexcept { return models_; }
+  std::uint64_t dropped() const noexcept { return dropped_; }
+
+ private:
+  // A copy: the library that has the name may be closed before it is written.
+  std::uint32_t name(std::string_view model) {
+    for (std::size_t i = 0; i < models_.size(); ++i) {
+      if (models_[i] == model) return static_cast<std::uint32_t>(i);
+    }
+    models_.emplace_back(model);
+    return static_cast<std::uint32_t>(models_.size() - 1);
+  }
+
+  void drop_earliest() noexcept {
+    for (std::uint32_t i = 0; i < calls_.front().shards; ++i) shards_.pop_front();
+    calls_.pop_front();
+    ++dropped_;
+  }
+
+  std::size_t most_;
+  bool keeps_first_;
+  std::deque<CallRecord> calls_;
+  std::deque<ShardRecord> shards_;
+  std::vector<std::string> models_;
+  std::uint64_t dropped_ = 0;
+};
+
+}}}  // namespace fanout::v0::detail

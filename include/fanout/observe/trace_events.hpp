@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/base/version.hpp>
+#include <fanout/observe/call_records.hpp>
+#include <fanout/observe/lanes.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// A string of JSON, in quotes.
+inline std::string json_string(std::string_view text) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string all = "\"";
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code < 0x20) {
+      all += {'\\', 'u', '0', '0', digits[code >> 4U], digits[code & 15U]};
+    } else {
+      if (letter == '"' || letter == '\\') all += '\\';
+      all += letter;
+    }
+  }
+  return all + '"';
+}
+
+/// The text of a trace in Chrome's Trace Event Format: one object, with an event in each line. Reads back in any JSON
+/// parser. Times are microseconds after `start`, with three digits after the point.
+class TraceEvents {
+ public:
+  /// `process` becomes the `pid` of all events. `start` is a time of the process's clock, `unix_start` the same as
+  /// nanoseconds since 1970.
+  TraceEvents(const CallRecords& records, int process, std::int64_t start, std::int64_t unix_start)
+      : records_(records),
+        process_(static_cast<std::uint64_t>(process)),
+        pid_(std::to_string(process)),
+        start_(start),
+        own_start_(first_of_own_clocks(records)) {
+    text_ = R"({"displayTimeUnit": "ns", "otherData": {"fanout": ")" + version() + R"(", "calls": )" +
+            std::to_string(records.calls().size()) + R"(, "dropped_calls": )" + std::to_string(records.dropped()) +
+            R"(, "unix_nanoseconds": ")" + std::to_string(unix_start) + R"("}, "traceEvents": [)";
+    add_metadata("process_name", 0, R"("name": "process )" + pid_ + '"');
+    std::vector<LaneSlice> slices = slices_of(records);
+    const Lanes lanes(slices);
+    add_lanes(lanes);
+    std::size_t first = 0;
+    for (const CallRecord& call : records.calls()) {
+      add_call(call, first, slices.data() + first);
+      first += call.shards;
+    }
+    add_nesting(slices);
+    text_ += "\n]}\n";
+  }
+
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  using Time = std::int64_t;
+
+  static std::string version() {
+    return std::to_string(FANOUT_VERSION / 10000) + '.' + std::to_string(FANOUT_VERSION / 100 % 100) + '.' +
+           std::to_string(FANOUT_VERSION % 100);
+  }
+
+  /// Clocks of devices count from anywhere, so the first call by one is at 0.
+  static Time first_of_own_clocks(const CallRecords& records) {
+    Time first = INT64_MAX;
+    for (const CallRecord& call : records.calls()) {
+      if (call.own_clock) first = std::min(first, call.began);
+    }
+    return first;
+  }
+
+  Time after_start(const CallRecord& call, Time time) const { return time - (call.own_clock ? own_start_ : start_); }
+
+  std::vector<LaneSlice> slices_of(const CallRecords& records) const {
+    std::vector<LaneSlice> slices;
+    slices.reserve(records.shards().size());
+    auto shard = records.shards().begin();
+    for (const CallRecord& call : records.calls()) {
+      const Time began = after_start(call, call.began);
+      for (std::uint32_t i = 0; i < call.shards; ++i, ++shard) {
+        slices.push_back({.device = shard->device,
+                          .thread = shard->times.thread,
+                          .began = began + shard->times.began,
+                          .ended = began + shard->times.ended});
+      }
+    }
+    return slices;
+  }
+
+  // Lanes of devices come first, and then the threads, by their numbers.
+  static std::string tid_of_lane(std::size_t lane) { return std::to_string(lane + 1); }
+  std::string tid_of_thread(std::uint32_t thread) const { return std::to_string(lane_count_ + thread); }
+
+  void add_lanes(const Lanes& lanes) {
+    lane_count_ = lanes.all().size();
+    for (std::size_t i = 0; i < lane_count_; ++i) {
+      const Lane& lane = lanes.all()[i];
+      std::string name = to_string(lane.device);
+      if (lane.index != 0) name += " (" + std::to_string(lane.index + 1) + ')';
+      add_lane(i + 1, name);
+    }
+    std::vector<std::uint32_t> threads;
+    for (const CallRecord& call : records_.calls()) threads.push_back(call.thread);
+    std::sort(threads.begin(), threads.end());
+    threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+    for (const std::uint32_t thread : threads) {
+      add_lane(lane_count_ + thread, "calls of thread " + std::to_string(thread));
+    }
+  }
+
+  void add_lane(std::size_t tid, const std::string& name) {
+    add_metadata("thread_name", tid, R"("name": )" + json_string(name));
+    add_metadata("thread_sort_index", tid, R"("sort_index": )" + std::to_string(tid));
+  }
+
+  void add_metadata(const char* kind, std::size_t tid, const std::string& args) {
+    add(std::string(R"("ph": "M", "name": ")") + kind + R"(", "tid": )" + std::to_string(tid) + R"(, "args": {)" +
+        args + '}');
+  }
+
+  void add_call(const CallRecord& call, std::size_t first, const LaneSlice* slices) {
+    const std::string tid = tid_of_thread(call.thread);
+    const std::string& model = records_.models()[call.model];
+    const Time began = after_start(call, call.began);
+    const Time planned = after_start(call, call.planned);
+    const Time joined = after_start(call, call.joined);
+    const Time ended = after_start(call, call.ended);
+    const std::string args = R"({"call": )" + std::to_string(call.id) + R"(, "number": )" +
+                             std::to_string(call.number) + (call.failed ? R"(, "failed": true})" : "}");
+    if (call.asynchronous) {
+      // The thread only starts it. The call itself goes on beside the thread's other calls.
+      add_slice(model, "call", tid, began, planned, args);
+      const std::string id = R"(, "cat": "call", "id": )" + unique(call.id);
+      add(R"("ph": "b", "name": )" + json_string(model) + id + R"(, "tid": )" + tid + R"(, "ts": )" + micros(began) +
+          R"(, "args": )" + args);
+      add(R"("ph": "e", "name": )" + json_string(model) + id + R"(, "tid": )" + tid + R"(, "ts": )" + micros(ended));
+    } else {
+      add_slice(model, "call", tid, began, ended, args);
+      add_slice("plan", "stage", tid, began, planned);
+      add_slice("gather", "stage", tid, joined, ended);
+    }
+    // An arrow binds to a slice that lasts at its time. The start of an asynchronous call has ended when its plan is
+    // made.
+    const Time leaves = call.asynchronous ? began : planned;
+    for (std::uint32_t i = 0; i < call.shards; ++i) {
+      const ShardRecord& shard = records_.shards()[first + i];
+      if (shard.times.thread == 0) continue;  // it did not begin
+      add_shard(call, model, shard, slices[i]);
+      add_arrow(tid, leaves, tid_of_lane(slices[i].lane), slices[i].began);
+    }
+  }
+
+  void add_shard(const CallRecord& call, const std::string& model, const ShardRecord& shard, const LaneSlice& slice) {
+    const ShardTimes& times = shard.times;
+    const Time began = after_start(call, call.began);
+    const std::string tid = tid_of_lane(slice.lane);
+    std::string args = R"({"call": )" + std::to_string(call.id) + R"(, "first_row": )" +
+                       std::to_string(shard.rows.first) + R"(, "rows": )" + std::to_string(shard.rows.size()) +
+                       R"(, "thread": )" + std::to_string(times.thread);
+    if (times.bytes_in != 0) args += R"(, "bytes_in": )" + std::to_string(times.bytes_in);
+    if (times.bytes_out != 0) args += R"(, "bytes_out": )" + std::to_string(times.bytes_out);
+    if (times.failed) args += R"(, "failed": true)";
+    add_slice(model, "shard", tid, slice.began, slice.ended, args + '}');
+    const bool ran = times.forward != 0 || !times.failed;
+    add_slice("scatter", "stage", tid, slice.began, ran ? began + times.forward : slice.ended);
+    if (!ran) return;
+    add_slice("forward", "stage", tid, began + times.forward, began + times.returned);
+    add_slice("wait", "stage", tid, began + times.returned, slice.ended);
+  }
+
+  /// An arrow from the shard whose `forward` made a call to that call.
+  void add_nesting(const std::vector<LaneSlice>& slices) {
+    std::map<std::uint64_t, std::pair<const CallRecord*, std::size_t>> calls;  // with their first shards
+    std::size_t first = 0;
+    for (const CallRecord& call : records_.calls()) {
+      calls[call.id] = {&call, first};
+      first += call.shards;
+    }
+    for (const CallRecord& call : records_.calls()) {
+      const auto outer = calls.find(call.outer);
+      if (outer == calls.end() || call.outer_shard >= outer->second.first->shards) continue;
+      const LaneSlice& from = slices[outer->second.second + call.outer_shard];
+      const Time began = after_start(call, call.began);
+      add_arrow(tid_of_lane(from.lane), std::clamp(began, from.began, from.ended), tid_of_thread(call.thread), began);
+    }
+  }
+
+  /// Stages without duration are left out.
+  void add_slice(std::string_view name, const char* category, const std::string& tid, Time began, Time ended,
+                 const std::string& args = {}) {
+    if (args.empty() && ended <= began) return;
+    add(R"("ph": "X", "name": )" + json_string(name) + R"(, "cat": ")" + category + R"(", "tid": )" + tid +
+        R"(, "ts": )" + micros(began) + R"(, "dur": )" + micros(ended - began) +
+        (args.empty() ? "" : R"(, "args": )" + args));
+  }
+
+  void add_arrow(const std::string& from, Time leaves, const std::string& to, Time arrives) {
+    const std::string both = R"("name": "starts", "cat": "flow", "id": )" + unique(++arrows_) + R"(, "tid": )";
+    add(R"("ph": "s", )" + both + from + R"(, "ts": )" + micros(std::min(leaves, arrives)));
+    add(R"("ph": "f", "bp": "e", )" + both + to + R"(, "ts": )" + micros(arrives));
+  }
+
+  /// Ids of several processes differ, since their files may be merged. Viewers read numbers, as doubles.
+  std::string unique(std::uint64_t id) const { return std::to_string(process_ * (std::uint64_t{1} << 30U) + id); }
+
+  void add(const std::string& event) {
+    text_ += (text_.back() == '[' ? "\n{\"pid\": " : ",\n{\"pid\": ") + pid_ + ", " + event + '}';
+  }
+
+  static std::string micros(Time nanoseconds) {
+    std::string text = nanoseconds < 0 ? "-" : "";
+    const auto all =
+        nanoseconds < 0 ? -static_cast<std::uint64_t>(nanoseconds) : static_cast<std::uint64_t>(nanoseconds);
+    const std::string part = std::to_string(all % 1000);
+    return text + std::to_string(all / 1000) + '.' + std::string(3 - part.size(), '0') + part;
+  }
+
+  const CallRecords& records_;
+  const std::uint64_t process_;
+  const std::string pid_;
+  const Time start_;
+  const Time own_start_;
+  std::size_t lane_count_ = 0;
+  std::uint64_t arrows_ = 0;
+  std::string text_;
+};
+
+}}}  // namespace fanout::v0::detail

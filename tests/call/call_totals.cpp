@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/call/call_totals.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include <fanout/plan/call_times.hpp>
+
+using fanout::CallTimes;
+using fanout::DeviceId;
+using fanout::Plan;
+using fanout::ShardTimes;
+using fanout::detail::CallTotals;
+
+namespace {
+
+const std::array<DeviceId, 3> ids{DeviceId{"host", 0}, DeviceId{"toy", 1}, DeviceId{"host", 2}};
+// Two shards on host:0, one on toy:1, none on host:2.
+const Plan planned{{{0, 10}, 0}, {{10, 16}, 1}, {{16, 20}, 0}};
+const std::array<ShardTimes, 3> times_of_shards{
+    ShardTimes{.began = 5, .forward = 8, .returned = 20, .ended = 20, .bytes_in = 0, .bytes_out = 0, .thread = 1},
+    ShardTimes{.began = 6, .forward = 16, .returned = 26, .ended = 46, .bytes_in = 7, .bytes_out = 9, .thread = 1},
+    ShardTimes{.began = 20, .forward = 21, .returned = 30, .ended = 31, .bytes_in = 0, .bytes_out = 0, .thread = 2}};
+
+CallTimes some_call() {
+  return {.plan = &planned,
+          .devices = ids.data(),
+          .device_count = ids.size(),
+          .shards = times_of_shards.data(),
+          .began = 1'000'000,
+          .planned = 4,
+          .joined = 50,
+          .ended = 57,
+          .thread = 1};
+}
+
+}  // namespace
+
+TEST_CASE("totals add up the times of calls, on each device and in all") {
+  CallTotals<> totals;
+  totals.add(some_call());
+  totals.add(some_call());
+  CHECK(totals.calls == 2);
+  CHECK(totals.failed == 0);
+  CHECK(totals.plan == 2 * 4);
+  CHECK(totals.shards == 2 * 46);
+  CHECK(totals.gather == 2 * 7);
+  REQUIRE(totals.devices.size() == 3);
+
+  const auto& host = totals.devices[0];
+  CHECK(host.id == ids[0]);
+  CHECK(host.calls == 2);
+  CHECK(host.shards == 4);
+  CHECK(host.rows == 28);
+  CHECK(host.scatter == 2 * (3 + 1));
+  CHECK(host.forward == 2 * (12 + 9));
+  CHECK(host.wait == 2 * (0 + 1));
+  CHECK(host.bytes_in == 0);
+
+  const auto& toy = totals.devices[1];
+  CHECK(toy.id == ids[1]);
+  CHECK(toy.calls == 2);
+  CHECK(toy.shards == 2);
+  CHECK(toy.rows == 12);
+  CHECK(toy.scatter == 2 * 10);
+  CHECK(toy.forward == 2 * 10);
+  CHECK(toy.wait == 2 * 20);
+  CHECK(toy.bytes_in == 14);
+  CHECK(toy.bytes_out == 18);
+
+  const auto& idle = totals.devices[2];
+  CHECK(idle.id == ids[2]);
+  CHECK(idle.calls == 0);
+  CHECK(idle.shards == 0);
+  CHECK(idle.forward == 0);
+}
+
+TEST_CASE("useful time of the host is that of shards that the calling thread ran on host devices") {
+  CallTotals<> totals;
+  totals.add(some_call());
+  CHECK(totals.host_useful == 12);  // not that of toy:1, nor that of the other thread
+}
+
+TEST_CASE("a failed call is only counted") {
+  CallTotals<> totals;
+  CallTimes call = some_call();
+  call.failed = true;
+  totals.add(call);
+  CHECK(totals.calls == 0);
+  CHECK(totals.failed == 1);
+  CHECK(totals.plan == 0);
+  CHECK(totals.shards == 0);
+  CHECK(totals.host_useful == 0);
+  REQUIRE(totals.devices.size() == 3);  // the devices are known all the same
+  CHECK(totals.devices[0].shards == 0);
+  CHECK(totals.devices[0].forward == 0);
+}
