@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include <fanout/fanout.hpp>
 #include <fanout/observe.hpp>
 
 #include "support/arguments.hpp"

@@ -52,6 +52,7 @@ struct ChunkSplit;
 class WeightedSplit;
 class AnySplit;
 struct CallTimes;
+struct Progress;
 
 // arrays
 template <std::size_t R>

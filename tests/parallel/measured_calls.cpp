@@ -121,7 +121,8 @@ TEST_CASE("calls of several threads are counted, each once") {
 
 TEST_CASE("the policy can be read while no call changes it") {
   AnySplit split = Alternating{};
-  MeasuredCalls<> calls(split);
+  const fanout::detail::AnyFunction<void(const fanout::Progress&)> progress;
+  MeasuredCalls<> calls(split, progress);
   CHECK(calls.plan(3, 2) == Plan{{{0, 3}, 0}});
   CHECK(calls.with_split([](const AnySplit& policy) { return policy.get_if<Alternating>()->next; }) == 0);
 }

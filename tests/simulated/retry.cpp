@@ -197,6 +197,27 @@ TEST_CASE("a negative number of tries is refused") {
              "Options::retry"));
 }
 
+TEST_CASE("Options::progress is told of each shard, and its exceptions are ignored") {
+  std::vector<SimulatedDeviceOptions> options(3);
+  options[1].fail_at = 1;
+  std::vector<fanout::Progress> seen;
+  const ParallelModel model{retry_test::Doubles{}, simulated_devices(options),
+                            Options{.output = retry_test::on_host,
+                                    .progress =
+                                        [&seen](const fanout::Progress& progress) {
+                                          seen.push_back(progress);
+                                          throw 1;
+                                        },
+                                    .retry = Retry{.times = 1}}};
+  CHECK(std::get<1>(model(retry_test::ascending(30))) == 30);
+  REQUIRE(seen.size() == 3);  // not of the shard that failed, but of it when it ran again
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    CHECK(seen[i].rows_done == 10 * (i + 1));
+    CHECK(seen[i].rows == 30);
+  }
+  CHECK(model.report().calls() == 1);
+}
+
 TEST_CASE("1,000 random runs in which devices fail and are lost give complete results, right to the last bit") {
   std::mt19937_64 random(11);
   for (int run = 0; run < 1000; ++run) {

@@ -158,7 +158,13 @@ class CallClock final : public TransferLog, public Pooled {
   /// Called when a shard has ended, by the thread that ran it.
   void shard_ended(std::size_t i, bool failed) noexcept {
     clocks_[i].end(failed);
-    if (failed) failed_.store(true, MemoryOrder::relaxed);
+    if (failed) {
+      failed_.store(true, MemoryOrder::relaxed);
+    } else if (observer_ != nullptr) {
+      const std::size_t own = (*times_.plan)[i].rows.size();
+      observer_->shard_ended(
+          {.rows_done = rows_done_.fetch_add(own, MemoryOrder::relaxed) + own, .rows = times_.plan->rows()});
+    }
     if (running_.fetch_sub(1, MemoryOrder::acq_rel) != 1 || !times_.asynchronous) return;
     join();
     times_.ended = times_.joined;
@@ -217,6 +223,7 @@ class CallClock final : public TransferLog, public Pooled {
   Times times_;
   Plan as_run_;
   Atomic<std::size_t> running_;  // shards
+  Atomic<std::size_t> rows_done_{0};
   const int thrown_ = std::uncaught_exceptions();
   Atomic<bool> failed_{false};
   bool gathers_ = false;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <fanout/call/progress.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
@@ -17,6 +18,8 @@ class CallObserver {
   CallObserver& operator=(const CallObserver&) = delete;
   /// Called from the thread that ends the call, by several threads at once.
   virtual void ended(const CallTimes& call) noexcept = 0;
+  /// Called by the thread that ran a shard, when that has ended without an exception; by several threads at once.
+  virtual void shard_ended(const Progress&) noexcept {}
 
  protected:
   CallObserver() = default;

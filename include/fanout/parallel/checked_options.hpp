@@ -87,7 +87,7 @@ struct CheckedOptions {
 
   Options options;
   std::size_t device_count;
-  mutable MeasuredCalls<> measured{options.split};
+  mutable MeasuredCalls<> measured{options.split, options.progress};
   mutable DeviceHealth<> health{device_count};
   mutable MemoryLimits<> limits;
   const CallSettings settings;
@@ -104,7 +104,7 @@ struct CheckedOptions {
     return health.leaves_out() ? health.without_left_out(plan) : plan;
   }
 
-  CallObserver* const observer_ = options.measure || options.split.observes() ? &measured : nullptr;
+  CallObserver* const observer_ = options.measure || options.progress || options.split.observes() ? &measured : nullptr;
 
   /// Called before the replicas are made, since a factory may take long.
   CallSettings check(const Devices& devices, CallStatistics& times, const CopyTeam& team) const {

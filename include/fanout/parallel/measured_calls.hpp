@@ -3,8 +3,10 @@
 
 #include <cstddef>
 
+#include <fanout/base/any_function.hpp>
 #include <fanout/call/call_observer.hpp>
 #include <fanout/call/call_totals.hpp>
+#include <fanout/call/progress.hpp>
 #include <fanout/plan/any_split.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/plan/plan.hpp>
@@ -13,12 +15,13 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The measured calls of one model: adds up their times, and shows them to the split policy if that observes calls.
-/// Thread-safe. Borrows the policy.
+/// Thread-safe. Borrows the policy, and the function that is told of the progress of calls.
 /// `Totals` is always CallTotals<>. As a template, this costs nothing to compile in a file that calls no model.
 template <class Totals = CallTotals<>>
 class MeasuredCalls final : public CallObserver {
  public:
-  explicit MeasuredCalls(AnySplit& split) noexcept : split_(split) {}
+  MeasuredCalls(AnySplit& split, const AnyFunction<void(const Progress&)>& progress) noexcept
+      : split_(split), progress_(progress) {}
 
   /// The plan of the split policy.
   Plan plan(std::size_t rows, std::size_t devices) const {
@@ -32,6 +35,14 @@ class MeasuredCalls final : public CallObserver {
       totals_.add(call);
       if (!call.failed) split_.observe(call);
     } catch (...) {  // without memory, this call is not counted
+    }
+  }
+
+  void shard_ended(const Progress& progress) noexcept override {
+    if (!progress_) return;
+    try {
+      progress_(progress);
+    } catch (...) {  // an exception of the function must not break the call
     }
   }
 
@@ -50,6 +61,7 @@ class MeasuredCalls final : public CallObserver {
  private:
   mutable ForkSafeMutex mutex_;
   AnySplit& split_;
+  const AnyFunction<void(const Progress&)>& progress_;
   Totals totals_;
 };
 

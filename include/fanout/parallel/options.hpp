@@ -8,6 +8,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/call/late_shard.hpp>
+#include <fanout/call/progress.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/plan/any_split.hpp>
 
@@ -31,6 +32,9 @@ struct Options {
   /// True to measure all calls: see ParallelModel::report(). A split policy that observes calls measures them, too. It
   /// costs less than 100 ns a shard.
   bool measure = false;
+  /// Called after each shard, by the thread that ran it, so by several threads at once: for calls that take long. With
+  /// DealtSplit, a call has many shards. Its exceptions are ignored. A model with it measures its calls.
+  detail::AnyFunction<void(const Progress&)> progress = {};
   /// The seed of ctx.random().
   std::uint64_t seed = 0;
   /// If true and exactly one replica throws in a call, the call throws that exception instead of a ReplicaError.
