@@ -245,6 +245,27 @@ TEST_CASE("a failing kernel is the call's error, and only its GPU is lost from t
   check_equal(to_host(first(x)), expected(linear(), x));
 }
 
+TEST_CASE("the shard of a GPU that is lost runs again on another one, and so do those of later calls") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  stand_in_allow_at_exit("device memory", 1);  // a lost GPU keeps what a shard had
+  const auto x = row_numbers(8, 3);
+  bool breaks = false;
+  const auto forward = [&breaks](Context auto& ctx, View<const float, 2> rows) {
+    fanout::launch(ctx, 1, [&breaks, gpu = ctx.device().index()](std::size_t) {
+      if (breaks && gpu == 1) stand_in_poison(1, cudaErrorIllegalAddress);
+    });
+    return fanout::psum(rows.extent(0));
+  };
+  const ParallelModel model{forward, AllVisible<CudaDevice>{}, fanout::Options{.retry = fanout::Retry{.times = 1}}};
+  CHECK(model(x) == 8);
+  breaks = true;
+  CHECK(model(x) == 8);
+  CHECK(model(x) == 8);
+  for (const fanout::Shard& shard : model.plan(8)) CHECK(shard.device != 1);
+  CHECK(model(x) == 8);
+}
+
 TEST_CASE("the caller's current device is restored, and all memory is released") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;

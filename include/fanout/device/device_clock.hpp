@@ -4,16 +4,14 @@
 #include <concepts>
 #include <cstdint>
 
-#include <fanout/device/completion.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A device with a clock of its own, which a completion moves: see Device.
+/// A device with a clock of its own: see Device.
 template <class D>
 concept HasOwnClock = requires(const D& device) {
   { device.time() } -> std::same_as<std::int64_t>;
-  backend::Completion(device.completion());
 };
 
 /// The clock of a device of any type. Borrows the device. By default, and for a device without a clock of its own, it is

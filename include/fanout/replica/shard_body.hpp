@@ -39,7 +39,9 @@ struct SettledIfThrown {
     if (std::uncaught_exceptions() == thrown) return;
     try {
       device.synchronize();
-      if constexpr (HasOwnClock<D>) shard.completion = device.completion();
+      if constexpr (HasOwnClock<D> && requires { backend::Completion(device.completion()); }) {
+        shard.completion = device.completion();
+      }
     } catch (...) {  // the exception in flight takes precedence
     }
   }
