@@ -18,7 +18,7 @@ std::uint64_t batch_shape(const std::tuple<Args...>& arguments) {
   const auto mix = [&shape](std::size_t value) { shape = (shape ^ value) * 0x100000001B3U; };
   std::apply(
       [&mix](const auto&... argument) {
-        const auto add = [&mix](const auto& array, const LeafPath&) {
+        [[maybe_unused]] const auto add = [&mix](const auto& array, const LeafPath&) {
           if constexpr (requires { array.extents().begin(); }) {
             mix(sizeof(*array.data()));
             bool is_first = true;
