@@ -65,7 +65,7 @@ struct DeviceReport {
 class Report {
  public:
   Report() = default;
-  Report(const detail::CallTotals<>& totals, const detail::DeviceHealth<>& health)
+  explicit Report(const detail::CallTotals<>& totals, const detail::DeviceHealth<>* health = nullptr)
       : calls_(totals.calls),
         failed_(totals.failed),
         plan_(seconds(totals.plan)),
@@ -85,8 +85,8 @@ class Report {
                           .wait_seconds = seconds(device.wait),
                           .bytes_in = device.bytes_in,
                           .bytes_out = device.bytes_out,
-                          .failures = health.failures(devices_.size()),
-                          .left_out = health.is_left_out(devices_.size())});
+                          .failures = health == nullptr ? 0 : health->failures(devices_.size()),
+                          .left_out = health != nullptr && health->is_left_out(devices_.size())});
     }
   }
 
@@ -263,7 +263,7 @@ Report ParallelModel<M, Source>::report() const {
     throw Error(explain({.what = "report() of a model whose calls are not measured",
                          .advice = "make it with Options{.measure = true}"}));
   }
-  return Report(state_->measured.totals(), state_->health);
+  return Report(state_->measured.totals(), &state_->health);
 }
 
 }}  // namespace fanout::v0
