@@ -159,7 +159,6 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
-    if (clock() != nullptr) clock()->all_ended();
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
     const char* const refusal = again.refusal();
@@ -173,6 +172,7 @@ class ShardEnds {
         if (remains(i).completion) wait_for_device(remains(i));
       }
     }
+    if (clock() != nullptr) clock()->all_ended();
     throw_failures(refusal);
   }
 
