@@ -3,7 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <fanout/plan/even_split.hpp>
+#include <fanout/observe.hpp>
+#include <fanout/simulated.hpp>
 
 using fanout::EvenSplit;
 using fanout::Plan;
@@ -77,4 +78,23 @@ TEST_CASE("a dealt plan without left-out devices is dealt, too") {
   CHECK_FALSE(health.without_left_out(plan).is_dealt());
   plan.deal();
   CHECK(health.without_left_out(plan).is_dealt());
+}
+
+TEST_CASE("each failure of a device is counted once, also if the shard may not run again") {
+  const auto devices = fanout::simulated_devices({{}, {.fail_at = 1}});
+  fanout::ParallelModel model{[calls = std::size_t{0}](fanout::View<const float, 1> x) mutable { return ++calls + x.size(); }, devices,
+                              fanout::Options{.measure = true, .retry = fanout::Retry{.times = 3}}};
+  CHECK(model.report().devices().size() == 2);  // also before the first call
+  CHECK_THROWS_AS(model(fanout::Tensor<float, 1>(8)), const fanout::ReplicaError&);
+  CHECK(model.report().devices()[1].failures == 1);
+  CHECK_FALSE(model.report().devices()[1].left_out);
+}
+
+TEST_CASE("a failure in the last try is counted, too") {
+  const auto devices = fanout::simulated_devices({{.fail_at = 2}, {.fail_at = 1}});
+  const fanout::ParallelModel model{[](fanout::View<const float, 1> x) { return x.size(); }, devices,
+                                    fanout::Options{.measure = true, .retry = fanout::Retry{.times = 1}}};
+  CHECK_THROWS_AS(model(fanout::Tensor<float, 1>(8)), const fanout::ReplicaError&);
+  CHECK(model.report().devices()[0].failures == 1);
+  CHECK(model.report().devices()[1].failures == 1);
 }
