@@ -113,7 +113,6 @@ class MovedShards<false> {
  public:
   template <class Devices, class Body>
   MovedShards(const Plan&, const Devices&, const Body&, bool) noexcept {}
-  static constexpr Deal* deal() noexcept { return nullptr; }
 };
 
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
@@ -150,7 +149,9 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   /// Waits until all shards have ended. Runs those again whose devices failed, if the settings say so. Throws what they threw: see CallOutputs::all_ended().
   void join() {
     shards_.join();
-    if (Deal* const deal = moved_.deal()) outputs_.ran_by(deal->as_run());
+    if constexpr (Call::may_be_dealt) {
+      if (Deal* const deal = moved_.deal()) outputs_.ran_by(deal->as_run());
+    }
     outputs_.all_ended(RunAgain{*this});
   }
 
@@ -189,8 +190,10 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   /// What is dispatched: the shards, or in a dealt call the devices, which never run inline then.
   ForkJoin<Ds...> dispatched(const Plan& plan, const DeviceSet<Ds...>& devices) const noexcept {
     const CallState& state = outputs_.state();
-    if (Deal* const deal = moved_.deal()) [[unlikely]]
-      return ForkJoin<Ds...>(deal->dealers(), devices, ShardRunner(*deal), state.deadline, nullptr);
+    if constexpr (Call::may_be_dealt) {
+      if (Deal* const deal = moved_.deal()) [[unlikely]]
+        return ForkJoin<Ds...>(deal->dealers(), devices, ShardRunner(*deal), state.deadline, nullptr);
+    }
     return ForkJoin<Ds...>(plan, devices, ShardRunner(body_), state.deadline, state.settings.times);
   }
 
