@@ -98,12 +98,18 @@ TEST_CASE("a device that deals alone runs each block exactly once, its own first
 
 TEST_CASE("each block runs exactly once on several threads") {
   const auto devices = fanout::host_devices(4);
-  for (int round = 0; round < 50; ++round) {
+  for (int round = 0; round < 200; ++round) {
     const Plan plan = DealtSplit{}(5000, 4);
     const CountedBlocks body(plan.size());
     Deal deal(plan, devices, body);
+    std::atomic<std::size_t> ready{0};
     std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < 4; ++i) threads.emplace_back([&deal, i] { deal(i); });
+    for (std::size_t i = 0; i < 4; ++i) threads.emplace_back([&, i] {
+        ++ready;
+        while (ready < 4) {  // so that all take blocks at the same time
+        }
+        deal(i);
+      });
     for (std::thread& thread : threads) thread.join();
     check_each_once(body);
     fanout::check_plan(deal.as_run(), 5000, 4);
