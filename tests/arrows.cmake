@@ -33,8 +33,8 @@ foreach(floor IN LISTS floors)
   endforeach()
   list(APPEND lower ${floor})
 endforeach()
-# Nobody includes what is not always there: cuda, mpi and simulated plug in at the side, and of adapt and observe users
-# include what they need.
+# Nobody includes what is not always there: cuda, mpi and simulated plug in at the side, and of adapt and observe
+# users include what they need.
 foreach(room IN LISTS lower)
   if(NOT room MATCHES "^mpi")
     list(FILTER below_${room} EXCLUDE REGEX "^mpi")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The code of docs/guide/simulated.md.
+// The code of docs/guide/simulated.md and docs/guide/unequal.md.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <fanout/observe.hpp>
 #include <fanout/simulated.hpp>
 
 using namespace std::chrono_literals;
@@ -56,4 +57,21 @@ TEST_CASE("the code of docs/guide/simulated.md") {
   // [/fault]
   CHECK(failed == std::vector{to_string(devices[1].id())});
   CHECK(time_of(weighted) == 1'078'000);
+}
+
+TEST_CASE("the code of docs/guide/unequal.md") {
+  const auto devices = fanout::simulated_devices({{.rows_per_second = 1e6}, {.rows_per_second = 3e6}});
+  const fanout::Tensor<float, 1> x(8000);
+  const fanout::ParallelModel model{squares, devices, fanout::Options{.split = fanout::MeasuredSplit{}}};
+  for (int call = 0; call < 2; ++call) model(x);
+  // [weights]
+  const auto learnt = model.split<fanout::MeasuredSplit>();               // a copy of what the model has learnt
+  const std::vector<double> weights = learnt.weights(8000, 2);            // {0.25, 0.75}, for batches of 8000 rows
+  const fanout::MeasuredSplit begins_there{weights};                      // for a later run: learns on from there
+  const fanout::WeightedSplit stays_there = learnt.frozen(8000, 2);       // learns no more
+  // [/weights]
+  CHECK(weights[0] == doctest::Approx(0.25));
+  CHECK(weights[1] == doctest::Approx(0.75));
+  CHECK(begins_there(8000, 2)[0].rows.size() == doctest::Approx(2000).epsilon(0.001));
+  CHECK(stays_there(8000, 2)[0].rows.size() == doctest::Approx(2000).epsilon(0.001));
 }

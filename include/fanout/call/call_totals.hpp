@@ -36,9 +36,14 @@ struct CallTotals {
   std::int64_t host_useful = 0;  ///< in which calling threads ran shards of host devices
   std::vector<Device> devices;
 
+  /// Lists the devices of the model, if they are not listed.
+  void devices_are(const DeviceId* ids, std::size_t count) {
+    while (devices.size() < count) devices.push_back({.id = ids[devices.size()]});
+  }
+
   /// Adds a call. A failed one is only counted.
   void add(const CallTimes& call) {
-    while (devices.size() < call.device_count) devices.push_back({.id = call.devices[devices.size()]});
+    devices_are(call.devices, call.device_count);
     if (call.failed) {
       ++failed;
       return;

@@ -172,20 +172,22 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
-    if (clock() != nullptr) clock()->all_ended();
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
     const char* const refusal = again.refusal();
-    for (int tries = 0; tries < state_.settings.retries; ++tries) {
+    // Each failure is counted once, also one that is the last, or whose shard may not run again.
+    const int most = refusal == nullptr ? state_.settings.retries : 0;
+    for (int tries = 0; tries <= most && state_.settings.retries > 0; ++tries) {
       for (std::size_t i = 0; i < size(); ++i) {
         if (!is_failure<DeviceError>(remains(i).failure)) continue;
         const std::size_t failed_on = plan()[i].device;
         state_.settings.health->note_failure(failed_on);
-        if (refusal != nullptr) continue;
+        if (tries == most) continue;
         again(i, state_.settings.health->other_than(failed_on, i));
         if (remains(i).completion) wait_for_device(remains(i));
       }
     }
+    if (clock() != nullptr) clock()->all_ended();
     if (state_.settings.limits != nullptr && refusal == nullptr) note_limits(again);
     throw_failures(refusal);
   }

@@ -247,7 +247,7 @@ inline std::string to_string(const Report& report) {
   if (report.failed_calls() != 0) text += "; " + std::to_string(report.failed_calls()) + " more failed";
   for (const DeviceReport& each : report.devices()) {
     if (each.failures == 0) continue;
-    text += '\n' + to_string(each.device) + " failed in " + std::to_string(each.failures) + " shards";
+    text += '\n' + to_string(each.device) + " failed in " + std::to_string(each.failures) + (each.failures == 1 ? " shard" : " shards");
     if (each.left_out) text += ", and gets no rows until readmit()";
   }
   text += "\nload balance " + detail::percent(report.load_balance()) + " * communication efficiency " +
@@ -263,7 +263,9 @@ Report ParallelModel<M, Source>::report() const {
     throw Error(explain({.what = "report() of a model whose calls are not measured",
                          .advice = "make it with Options{.measure = true}"}));
   }
-  return Report(state_->measured.totals(), &state_->health);
+  detail::CallTotals<> totals = state_->measured.totals();
+  totals.devices_are(devices().ids().data(), devices().size());  // before the first call none are listed
+  return Report(totals, &state_->health);
 }
 
 }}  // namespace fanout::v0
