@@ -197,7 +197,7 @@ template <class Devices>
 /// The time by the clock of the main device if a call that begins now is measured: if `observer` is not null or all calls
 /// of the process are observed. Otherwise Clock::never.
 template <class... Ds>
-Clock::Time measured_from(const CallObserver* observer, const DeviceSet<Ds...>& devices) noexcept {
+[[gnu::always_inline]] inline Clock::Time measured_from(const CallObserver* observer, const DeviceSet<Ds...>& devices) noexcept {
   if (observer == nullptr && !process_observer.exists()) [[likely]]
     return Clock::never;
   return time_of_main_device(devices);

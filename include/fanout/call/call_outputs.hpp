@@ -26,6 +26,7 @@ struct NeverAgain {
   const char* reason = "not run again on another device, since the call was asynchronous";
 
   const char* refusal() const noexcept { return reason; }
+  void shards_ended() const noexcept {}
   void operator()(std::size_t, std::size_t) const noexcept {}
 };
 
@@ -50,7 +51,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
 
   /// Call this first if all shards run at once. Returns true if nothing reads a slot before all shards have ended, and
   /// nothing notes when they begin and end. Then the thread that runs a shard makes its slot, and must not call
-  /// note_begin() and note_end().
+  /// begin_shard() and note_end().
   bool begin() noexcept {
     is_plain_ =
         !Ends::has_deadline() && !Ends::state().rendezvous.notes_ends() && Ends::state().clock == nullptr;
