@@ -115,7 +115,6 @@ class MovedShards<false, Deal> {
  public:
   template <class Devices, class Outputs, class Body>
   MovedShards(const Plan&, const Devices&, const Outputs&, const Body&, bool) noexcept {}
-  static constexpr Deal* deal() noexcept { return nullptr; }
 };
 
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
@@ -183,7 +182,9 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
       }
     }
     void shards_ended() const {
-      if (auto* const deal = call.moved_.deal()) call.outputs_.ran_by(deal->as_run());
+      if constexpr (Call::may_be_dealt) {
+        if (auto* const deal = call.moved_.deal()) call.outputs_.ran_by(deal->as_run());
+      }
     }
     void operator()(std::size_t i, std::size_t device) const {
       if constexpr (Call::may_be_dealt) {
@@ -198,8 +199,10 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   /// What is dispatched: the shards, or in a dealt call the devices, which never run inline then.
   ForkJoin<Ds...> dispatched(const Plan& plan, const DeviceSet<Ds...>& devices) const noexcept {
     const CallState& state = outputs_.state();
-    if (auto* const deal = moved_.deal()) [[unlikely]]
-      return ForkJoin<Ds...>(deal->dealers(), devices, ShardRunner(*deal), state.deadline, nullptr);
+    if constexpr (Call::may_be_dealt) {
+      if (auto* const deal = moved_.deal()) [[unlikely]]
+        return ForkJoin<Ds...>(deal->dealers(), devices, ShardRunner(*deal), state.deadline, nullptr);
+    }
     return ForkJoin<Ds...>(plan, devices, ShardRunner(body_), state.deadline, state.settings.times);
   }
 
