@@ -42,7 +42,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
 
   /// Call this first if all shards run at once. Returns true if nothing reads a slot before all shards have ended, and
   /// nothing notes when they begin and end. Then the thread that runs a shard makes its slot, and must not call
-  /// note_begin() and note_end().
+  /// begin_shard() and note_end().
   bool begin() noexcept {
     is_plain_ = !Ends::has_deadline() && !Ends::state().rendezvous.notes_ends() && Ends::state().clock == nullptr;
     if (!is_plain_) make_slots();

@@ -31,6 +31,7 @@ struct NeverAgain {
   static const char* refusal() noexcept {
     return "not run again on another device, since the call was asynchronous";
   }
+  static void shards_ended() noexcept {}
   void operator()(std::size_t, std::size_t) const noexcept {}
   static std::uint64_t shape() noexcept { return 0; }
 };
@@ -79,9 +80,13 @@ class ShardEnds {
     shard.released = is_release(shard.failure);
   }
 
-  /// Call this when the shard begins, unless nothing notes that.
-  void note_begin(std::size_t i, std::size_t device) noexcept {
+  /// Call this when the shard begins, unless nothing notes that. Returns the device that runs it.
+  [[gnu::cold, gnu::noinline]] std::size_t begin_shard(std::size_t i, std::size_t planned, const Remains& shard) noexcept {
+    const bool moved = shard.moved_to != Remains::as_planned;
+    const std::size_t device = moved ? shard.moved_to : planned;
+    if (moved) eventful_.store(true, MemoryOrder::relaxed);
     if (clock() != nullptr) clock()->shard_begins(i, device);
+    return device;
   }
 
   /// The clock of a shard that is measured; otherwise null.
@@ -126,11 +131,11 @@ class ShardEnds {
 
   /// Call this when all shards have ended. Waits for pending device work, and throws what the shards threw. First runs
   /// shards again whose devices failed, if the call's settings say so: `again(i, device)` runs one. `again.refusal()` says
-  /// why shards of this call cannot run again; null if they can.
+  /// why shards of this call cannot run again; null if they can. `again.shards_ended()` is called before all else, at least
+  /// if shards ran on other devices than planned.
   template <class Again = NeverAgain>
   void check_ends(const Again& again = {}) {
-    if (has_deadline()) tell_late();
-    if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
+    if (eventful_.load(MemoryOrder::relaxed) || has_deadline()) check_events(again);
   }
 
   bool is_late(std::size_t i) const noexcept { return remains(i).lateness.is_late(); }
@@ -169,6 +174,9 @@ class ShardEnds {
 
   template <class Again>
   [[gnu::cold, gnu::noinline]] void check_events(const Again& again) {
+    again.shards_ended();
+    if (has_deadline()) tell_late();
+    if (!eventful_.load(MemoryOrder::relaxed)) return;
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
@@ -288,7 +296,7 @@ class ShardEnds {
   const DeviceId* devices_;
   Remains* first_remains_ = nullptr;
   std::size_t stride_ = 0;
-  Atomic<bool> eventful_;      // a shard failed, or has pending device work, or the call is measured
+  Atomic<bool> eventful_;      // a shard failed, has pending device work or ran elsewhere, or the call is measured
   Atomic<bool> holds_{false};  // a slot holds something besides its value
 };
 

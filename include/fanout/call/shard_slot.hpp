@@ -14,12 +14,14 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// What one shard leaves besides its value: its exception, the memory that it claimed, and pending device work.
 struct ShardRemains {
   using Times = CallTimes;
+  static constexpr std::size_t as_planned = ~std::size_t{0};
 
   ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
 
   Scratch scratch;
   backend::Completion completion;  // declared after scratch, so destroyed (waited for) before it
   std::exception_ptr failure;
+  std::size_t moved_to = as_planned;  // the device that runs it
   bool failed_in_forward = false;
   bool released = false;  // it failed only because it waited for a shard that had left
   bool told_late = false;

@@ -25,6 +25,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// A device whose block has failed takes no more: a broken one would soon have failed all. If all have failed, the blocks
 /// that are left run on the last of them.
 /// Borrows all that it is made of. `Body::run_on(block, device)` runs a block, and returns false if it failed.
+/// `Position` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
+template <class Position = std::size_t>
 class Deal {
  public:
   template <class Body, Device... Ds>
@@ -76,7 +78,7 @@ class Deal {
 
   struct Hand {
     DeviceClock clock;
-    SmallVector<std::size_t> blocks;  // planned for it
+    SmallVector<Position> blocks;  // planned for it
     std::size_t taken = 0;            // how many of these, by whichever device
     std::size_t rows = 0;             // of the others
     std::size_t given = 0;            // rows of the blocks that it has taken
@@ -160,7 +162,7 @@ class Deal {
   Plan dealers_;
   Plan as_run_;
   InlineArray<Hand> hands_;
-  InlineArray<std::size_t> ran_on_;  // the device of each block, or nobody
+  InlineArray<Position> ran_on_;  // the device of each block, or nobody
   std::size_t left_;                 // rows that nobody has taken
   const bool has_clocks_;
   std::size_t failed_ = 0;           // devices

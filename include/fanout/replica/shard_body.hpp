@@ -17,6 +17,7 @@
 #include <fanout/context/shard_context.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/device/device_clock.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/forward_result.hpp>
@@ -86,20 +87,35 @@ class alignas(cache_line) ShardBody {
 
   void operator()(std::size_t i) const noexcept {
     __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + cache_line);
-    run(i, shard(i).device);
+    ShardCell<R>& cell = cells_[i];
+    const Shard& shard = i < few ? first_.elements[i] : plan_[i];
+    std::size_t device = shard.device;
+    if (is_plain_) {
+      cell.make();
+    } else {
+      device = outputs_.begin_shard(i, device, cell.slot());
+    }
+    try {
+      runners_.visit(device, OnRunner{*this, i, shard.rows, cell.slot()});
+      outputs_.note_success(cell.slot());
+    } catch (...) {
+      outputs_.note_exception(cell.slot());
+    }
+    if (!is_plain_) outputs_.note_end(i, cell.slot());
   }
 
-  /// Runs the i-th shard on another device than the planned one.
-  /// Returns false if it failed.
-  [[gnu::noinline]] bool run_on(std::size_t i, std::size_t device) const noexcept {
-    run(i, device);
-    return cells_[i].slot().failure == nullptr;
-  }
+  bool is_plain() const noexcept { return is_plain_; }
+  /// Call this before run_on(), if a call that was begun as plain has made all slots since then.
+  void slots_are_made() noexcept { is_plain_ = false; }
 
-  /// Runs a shard again that has failed, on another device. Its slot must be new.
-  [[gnu::cold, gnu::noinline]] void run_again(std::size_t i, std::size_t device) const noexcept {
-    if (!is_plain_) outputs_.note_begin(i, device);
-    run_in_slot(i, device);
+  /// Runs the i-th shard on another device than the planned one. Returns false if it failed. The slots must have been
+  /// made.
+  [[gnu::cold, gnu::noinline]] bool run_on(std::size_t i, std::size_t device) const noexcept {
+    ShardSlot<R>& slot = cells_[i].slot();
+    slot.moved_to = device;
+    const ShardRunner runner(*this);  // or operator() would be compiled twice, or not be inlined where calls need it
+    runner.run(this, i);
+    return slot.failure == nullptr;
   }
 
   /// See batch_shape().
@@ -110,28 +126,6 @@ class alignas(cache_line) ShardBody {
 
  private:
   static constexpr std::size_t few = 2;
-
-  const Shard& shard(std::size_t i) const noexcept { return i < few ? first_.elements[i] : plan_[i]; }
-
-  [[gnu::always_inline]] void run(std::size_t i, std::size_t device) const noexcept {
-    if (is_plain_) {
-      cells_[i].make();
-    } else {
-      outputs_.note_begin(i, device);
-    }
-    run_in_slot(i, device);
-  }
-
-  [[gnu::always_inline]] void run_in_slot(std::size_t i, std::size_t device) const noexcept {
-    ShardCell<R>& cell = cells_[i];
-    try {
-      runners_.visit(device, OnRunner{*this, i, shard(i).rows, cell.slot()});
-      outputs_.note_success(cell.slot());
-    } catch (...) {
-      outputs_.note_exception(cell.slot());
-    }
-    if (!is_plain_) outputs_.note_end(i, cell.slot());
-  }
 
   /// Runs a shard on its runner.
   struct OnRunner {

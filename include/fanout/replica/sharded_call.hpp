@@ -64,8 +64,8 @@ class alignas(cores_apart) EarlyRoom {
 };
 
 /// What is needed if shards run on other devices than planned: the deal, if the plan is dealt, and the plan as it was
-/// run. Empty if `possible` is false.
-template <bool possible>
+/// run. Empty if `possible` is false. `Deal` is always Deal<>: see there.
+template <bool possible, class Deal = Deal<>>
 class MovedShards {
   struct Moved : Pooled {
     std::optional<Deal> deal;
@@ -73,10 +73,10 @@ class MovedShards {
   };
 
  public:
-  template <class Devices, class Body>
-  MovedShards(const Plan& plan, const Devices& devices, const Body& body, bool shards_may_meet) {
+  template <class Devices, class Outputs, class Body>
+  MovedShards(const Plan& plan, const Devices& devices, Outputs& outputs, Body& body, bool shards_may_meet) {
     if (plan.is_dealt()) [[unlikely]]
-      deal(plan, devices, body, shards_may_meet);
+      deal(plan, devices, outputs, body, shards_may_meet);
   }
   MovedShards(const MovedShards&) = delete;
   MovedShards& operator=(const MovedShards&) = delete;
@@ -98,22 +98,24 @@ class MovedShards {
   }
 
  private:
-  template <class Devices, class Body>
-  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const Devices& devices, const Body& body,
+  template <class Devices, class Outputs, class Body>
+  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const Devices& devices, Outputs& outputs, Body& body,
                                          bool shards_may_meet) {
     if (shards_may_meet) return;
     moved_ = make_pooled<Moved>();
+    if (body.is_plain()) outputs.make_slots();
+    body.slots_are_made();
     moved_->deal.emplace(plan, devices, body);
   }
   [[gnu::cold, gnu::noinline]] void release() noexcept { delete moved_; }
 
   Moved* moved_ = nullptr;
 };
-template <>
-class MovedShards<false> {
+template <class Deal>
+class MovedShards<false, Deal> {
  public:
-  template <class Devices, class Body>
-  MovedShards(const Plan&, const Devices&, const Body&, bool) noexcept {}
+  template <class Devices, class Outputs, class Body>
+  MovedShards(const Plan&, const Devices&, const Outputs&, const Body&, bool) noexcept {}
 };
 
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
@@ -135,11 +137,14 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
         fields_(runners, inputs.plan),
         scope_(current_call(), outputs.state().stop_at),
         body_(room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_)),
-        moved_(inputs.plan, devices, body_, Call::shards_may_meet()),
+        moved_(inputs.plan, devices, outputs, body_, Call::shards_may_meet()),
         shards_(dispatched(inputs.plan, devices)) {
     settle_inputs(inputs.arguments);
     if (outputs.state().rendezvous.notes_ends()) outputs.tasks_are(CallRendezvous::tasks_of(shards_));
   }
+  ShardedCall(const ShardedCall&) = delete;
+  ShardedCall& operator=(const ShardedCall&) = delete;
+  [[gnu::always_inline]] ~ShardedCall() {}  // NOLINT(modernize-use-equals-default): g++ would not inline it
 
   /// Dispatches the shards that run on other threads. Does not wait. Throws std::bad_alloc before it dispatches any.
   void dispatch() { shards_.dispatch(); }
@@ -147,12 +152,10 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   /// Runs the main device's first shard on this thread, if the device is free.
   void run_own() noexcept { shards_.run_own(); }
 
-  /// Waits until all shards have ended. Runs those again whose devices failed, if the settings say so. Throws what they threw: see CallOutputs::all_ended().
+  /// Waits until all shards have ended. Runs those again whose devices failed, if the settings say so. Throws what they
+  /// threw: see CallOutputs::all_ended().
   void join() {
     shards_.join();
-    if constexpr (Call::may_be_dealt) {
-      if (Deal* const deal = moved_.deal()) outputs_.ran_by(deal->as_run());
-    }
     outputs_.all_ended(RunAgain{*this});
   }
 
@@ -180,11 +183,17 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
       }
     }
     std::uint64_t shape() const { return call.body_.shape(); }
+    void shards_ended() const {
+      if constexpr (Call::may_be_dealt) {
+        if (auto* const deal = call.moved_.deal()) call.outputs_.ran_by(deal->as_run());
+      }
+    }
     void operator()(std::size_t i, std::size_t device) const {
       if constexpr (Call::may_be_dealt) {
         call.outputs_.ran_by(call.moved_.move(call.outputs_.plan(), i, device));
         call.outputs_.renew(i);
-        call.body_.run_again(i, device);
+        call.body_.slots_are_made();
+        call.body_.run_on(i, device);
       }
     }
   };
@@ -193,7 +202,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   ForkJoin<Ds...> dispatched(const Plan& plan, const DeviceSet<Ds...>& devices) const noexcept {
     const CallState& state = outputs_.state();
     if constexpr (Call::may_be_dealt) {
-      if (Deal* const deal = moved_.deal()) [[unlikely]]
+      if (auto* const deal = moved_.deal()) [[unlikely]]
         return ForkJoin<Ds...>(deal->dealers(), devices, ShardRunner(*deal), state.deadline, nullptr);
     }
     return ForkJoin<Ds...>(plan, devices, ShardRunner(body_), state.deadline, state.settings.times);
@@ -203,7 +212,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   [[no_unique_address]] typename Call::Fields fields_;
   const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
-  const Body& body_;
+  Body& body_;
   MovedShards<Call::may_be_dealt> moved_;
   ForkJoin<Ds...> shards_;
 };
