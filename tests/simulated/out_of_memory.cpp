@@ -86,10 +86,10 @@ TEST_CASE("a call that runs out of memory is made again with half of that device
   CHECK(after.devices()[0].rows - before.devices()[0].rows == 100 * 13'750);
 
   // Another shape has limits of its own: these rows are smaller.
-  const auto [y, rows] = model(shrink_test::ascending(3000, 2));
-  CHECK(rows == 3000);
+  const auto [y, rows] = model(shrink_test::ascending(12'000, 2));
+  CHECK(rows == 12'000);
   CHECK(model.report().failed_calls() == 2);
-  CHECK(model.report().devices()[1].rows - after.devices()[1].rows == 1000);
+  CHECK(model.report().devices()[1].rows - after.devices()[1].rows == 4000);
 }
 
 TEST_CASE("rows that fit nowhere are an error that says so, and the model works afterwards") {

@@ -11,6 +11,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/if_used.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/device_health.hpp>
@@ -87,9 +88,9 @@ struct CheckedOptions {
 
   Options options;
   std::size_t device_count;
-  mutable MeasuredCalls<> measured{options.split, options.progress};
-  mutable DeviceHealth<> health{device_count};
-  mutable MemoryLimits<> limits;
+  mutable if_used_t<MeasuredCalls<>, Devices> measured{options.split, options.progress};
+  mutable if_used_t<DeviceHealth<>, Devices> health{device_count};
+  mutable if_used_t<MemoryLimits<>, Devices> limits;
   const CallSettings settings;
 
  private:
