@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/device/completion.hpp>
 #include <fanout/device/host_device.hpp>
 #include <fanout/plan/dealt_split.hpp>
 

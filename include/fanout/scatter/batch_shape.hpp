@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
 
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>
@@ -19,12 +20,10 @@ std::uint64_t batch_shape(const std::tuple<Args...>& arguments) {
   std::apply(
       [&mix](const auto&... argument) {
         [[maybe_unused]] const auto add = [&mix](const auto& array, const LeafPath&) {
-          if constexpr (requires { array.extents().begin(); }) {
+          if constexpr (requires { array.extents()[0]; }) {
             mix(sizeof(*array.data()));
-            bool is_first = true;
-            for (const std::size_t extent : array.extents()) {
-              if (!is_first) mix(extent);
-              is_first = false;
+            for (std::size_t axis = 1; axis < std::remove_cvref_t<decltype(array)>::rank; ++axis) {
+              mix(array.extents()[axis]);
             }
           } else {
             mix(1);
