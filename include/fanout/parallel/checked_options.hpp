@@ -54,11 +54,11 @@ struct CheckedOptions {
   }
   /// The same for these arguments, within the limits of the devices' memories.
   template <class... Args>
-  Plan plan_for(const CountRows& count, bool on_all, const Args&... arguments) const {
+  [[gnu::always_inline]] Plan plan_for(const CountRows& count, bool on_all, const Args&... arguments) const {
     Plan plan = this->plan(count, on_all);
-    if (settings.limits == nullptr || !limits.exist() || count.plan != nullptr) [[likely]]
-      return plan;
-    return limits.applied_to(plan, batch_shape(std::tie(arguments...)), device_count);
+    if (limits.exist() && count.plan == nullptr) [[unlikely]]
+      plan = limits.applied_to(plan, batch_shape(std::tie(arguments...)), device_count);
+    return plan;
   }
   Plan plan(std::size_t rows) const {
     if (!health.leaves_out() && options.split.is_even()) [[likely]]
