@@ -38,8 +38,8 @@ TEST_CASE("a shard takes its launch and its rows, after the device's earlier wor
   CHECK(device.run(1, 1'000'000) == 1'010'500);
   CHECK(device.state.busy().now() == 1'010'500);
   CHECK(device.simulation.now.now() == 0);
-  AloneState endless({.rows_per_second = std::numeric_limits<double>::infinity()});
-  CHECK(endless.run(1'000'000) == 0);
+  AloneState instant({.rows_per_second = std::numeric_limits<double>::infinity()});
+  CHECK(instant.run(1'000'000) == 0);
 }
 
 TEST_CASE("a slowed device computes more slowly from then on, and no longer than it is said to") {
