@@ -34,11 +34,12 @@ class Lanes {
   explicit Lanes(std::vector<LaneSlice>& slices) {
     std::vector<std::size_t> order(slices.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&slices](std::size_t i, std::size_t k) {
+    std::sort(order.begin(), order.end(), [&slices](std::size_t i, std::size_t k) {
       const LaneSlice& a = slices[i];
       const LaneSlice& b = slices[k];
       if (!(a.device == b.device)) return a.device < b.device;
-      return a.began != b.began ? a.began < b.began : a.ended > b.ended;
+      if (a.began != b.began) return a.began < b.began;
+      return a.ended != b.ended ? a.ended > b.ended : i < k;
     });
     std::vector<Open> open;  // of the device
     const LaneSlice* before = nullptr;

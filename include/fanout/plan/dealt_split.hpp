@@ -34,7 +34,7 @@ class DealtSplit {
   explicit DealtSplit(S shares) : shares_(std::move(shares)) {}
 
   Plan operator()(std::size_t rows, std::size_t devices) const {
-    const Plan shares = shares_(rows, devices);
+    Plan shares = shares_(rows, devices);
     Plan plan;
     if (rows < 2 * devices) return shares;
     std::size_t next = 0;

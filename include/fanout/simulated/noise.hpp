@@ -20,7 +20,7 @@ constexpr std::uint64_t mixed(std::uint64_t bits) noexcept {
 /// twelve integers of 16 bits, and calls no function of the C library.
 constexpr double noise_of(std::uint64_t seed, std::uint64_t device, std::uint64_t shard) noexcept {
   const std::uint64_t stream = mixed(mixed(mixed(seed) ^ device) ^ shard);
-  std::int64_t sum = -6 * 65535;
+  std::int64_t sum = std::int64_t{-6} * 65535;
   for (std::uint64_t word = 0; word < 3; ++word) {
     for (std::uint64_t bits = mixed(stream + word), part = 0; part < 4; ++part, bits >>= 16U) {
       sum += static_cast<std::int64_t>(bits & 0xffffU);

@@ -67,7 +67,7 @@ inline DeviceSet<SimulatedDevice> simulated_devices(const std::vector<SimulatedD
   auto* const simulation = options.empty() ? nullptr : new detail::Simulation;
   std::vector<SimulatedDevice> devices;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    devices.push_back(SimulatedDevice(detail::simulated_states.add(*simulation, i, options[i])));
+    devices.emplace_back(detail::simulated_states.add(*simulation, i, options[i]));
   }
   return DeviceSet<SimulatedDevice>(std::move(devices));
 }
