@@ -12,11 +12,11 @@ cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it as
 set(floors
   "base"
   "plan sync tree"
-  "memory waiting"
+  "memory recovery waiting"
   "array"
   "collective worker"
   "device"
-  "dispatch scatter cuda/runtime simulated"
+  "dispatch measure scatter cuda/runtime simulated"
   "gather cuda/transfer cuda/visible"
   "call cuda"
   "context model mpi/group cuda/nccl"

@@ -101,9 +101,7 @@ template <class Times>
 class CallClock;
 class CallObserver;
 template <class Count>
-class DeviceHealth;
-template <class Row>
-class MemoryLimits;
+struct Recovery;
 }  // namespace detail
 namespace backend {
 struct Collective;

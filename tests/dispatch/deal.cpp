@@ -131,6 +131,18 @@ TEST_CASE("a device whose block fails leaves the rest to others") {
   CHECK(rows_of(deal.as_run(), 2) == std::vector<std::size_t>{plan[0].rows.size(), 1000 - plan[0].rows.size()});
 }
 
+TEST_CASE("blocks without rows are left to others, too") {
+  const auto devices = fanout::host_devices(2);
+  Plan plan{{{0, 5}, 0}, {{5, 5}, 0}, {{5, 10}, 1}, {{10, 10}, 0}};
+  plan.deal();
+  CountedBlocks body(plan.size());
+  body.broken = {1, 0};
+  Deal deal(plan, devices, body);
+  deal(0);
+  deal(1);
+  check_each_once(body);
+}
+
 TEST_CASE("if the blocks of all devices fail, the last device runs all that are left") {
   const auto devices = fanout::host_devices(2);
   const Plan plan = DealtSplit{}(1000, 2);

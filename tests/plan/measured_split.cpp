@@ -86,11 +86,24 @@ TEST_CASE("a measured split guesses that a device with another memory than the h
   CHECK(says(message_of<fanout::InvalidArgument>([&] { MeasuredSplit(std::vector<double>{1, -1}); }), "invalid weight", "position 1"));
 }
 
-TEST_CASE("a device of weight zero gets no rows until nothing else is known") {
+TEST_CASE("a device of weight zero gets no rows, and is not tried alone") {
   MeasuredSplit split{std::vector<double>{1, 0, 1}};
-  CHECK(sizes(split(100, 3), 3) == std::vector<std::size_t>{50, 0, 50});
-  call(split, {{}, {}, {}}, 100);
-  CHECK(sizes(split(100, 3), 3) == std::vector<std::size_t>{50, 0, 50});
+  for (const std::size_t rows : {std::size_t{100}, std::size_t{4}}) {
+    for (int i = 0; i < 6; ++i) {
+      CHECK(sizes(split(rows, 3), 3)[1] == 0);
+      call(split, {{}, {}, {}}, rows);
+    }
+    CHECK(sizes(split(rows, 3), 3) == std::vector<std::size_t>{rows / 2, 0, rows / 2});
+  }
+}
+
+TEST_CASE("what a measured split has learnt of some devices is refused for another number of them") {
+  MeasuredSplit split;
+  call(split, {{}, {}}, 100);
+  for (const std::size_t rows : {std::size_t{100}, std::size_t{4}}) {
+    CHECK(says(message_of<fanout::InvalidArgument>([&] { split(rows, 3); }), "wrong number of weights", "3 devices",
+               "2"));
+  }
 }
 
 TEST_CASE("a measured split learns which part of a shard's time does not depend on its rows") {

@@ -190,6 +190,19 @@ TEST_CASE("where a shard may not run again, the error says why") {
   }
 }
 
+TEST_CASE("the result of an asynchronous call may be taken after its model, also if a device failed") {
+  std::vector<SimulatedDeviceOptions> options(2);
+  options[1].fail_at = 1;
+  const auto x = retry_test::ascending(10);
+  auto pending = [&] {
+    const ParallelModel model{
+        retry_test::Doubles{}, simulated_devices(options),
+        Options{.output = retry_test::on_host, .retry = Retry{.times = 1}, .shrink_on_out_of_memory = true}};
+    return model.async(x);
+  }();
+  CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "since the call was asynchronous"));
+}
+
 TEST_CASE("a negative number of tries is refused") {
   CHECK(says(message_of<InvalidArgument>([] {
                ParallelModel{retry_test::Doubles{}, fanout::host_devices(1), Options{.retry = Retry{.times = -1}}};

@@ -33,9 +33,9 @@ struct CallSettings {
   const backend::CollectiveTransport* collectives =
       nullptr;                                   ///< for collectives between the shards; null: through host memory
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
-  int retries = 0;                               ///< how many times a shard whose device fails runs again
-  detail::DeviceHealth<std::uint32_t>* health = nullptr;  ///< counts failures of devices, if shards run again
-  detail::MemoryLimits<std::size_t>* limits = nullptr;    ///< learns what fits; null: does not
+  int retries = 0;       ///< how many times a shard whose device fails runs again
+  bool shrinks = false;  ///< the call is made again with fewer rows on a device that runs out of memory
+  detail::Recovery<std::uint32_t>* recovery = nullptr;  ///< what the model has learnt of its devices; null: neither happens
   detail::CallStatistics* times = nullptr;       ///< of the calls' times; null: not measured
   const detail::CopyTeam* team = nullptr;        ///< shares large copies of gathering; null: the caller copies alone
 };

@@ -11,26 +11,23 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/small_vector.hpp>
-#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_state.hpp>
-#include <fanout/call/device_health.hpp>
 #include <fanout/call/late_shard.hpp>
-#include <fanout/call/memory_limits.hpp>
 #include <fanout/call/ranks_late.hpp>
 #include <fanout/call/replica_error.hpp>
 #include <fanout/call/shard_slot.hpp>
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/recovery/recovery.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// For calls whose shards cannot run again.
+/// For calls whose shards never run again, and which are not made again: see ShardEnds::check_ends().
 struct NeverAgain {
-  static const char* refusal() noexcept {
-    return "not run again on another device, since the call was asynchronous";
-  }
+  static const char* refusal() noexcept { return nullptr; }
   static void shards_ended() noexcept {}
   void operator()(std::size_t, std::size_t) const noexcept {}
   static std::uint64_t shape() noexcept { return 0; }
@@ -161,6 +158,7 @@ class ShardEnds {
 
  private:
   CallClock<typename Remains::Times>* clock() const noexcept { return state_.clock; }
+  Recovery<typename Remains::Count>* recovery() const noexcept { return state_.settings.recovery; }
 
   Remains& remains(std::size_t i) const noexcept {
     return *reinterpret_cast<Remains*>(reinterpret_cast<std::byte*>(first_remains_) + i * stride_);
@@ -182,31 +180,43 @@ class ShardEnds {
     }
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-    const char* const refusal = again.refusal();
-    // Each failure is counted once, also one that is the last, or whose shard may not run again.
-    const int most = refusal == nullptr ? state_.settings.retries : 0;
-    for (int tries = 0; tries <= most && state_.settings.retries > 0; ++tries) {
-      for (std::size_t i = 0; i < size(); ++i) {
-        if (!is_failure<DeviceError>(remains(i).failure)) continue;
-        const std::size_t failed_on = plan()[i].device;
-        state_.settings.health->note_failure(failed_on);
-        if (tries == most) continue;
-        again(i, state_.settings.health->other_than(failed_on, i));
-        if (remains(i).completion) wait_for_device(remains(i));
-      }
-    }
+    const char* const refusal = recovery() == nullptr
+                                    ? "not run again on another device, since the call was asynchronous"
+                                    : again.refusal();
+    if (recovery() != nullptr && state_.settings.retries > 0) run_again(again, refusal == nullptr);
     if (clock() != nullptr) clock()->all_ended();
-    if (state_.settings.limits != nullptr && refusal == nullptr) note_limits(again);
+    if (refusal == nullptr && state_.settings.shrinks) note_limits(again);
     throw_failures(refusal);
   }
 
-  /// Notes the shards that ran out of memory.
+  /// Runs shards again whose devices failed, unless they `may` not. Counts each failure once, also the last one of a
+  /// shard.
+  template <class Again>
+  void run_again(const Again& again, bool may) {
+    auto& health = recovery()->health;
+    const int most = may ? state_.settings.retries : 0;
+    for (int tries = 0; tries <= most; ++tries) {
+      for (std::size_t i = 0; i < size(); ++i) {
+        if (!is_failure<DeviceError>(remains(i).failure)) continue;
+        const std::size_t failed_on = plan()[i].device;
+        health.note_failure(failed_on);
+        if (tries == most) continue;
+        again(i, health.other_than(failed_on, i));
+        if (remains(i).completion) wait_for_device(remains(i));
+      }
+    }
+  }
+
+  /// Notes the shards that ran out of memory. Throws LimitLearnt if there are any, unless other processes make the call,
+  /// too.
   template <class Again>
   void note_limits(const Again& again) {
+    bool learnt = false;
     for (std::size_t i = 0; i < size(); ++i) {
       if (!is_failure<OutOfMemory>(remains(i).failure)) continue;
-      state_.settings.limits->note(again.shape(), plan()[i].device, plan()[i].rows.size());
+      learnt = recovery()->limits.note(again.shape(), plan()[i].device, plan()[i].rows.size()) || learnt;
     }
+    if (learnt && state_.settings.ranks == nullptr) throw LimitLearnt();
   }
 
   static void wait_for_device(Remains& shard) noexcept {
@@ -264,9 +274,10 @@ class ShardEnds {
     }
   }
 
+  /// `refusal` is why nothing runs again, for the error of a device.
   void throw_failures(const char* refusal) const {
     std::vector<Failure> failures;
-    bool device_failed = false;
+    const char* note = nullptr;
     bool all_released = true;  // no shard failed by itself
     for (std::size_t i = 0; i < size(); ++i) {
       all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
@@ -278,8 +289,12 @@ class ShardEnds {
       const Remains& shard = remains(i);
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
       if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
-      device_failed = device_failed || (state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) ||
-                      (state_.settings.limits != nullptr && is_failure<OutOfMemory>(shard.failure));
+      if (refusal != nullptr && state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) note = refusal;
+      if (state_.settings.shrinks && is_failure<OutOfMemory>(shard.failure)) {
+        note = refusal != nullptr                   ? refusal
+               : state_.settings.ranks != nullptr ? "not made again with fewer rows, since several ranks make the call"
+                                                  : note;
+      }
       const Shard& planned = plan()[i];
       failures.push_back({.shard = state_.place.first_shard + i,
                           .device = devices_[planned.device],
@@ -288,7 +303,7 @@ class ShardEnds {
     }
     if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
     if (failures.empty()) return;
-    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, device_failed ? refusal : nullptr);
+    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, note);
   }
 
   CallState state_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 
 #include <fanout/base/slot.hpp>
@@ -14,6 +16,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// What one shard leaves besides its value: its exception, the memory that it claimed, and pending device work.
 struct ShardRemains {
   using Times = CallTimes;
+  using Count = std::uint32_t;  // of failures
   static constexpr std::size_t as_planned = ~std::size_t{0};
 
   ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero

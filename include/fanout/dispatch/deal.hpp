@@ -78,11 +78,13 @@ class Deal {
 
   struct Hand {
     DeviceClock clock;
-    SmallVector<Position> blocks;  // planned for it
+    SmallVector<Position> blocks;     // planned for it
     std::size_t taken = 0;            // how many of these, by whichever device
     std::size_t rows = 0;             // of the others
     std::size_t given = 0;            // rows of the blocks that it has taken
     bool has_failed = false;
+
+    bool is_empty() const noexcept { return taken == blocks.size(); }
   };
 
   /// Takes a block for a device. Returns false if none are left.
@@ -99,12 +101,12 @@ class Deal {
 
   bool take_locked(std::size_t device, std::size_t& block) noexcept {
     Hand* from = &hands_[device];
-    if (from->rows == 0) {
+    if (from->is_empty()) {
       for (Hand& hand : hands_) {
-        if (hand.rows > from->rows) from = &hand;
+        if (!hand.is_empty() && (from->is_empty() || hand.rows > from->rows)) from = &hand;
       }
+      if (from->is_empty()) return false;
     }
-    if (from->blocks.size() == from->taken) return false;
     // A device that takes over blocks has ended early, so the large ones are for it.
     block = pick(*from, from == &hands_[device] ? 0.5 * share_of_left(device) : static_cast<double>(left_));
     ran_on_[block] = device;

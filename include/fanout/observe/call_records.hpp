@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
-#include <fanout/call/call_observer.hpp>
+#include <fanout/measure/call_observer.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/row_range.hpp>

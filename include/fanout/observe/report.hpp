@@ -12,9 +12,9 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/call/call_totals.hpp>
-#include <fanout/call/device_health.hpp>
+#include <fanout/measure/call_totals.hpp>
 #include <fanout/parallel/parallel_model.hpp>
+#include <fanout/recovery/device_health.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -265,7 +265,7 @@ Report ParallelModel<M, Source>::report() const {
   }
   detail::CallTotals<> totals = state_->measured.totals();
   totals.devices_are(devices().ids().data(), devices().size());  // before the first call none are listed
-  return Report(totals, &state_->health);
+  return Report(totals, &state_->recovery.health);
 }
 
 }}  // namespace fanout::v0

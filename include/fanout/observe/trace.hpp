@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/call/call_observer.hpp>
+#include <fanout/measure/call_observer.hpp>
 #include <fanout/observe/call_records.hpp>
 #include <fanout/observe/trace_events.hpp>
 #include <fanout/sync/clock.hpp>

@@ -14,16 +14,15 @@
 #include <fanout/base/if_used.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
-#include <fanout/call/device_health.hpp>
-#include <fanout/call/memory_limits.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/dispatch/copy_team.hpp>
+#include <fanout/measure/measured_calls.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/parallel/measured_calls.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/recovery/recovery.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/batch_shape.hpp>
 #include <fanout/waiting/call_statistics.hpp>
@@ -56,12 +55,12 @@ struct CheckedOptions {
   template <class... Args>
   [[gnu::always_inline]] Plan plan_for(const CountRows& count, bool on_all, const Args&... arguments) const {
     Plan plan = this->plan(count, on_all);
-    if (limits.exist() && count.plan == nullptr) [[unlikely]]
-      plan = limits.applied_to(plan, batch_shape(std::tie(arguments...)), device_count);
+    if (recovery.limits.exist() && count.plan == nullptr) [[unlikely]]
+      plan = recovery.limits.applied_to(plan, batch_shape(std::tie(arguments...)), device_count);
     return plan;
   }
   Plan plan(std::size_t rows) const {
-    if (!health.leaves_out() && options.split.is_even()) [[likely]]
+    if (!recovery.health.leaves_out() && options.split.is_even()) [[likely]]
       return EvenSplit{}(rows, device_count);
     return plan_otherwise(rows);
   }
@@ -89,8 +88,7 @@ struct CheckedOptions {
   Options options;
   std::size_t device_count;
   mutable if_used_t<MeasuredCalls<>, Devices> measured{options.split, options.progress};
-  mutable if_used_t<DeviceHealth<>, Devices> health{device_count};
-  mutable if_used_t<MemoryLimits<>, Devices> limits;
+  mutable if_used_t<Recovery<>, Devices> recovery{device_count};
   const CallSettings settings;
 
  private:
@@ -102,7 +100,7 @@ struct CheckedOptions {
   [[gnu::noinline]] Plan plan_otherwise(std::size_t rows) const {
     Plan plan = options.split.observes() ? measured.plan(rows, device_count) : options.split(rows, device_count);
     check_plan(plan, rows, device_count);
-    return health.leaves_out() ? health.without_left_out(plan) : plan;
+    return recovery.health.leaves_out() ? recovery.health.without_left_out(plan) : plan;
   }
 
   CallObserver* const observer_ = options.measure || options.progress || options.split.observes() ? &measured : nullptr;
@@ -126,8 +124,8 @@ struct CheckedOptions {
             .collectives = options.collectives,
             .ranks = options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr,
             .retries = options.retry.times,
-            .health = &health,
-            .limits = options.shrink_on_out_of_memory ? &limits : nullptr,
+            .shrinks = options.shrink_on_out_of_memory,
+            .recovery = &recovery,
             .times = &times,
             .team = &team};
   }

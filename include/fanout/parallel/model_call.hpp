@@ -12,7 +12,6 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/async_calls.hpp>
-#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
@@ -21,6 +20,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/thread_hold.hpp>
 #include <fanout/gather/gather.hpp>
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/replica/replica_call.hpp>
@@ -125,10 +125,11 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
  private:
   using LateSink = AnyFunction<void(const LateShard&)>;
 
-  /// Copies the late sink and leaves out the copy team, since the model may be gone when the result is taken.
+  /// Copies the late sink, and leaves out what belongs to the model, which may be gone when the result is taken.
   CallSettings with_own(CallSettings settings) const noexcept {
     if (late_sink_) settings.late_sink = &late_sink_;
     settings.team = nullptr;
+    settings.recovery = nullptr;
     return settings;
   }
 

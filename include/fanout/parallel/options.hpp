@@ -8,8 +8,8 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/call/late_shard.hpp>
-#include <fanout/call/progress.hpp>
 #include <fanout/fwd.hpp>
+#include <fanout/measure/progress.hpp>
 #include <fanout/plan/any_split.hpp>
 
 namespace fanout { inline namespace v0 {

@@ -16,7 +16,6 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/type_name.hpp>
-#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
@@ -28,9 +27,11 @@
 #include <fanout/device/thread_hold.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/gather/gather.hpp>
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/parallel/apply.hpp>
+#include <fanout/parallel/given_devices.hpp>
 #include <fanout/parallel/into.hpp>
 #include <fanout/parallel/model_call.hpp>
 #include <fanout/parallel/model_state.hpp>
@@ -53,48 +54,6 @@ template <class F, class M>
 concept ChangesOriginal = requires(F&& change, Original<M>& original) {
   static_cast<F&&>(change)(original.model);
 };
-
-/// A source whose device set has kinds that are no devices. The set itself refuses them.
-template <class S>
-concept SelectsNoDevices = requires(const S& source) {
-  requires is_device_set<std::remove_cvref_t<decltype(source.select())>>;
-  requires !is_set_of_devices<std::remove_cvref_t<decltype(source.select())>>;
-};
-
-/// The devices of a source. For a type that is no source, returns host devices after the static_assert, so that it is
-/// the only error.
-template <class Source>
-decltype(auto) select_from(const Source& source) {
-  if constexpr (DeviceSource<Source>) {
-    return source.select();
-  } else {
-    if constexpr (SelectsNoDevices<Source>) {
-      static_cast<void>(source.select());
-    } else {
-      static_assert(DeviceSource<Source>,
-                    "fanout: a ParallelModel takes its devices as a device set, or as a policy whose select() gives "
-                    "one: host_devices(2) for a number, DeviceSet(std::vector{device}) for devices of your own choice");
-    }
-    return host_devices();
-  }
-}
-
-/// What is given to a model as its devices, but cannot be its Source, nor its options.
-template <class Given, class Source>
-concept NotDevicesOf = !std::convertible_to<Given, const Source&> &&
-                       !(std::default_initializable<Source> && std::convertible_to<Given, Options>);
-
-/// Refuses devices of type Given for a model whose devices are a Source, unless Source is refused itself.
-template <class Given, class Source>
-constexpr void refuse_devices() {
-  if constexpr (!DeviceSource<Given>) {
-    static_cast<void>(&select_from<Given>);
-  } else if constexpr (DeviceSource<Source>) {
-    static_assert(std::same_as<Given, Source>,
-                  "fanout: the type of this ParallelModel names other devices than it is given (this diagnostic shows "
-                  "both types); for host_devices(2) write ParallelModel<M, DeviceSet<HostDevice>>");
-  }
-}
 
 }  // namespace detail
 
@@ -280,7 +239,7 @@ class ParallelModel {
   /// Throws InvalidDeviceId if there is no such device.
   void readmit(std::size_t i) {
     check_position(i, "readmit");
-    state_->health.readmit(i);
+    state_->recovery.health.readmit(i);
   }
 
   /// A copy of the model's split policy, if it is an S, with what it has learnt: `model.split<MeasuredSplit>()`. Throws
@@ -339,11 +298,12 @@ class ParallelModel {
       ranked.join();
       call.combine(ranked);
       return outputs.gather(ranked);
+    } catch (const detail::LimitLearnt&) {  // the next plan has fewer rows on the devices that ran out of memory
     } catch (...) {
       ranked.fail();
-      if (ranked.has_others() || !state_->limits.take_learnt()) throw;
+      throw;
     }
-    return run(on_all, targets, args...);  // with fewer rows on the devices that ran out of memory
+    return run(on_all, targets, args...);
   }
 
   template <class... Args>

@@ -132,9 +132,10 @@ class MeasuredSplit {
   /// The plan for `rows` rows. Throws InvalidArgument if the policy began with another number of weights.
   Plan operator()(std::size_t rows, std::size_t devices) const {
     if (rows == 0) return EvenSplit{}(rows, devices);
+    const Costs costs = this->costs(rows, devices);
     const SizeClass* const own = find_class(width_of(rows));
     if (own != nullptr && own->untried < devices) return {{.rows = {0, rows}, .device = own->untried}};
-    return plan_of(whole_rows(costs(rows, devices), rows));
+    return plan_of(whole_rows(costs, rows));
   }
 
   /// Called by a model when it is made.
@@ -149,7 +150,7 @@ class MeasuredSplit {
     if (rows == 0) return;
     const bool is_new = find_class(width_of(rows)) == nullptr;
     SizeClass& own = class_of(rows, call.device_count);
-    if (!is_new && own.untried < call.device_count) ++own.untried;
+    if (!is_new) try_next(own, call.device_count);
     for (std::size_t i = 0; i < call.plan->size(); ++i) {
       const Shard& shard = (*call.plan)[i];
       const std::int64_t nanoseconds = call.shards[i].ended - call.shards[i].began;
@@ -174,12 +175,15 @@ class MeasuredSplit {
  private:
   using Costs = std::vector<detail::ShardCost>;
 
+  static constexpr std::size_t none = ~std::size_t{0};  // before the first device
+  static constexpr std::size_t done = none - 1;
+
   /// Batches from 2^(width - 1) to 2^width - 1 rows.
   struct SizeClass {
     int width = 0;
     std::vector<detail::CostEstimate> learnt;  // of each device
     Costs held;                                // that plans are made of; empty until a call was measured
-    std::size_t untried = ~std::size_t{0};     // the next device to be tried alone
+    std::size_t untried = done;                // the next device to be tried alone
   };
 
   static constexpr std::size_t few = 4;  // rows for each device
@@ -188,7 +192,10 @@ class MeasuredSplit {
   /// The costs that plans are made of.
   Costs costs(std::size_t rows, std::size_t devices) const {
     const SizeClass* const nearest = nearest_class(width_of(rows));
-    if (nearest != nullptr) return nearest->held;
+    if (nearest != nullptr) {
+      if (nearest->held.size() != devices) detail::refuse_number_of_weights(nearest->held.size(), devices);
+      return nearest->held;
+    }
     if (!guess_.empty() && guess_.size() != devices) detail::refuse_number_of_weights(guess_.size(), devices);
     Costs guessed(devices, {.per_row = 1});
     for (std::size_t i = 0; i < guess_.size(); ++i) guessed[i].per_row = guess_[i] > 0 ? 1 / guess_[i] : unused;
@@ -198,9 +205,19 @@ class MeasuredSplit {
   const SizeClass* nearest_class(int width) const noexcept {
     const SizeClass* nearest = nullptr;
     for (const SizeClass& each : classes_) {
+      if (each.held.empty()) continue;
       if (nearest == nullptr || std::abs(each.width - width) < std::abs(nearest->width - width)) nearest = &each;
     }
     return nearest;
+  }
+
+  /// Goes on to the next device that is to be tried alone. Devices of weight zero are not.
+  void try_next(SizeClass& of, std::size_t devices) const noexcept {
+    if (of.untried == done) return;
+    do {
+      ++of.untried;
+    } while (of.untried < devices && !(guess_of(of.untried) > 0));
+    if (of.untried >= devices) of.untried = done;
   }
 
   static int width_of(std::size_t rows) noexcept { return static_cast<int>(std::bit_width(rows)); }
@@ -220,7 +237,10 @@ class MeasuredSplit {
       for (std::size_t i = 0; i < devices; ++i) made.learnt[i].guess(nearest->held[i]);
     }
     // With few rows, a device that gets one more may take twice as long, or as long as before. So each shows that.
-    if (rows <= few * devices) made.untried = 0;
+    if (rows <= few * devices) {
+      made.untried = none;
+      try_next(made, devices);
+    }
     classes_.push_back(std::move(made));
     return classes_.back();
   }

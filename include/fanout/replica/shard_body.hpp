@@ -9,7 +9,6 @@
 
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/small_vector.hpp>
-#include <fanout/call/call_clock.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/shard_slot.hpp>
@@ -18,6 +17,7 @@
 #include <fanout/device/completion.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/forward_result.hpp>

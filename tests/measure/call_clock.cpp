@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What measured calls of every kind tell. On devices whose clock only the test advances, the times are exact.
-#include <fanout/call/call_clock.hpp>
+#include <fanout/measure/call_clock.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@
 #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 
-#include "call/recorded_calls.hpp"
+#include "measure/recorded_calls.hpp"
 #include "device/clock_device.hpp"
 #include "device/remote_device.hpp"
 #include "device/toy_device.hpp"

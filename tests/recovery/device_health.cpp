@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/call/device_health.hpp>
+#include <fanout/recovery/device_health.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/parallel/measured_calls.hpp>
+#include <fanout/measure/measured_calls.hpp>
 
 #include <doctest/doctest.h>
 

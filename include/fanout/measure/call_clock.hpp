@@ -8,11 +8,10 @@
 
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/call/call_observer.hpp>
-#include <fanout/call/call_state.hpp>
-#include <fanout/call/measured_shard.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/measure/call_observer.hpp>
+#include <fanout/measure/measured_shard.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/memory/transfer_log.hpp>
@@ -66,7 +65,7 @@ class ShardClock final : public TransferLog {
     note_in(to, bytes);
     note_out(from, bytes);
   }
-  /// Return false if the device has not that memory of its own.
+  /// Both return false if the device has no such memory of its own.
   bool note_in(const MemorySpace& to, std::size_t bytes) noexcept { return is_own(to) && add(times_.bytes_in, bytes); }
   bool note_out(const MemorySpace& from, std::size_t bytes) noexcept {
     return is_own(from) && add(times_.bytes_out, bytes);
@@ -245,15 +244,16 @@ template <class... Ds>
   return time_of_main_device(devices);
 }
 
-/// Measures a call, if it is to be measured. The call ends when this goes out of scope.
+/// Measures a call, if it is to be measured. The call ends when this goes out of scope. A `start` is a CallStart: it gets
+/// the clock.
 template <class Times = CallTimes>
 class CallMeter {
  public:
   /// Called when the plan is made. `began` is what measured_from() returned, `model` names the model's type. Borrows all
   /// else, but the observer only as long as shards run.
-  template <class... Ds>
-  CallMeter(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
-            CallStart& start, std::string_view model, bool asynchronous = false) {
+  template <class Devices, class Start>
+  CallMeter(Clock::Time began, CallObserver* observer, const Plan& plan, const Devices& devices, Start& start,
+            std::string_view model, bool asynchronous = false) {
     if (began != Clock::never) [[unlikely]]
       begin(began, observer, plan, devices, start, model, asynchronous);
   }
@@ -265,9 +265,9 @@ class CallMeter {
   }
 
  private:
-  template <class... Ds>
+  template <class Devices, class Start>
   [[gnu::cold, gnu::noinline]] void begin(Clock::Time began, CallObserver* observer, const Plan& plan,
-                                          const DeviceSet<Ds...>& devices, CallStart& start, std::string_view model,
+                                          const Devices& devices, Start& start, std::string_view model,
                                           bool asynchronous) {
     start.clock = clock_ =
         make_pooled<CallClock<Times>>(began, observer, plan, devices, start.number, model, asynchronous);

@@ -13,39 +13,27 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The limits of which this thread's last call has learnt one; null if it has learnt none.
-[[gnu::visibility("default")]] inline const void*& learnt_limits() noexcept {
-  static thread_local const void* limits = nullptr;
-  return limits;
-}
-
 /// How many rows of a batch fit into the memory of each device, for each shape of the arguments that was too large once.
 /// Thread-safe.
-/// `Row` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
-template <class Row = std::size_t>
+/// `Count` is always std::uint32_t. As a template, this costs nothing to compile in a file that calls no model.
+template <class Count = std::uint32_t>
 class MemoryLimits {
  public:
-  /// A device ran out of memory with so many rows. From now on it gets half of them at most. Nothing is learnt of a
-  /// single row.
-  void note(std::uint64_t shape, std::size_t device, std::size_t rows) {
-    if (rows < 2) return;
-    learnt_limits() = this;
+  /// A device ran out of memory with so many rows. From now on it gets half of them at most. Returns false for a single
+  /// row, of which nothing is learnt. Throws std::bad_alloc.
+  bool note(std::uint64_t shape, std::size_t device, std::size_t rows) {
+    if (rows < 2) return false;
     const ForkSafeLock changing(mutex_);
-    exist_.store(true, MemoryOrder::relaxed);
     if (Limit* const known = find(shape, device)) {
       if (rows / 2 < known->rows) known->rows = rows / 2;
     } else {
       limits_.push_back({.shape = shape, .device = device, .rows = rows / 2});
     }
-  }
-
-  /// True if this thread's last call has learnt a limit of these. Asked once.
-  bool take_learnt() const noexcept {
-    if (learnt_limits() != this) return false;
-    learnt_limits() = nullptr;
+    exist_.store(true, MemoryOrder::relaxed);
     return true;
   }
 
+  /// True if anything has been learnt.
   bool exist() const noexcept { return exist_.load(MemoryOrder::relaxed); }
 
   /// The plan within the limits: a device keeps as many of its rows as fit. The others share the rest, in proportion to
@@ -74,7 +62,7 @@ class MemoryLimits {
   struct Limit {
     std::uint64_t shape = 0;
     std::size_t device = 0;
-    Row rows = 0;
+    std::size_t rows = 0;
   };
   struct Share {
     std::size_t rows = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/call/call_totals.hpp>
+#include <fanout/measure/call_totals.hpp>
 
 #include <doctest/doctest.h>
 

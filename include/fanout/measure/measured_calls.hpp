@@ -4,9 +4,9 @@
 #include <cstddef>
 
 #include <fanout/base/any_function.hpp>
-#include <fanout/call/call_observer.hpp>
-#include <fanout/call/call_totals.hpp>
-#include <fanout/call/progress.hpp>
+#include <fanout/measure/call_observer.hpp>
+#include <fanout/measure/call_totals.hpp>
+#include <fanout/measure/progress.hpp>
 #include <fanout/plan/any_split.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/plan/plan.hpp>

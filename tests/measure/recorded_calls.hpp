@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <fanout/call/call_observer.hpp>
+#include <fanout/measure/call_observer.hpp>
 #include <fanout/plan/call_times.hpp>
 
 namespace fanout_test {

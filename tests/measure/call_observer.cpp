@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/call/call_observer.hpp>
+#include <fanout/measure/call_observer.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <fanout/call/progress.hpp>
+#include <fanout/measure/progress.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
