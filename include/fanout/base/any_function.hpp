@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/base/exchange.hpp>
+#include <fanout/base/polymorphic.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -25,18 +25,8 @@ class AnyFunction<R(A...)> {
   AnyFunction(F&& function)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): as std::function
       : function_(new Holding<std::decay_t<F>>(std::forward<F>(function))) {}
 
-  // Not movable: a moved-from function could not be called any more.
-  AnyFunction(const AnyFunction& other) : function_(other ? other.function_->copy() : nullptr) {}
-  AnyFunction& operator=(const AnyFunction& other) {  // by value, the copy would be made where nothing may throw
-    if (this == &other) return *this;
-    AnyFunction copy(other);
-    detail::swap(function_, copy.function_);
-    return *this;
-  }
-  ~AnyFunction() { delete function_; }
-
   /// True if it holds a function.
-  explicit operator bool() const noexcept { return function_ != nullptr; }
+  explicit operator bool() const noexcept { return static_cast<bool>(function_); }
 
   /// Calls the function, which must not be empty.
   R operator()(A... arguments) const { return function_->call(std::forward<A>(arguments)...); }
@@ -58,7 +48,7 @@ class AnyFunction<R(A...)> {
     const F function;
   };
 
-  const Held* function_ = nullptr;
+  Polymorphic<Held> function_;
 };
 
 }}}  // namespace fanout::v0::detail

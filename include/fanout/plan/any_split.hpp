@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/base/exchange.hpp>
+#include <fanout/base/polymorphic.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/split.hpp>
@@ -28,20 +28,8 @@ class AnySplit {
 
   template <class S>
     requires(!std::is_same_v<std::remove_cvref_t<S>, AnySplit> && Split<std::remove_cvref_t<S>>)
-  AnySplit(S&& split) {  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): .split = EvenSplit{}
-    using Policy = std::remove_cvref_t<S>;
-    if constexpr (!std::is_same_v<Policy, EvenSplit>) other_ = new Holding<Policy>(std::forward<S>(split));
-  }
-
-  // Not movable: a moved-from policy could not be called any more.
-  AnySplit(const AnySplit& other) : other_(other.is_even() ? nullptr : other.other_->copy()) {}
-  AnySplit& operator=(const AnySplit& other) {  // by value, the copy would be made where nothing may throw
-    if (this == &other) return *this;
-    AnySplit copy(other);
-    detail::swap(other_, copy.other_);
-    return *this;
-  }
-  ~AnySplit() { delete other_; }
+  AnySplit(S&& split)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): .split = EvenSplit{}
+      : other_(other_than_even(std::forward<S>(split))) {}
 
   Plan operator()(std::size_t rows, std::size_t devices) const {
     if (is_even()) [[likely]]
@@ -50,7 +38,7 @@ class AnySplit {
   }
 
   /// True for an EvenSplit, whose plans need no check.
-  bool is_even() const noexcept { return other_ == nullptr; }
+  bool is_even() const noexcept { return !other_; }
 
   /// Shows the policy the devices of the model that it is made for, if it has a `begin`.
   void begin(const DeviceId* devices, std::size_t count) {
@@ -67,7 +55,7 @@ class AnySplit {
   /// The policy, if it is an S; otherwise null.
   template <class S>
   const S* get_if() const noexcept {
-    const auto* const holding = dynamic_cast<const Holding<S>*>(other_);
+    const auto* const holding = dynamic_cast<const Holding<S>*>(other_.get());
     return holding == nullptr ? nullptr : &holding->split;
   }
 
@@ -98,7 +86,17 @@ class AnySplit {
     S split;
   };
 
-  Held* other_ = nullptr;
+  template <class S>
+  static Held* other_than_even(S&& split) {
+    using Policy = std::remove_cvref_t<S>;
+    if constexpr (std::is_same_v<Policy, EvenSplit>) {
+      return nullptr;
+    } else {
+      return new Holding<Policy>(std::forward<S>(split));
+    }
+  }
+
+  detail::Polymorphic<Held> other_;  // none for EvenSplit
 };
 
 }}  // namespace fanout::v0
