@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What measuring and tracing add to a call, and to each of its shards: the medians of many short turns of calls that are not
-// measured, measured and traced, one after the other. All shards are of one device without a thread, so they run on the
-// calling thread, and no other core counts. Calls of 1 and of 8 shards give the cost of a call and that of a shard.
+// measured, measured and traced, one after the other. All shards are of one device without a thread. So they run on the
+// calling thread, and other cores have no influence. The difference of calls with 1 and with 8 shards is the cost of 7
+// shards.
 
 #include <algorithm>
 #include <array>

@@ -126,10 +126,11 @@ class ShardEnds {
   bool holds() const noexcept { return holds_.load(MemoryOrder::relaxed); }
   const DeviceId* devices() const noexcept { return devices_; }
 
-  /// Call this when all shards have ended. Waits for pending device work, and throws what the shards threw. First runs
-  /// shards again whose devices failed, if the call's settings say so: `again(i, device)` runs one. `again.refusal()` says
-  /// why shards of this call cannot run again; null if they can. `again.shards_ended()` is called before all else, at least
-  /// if shards ran on other devices than planned.
+  /// Call this when all shards have ended. Waits for pending device work. Then runs shards again whose devices failed, if
+  /// the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be made again.
+  ///
+  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, null
+  /// if they can. `again.shards_ended()` is called first, if a shard ran on another device than planned.
   template <class Again = NeverAgain>
   void check_ends(const Again& again = {}) {
     if (eventful_.load(MemoryOrder::relaxed) || has_deadline()) check_events(again);
@@ -189,8 +190,7 @@ class ShardEnds {
     throw_failures(refusal);
   }
 
-  /// Runs shards again whose devices failed, unless they `may` not. Counts each failure once, also the last one of a
-  /// shard.
+  /// Counts each failure of a device. If shards `may` run again, runs those of failed devices.
   template <class Again>
   void run_again(const Again& again, bool may) {
     auto& health = recovery()->health;

@@ -20,10 +20,12 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// others, since it is slower than planned, takes smaller blocks. So it keeps its call waiting for one block at most.
 ///
 /// `deal(i)` runs blocks on the i-th device until none are left. It is the body of a ForkJoin with one shard for each
-/// device. If all devices have clocks of their own, blocks are dealt one at a time, to the device whose time is the
-/// earliest. So the order of the threads does not matter.
-/// A device whose block has failed takes no more: a broken one would soon have failed all. If all have failed, the blocks
-/// that are left run on the last of them.
+/// device. If all devices have clocks of their own, blocks are dealt one at a time, to the device with the earliest time.
+/// So the order of the threads does not matter.
+///
+/// A device takes no more blocks after one has failed, since a broken device would fail all of them quickly. If all
+/// devices have failed, the last of them runs the blocks that are left.
+///
 /// Borrows all that it is made of. `Body::run_on(block, device)` runs a block, and returns false if it failed.
 /// `Position` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
 template <class Position = std::size_t>

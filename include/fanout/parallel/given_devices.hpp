@@ -11,7 +11,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// What a ParallelModel is given as its devices.
+// The devices that a ParallelModel is made with.
 
 /// A source whose device set has kinds that are no devices. The set itself refuses them.
 template <class S>

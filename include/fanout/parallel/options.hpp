@@ -47,7 +47,7 @@ struct Options {
   /// Called once for each late shard, by the thread that waits for the call: at the deadline, or after a shard that
   /// this thread runs itself. Several threads may call it at once if they call the model. Its exceptions are ignored.
   detail::AnyFunction<void(const LateShard&)> late = {};
-  /// `.retry = Retry{.times = 1}`: a shard that throws a DeviceError runs again, on the next device of the model. Only if
+  /// `.retry = Retry{.times = 1}`: a shard that throws a DeviceError runs again, on another device of the model. Only if
   /// `forward` is const and has no collectives, no argument is inout(), and the call is not asynchronous; otherwise the
   /// ReplicaError says why not. A device that has failed twice gets no rows in later calls, as long as there is another
   /// one, until ParallelModel::readmit(). By default no shard runs again, and no failure is counted.

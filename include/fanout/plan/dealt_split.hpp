@@ -31,8 +31,11 @@ template <Split S = EvenSplit>
 class DealtSplit {
  public:
   DealtSplit() = default;
+  /// Deals the rows that `shares` gives to each device.
   explicit DealtSplit(S shares) : shares_(std::move(shares)) {}
 
+  /// The plan for `rows` rows. Not dealt if there are fewer than two rows for each device. Throws what the other policy
+  /// throws.
   Plan operator()(std::size_t rows, std::size_t devices) const {
     Plan shares = shares_(rows, devices);
     Plan plan;

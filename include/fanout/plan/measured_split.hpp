@@ -20,7 +20,7 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// What is known of the time that one device takes for a shard: `fixed + rows * per_row` seconds.
+/// The time of a shard on one device: `fixed + rows * per_row` seconds.
 struct ShardCost {
   double fixed = 0;
   double per_row = 0;  ///< 0: unknown
@@ -108,28 +108,30 @@ class CostEstimate {
 
 }  // namespace detail
 
-/// Learns how fast each device is, and gives it so many rows that all devices end at the same time:
+/// Learns the speed of each device, and gives it so many rows that all devices end at the same time:
 ///
 ///     fanout::ParallelModel model{net, host_devices(1) | cuda_devices(), {.split = fanout::MeasuredSplit{}}};
 ///
-/// A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size of
-/// the batch up to a factor of two. A large change is believed after one call, a small one is averaged over up to 32
-/// calls. Batches of at most four rows for each device are tried on each device alone. A plan changes only if calls gain 0.5 % by it. A device whose fixed time is above what the others take gets no
-/// rows. Until a call has been measured, weights are guessed from the kinds of the devices: a device with a memory of
-/// its own counts as ten host devices.
+/// - A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size of
+///   the batch up to a factor of two. A device gets no rows if its fixed time is above the time of the others.
+/// - A large change is believed after one call. Small changes are averaged over up to 32 calls. A plan changes only if
+///   calls gain 0.5 % by it.
+/// - Batches of at most four rows for each device are first tried on each device alone.
+/// - Before the first call, weights are guessed: a device of another kind than the host's counts as ten host devices.
 ///
-/// Each model learns for itself, from its own copy of the policy. ParallelModel::split() returns that copy.
+/// Each model learns for itself, with its own copy of the policy. ParallelModel::split() returns that copy. Not
+/// thread-safe by itself; a model calls it by one thread at a time.
 class MeasuredSplit {
  public:
   MeasuredSplit() = default;
   /// Begins with these weights, one for each device, for example those that an earlier run has learnt: see weights().
-  /// They are rows per second, or in proportion to them. Throws InvalidArgument as WeightedSplit does.
+  /// Weights are in proportion to rows per second. A device of weight zero gets no rows. Throws InvalidArgument as WeightedSplit does.
   template <detail::RangeOfWeights R>
   explicit MeasuredSplit(const R& weights) : guess_(std::begin(weights), std::end(weights)) {
     static_cast<void>(WeightedSplit(guess_));
   }
 
-  /// The plan for `rows` rows. Throws InvalidArgument if the policy began with another number of weights.
+  /// The plan for `rows` rows. Throws InvalidArgument as weights() does.
   Plan operator()(std::size_t rows, std::size_t devices) const {
     if (rows == 0) return EvenSplit{}(rows, devices);
     const Costs costs = this->costs(rows, devices);
@@ -138,13 +140,13 @@ class MeasuredSplit {
     return plan_of(whole_rows(costs, rows));
   }
 
-  /// Called by a model when it is made.
+  /// Guesses the weights from the kinds of the devices. A model calls this when it is made.
   void begin(const DeviceId* devices, std::size_t count) {
     if (!guess_.empty()) return;
     for (std::size_t i = 0; i < count; ++i) guess_.push_back(devices[i].kind == DeviceKind("host") ? 1 : 10);
   }
 
-  /// Learns from a call.
+  /// Learns from a call. Throws std::bad_alloc.
   void observe(const CallTimes& call) {
     const std::size_t rows = call.plan->rows();
     if (rows == 0) return;
@@ -162,14 +164,15 @@ class MeasuredSplit {
     }
   }
 
-  /// The part of the rows of each device, in a batch of `rows` rows. The parts add up to 1.
+  /// The share of each device in a batch of `rows` rows; `rows` must be at least 1. The shares add up to 1. Throws
+  /// InvalidArgument if the policy has learnt of another number of devices, or began with another number of weights.
   std::vector<double> weights(std::size_t rows, std::size_t devices) const {
     std::vector<double> parts = shares(costs(rows, devices), static_cast<double>(rows));
     for (double& part : parts) part /= static_cast<double>(rows);
     return parts;
   }
 
-  /// The weights that batches of `rows` rows have now, for ever.
+  /// A policy that keeps the present weights of batches of `rows` rows. Throws InvalidArgument as weights() does.
   WeightedSplit frozen(std::size_t rows, std::size_t devices) const { return WeightedSplit(weights(rows, devices)); }
 
  private:
@@ -245,8 +248,9 @@ class MeasuredSplit {
     return classes_.back();
   }
 
-  /// The learnt costs. A device whose fixed time is not known yet is taken to be like those whose fixed time is. One that
-  /// had no rows yet is taken to be a little better than the best one, as far as the guess lets it: so it is tried.
+  /// The learnt costs. If the fixed time of a device is not known yet, it is taken to be as large a part of the time as on
+  /// the other devices. A device that had no rows yet is taken to be a little better than the best one, so that it is
+  /// tried.
   Costs known_costs(const SizeClass& of) const {
     double best = unused;
     double part = 0;

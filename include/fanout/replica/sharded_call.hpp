@@ -63,8 +63,8 @@ class alignas(cores_apart) EarlyRoom {
   alignas(T) std::byte bytes_[sizeof(T)];
 };
 
-/// What is needed if shards run on other devices than planned: the deal, if the plan is dealt, and the plan as it was
-/// run. Empty if `possible` is false. `Deal` is always Deal<>: see there.
+/// For shards that run on other devices than planned: the deal, if the plan is dealt, and the plan as it was run. Empty if
+/// `possible` is false. `Deal` is always Deal<>: see there.
 template <bool possible, class Deal = Deal<>>
 class MovedShards {
   struct Moved : Pooled {
@@ -198,7 +198,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     }
   };
 
-  /// What is dispatched: the shards, or in a dealt call the devices, which never run inline then.
+  /// Dispatches the shards. In a dealt call, dispatches the devices instead, none of them inline.
   ForkJoin<Ds...> dispatched(const Plan& plan, const DeviceSet<Ds...>& devices) const noexcept {
     const CallState& state = outputs_.state();
     if constexpr (Call::may_be_dealt) {

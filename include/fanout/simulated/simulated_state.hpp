@@ -38,8 +38,8 @@ class SimulatedState {
   /// The end of all work that the device was given.
   VirtualTime& busy() noexcept { return busy_; }
 
-  /// Computes a shard that begins at `earliest` at least, and returns its end. Throws DeviceError if this shard fails,
-  /// at its end.
+  /// Computes a shard, which begins at `earliest` or later. Returns the time at which it ends. Throws DeviceError if
+  /// this shard is to fail.
   Clock::Time run_shard(std::size_t rows, Clock::Time earliest) {
     const std::uint64_t shard = shards_.fetch_add(1, MemoryOrder::relaxed) + 1;
     const Clock::Time work =

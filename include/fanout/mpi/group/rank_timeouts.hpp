@@ -54,7 +54,7 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
   std::set<std::size_t> late;
   std::string list;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    // If all that failed were kept waiting, the others are late.
+    // If every rank that failed had waited for others, then the others are late.
     const bool kept_others_waiting = failed == RankWords::kept_waiting && words[i].failed == 0;
     if (words[i].failed == RankWords::was_late || kept_others_waiting) late.insert(i);
     const std::vector<std::string> fields = fields_of(texts[i]);
