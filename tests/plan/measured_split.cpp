@@ -100,9 +100,9 @@ TEST_CASE("a device of weight zero gets no rows, and is not tried alone") {
 TEST_CASE("what a measured split has learnt of some devices is refused for another number of them") {
   MeasuredSplit split;
   call(split, {{}, {}}, 100);
-  for (const std::size_t rows : {std::size_t{100}, std::size_t{4}}) {
-    CHECK(says(message_of<fanout::InvalidArgument>([&] { split(rows, 3); }), "wrong number of weights", "3 devices",
-               "2"));
+  for (const std::size_t rows : {std::size_t{100}, std::size_t{4}, std::size_t{0}}) {  // 0: when a model is made
+    CHECK(says(message_of<fanout::InvalidArgument>([&] { split(rows, 3); }), "wrong number of weights", "MeasuredSplit",
+               "3 devices", "2"));
   }
 }
 

@@ -133,8 +133,8 @@ class MeasuredSplit {
 
   /// The plan for `rows` rows. Throws InvalidArgument as weights() does.
   Plan operator()(std::size_t rows, std::size_t devices) const {
-    if (rows == 0) return EvenSplit{}(rows, devices);
     const Costs costs = this->costs(rows, devices);
+    if (rows == 0) return EvenSplit{}(rows, devices);
     const SizeClass* const own = find_class(width_of(rows));
     if (own != nullptr && own->untried < devices) return {{.rows = {0, rows}, .device = own->untried}};
     return plan_of(whole_rows(costs, rows));
@@ -192,14 +192,18 @@ class MeasuredSplit {
   static constexpr std::size_t few = 4;  // rows for each device
   static constexpr double dead_band = 1.005;
 
+  [[noreturn]] static void refuse(std::size_t known, std::size_t devices) {
+    detail::refuse_number_of_weights("MeasuredSplit", known, devices);
+  }
+
   /// The costs that plans are made of.
   Costs costs(std::size_t rows, std::size_t devices) const {
     const SizeClass* const nearest = nearest_class(width_of(rows));
     if (nearest != nullptr) {
-      if (nearest->held.size() != devices) detail::refuse_number_of_weights(nearest->held.size(), devices);
+      if (nearest->held.size() != devices) refuse(nearest->held.size(), devices);
       return nearest->held;
     }
-    if (!guess_.empty() && guess_.size() != devices) detail::refuse_number_of_weights(guess_.size(), devices);
+    if (!guess_.empty() && guess_.size() != devices) refuse(guess_.size(), devices);
     Costs guessed(devices, {.per_row = 1});
     for (std::size_t i = 0; i < guess_.size(); ++i) guessed[i].per_row = guess_[i] > 0 ? 1 / guess_[i] : unused;
     return guessed;

@@ -45,9 +45,9 @@ concept RangeOfWeights = requires(const R& range) {
                                  .found = size == 0 ? "no weights" : "only zeros (" + std::to_string(size) + ')'}));
 }
 
-[[noreturn]] inline void refuse_number_of_weights(std::size_t weights, std::size_t devices) {
+[[noreturn]] inline void refuse_number_of_weights(const char* split, std::size_t weights, std::size_t devices) {
   throw InvalidArgument(explain({.what = "wrong number of weights",
-                                 .where = "WeightedSplit",
+                                 .where = split,
                                  .expected = "one for each of the " + std::to_string(devices) + " devices",
                                  .found = std::to_string(weights)}));
 }
@@ -113,7 +113,7 @@ class WeightedSplit {
 
   /// The plan for `rows` rows. Throws InvalidArgument unless there are as many devices as weights.
   constexpr Plan operator()(std::size_t rows, std::size_t devices) const {
-    if (devices != shares_.size()) detail::refuse_number_of_weights(shares_.size(), devices);
+    if (devices != shares_.size()) detail::refuse_number_of_weights("WeightedSplit", shares_.size(), devices);
     detail::SmallVector<std::size_t> wholes;  // two lists of numbers, so that no new vector type is compiled
     detail::SmallVector<std::uint64_t> remainders;
     std::size_t left = rows;
