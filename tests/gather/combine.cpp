@@ -306,14 +306,14 @@ TEST_CASE("any class that owns its data can be combined whole") {
   struct Shows {
     View<const double, 1> rows;
   };
-  using Rows = View<const double, 1>;
-  constexpr auto left = [](Rows a, Rows) { return a; };
+  using Reals = View<const double, 1>;
+  constexpr auto left = [](Reals a, Reals) { return a; };
   constexpr auto left_struct = [](Shows a, Shows) { return a; };
   constexpr auto left_output = [](fanout::Output<int, 1> a, fanout::Output<int, 1>) { return a; };
   using Left = fanout::FoldOverShards<std::remove_const_t<decltype(left)>>;
   using LeftStruct = fanout::FoldOverShards<std::remove_const_t<decltype(left_struct)>>;
   using LeftOutput = fanout::FoldOverShards<std::remove_const_t<decltype(left_output)>>;
-  static_assert(!fanout::detail::GatherableChosen<Left, Rows>);
+  static_assert(!fanout::detail::GatherableChosen<Left, Reals>);
   static_assert(!fanout::detail::GatherableChosen<LeftStruct, Shows>);
   static_assert(!fanout::detail::GatherableChosen<LeftOutput, fanout::Output<int, 1>>);
 }
