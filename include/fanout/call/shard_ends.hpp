@@ -234,9 +234,11 @@ class ShardEnds {
     if (shard.failure != nullptr && !shard.released) return;
     const std::exception_ptr failure = state_.rendezvous.failure(i);
     if (failure == nullptr) return;
+    const bool released = is_release(failure);
+    if (shard.failure != nullptr && released) return;
     shard.failure = failure;
     shard.failed_in_forward = true;
-    shard.released = is_release(failure);
+    shard.released = released;
   }
 
   /// True if the shard has not failed by itself: it waited for one that failed, or is late.

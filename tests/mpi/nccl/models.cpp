@@ -8,6 +8,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -22,6 +25,7 @@
 
 #include "cuda/gpus.hpp"
 #include "cuda/stand_in/stand_in.h"
+#include "mpi/support/late_call.hpp"
 
 // Collectives of ctx.communicator() between the GPUs of all ranks of MPI_COMM_WORLD, on the stand-ins for CUDA's runtime and
 // NCCL. Each rank has one or two GPUs of its own. A function of NCCL stands before that of the stand-in, and notes what it is
@@ -370,6 +374,65 @@ TEST_CASE("a GPU that is lost releases the GPUs of all ranks, and only its shard
       }
       const fanout_test::Watched watched;
       check_adds(ParallelModel{Adds{}, own_gpus(ranks, gpus), by_nccl(ranks)}, n);
+    }
+  }
+}
+
+namespace {
+
+/// Where all ranks wait for each other without MPI, of which one thread at a time may make use: a folder with a file for
+/// each rank that has come.
+class MeetingByFiles {
+ public:
+  explicit MeetingByFiles(const Ranks& ranks) : ranks_(ranks) {}
+
+  void operator()() const {
+    ++meetings_;
+    std::ofstream{name_of(ranks_.rank())};
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      while (!std::filesystem::exists(name_of(rank))) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+ private:
+  std::filesystem::path name_of(std::size_t rank) const {
+    return std::filesystem::path(std::getenv("FANOUT_STAND_IN_PROCESSES")) /
+           ("meeting." + std::to_string(meetings_) + "." + std::to_string(rank));
+  }
+
+  const Ranks& ranks_;
+  static inline int meetings_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a rank that is late to a collective by NCCL throws Timeout, as those do that gave it up") {
+  const fanout_test::Watched watched;
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const MeetingByFiles meet(ranks);
+  for (const std::size_t gpus : {1U, 2U}) {
+    for (std::size_t late = 0; late < ranks.size(); ++late) {
+      bool has_met = false;
+      const fanout_test::Together all{late, fanout_test::Late::calls, &has_met};
+      const auto adds = [&](Context auto& ctx, int) {
+        const auto own = on_gpu(ctx, 1.0F);
+        if (ranks.rank() == late && ctx.rank() % gpus == 0) {
+          meet();
+          has_met = true;
+        }
+        ctx.communicator().all_reduce(own);
+      };
+      const auto call = [&](std::chrono::milliseconds deadline) {
+        const Options options{.deadline = deadline, .collectives = fanout::nccl_collectives(ranks), .ranks = ranks};
+        const ParallelModel model{adds, own_gpus(ranks, gpus), options};
+        model(fanout::on_all(), 1);
+      };
+      const std::string text = fanout_test::text_of_late_call(ranks, all, call, meet);
+      INFO(text);
+      CHECK(fanout_test::has(text, "rank " + std::to_string(late)));
+      CHECK(!fanout_test::has(text, "not late: "));
+      check_adds(ParallelModel{Adds{}, own_gpus(ranks, gpus), by_nccl(ranks)}, gpus * ranks.size());
     }
   }
 }

@@ -16,11 +16,11 @@
 
 #include <fanout/context/collectives.hpp>
 #include <fanout/mpi.hpp>
+#include <mpi/support/late_call.hpp>
 #include <mpi/support/lost_messages.hpp>
 #include <support/timeout_of.hpp>
 
-// Collectives in `forward` that wait for a rank which does not come before the deadline of the call. The late rank waits for
-// the others to give up. Deadlines of calls whose other ranks must be in time are made longer until they are.
+// Collectives in `forward` that wait for a rank which does not come before the deadline of the call.
 
 namespace {
 
@@ -29,22 +29,13 @@ using fanout::Tensor;
 using fanout::Timeout;
 using fanout::View;
 using fanout::mpi::Ranks;
+using fanout_test::has;
+using fanout_test::Late;
+using fanout_test::meet;
+using fanout_test::text_of_late_call;
 using fanout_test::timeout_of;
+using fanout_test::Together;
 using namespace std::chrono_literals;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-/// Until all ranks are here.
-void meet() { MPI_Barrier(MPI_COMM_WORLD); }
-
-enum class Late { calls, returns, throws, loses_messages };
-
-/// What the ranks have in common.
-struct Together {
-  std::size_t late;
-  Late how;
-  bool* has_met;  // of this rank: true after meet()
-};
 
 /// Adds up ones, but one rank is late.
 struct Adds {
@@ -92,33 +83,6 @@ void check_works(const Ranks& ranks) {
     for (const double sum : with(fanout::on_all(), 1)) CHECK(sum == static_cast<double>(ranks.size()));
     for (const double sum : without(fanout::on_all(), 1)) CHECK(sum == static_cast<double>(ranks.size()));
   }
-}
-
-/// What a call throws on this rank. Calls until all ranks have got as far as the collective in time.
-template <class Call>
-std::string text_of_late_call(const Ranks& ranks, const Together& all, const Call& call) {
-  const bool is_late = ranks.rank() == all.late;
-  for (auto deadline = 100ms; deadline < 20s; deadline *= 2) {
-    *all.has_met = false;
-    meet();
-    std::string text = "nothing thrown";
-    try {
-      const std::optional<Timeout> timeout = timeout_of([&] { call(deadline); });
-      if (timeout) {
-        text = timeout->what();
-        CHECK(timeout->late().size() == 0);
-        CHECK(std::count(timeout->missing().begin(), timeout->missing().end(), all.late) == 1);
-      }
-    } catch (const fanout::Error& error) {
-      text = std::string("not late: ") + error.what();
-    }
-    if (all.how != Late::loses_messages && !(is_late && *all.has_met)) meet();
-    int came = is_late || has(text, "had not come to a collective") ? 1 : 0;
-    if (is_late && all.how != Late::loses_messages && !*all.has_met) came = 0;
-    MPI_Allreduce(MPI_IN_PLACE, &came, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (came != 0) return text;
-  }
-  return "never came as far as the collective";
 }
 
 }  // namespace

@@ -85,9 +85,9 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   }
 
   std::exception_ptr release() const noexcept override {
-    const std::size_t word = released_.load();
+    const std::uint64_t word = released_.load();
     if (word == 0) return nullptr;
-    return RankGroup::exception_of([word] { verdict_of_release(word - 1).raise(); });
+    return RankGroup::exception_of([word] { verdict_of_release(ReleaseMail::reason_of(word)).raise(); });
   }
 
   void meet(std::size_t rank, backend::Collective* calls, std::size_t count, const Help& help) override {
@@ -169,12 +169,15 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
         const RankGroup::Use use(group_);
         own.mail.poll();
         mine.advance();
-        if (mine.deserter()) release_all(*mine.deserter());
+        if (mine.deserter()) release_all({.culprit = *mine.deserter(), .late = mine.kept_waiting() != nullptr});
         if (look_at != Clock::never && Clock::now() >= look_at) {
           look_for_releases();
           look_at = Clock::now() + patience;
         }
-        if (const std::size_t word = released_.load()) mine.release(verdict_of_release(word - 1));
+        if (const std::uint64_t word = released_.load()) {
+          const ReleaseMail::Reason why = ReleaseMail::reason_of(word);
+          mine.release(verdict_of_release(why), why.late);
+        }
       }
       if (mine.have_ended()) break;
       mine.work(direct());
@@ -220,19 +223,22 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
 
   void release_after_failure(std::size_t rank, RendezvousCalls& mine) noexcept {
     const std::unique_lock use = group_.lock();  // without the checks of Use, which may throw
+    const ReleaseMail::Reason why{.culprit = rank, .late = false};
     try {
-      release_all(rank);
+      release_all(why);
     } catch (...) {  // the others hear of the same failure
     }
-    mine.release(verdict_of_release(rank));
+    mine.release(verdict_of_release(why), false);
   }
 
-  static RendezvousVerdict verdict_of_release(std::size_t culprit) noexcept {
-    return RendezvousVerdict::made_by([culprit] {
+  static RendezvousVerdict verdict_of_release(const ReleaseMail::Reason& why) noexcept {
+    return RendezvousVerdict::made_by([&why] {
+      const std::string found =
+          "rank " + std::to_string(why.culprit) + (why.late ? " waits no more for ranks that are late" : " failed");
       return RendezvousVerdict{.what = RendezvousVerdict::abandoned,
-                               .culprit = culprit,
+                               .culprit = why.culprit,
                                .text = explain({.what = "collectives between devices of several processes were aborted",
-                                                .found = "rank " + std::to_string(culprit) + " failed"})};
+                                                .found = found})};
     });
   }
 
@@ -249,19 +255,20 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
 
   /// Tells the other processes if devices of this one have failed, and hears it of them. The caller may use MPI.
   void look_for_releases() {
-    if (const std::uint64_t heard = state_->releases->poll(); heard != 0) return release_all(heard - 1);
+    if (const std::uint64_t heard = state_->releases->poll(); heard != 0) {
+      return release_all(ReleaseMail::reason_of(heard));
+    }
     for (const std::size_t rank : state_->here) {
-      if (direct()->failure(rank - state_->here.first) != nullptr) return release_all(rank);
+      if (direct()->failure(rank - state_->here.first) != nullptr) return release_all({.culprit = rank, .late = false});
     }
   }
 
-  /// Releases the devices of all processes, since this rank has failed. The caller may use MPI. Throws after it has
-  /// released those of this process.
-  void release_all(std::size_t culprit) {
-    std::size_t nobody = 0;
-    released_.compare_exchange_strong(nobody, culprit + 1);
+  /// Releases the devices of all processes. The caller may use MPI. Throws after it has released those of this process.
+  void release_all(const ReleaseMail::Reason& why) {
+    std::uint64_t nothing = 0;
+    released_.compare_exchange_strong(nothing, ReleaseMail::word_of(why));
     direct()->abort();
-    state_->releases->send(culprit + 1);
+    state_->releases->send(ReleaseMail::word_of(why));
   }
 
   void wait_for_all() {
@@ -279,13 +286,13 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
       if (deadline_.exists() && Clock::now() >= end) return abandon();
     }
     if (state_->releases != nullptr) {
-      if (const std::uint64_t heard = state_->releases->poll(); heard != 0) release_all(heard - 1);
+      if (const std::uint64_t heard = state_->releases->poll(); heard != 0) release_all(ReleaseMail::reason_of(heard));
     }
   }
 
   /// Ranks are late, and this process waits no more. The caller may use MPI.
   void abandon() {
-    if (state_->releases != nullptr) release_all(state_->here.first);
+    if (state_->releases != nullptr) release_all({.culprit = state_->here.first, .late = true});
     if (direct() != nullptr) direct()->settle();
     abandoned_.add(std::move(state_));
   }
@@ -296,7 +303,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   std::unique_ptr<RendezvousState> state_;  // null in the end, if it was abandoned
   Launches launches_{state_->places, state_->here};
   std::atomic<const char*> broken_{nullptr};
-  std::atomic<std::size_t> released_{0};  // 1 plus the rank that failed, if the devices were released
+  std::atomic<std::uint64_t> released_{0};  // the word of ReleaseMail, if the devices were released
 };
 
 }}}  // namespace fanout::v0::detail

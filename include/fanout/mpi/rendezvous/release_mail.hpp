@@ -14,11 +14,24 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Tells all processes of a call if one of them has released its devices, since a rank has failed: the devices of the
-/// others may wait for those. Each process sends one word to each other one with devices: the number of that rank plus 1
-/// at once, or 0 when its shards have ended. The caller of each function may use MPI. Borrows all.
+/// Tells all processes of a call if one of them has released its devices, since a rank has failed or was late: the devices
+/// of the others may wait for those. Each process sends one word to each other one with devices: word_of() at once, or 0
+/// when its shards have ended. The caller of each function may use MPI. Borrows all.
 class ReleaseMail {
  public:
+  /// Why devices were released: this rank has failed or, if `late`, its process waits no more for ranks that are late.
+  struct Reason {
+    std::size_t culprit;
+    bool late;
+  };
+  static std::uint64_t word_of(const Reason& why) noexcept {
+    return std::uint64_t{why.culprit + 1} << 1 | std::uint64_t{why.late};
+  }
+  /// `word` must not be 0.
+  static Reason reason_of(std::uint64_t word) noexcept {
+    return {.culprit = static_cast<std::size_t>(word >> 1) - 1, .late = (word & 1) != 0};
+  }
+
   /// Begins to receive.
   ReleaseMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t process) : over_(over) {
     for (const std::size_t leader : places.leaders()) {

@@ -120,7 +120,10 @@ class RendezvousCalls {
   std::optional<std::size_t> deserter() const noexcept { return deserter_; }
 
   /// Ends the calls that the devices have not started: they were released. Call this, too, if advance() has thrown.
-  void release(const RendezvousVerdict& why) {
+  /// `late`: some ranks were not waited for. Does nothing then until the note of a rank that gave up has come.
+  void release(const RendezvousVerdict& why, bool late) {
+    if (late && !kept_waiting_) kept_waiting_ = mail_.first_kept_waiting();
+    if (late && !kept_waiting_) return;
     bool any = false;
     for (Call& call : calls_) {
       any = any || (!call.direct.empty() && call.state == State::waits) || call.launch != nullptr;
@@ -263,7 +266,9 @@ class RendezvousCalls {
   void look_for_deserters(const Call& call) {
     const Launch& launch = *call.launch;
     const auto look = [&](std::size_t other) {
-      if (other != rank_ && mail_.left(other) != nullptr && !deserter_) deserter_ = other;
+      if (other == rank_ || mail_.left(other) == nullptr) return;
+      if (!deserter_) deserter_ = other;
+      if (mail_.left(other)->late != 0) kept_waiting_ = other;
     };
     std::for_each(launch.missing.begin(), launch.missing.end(), look);
     if (launch.leader == rank_) std::for_each(launch.others.begin(), launch.others.end(), look);
