@@ -139,3 +139,37 @@ TEST_CASE("a stream gives the streams of later rows") {
     CHECK(here() == expected_here());  // from its beginning, though a number was taken
   }
 }
+
+TEST_CASE("below is uniform among the numbers below n, also where n is no power of two") {
+  for (const std::uint64_t n : {std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{7}, std::uint64_t{10}}) {
+    CAPTURE(n);
+    constexpr int draws = 100'000;
+    std::vector<int> counts(n);
+    RandomStream random(3, 1, 4);
+    for (int i = 0; i < draws; ++i) ++counts.at(random.below(n));
+    const double expected = static_cast<double>(draws) / static_cast<double>(n);
+    double chi_square = 0;
+    for (const int count : counts) chi_square += (count - expected) * (count - expected) / expected;
+    CHECK(chi_square < 28);  // exceeded with a probability of 0.001 with the 9 degrees of freedom of n = 10
+  }
+}
+
+TEST_CASE("below takes the lowest bits of one word, of two above 2^32, and the next ones if they are too large") {
+  Words few;
+  RandomStream same(5, 6, 7);
+  for (int i = 0; i < 40; ++i) few.push_back(same());
+  RandomStream random(5, 6, 7);
+  CHECK(random.below(1) == 0);
+  CHECK(random.below(0) == 0);
+  std::size_t next = 0;
+  for (int i = 0; i < 10; ++i) {
+    while ((few[next] & 7U) >= 5) ++next;
+    CHECK(random.below(5) == (few[next++] & 7U));
+  }
+  constexpr std::uint64_t all = std::uint64_t{1} << 32U;
+  CHECK(random.below(all) == few[next]);
+  ++next;
+  const std::uint64_t wide = few[next] | std::uint64_t{few[next + 1]} << 32U;
+  CHECK(random.below(std::uint64_t{1} << 63U) == (wide & ((std::uint64_t{1} << 63U) - 1)));
+  static_assert(RandomStream(0, 0, 0).below(16) == (0x6627e8d5 & 15));
+}

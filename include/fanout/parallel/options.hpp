@@ -10,7 +10,9 @@
 #include <fanout/call/late_shard.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/measure/progress.hpp>
+#include <fanout/parallel/manual_seed.hpp>
 #include <fanout/plan/any_split.hpp>
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -35,8 +37,8 @@ struct Options {
   /// Called after each shard, by the thread that ran it, so by several threads at once: for calls that take long. With
   /// DealtSplit, a call has many shards. Its exceptions are ignored. A model with it measures its calls.
   detail::AnyFunction<void(const Progress&)> progress = {};
-  /// The seed of ctx.random().
-  std::uint64_t seed = 0;
+  /// The seed of ctx.random(). By default that of the process when these options are made: see manual_seed().
+  std::uint64_t seed = detail::process_seed.load(detail::MemoryOrder::relaxed);
   /// If true and exactly one replica throws in a call, the call throws that exception instead of a ReplicaError.
   bool rethrow_single = false;
   /// How long a call may take: `.deadline = std::chrono::milliseconds(50)`. By default there is no deadline. After it,

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstdint>
+
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+[[gnu::visibility("default")]] inline Atomic<std::uint64_t> process_seed{0};
+
+}  // namespace detail
+
+/// Sets the seed of all models that are made from now on without Options::seed, in this process. It is 0 before.
+/// Models that exist keep theirs, so a run that makes its models after this call can be repeated.
+inline void manual_seed(std::uint64_t seed) noexcept {
+  detail::process_seed.store(seed, detail::MemoryOrder::relaxed);
+}
+
+}}  // namespace fanout::v0
