@@ -12,6 +12,7 @@
 
 #include <fanout/adapt/eigen.hpp>
 #include <fanout/fanout.hpp>
+#include <support/thread_ranks.hpp>
 
 namespace {
 
@@ -253,4 +254,22 @@ TEST_CASE("a mean of many small blocks is as exact as its elements") {
   const auto [mean, sum] = model(fanout::Range{100'000});
   CHECK(mean(1, 1) == 0.1F);
   CHECK(sum(1, 1) == static_cast<float>(1e5 * static_cast<double>(0.1F)));
+}
+
+TEST_CASE("matrices are combined over ranks, too") {
+  fanout_test::on_thread_ranks(2, [](const fanout_test::ThreadRanks& ranks) {
+    const ParallelModel model{[](std::span<const double> x) {
+                                Eigen::Matrix2d matrix = Eigen::Matrix2d::Constant(static_cast<double>(x.size()));
+                                matrix(0, 1) = 0.5;
+                                return std::tuple{fanout::psum(matrix),
+                                                  fanout::pmean(Eigen::VectorXd(Eigen::VectorXd::Constant(3, x[0])))};
+                              },
+                              host_devices(2),
+                              {.ranks = &ranks}};
+    const double value = ranks.rank() == 0 ? 1 : 4;
+    const auto [sum, mean] = model(std::vector<double>(ranks.rank() == 0 ? 2 : 4, value));
+    CHECK(sum(1, 0) == 6);
+    CHECK(sum(0, 1) == 2);
+    CHECK(mean(2) == doctest::Approx(3));
+  });
 }

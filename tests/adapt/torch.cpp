@@ -26,6 +26,8 @@
 
 #include <fanout/adapt/dlpack.hpp>
 #include <fanout/fanout.hpp>
+#include <support/message_of.hpp>
+#include <support/thread_ranks.hpp>
 
 namespace {
 
@@ -439,4 +441,156 @@ TEST_CASE("documentation: training") {
   }
   // [/training]
   CHECK(loss.item<float>() < 0.01F);
+}
+
+namespace {
+
+/// A step on a shard of a regression by a shared module.
+struct Regresses {
+  std::shared_ptr<torch::nn::LinearImpl> net;
+
+  static fanout::TorchModes caller_state() { return {}; }
+  auto forward(const Tensor& x, const Tensor& y) const {
+    const Tensor loss = (net->forward(x) - y).square().mean();
+    return std::tuple{fanout::pmean(fanout::gradients(*net, loss)), fanout::pmean(loss.detach())};
+  }
+};
+
+/// Rows from `begin` to `end` of numbers, and what a regression is to find.
+std::pair<Tensor, Tensor> samples(std::int64_t begin, std::int64_t end) {
+  const Tensor x = (torch::arange(39, torch::kDouble).reshape({13, 3}) * 0.7).sin().slice(0, begin, end);
+  return {x, x.sum(1, true) + 1};
+}
+
+std::shared_ptr<torch::nn::LinearImpl> double_linear() {
+  const auto net = std::make_shared<torch::nn::LinearImpl>(3, 1);
+  net->to(torch::kDouble);
+  const torch::NoGradGuard no_grad;
+  for (Tensor& parameter : net->parameters()) parameter.fill_(0.25);
+  return net;
+}
+
+}  // namespace
+
+TEST_CASE("gradients of a shared module, computed on all devices, are those of the whole batch") {
+  const auto net = double_linear();
+  const auto [x, y] = samples(0, 13);
+  const Tensor loss = (net->forward(x) - y).square().mean();
+  loss.backward();
+  const OrderedDict expected = fanout::gradients(*net);
+  CHECK(expected.keys() == std::vector<std::string>{"weight", "bias"});
+  CHECK(expected["weight"].is_same_size(net->weight));
+  for (Tensor& parameter : net->parameters()) parameter.mutable_grad() = Tensor();
+  for (const int devices : {1, 2, 3, 5}) {
+    CAPTURE(devices);
+    const auto [found, mean] = ParallelModel{Regresses{net}, host_devices(devices)}(x, y);
+    CHECK(close(mean, loss.detach()));
+    for (const auto& gradient : expected) CHECK(close(found[gradient.key()], gradient.value()));
+  }
+  for (const Tensor& parameter : net->parameters()) CHECK(!parameter.grad().defined());
+}
+
+TEST_CASE("an optimizer trains by the gradients of all devices and ranks as libtorch does alone") {
+  const auto options = torch::optim::SGDOptions(0.1).momentum(0.5);
+  const auto net = double_linear();
+  const auto [x, y] = samples(0, 13);
+  torch::optim::SGD alone(net->parameters(), options);
+  std::vector<double> expected;
+  for (int step = 0; step < 20; ++step) {
+    alone.zero_grad();
+    const Tensor loss = (net->forward(x) - y).square().mean();
+    loss.backward();
+    alone.step();
+    expected.push_back(loss.item<double>());
+  }
+  CHECK(expected.back() < expected.front() / 10);
+  const auto check_trains = [&](const fanout::backend::ProcessRanks* ranks, const Tensor& own_x, const Tensor& own_y) {
+    const auto own = double_linear();
+    const ParallelModel model{Regresses{own}, host_devices(2), {.ranks = ranks}};
+    torch::optim::SGD optimizer(own->parameters(), options);
+    for (const double wanted : expected) {
+      const auto [gradients, loss] = model(own_x, own_y);
+      fanout::set_gradients(*own, gradients);
+      optimizer.step();
+      CHECK(loss.item<double>() == doctest::Approx(wanted).epsilon(1e-12));
+    }
+  };
+  check_trains(nullptr, x, y);
+  fanout_test::on_thread_ranks(3, [&](const fanout_test::ThreadRanks& ranks) {
+    const std::int64_t cuts[] = {0, 7, 8, 13};
+    const auto [own_x, own_y] = samples(cuts[ranks.rank()], cuts[ranks.rank() + 1]);
+    check_trains(&ranks, own_x, own_y);
+  });
+}
+
+TEST_CASE("tensors of all types of numbers are combined over ranks, also those whose elements are not contiguous") {
+  fanout_test::on_thread_ranks(2, [](const fanout_test::ThreadRanks& ranks) {
+    const auto one = static_cast<std::int64_t>(ranks.rank()) + 1;
+    const ParallelModel model{[one](const Tensor&) {
+                                Dict dict;
+                                dict.insert("t", (torch::arange(6, torch::kFloat).reshape({2, 3}) * one).t());
+                                return std::tuple{fanout::psum(dict), fanout::pmax(torch::tensor({one, -one})),
+                                                  fanout::psum(torch::tensor(one, torch::kByte)),
+                                                  fanout::pmin(torch::tensor(one == 1)), fanout::psum(Tensor())};
+                              },
+                              host_devices(1),
+                              {.ranks = &ranks}};
+    const auto [dict, greatest, bytes, all, none] = model(counted(2, 1));
+    CHECK(torch::equal(dict.at("t"), (torch::arange(6, torch::kFloat).reshape({2, 3}) * 3).t()));
+    CHECK(torch::equal(greatest, torch::tensor({std::int64_t{2}, std::int64_t{-1}})));
+    CHECK(bytes.item<int>() == 3);
+    CHECK(!all.item<bool>());
+    CHECK(!none.defined());
+  });
+}
+
+TEST_CASE("tensors that cannot be combined over ranks are refused") {
+  fanout_test::on_thread_ranks(2, [](const fanout_test::ThreadRanks& ranks) {
+    const auto text_of = [&ranks](const auto& forward) {
+      const ParallelModel model{forward, host_devices(1), {.ranks = &ranks}};
+      return fanout_test::message_of<fanout::Error>([&] { model(counted(2, 1)); });
+    };
+    const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+    CHECK(has(text_of([](const Tensor& x) { return fanout::psum(x.to(torch::kHalf)); }), "found Half"));
+    CHECK(has(text_of([](const Tensor& x) { return fanout::psum(x.sum().set_requires_grad(true)); }),
+              "can be differentiated is combined over ranks at output"));
+  });
+}
+
+TEST_CASE("gradients that do not fit the module are refused, and none is set") {
+  const auto net = double_linear();
+  const auto [x, y] = samples(0, 4);
+  const OrderedDict good = fanout::gradients(*net, (net->forward(x) - y).square().mean());
+  OrderedDict bad = good;
+  bad["bias"] = torch::zeros({2}, torch::kDouble);
+  CHECK_THROWS_WITH_AS(fanout::set_gradients(*net, bad),
+                       "a gradient does not fit its parameter at bias: expected [1], found [2]", fanout::ShapeMismatch);
+  OrderedDict few;
+  few.insert("weight", good["weight"]);
+  CHECK_THROWS_WITH_AS(fanout::set_gradients(*net, few),
+                       "a parameter has no gradient at bias; pass what gradients() of the same module returned",
+                       fanout::StructureMismatch);
+  OrderedDict many = good;
+  many.insert("more", good["bias"]);
+  CHECK_THROWS_AS(fanout::set_gradients(*net, many), fanout::StructureMismatch);
+  for (const Tensor& parameter : net->parameters()) CHECK(!parameter.grad().defined());
+  fanout::set_gradients(*net, good);
+  CHECK(close(net->weight.grad(), good["weight"]));
+
+  CHECK_THROWS_WITH_AS(fanout::gradients(*net, torch::tensor(1.0)),
+                       "a loss that has no gradients at gradients: expected a tensor with one element, computed from "
+                       "parameters of the module, found a tensor without a graph",
+                       fanout::InvalidArgument);
+  CHECK_THROWS_AS(fanout::gradients(*net, net->forward(x)), fanout::InvalidArgument);
+  net->bias.set_requires_grad(false);
+  CHECK(fanout::gradients(*net, net->forward(x).sum()).keys() == std::vector<std::string>{"weight"});
+}
+
+TEST_CASE("a parameter that a loss does not depend on has gradients of zero") {
+  torch::nn::Sequential net(torch::nn::Linear(3, 2), torch::nn::Linear(3, 1));
+  const Tensor loss = net->ptr<torch::nn::LinearImpl>(0)->forward(torch::ones({1, 3})).sum();
+  const OrderedDict found = fanout::gradients(*net, loss);
+  CHECK(torch::equal(found["1.weight"], torch::zeros({1, 3})));
+  CHECK(torch::equal(found["0.bias"], torch::ones({2})));
+  CHECK(torch::equal(fanout::gradients(*net)["0.bias"], torch::zeros({2})));
 }

@@ -132,7 +132,10 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
 
  private:
   struct Collected final : fanout::backend::RankedValues {
-    void add(const fanout::backend::RankedValue& value, const fanout::LeafPath&) override { values.push_back(value); }
+    void add(const fanout::backend::RankedValue& value, const fanout::LeafPath& path) override {
+      if (value.fold->element_size == 0) throw fanout::Error(to_string(path) + ": " + value.fold->name());
+      values.push_back(value);
+    }
     std::vector<fanout::backend::RankedValue> values;
   };
 

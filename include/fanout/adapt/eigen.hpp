@@ -175,6 +175,10 @@ struct gather_traits<Rule, X> {
     }
   }
 
+  static void visit_numbers(type& result, const LeafPath& path, const auto& f) {
+    f(std::span<T>(result.data(), static_cast<std::size_t>(result.size())), path);
+  }
+
  private:
   using Accumulated = typename Rule::template accumulated<T>;
   using Wide = std::remove_cvref_t<decltype(std::declval<const type&>().template cast<Accumulated>().eval())>;

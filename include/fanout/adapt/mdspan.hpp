@@ -208,6 +208,10 @@ struct gather_traits<Rule, X> {
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     return detail::gather_copies<Rule>(pieces, place, path);
   }
+
+  static void visit_numbers(type& result, const LeafPath& path, const auto& f) {
+    f(std::span(result.data(), result.extents().size()), path);
+  }
 };
 
 namespace detail {

@@ -5,6 +5,7 @@
 
 #include <fanout/base/requirements.hpp>
 #include <fanout/adapt/torch_containers.hpp>
+#include <fanout/adapt/torch_gradients.hpp>
 #include <fanout/adapt/torch_model.hpp>
 #include <fanout/adapt/torch_modes.hpp>
 #include <fanout/adapt/torch_tensor.hpp>

@@ -127,6 +127,12 @@ struct GatherTorch<Rule, X> {
     });
     return result;
   }
+
+  static void visit_numbers(type& result, const LeafPath& path, const auto& f) {
+    Entries::each(result, [&](const auto& key, V value) {  // which refers to the same tensors
+      at_torch_entry(path, key, [&](const LeafPath& at) { gather_traits<Rule, V>::visit_numbers(value, at, f); });
+    });
+  }
 };
 
 template <class Rule>

@@ -225,6 +225,27 @@ at::Tensor combine_torch(const at::Tensor& so_far, const at::Tensor& x) {
   }
 }
 
+/// Calls `f(std::type_identity<T>())` for the type of the elements. Throws InvalidArgument for types that C++ has not.
+template <class F>
+void with_torch_type(const at::Tensor& x, const LeafPath& path, const F& f) {
+  switch (x.scalar_type()) {
+    case at::kFloat: return f(std::type_identity<float>());
+    case at::kDouble: return f(std::type_identity<double>());
+    case at::kByte: return f(std::type_identity<std::uint8_t>());
+    case at::kChar: return f(std::type_identity<std::int8_t>());
+    case at::kShort: return f(std::type_identity<std::int16_t>());
+    case at::kInt: return f(std::type_identity<std::int32_t>());
+    case at::kLong: return f(std::type_identity<std::int64_t>());
+    case at::kBool: return f(std::type_identity<bool>());
+    default:
+      throw InvalidArgument(explain({.what = "a torch::Tensor of this type cannot be combined over ranks",
+                                     .where = to_string(path),
+                                     .expected = "float, double, bool or integers",
+                                     .found = at::toString(x.scalar_type()),
+                                     .advice = "convert it, with .to(torch::kFloat) say"}));
+  }
+}
+
 }  // namespace detail
 
 /// Combines element by element. The element type is known only at run time, so a type that the rule does not take
@@ -261,6 +282,22 @@ struct gather_traits<Rule, at::Tensor> {
         [&](std::size_t i, double share) { result = detail::combine_torch<Rule>(result, weighed(i, share)); });
     if (widens) result = result.to(common);
     return detail::is_torch_alone(result) ? result : result.clone();
+  }
+
+  /// Over ranks. Throws InvalidArgument if the tensor is part of a graph, which other ranks are not part of, or has
+  /// elements that are no numbers of C++.
+  static void visit_numbers(type& result, const LeafPath& path, const auto& f) {
+    if (!result.defined()) return;
+    if (result.requires_grad()) {
+      throw InvalidArgument(explain({.what = "a torch::Tensor that can be differentiated is combined over ranks",
+                                     .where = to_string(path),
+                                     .expected = "numbers, since a graph ends at its rank",
+                                     .advice = "return its gradients from forward, and detach() the rest"}));
+    }
+    if (!result.is_contiguous()) result.set_data(result.contiguous());
+    detail::with_torch_type(result, path, [&]<class T>(std::type_identity<T>) {
+      f(std::span<T>(result.data_ptr<T>(), static_cast<std::size_t>(result.numel())), path);
+    });
   }
 };
 

@@ -45,6 +45,11 @@ struct gather_defaults {};
 /// `results` are the values of the shards, in row order. `path` names the place in the tree, for errors. `gather` runs
 /// on the thread that takes the result. The call throws what `gather` throws. The default handles the types that fanout
 /// knows.
+///
+/// For a rule such as psum() with several ranks, it also needs the numbers that it has combined, which are then combined
+/// over the ranks. Without it, such a call throws Error.
+///
+///     static void visit_numbers(type& result, const LeafPath& path, const auto& f);  // calls f(std::span<T>, path)
 template <class Rule, class X>
 struct gather_traits : detail::gather_defaults<Rule, X> {};
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -151,6 +152,29 @@ inline constexpr backend::RankFold rank_fold = {.name = &Fold::name,
                                                 .combine = &Fold::combine,
                                                 .numbers = Fold::numbers};
 
+/// Values that only gather_traits of their own can combine. Over processes that is refused.
+template <class Rule, class X>
+struct UnknownOverRanks {
+  static constexpr bool travels = false;
+  static constexpr bool may_throw = false;
+  static constexpr backend::NumberFold numbers = {};
+  static std::string name() {
+    return std::string(Rule::name) + " of " + type_name<X>() + ", whose gather_traits have no visit_numbers";
+  }
+  static void combine(void*, const backend::RankElements&, std::size_t) {}
+};
+
+struct IgnoresNumbers {
+  template <class T>
+  void operator()(std::span<T>, const LeafPath&) const {}
+};
+
+/// A type whose own gather_traits show the numbers that the rule has combined in a result.
+template <class Rule, class X, class G>
+concept ShowsNumbers = requires(G& result, const LeafPath& path, const IgnoresNumbers& f) {
+  gather_traits<Rule, X>::visit_numbers(result, path, f);
+};
+
 /// True if fanout's own code gathers X under the rule. What a user's gather_traits do inside of X is not known.
 template <class Rule, class X>
 inline constexpr bool is_gathered_by_default = std::is_base_of_v<gather_defaults<Rule, X>, gather_traits<Rule, X>>;
@@ -193,6 +217,14 @@ void visit_reduced(const X& piece, G& result, const LeafPath& path, const F& f) 
     [&]<class R2, class Y>(const ReducedMember<R2, Y>& chosen) {
       if constexpr (ReducesNumbers<R2>) visit_reduced_chosen<R2>(chosen.value, result.value, path, f);
     }(piece);
+  } else if constexpr (ReducesNumbers<Rule> && ShowsNumbers<Rule, X, G>) {
+    gather_traits<Rule, X>::visit_numbers(result, path, [&f]<class T>(std::span<T> numbers, const LeafPath& at) {
+      Elements<T> elements{.data = numbers.data(), .count = numbers.size()};
+      elements.extents.push_back(numbers.size());
+      f(rank_fold<FoldOverRanks<Rule, T>, Rule::counts_empty, T>, elements, at);
+    });
+  } else if constexpr (ReducesNumbers<Rule> && !is_gathered_by_default<Rule, X>) {
+    f(rank_fold<UnknownOverRanks<Rule, X>, false, X>, Elements<G>{.data = &result, .count = 1}, path);
   } else if constexpr (!is_gathered_by_default<Rule, X> || !(ReducesNumbers<Rule> || has_reductions<X>)) {
   } else if constexpr (requires { []<class Y>(const Each<Y>&) {}(piece); }) {
     for (std::size_t i = 0; i < result.size(); ++i) {
