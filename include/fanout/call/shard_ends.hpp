@@ -43,7 +43,7 @@ class ShardEnds {
  public:
   ShardEnds(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
             bool shards_may_meet)
-      : state_(plan, settings, start, shards_may_meet), plan_(&plan), devices_(devices), eventful_(start.clock != nullptr) {
+      : state_(plan, settings, start, shards_may_meet), plan_(&plan), devices_(devices) {
     if (shards_may_meet) {
       state_.rendezvous.way_is({.transport = settings.collectives,
                                 .devices = devices,
@@ -86,9 +86,13 @@ class ShardEnds {
     return device;
   }
 
-  /// The clock of a shard that is measured; otherwise null.
-  ShardClock<typename Remains::Times>* clock_of(std::size_t i) noexcept {
-    return clock() == nullptr ? nullptr : &(*clock())[i];
+  /// Call this when the shard has its inputs, unless nothing notes that.
+  [[gnu::cold, gnu::noinline]] void forward_begins(std::size_t i) noexcept {
+    if (clock() != nullptr) (*clock())[i].forward_begins();
+  }
+  /// Call this when `forward` has returned, if work on the device may go on, unless nothing notes that.
+  [[gnu::cold, gnu::noinline]] void forward_returned(std::size_t i) noexcept {
+    if (clock() != nullptr) (*clock())[i].forward_returned();
   }
 
   /// Call this when the shard has ended, unless nothing notes the ends of shards.
@@ -132,8 +136,14 @@ class ShardEnds {
   /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, null
   /// if they can. `again.shards_ended()` is called first, if a shard ran on another device than planned.
   template <class Again = NeverAgain>
-  void check_ends(const Again& again = {}) {
-    if (eventful_.load(MemoryOrder::relaxed) || has_deadline()) check_events(again);
+  void check_ends(Again again = {}) {
+    if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
+  }
+
+  /// Call this before shards run, if begin_shard() and note_end() are called. Throws std::bad_alloc.
+  void ends_are_noted() {
+    if (clock() != nullptr) clock()->plan_is(state_.plan, state_.number);
+    if (clock() != nullptr || has_deadline()) eventful_.store(true, MemoryOrder::relaxed);
   }
 
   bool is_late(std::size_t i) const noexcept { return remains(i).lateness.is_late(); }
@@ -172,10 +182,9 @@ class ShardEnds {
   }
 
   template <class Again>
-  [[gnu::cold, gnu::noinline]] void check_events(const Again& again) {
+  [[gnu::cold, gnu::noinline]] void check_events(Again again) {
     again.shards_ended();
     if (has_deadline()) tell_late();
-    if (!eventful_.load(MemoryOrder::relaxed)) return;
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
@@ -193,15 +202,14 @@ class ShardEnds {
   /// Counts each failure of a device. If shards `may` run again, runs those of failed devices.
   template <class Again>
   void run_again(const Again& again, bool may) {
-    auto& health = recovery()->health;
     const int most = may ? state_.settings.retries : 0;
     for (int tries = 0; tries <= most; ++tries) {
       for (std::size_t i = 0; i < size(); ++i) {
         if (!is_failure<DeviceError>(remains(i).failure)) continue;
         const std::size_t failed_on = plan()[i].device;
-        health.note_failure(failed_on);
+        recovery()->note_failure(failed_on);
         if (tries == most) continue;
-        again(i, health.other_than(failed_on, i));
+        again(i, recovery()->health().other_than(failed_on, i));
         if (remains(i).completion) wait_for_device(remains(i));
       }
     }
@@ -214,7 +222,7 @@ class ShardEnds {
     bool learnt = false;
     for (std::size_t i = 0; i < size(); ++i) {
       if (!is_failure<OutOfMemory>(remains(i).failure)) continue;
-      learnt = recovery()->limits.note(again.shape(), plan()[i].device, plan()[i].rows.size()) || learnt;
+      learnt = recovery()->note_limit(again.shape(), plan()[i].device, plan()[i].rows.size()) || learnt;
     }
     if (learnt && state_.settings.ranks == nullptr) throw LimitLearnt();
   }
@@ -311,7 +319,8 @@ class ShardEnds {
   const DeviceId* devices_;
   Remains* first_remains_ = nullptr;
   std::size_t stride_ = 0;
-  Atomic<bool> eventful_;      // a shard failed, has pending device work or ran elsewhere, or the call is measured
+  // A shard failed, has pending device work or ran elsewhere, or the call is measured or has a deadline.
+  Atomic<bool> eventful_{false};
   Atomic<bool> holds_{false};  // a slot holds something besides its value
 };
 

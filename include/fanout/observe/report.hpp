@@ -265,7 +265,7 @@ Report ParallelModel<M, Source>::report() const {
   }
   detail::CallTotals<> totals = state_->measured.totals();
   totals.devices_are(devices().ids().data(), devices().size());  // before the first call none are listed
-  return Report(totals, &state_->recovery.health);
+  return Report(totals, &state_->recovery.health());
 }
 
 }}  // namespace fanout::v0

@@ -24,7 +24,7 @@ class MemoryLimits {
   bool note(std::uint64_t shape, std::size_t device, std::size_t rows) {
     if (rows < 2) return false;
     const ForkSafeLock changing(mutex_);
-    if (Limit* const known = find(shape, device)) {
+    if (Limit* const known = const_cast<Limit*>(find(shape, device))) {
       if (rows / 2 < known->rows) known->rows = rows / 2;
     } else {
       limits_.push_back({.shape = shape, .device = device, .rows = rows / 2});
@@ -38,7 +38,7 @@ class MemoryLimits {
 
   /// The plan within the limits: a device keeps as many of its rows as fit. The others share the rest, in proportion to
   /// their own. Throws OutOfMemory if all devices together cannot hold the rows.
-  Plan applied_to(const Plan& plan, std::uint64_t shape, std::size_t devices) {
+  Plan applied_to(const Plan& plan, std::uint64_t shape, std::size_t devices) const {
     std::vector<Share> shares(devices);
     for (const Shard& shard : plan) shares[shard.device].rows += shard.rows.size();
     {
@@ -69,8 +69,8 @@ class MemoryLimits {
     std::size_t most = ~std::size_t{0};
   };
 
-  Limit* find(std::uint64_t shape, std::size_t device) noexcept {
-    for (Limit& limit : limits_) {
+  const Limit* find(std::uint64_t shape, std::size_t device) const noexcept {
+    for (const Limit& limit : limits_) {
       if (limit.shape == shape && limit.device == device) return &limit;
     }
     return nullptr;
@@ -115,7 +115,7 @@ class MemoryLimits {
 
   std::vector<Limit> limits_;
   Atomic<bool> exist_{false};
-  ForkSafeMutex mutex_;
+  mutable ForkSafeMutex mutex_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -149,14 +149,13 @@ class alignas(cache_line) ShardBody {
                                                                 .axis = body.axis_,
                                                                 .first_row = body.outputs_.state().place.first_row});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
-      ShardClock<CallTimes>* const clock = body.is_plain_ ? nullptr : body.outputs_.clock_of(shard);
-      if (clock != nullptr) clock->forward_begins();
+      if (!body.is_plain_) body.outputs_.forward_begins(shard);
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
         // Where the work has been done when forward returns, that is the end of the shard.
         if constexpr (!requires { requires noexcept(device.synchronize()); }) {
-          if (clock != nullptr) clock->forward_returned();
+          if (!body.is_plain_) body.outputs_.forward_returned(shard);
         }
         if constexpr (requires { backend::Completion(device.completion()); }) {
           // A device's own clock needs a completion.
