@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -133,8 +134,8 @@ class ShardEnds {
   /// Call this when all shards have ended. Waits for pending device work. Then runs shards again whose devices failed, if
   /// the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be made again.
   ///
-  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, null
-  /// if they can. `again.shards_ended()` is called first, if a shard ran on another device than planned.
+  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, as the
+  /// end of a sentence, null if they can. `again.shards_ended()` is called first, if a shard ran on another device than planned.
   template <class Again = NeverAgain>
   void check_ends(Again again = {}) {
     if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
@@ -190,9 +191,7 @@ class ShardEnds {
     }
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-    const char* const refusal = recovery() == nullptr
-                                    ? "not run again on another device, since the call was asynchronous"
-                                    : again.refusal();
+    const char* const refusal = recovery() == nullptr ? "since the call was asynchronous" : again.refusal();
     if (recovery() != nullptr && state_.settings.retries > 0) run_again(again, refusal == nullptr);
     if (clock() != nullptr) clock()->all_ended();
     if (refusal == nullptr && state_.settings.shrinks) note_limits(again);
@@ -219,12 +218,13 @@ class ShardEnds {
   /// too.
   template <class Again>
   void note_limits(const Again& again) {
+    if (state_.settings.ranks != nullptr) return;
     bool learnt = false;
     for (std::size_t i = 0; i < size(); ++i) {
       if (!is_failure<OutOfMemory>(remains(i).failure)) continue;
       learnt = recovery()->note_limit(again.shape(), plan()[i].device, plan()[i].rows.size()) || learnt;
     }
-    if (learnt && state_.settings.ranks == nullptr) throw LimitLearnt();
+    if (learnt) throw LimitLearnt();
   }
 
   static void wait_for_device(Remains& shard) noexcept {
@@ -285,7 +285,8 @@ class ShardEnds {
   /// `refusal` is why nothing runs again, for the error of a device.
   void throw_failures(const char* refusal) const {
     std::vector<Failure> failures;
-    const char* note = nullptr;
+    const char* what = nullptr;
+    const char* why = refusal;
     bool all_released = true;  // no shard failed by itself
     for (std::size_t i = 0; i < size(); ++i) {
       all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
@@ -297,11 +298,13 @@ class ShardEnds {
       const Remains& shard = remains(i);
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
       if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
-      if (refusal != nullptr && state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) note = refusal;
+      if (refusal != nullptr && state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) {
+        what = "not run again on another device, ";
+      }
       if (state_.settings.shrinks && is_failure<OutOfMemory>(shard.failure)) {
-        note = refusal != nullptr                   ? refusal
-               : state_.settings.ranks != nullptr ? "not made again with fewer rows, since several ranks make the call"
-                                                  : note;
+        if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
+        if (why == nullptr && plan()[i].rows.size() < 2) why = "since a single row does not fit";
+        what = why == nullptr ? nullptr : "not made again with fewer rows at a time, ";
       }
       const Shard& planned = plan()[i];
       failures.push_back({.shard = state_.place.first_shard + i,
@@ -311,7 +314,8 @@ class ShardEnds {
     }
     if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
     if (failures.empty()) return;
-    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, note);
+    throw ReplicaError(std::move(failures), size() + state_.place.other_shards,
+                       what == nullptr ? std::string() : std::string(what) + why);
   }
 
   CallState state_;

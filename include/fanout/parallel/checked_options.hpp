@@ -97,7 +97,7 @@ struct CheckedOptions {
     check_plan(plan, rows, device_count);
     if (recovery.health().leaves_out()) plan = recovery.health().without_left_out(plan);
     if (request.is_limited && recovery.limits().exist()) {
-      plan = recovery.limits().applied_to(plan, request.shape, device_count);
+      plan = recovery.limits().applied_to(plan, request.shape);
     }
     return plan;
   }

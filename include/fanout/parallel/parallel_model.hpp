@@ -285,7 +285,7 @@ class ParallelModel {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     detail::CallRequest careful = request;
-    careful.is_limited = state_->settings.shrinks;
+    careful.is_limited = state_->settings.shrinks && Call::may_be_dealt && !Call::shards_may_meet();
     if (careful.is_limited) careful.shape = detail::batch_shape(std::tie(std::as_const(args)...));
     for (;;) {
       try {

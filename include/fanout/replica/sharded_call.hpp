@@ -19,6 +19,7 @@
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/recovery/recovery.hpp>
 #include <fanout/replica/shard_body.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/clock.hpp>
@@ -129,7 +130,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
         body_(room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_)),
         shards_(inputs.plan, devices, body_, outputs.state().deadline, outputs.state().settings.times) {
     if constexpr (Call::may_be_dealt) {
-      if (inputs.plan.is_dealt()) [[unlikely]]
+      if (!inputs.plan.is_ordinary()) [[unlikely]]
         deal(inputs.plan, devices);
     }
     settle_inputs(inputs.arguments);
@@ -168,11 +169,11 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
 
     const char* refusal() const noexcept {
       if constexpr (!Call::may_be_dealt) {
-        return "not run again on another device, since forward is not const, or may change its replica";
+        return "since forward is not const, or may change its replica";
       } else if constexpr ((is_inout<std::remove_cvref_t<Args>> || ...)) {
-        return "not run again on another device, since an argument is inout()";
+        return "since an argument is inout()";
       } else {
-        return Call::shards_may_meet() ? "not run again on another device, since forward has collectives" : nullptr;
+        return Call::shards_may_meet() ? "since forward has collectives" : nullptr;
       }
     }
     std::uint64_t shape() const { return call.body_.shape(); }
@@ -191,13 +192,22 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     }
   };
 
-  /// Dispatches the devices instead of the shards.
+  /// Dispatches the devices instead of the shards, each of which runs shards one after the other.
   [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const DeviceSet<Ds...>& devices) {
     if (Call::shards_may_meet()) return;
     if (body_.is_plain()) outputs_.make_slots();
     body_.slots_are_made();
-    const auto& deal = moved_.deal(plan, devices, body_);
+    auto& deal = moved_.deal(plan, devices, body_);
+    if (plan.runs_in_turns()) limit(deal, devices.size());
     shards_.run_instead(deal.dealers(), deal);
+  }
+
+  template <class Deal>
+  void limit(Deal& deal, std::size_t devices) const noexcept {
+    const Recovery<std::uint32_t>* const recovery = outputs_.state().settings.recovery;
+    if (recovery == nullptr) return;
+    const std::uint64_t shape = body_.shape();
+    for (std::size_t i = 0; i < devices; ++i) deal.limit(i, recovery->limits().most(shape, i));
   }
 
   Outputs& outputs_;
