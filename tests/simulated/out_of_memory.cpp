@@ -90,27 +90,27 @@ struct Counts {
 
 TEST_CASE("a device that runs out of memory gets half as many rows at a time, until they fit") {
   std::vector<SimulatedDeviceOptions> options(3);
-  options[1].memory = 150'000;  // 3,125 of its 10,000 rows of 48 bytes
+  options[1].memory = 15'000;  // 312 of its 1,000 rows of 48 bytes
   const ParallelModel model{shrink_test::Doubles{}, simulated_devices(options),
                             Options{.output = shrink_test::on_host, .measure = true, .shrink_on_out_of_memory = true}};
-  const auto x = shrink_test::ascending(30'000, 4);
+  const auto x = shrink_test::ascending(3000, 4);
   const auto check = [&] { shrink_test::check_doubled(model(x), x); };
   check();
-  CHECK(model.report().failed_calls() == 2);  // with 10,000 and 5,000 rows; 2,500 fit
+  CHECK(model.report().failed_calls() == 2);  // with 1,000 and 500 rows; 250 fit
   const auto before = model.report();
   for (int call = 0; call < 100; ++call) check();
   const auto after = model.report();
   CHECK(after.failed_calls() == 2);
   const std::uint64_t shards[] = {1, 4, 1};
   for (std::size_t i = 0; i < 3; ++i) {  // each device keeps its share
-    CHECK(after.devices()[i].rows - before.devices()[i].rows == 100 * 10'000);
+    CHECK(after.devices()[i].rows - before.devices()[i].rows == 100 * 1000);
     CHECK(after.devices()[i].shards - before.devices()[i].shards == 100 * shards[i]);
-    CHECK(after.devices()[i].most_rows == (i == 1 ? 2500 : 0));
+    CHECK(after.devices()[i].most_rows == (i == 1 ? 250 : 0));
   }
-  CHECK(to_string(after).find("gets at most 2500 rows at a time") != std::string::npos);
+  CHECK(to_string(after).find("gets at most 250 rows at a time") != std::string::npos);
 
   // Another shape has limits of its own: these rows are smaller.
-  const auto small = shrink_test::ascending(12'000, 2);
+  const auto small = shrink_test::ascending(1200, 2);
   shrink_test::check_doubled(model(small), small);
   CHECK(model.report().failed_calls() == 2);
   CHECK(model.report().devices()[1].shards - after.devices()[1].shards == 1);
@@ -118,13 +118,13 @@ TEST_CASE("a device that runs out of memory gets half as many rows at a time, un
 
 TEST_CASE("a device that is alone runs a batch that is larger than its memory") {
   std::vector<SimulatedDeviceOptions> options(1);
-  options[0].memory = 60'000;  // 1,250 of 10,000 rows
+  options[0].memory = 6000;  // 125 of 1,000 rows
   const ParallelModel model{shrink_test::Doubles{}, simulated_devices(options),
                             Options{.output = shrink_test::on_host, .measure = true, .shrink_on_out_of_memory = true}};
-  const auto x = shrink_test::ascending(10'000, 4);
+  const auto x = shrink_test::ascending(1000, 4);
   shrink_test::check_doubled(model(x), x);
-  CHECK(model.report().failed_calls() == 3);  // 1,250 fit exactly
-  fanout::Tensor<float, 2> y(10'000, 4);
+  CHECK(model.report().failed_calls() == 3);  // 125 fit exactly
+  fanout::Tensor<float, 2> y(1000, 4);
   std::size_t rows = 0;
   for (int call = 0; call < 100; ++call) model.into(std::tie(y, rows))(x);
   shrink_test::check_doubled(std::tuple(y, rows), x);
@@ -134,25 +134,25 @@ TEST_CASE("a device that is alone runs a batch that is larger than its memory") 
 
 TEST_CASE("tensors in structs leave the memory of the device, too") {
   std::vector<SimulatedDeviceOptions> options(2);
-  options[1].memory = 60'000;
+  options[1].memory = 6000;
   const ParallelModel model{shrink_test::InStruct{}, simulated_devices(options),
                             Options{.output = shrink_test::on_host, .measure = true, .shrink_on_out_of_memory = true}};
-  const auto x = shrink_test::ascending(20'000, 4);
+  const auto x = shrink_test::ascending(2000, 4);
   for (int call = 0; call < 3; ++call) {
     const auto [doubled, rows] = model(x);
     CHECK(rows.size() == 1 + 8);
     shrink_test::check_doubled(std::tuple(doubled, std::accumulate(rows.begin(), rows.end(), std::size_t{0})), x);
   }
   CHECK(model.report().failed_calls() == 3);
-  CHECK(model.report().devices()[1].most_rows == 1250);
+  CHECK(model.report().devices()[1].most_rows == 125);
 }
 
 TEST_CASE("a device that is out of memory takes over small blocks only, and others keep large ones") {
   std::vector<SimulatedDeviceOptions> options(2);
-  options[1].memory = 30'000;
+  options[1].memory = 3000;
   options[1].rows_per_second = 8e6;
   options[0].rows_per_second = 1e6;
-  const auto x = shrink_test::ascending(20'000, 4);
+  const auto x = shrink_test::ascending(2000, 4);
   const auto check = [&](const fanout::AnySplit& split, std::uint64_t times_faster) {
     const ParallelModel model{
         shrink_test::Doubles{}, simulated_devices(options),
@@ -160,13 +160,13 @@ TEST_CASE("a device that is out of memory takes over small blocks only, and othe
     for (int call = 0; call < 12; ++call) shrink_test::check_doubled(model(x), x);
     const auto learnt = model.report();
     CHECK(learnt.failed_calls() >= 2);
-    CHECK(learnt.failed_calls() <= 6);  // log2 of 20,000 over 625, and one
+    CHECK(learnt.failed_calls() <= 6);  // log2 of 2,000 over 62, and one
     for (int call = 0; call < 100; ++call) shrink_test::check_doubled(model(x), x);
     const auto after = model.report();
     CHECK(after.failed_calls() == learnt.failed_calls());
     CHECK(after.devices()[0].most_rows == 0);
-    CHECK(after.devices()[1].most_rows <= 625);
-    CHECK(after.devices()[1].most_rows > 300);
+    CHECK(after.devices()[1].most_rows <= 62);
+    CHECK(after.devices()[1].most_rows > 30);
     CHECK(after.devices()[1].rows > times_faster * after.devices()[0].rows);
   };
   SUBCASE("MeasuredSplit") { check(fanout::MeasuredSplit{}, 6); }
