@@ -243,10 +243,10 @@ class CallClock final : public TransferLog, public Pooled {
 template <class Times = CallTimes>
 class CallMeter {
  public:
-  /// Made when the call begins. `model` names the model's type. Borrows all else, but the observer only as
-  /// long as shards run. Throws std::bad_alloc.
+  /// Made when the call begins. `model` names the model's type. Borrows all else, but the observer only as long as
+  /// shards run. Without memory, the call is not measured.
   template <class Devices>
-  CallMeter(CallObserver* observer, const Devices& devices, std::string_view model, bool asynchronous = false) {
+  CallMeter(CallObserver* observer, const Devices& devices, std::string_view model, bool asynchronous = false) noexcept {
     if (observer != nullptr || process_observer.exists()) [[unlikely]]
       clock_ = begin(observer, devices, model, asynchronous);
   }
@@ -263,8 +263,12 @@ class CallMeter {
  private:
   template <class Devices>
   [[gnu::cold, gnu::noinline]] static CallClock<Times>* begin(CallObserver* observer, const Devices& devices,
-                                                              std::string_view model, bool asynchronous) {
-    return make_pooled<CallClock<Times>>(observer, devices, model, asynchronous);
+                                                              std::string_view model, bool asynchronous) noexcept {
+    try {
+      return make_pooled<CallClock<Times>>(observer, devices, model, asynchronous);
+    } catch (...) {  // an error here would be one that other processes of the call do not learn of
+      return nullptr;
+    }
   }
 
   [[gnu::cold, gnu::noinline]] void end() noexcept {
