@@ -76,7 +76,7 @@ class EarlyRelease {
     } else if constexpr (has_rule<X>) {
       move(result.value);
     } else if constexpr (!Scalar<X> && !owns_elements<X>) {
-      visit_children(result, LeafPath("result"), [this](auto& child, const LeafPath&, auto) { move(child); });
+      visit_children(result, LeafPath("result"), [this](auto& child, const LeafPath&, auto) { this->move(child); });
     }
   }
 

@@ -204,7 +204,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
 
   template <class Deal>
   void limit(Deal& deal, std::size_t devices) const noexcept {
-    const Recovery<std::uint32_t>* const recovery = outputs_.state().settings.recovery;
+    const auto* const recovery = outputs_.state().settings.recovery;
     if (recovery == nullptr) return;
     const std::uint64_t shape = body_.shape();
     for (std::size_t i = 0; i < devices; ++i) deal.limit(i, recovery->limits().most(shape, i));
