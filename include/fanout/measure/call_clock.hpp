@@ -246,7 +246,8 @@ class CallMeter {
   /// Made when the call begins. `model` names the model's type. Borrows all else, but the observer only as long as
   /// shards run. Without memory, the call is not measured.
   template <class Devices>
-  CallMeter(CallObserver* observer, const Devices& devices, std::string_view model, bool asynchronous = false) noexcept {
+  CallMeter(CallObserver* observer, const Devices& devices, std::string_view model,
+            bool asynchronous = false) noexcept {
     if (observer != nullptr || process_observer.exists()) [[unlikely]]
       clock_ = begin(observer, devices, model, asynchronous);
   }
