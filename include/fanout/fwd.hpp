@@ -101,7 +101,7 @@ template <class Times>
 class CallClock;
 class CallObserver;
 template <class Count>
-struct Recovery;
+class Recovery;
 }  // namespace detail
 namespace backend {
 struct Collective;

@@ -105,7 +105,8 @@ TEST_CASE("each block runs exactly once on several threads") {
     Deal deal(plan, devices, body);
     std::atomic<std::size_t> ready{0};
     std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < 4; ++i) threads.emplace_back([&, i] {
+    for (std::size_t i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] {
         ++ready;
         while (ready < 4) {  // so that all take blocks at the same time
         }
@@ -180,4 +181,62 @@ TEST_CASE("devices with clocks of their own leave blocks to others when they fai
   deal(1);
   CHECK(body.order.size() == plan.size());
   CHECK(rows_of(deal.as_run(), 2)[1] == plan[1].rows.size());
+}
+
+TEST_CASE("if the plan is not dealt, each device runs its own blocks in their order, also after one has failed") {
+  const auto devices = fanout::host_devices(2);
+  const Plan plan{{{0, 5}, 0}, {{5, 10}, 0}, {{10, 11}, 1}, {{11, 16}, 0}};
+  SUBCASE("on threads") {
+    CountedBlocks body(plan.size());
+    body.broken = {1, 0};
+    Deal deal(plan, devices, body);
+    deal(1);
+    CHECK(body.runs[2] == 1);
+    CHECK(body.runs[0] == 0);
+    deal(0);
+    check_each_once(body);
+    CHECK(deal.as_run() == plan);
+  }
+  SUBCASE("in virtual time") {
+    std::vector<std::int64_t> times(2);
+    const DeviceSet<Timed> timed(std::vector<Timed>{Timed(0, times[0]), Timed(1, times[1])});
+    const BlocksInTime body{.plan = plan, .times = times.data(), .per_row = {1, 1}, .fails = {1, 1}};
+    Deal deal(plan, timed, body);
+    deal(0);
+    CHECK(deal.as_run() == plan);
+    CHECK(body.order == std::vector<std::size_t>{0, 2, 1, 3});
+  }
+}
+
+TEST_CASE("a device with a limit takes over small blocks only, until another device has failed") {
+  const auto devices = fanout::host_devices(2);
+  Plan plan{{{0, 8}, 0}, {{8, 10}, 1}, {{10, 16}, 0}, {{16, 18}, 0}};
+  plan.deal();
+  CountedBlocks body(plan.size());
+  SUBCASE("no failure") {
+    Deal deal(plan, devices, body);
+    deal.limit(1, 2);
+    deal(1);  // its own block, and the last one
+    CHECK(body.runs[1] == 1);
+    CHECK(body.runs[3] == 1);
+    CHECK(body.runs[0] + body.runs[2] == 0);
+    deal(0);
+    check_each_once(body);
+  }
+  SUBCASE("a failure before") {
+    body.broken = {1, 0};
+    Deal deal(plan, devices, body);
+    deal.limit(1, 2);
+    deal(0);  // fails at once
+    deal(1);
+    check_each_once(body);
+  }
+  SUBCASE("a failure when it takes nothing any more") {
+    body.broken = {1, 0};
+    Deal deal(plan, devices, body);
+    deal.limit(1, 2);
+    deal(1);
+    deal(0);  // nobody else would run the rest
+    check_each_once(body);
+  }
 }

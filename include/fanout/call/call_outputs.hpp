@@ -37,13 +37,17 @@ class CallOutputs : public ShardEnds<ShardRemains> {
     Ends::remains_are(slots_.cells()->slot(), sizeof(ShardCell<R>));
   }
 
-  /// Call this first if shards run one at a time: others may read a slot before its shard has begun.
-  void make_slots() noexcept { slots_.make_all(); }
+  /// Call this first if shards run one at a time: others may read a slot before its shard has begun. Throws
+  /// std::bad_alloc.
+  [[gnu::cold, gnu::noinline]] void make_slots() {
+    Ends::ends_are_noted();
+    slots_.make_all();
+  }
 
   /// Call this first if all shards run at once. Returns true if nothing reads a slot before all shards have ended, and
   /// nothing notes when they begin and end. Then the thread that runs a shard makes its slot, and must not call
-  /// begin_shard() and note_end().
-  bool begin() noexcept {
+  /// begin_shard() and note_end(). Throws std::bad_alloc.
+  bool begin() {
     is_plain_ = !Ends::has_deadline() && !Ends::state().rendezvous.notes_ends() && Ends::state().clock == nullptr;
     if (!is_plain_) make_slots();
     return is_plain_;
@@ -56,7 +60,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   /// shards again: see ShardEnds::check_ends(). An exception from before a `forward` is thrown unchanged. Exceptions of
   /// `forward` are thrown as one ReplicaError. With `rethrow_single`, a single one is thrown unchanged.
   template <class Again = NeverAgain>
-  void all_ended(const Again& again = {}) {
+  void all_ended(Again again = {}) {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || Ends::holds());
     Ends::check_ends(again);
   }
@@ -65,6 +69,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   void renew(std::size_t i) noexcept {
     slots_[i].~ShardSlot();
     slots_.cells()[i].make();
+    slots_[i].runs_as_planned();
   }
 
   /// Call this next. If shards were late, throws Timeout with the results of the others.

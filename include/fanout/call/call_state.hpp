@@ -34,7 +34,7 @@ struct CallSettings {
       nullptr;                                   ///< for collectives between the shards; null: through host memory
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
   int retries = 0;       ///< how many times a shard whose device fails runs again
-  bool shrinks = false;  ///< the call is made again with fewer rows on a device that runs out of memory
+  bool shrinks = false;  ///< the call is made again with fewer rows at a time on a device that runs out of memory
   detail::Recovery<std::uint32_t>* recovery = nullptr;  ///< what the model has learnt of its devices; null: neither happens
   detail::CallStatistics* times = nullptr;       ///< of the calls' times; null: not measured
   const detail::CopyTeam* team = nullptr;        ///< shares large copies of gathering; null: the caller copies alone
@@ -94,7 +94,7 @@ struct CallState {
 
   /// True if a shard ends with its device's work: it may be late, it is measured, or the device takes another one then.
   bool waits_for_devices() const noexcept {
-    return stop_at != detail::Clock::never || clock != nullptr || plan.is_dealt();
+    return stop_at != detail::Clock::never || clock != nullptr || !plan.is_ordinary();
   }
 
   const Plan& plan;

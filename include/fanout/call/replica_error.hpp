@@ -28,8 +28,8 @@ struct Failure {
 /// The text lists them, one per line.
 class [[gnu::visibility("default")]] ReplicaError : public Error {
  public:
-  /// `failures` must not be empty, and must be in row order. `note` is a last line of the text, or null.
-  explicit ReplicaError(std::vector<Failure> failures, std::size_t shards, const char* note = nullptr)
+  /// `failures` must not be empty, and must be in row order. `note` is a last line of the text, or empty.
+  explicit ReplicaError(std::vector<Failure> failures, std::size_t shards, const std::string& note = {})
       : ReplicaError("forward", std::move(failures), shards, true, note) {}
 
   /// The failures, lowest rows first. Live as long as this error.
@@ -55,8 +55,8 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
  protected:
   /// For errors of another `step` than forward, with or without rows.
   ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows,
-               const char* note = nullptr)
-      : Error(text(step, failures, replicas, has_rows) + (note == nullptr ? "" : "\n  " + std::string(note))),
+               const std::string& note = {})
+      : Error(text(step, failures, replicas, has_rows) + (note.empty() ? "" : "\n  " + note)),
         failures_(std::move(failures)) {}
 
  private:

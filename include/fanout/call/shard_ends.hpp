@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ class ShardEnds {
  public:
   ShardEnds(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
             bool shards_may_meet)
-      : state_(plan, settings, start, shards_may_meet), plan_(&plan), devices_(devices), eventful_(start.clock != nullptr) {
+      : state_(plan, settings, start, shards_may_meet), plan_(&plan), devices_(devices) {
     if (shards_may_meet) {
       state_.rendezvous.way_is({.transport = settings.collectives,
                                 .devices = devices,
@@ -86,9 +87,13 @@ class ShardEnds {
     return device;
   }
 
-  /// The clock of a shard that is measured; otherwise null.
-  ShardClock<typename Remains::Times>* clock_of(std::size_t i) noexcept {
-    return clock() == nullptr ? nullptr : &(*clock())[i];
+  /// Call this when the shard has its inputs, unless nothing notes that.
+  [[gnu::cold, gnu::noinline]] void forward_begins(std::size_t i) noexcept {
+    if (clock() != nullptr) (*clock())[i].forward_begins();
+  }
+  /// Call this when `forward` has returned, if work on the device may go on, unless nothing notes that.
+  [[gnu::cold, gnu::noinline]] void forward_returned(std::size_t i) noexcept {
+    if (clock() != nullptr) (*clock())[i].forward_returned();
   }
 
   /// Call this when the shard has ended, unless nothing notes the ends of shards.
@@ -129,11 +134,17 @@ class ShardEnds {
   /// Call this when all shards have ended. Waits for pending device work. Then runs shards again whose devices failed, if
   /// the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be made again.
   ///
-  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, null
-  /// if they can. `again.shards_ended()` is called first, if a shard ran on another device than planned.
+  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, as the
+  /// end of a sentence, null if they can. `again.shards_ended()` is called first, if a shard ran on another device than planned.
   template <class Again = NeverAgain>
-  void check_ends(const Again& again = {}) {
-    if (eventful_.load(MemoryOrder::relaxed) || has_deadline()) check_events(again);
+  void check_ends(Again again = {}) {
+    if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
+  }
+
+  /// Call this before shards run, if begin_shard() and note_end() are called. Throws std::bad_alloc.
+  void ends_are_noted() {
+    if (clock() != nullptr) clock()->plan_is(state_.plan, state_.number);
+    if (clock() != nullptr || has_deadline()) eventful_.store(true, MemoryOrder::relaxed);
   }
 
   bool is_late(std::size_t i) const noexcept { return remains(i).lateness.is_late(); }
@@ -172,18 +183,15 @@ class ShardEnds {
   }
 
   template <class Again>
-  [[gnu::cold, gnu::noinline]] void check_events(const Again& again) {
+  [[gnu::cold, gnu::noinline]] void check_events(Again again) {
     again.shards_ended();
     if (has_deadline()) tell_late();
-    if (!eventful_.load(MemoryOrder::relaxed)) return;
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
     }
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-    const char* const refusal = recovery() == nullptr
-                                    ? "not run again on another device, since the call was asynchronous"
-                                    : again.refusal();
+    const char* const refusal = recovery() == nullptr ? "since the call was asynchronous" : again.refusal();
     if (recovery() != nullptr && state_.settings.retries > 0) run_again(again, refusal == nullptr);
     if (clock() != nullptr) clock()->all_ended();
     if (refusal == nullptr && state_.settings.shrinks) note_limits(again);
@@ -193,15 +201,14 @@ class ShardEnds {
   /// Counts each failure of a device. If shards `may` run again, runs those of failed devices.
   template <class Again>
   void run_again(const Again& again, bool may) {
-    auto& health = recovery()->health;
     const int most = may ? state_.settings.retries : 0;
     for (int tries = 0; tries <= most; ++tries) {
       for (std::size_t i = 0; i < size(); ++i) {
         if (!is_failure<DeviceError>(remains(i).failure)) continue;
         const std::size_t failed_on = plan()[i].device;
-        health.note_failure(failed_on);
+        recovery()->note_failure(failed_on);
         if (tries == most) continue;
-        again(i, health.other_than(failed_on, i));
+        again(i, recovery()->health().other_than(failed_on, i));
         if (remains(i).completion) wait_for_device(remains(i));
       }
     }
@@ -211,12 +218,13 @@ class ShardEnds {
   /// too.
   template <class Again>
   void note_limits(const Again& again) {
+    if (state_.settings.ranks != nullptr) return;
     bool learnt = false;
     for (std::size_t i = 0; i < size(); ++i) {
       if (!is_failure<OutOfMemory>(remains(i).failure)) continue;
-      learnt = recovery()->limits.note(again.shape(), plan()[i].device, plan()[i].rows.size()) || learnt;
+      learnt = recovery()->note_limit(again.shape(), plan()[i].device, plan()[i].rows.size()) || learnt;
     }
-    if (learnt && state_.settings.ranks == nullptr) throw LimitLearnt();
+    if (learnt) throw LimitLearnt();
   }
 
   static void wait_for_device(Remains& shard) noexcept {
@@ -279,7 +287,8 @@ class ShardEnds {
   /// `refusal` is why nothing runs again, for the error of a device.
   void throw_failures(const char* refusal) const {
     std::vector<Failure> failures;
-    const char* note = nullptr;
+    const char* what = nullptr;
+    const char* why = refusal;
     bool all_released = true;  // no shard failed by itself
     for (std::size_t i = 0; i < size(); ++i) {
       all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
@@ -291,11 +300,13 @@ class ShardEnds {
       const Remains& shard = remains(i);
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
       if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
-      if (refusal != nullptr && state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) note = refusal;
+      if (refusal != nullptr && state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) {
+        what = "not run again on another device, ";
+      }
       if (state_.settings.shrinks && is_failure<OutOfMemory>(shard.failure)) {
-        note = refusal != nullptr                   ? refusal
-               : state_.settings.ranks != nullptr ? "not made again with fewer rows, since several ranks make the call"
-                                                  : note;
+        if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
+        if (why == nullptr && plan()[i].rows.size() < 2) why = "since a single row does not fit";
+        what = why == nullptr ? nullptr : "not made again with fewer rows at a time, ";
       }
       const Shard& planned = plan()[i];
       failures.push_back({.shard = state_.place.first_shard + i,
@@ -305,7 +316,8 @@ class ShardEnds {
     }
     if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
     if (failures.empty()) return;
-    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, note);
+    throw ReplicaError(std::move(failures), size() + state_.place.other_shards,
+                       what == nullptr ? std::string() : std::string(what) + why);
   }
 
   CallState state_;
@@ -313,7 +325,8 @@ class ShardEnds {
   const DeviceId* devices_;
   Remains* first_remains_ = nullptr;
   std::size_t stride_ = 0;
-  Atomic<bool> eventful_;      // a shard failed, has pending device work or ran elsewhere, or the call is measured
+  // A shard failed, has pending device work or ran elsewhere, or the call is measured or has a deadline.
+  Atomic<bool> eventful_{false};
   Atomic<bool> holds_{false};  // a slot holds something besides its value
 };
 

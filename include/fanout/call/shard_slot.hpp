@@ -19,16 +19,19 @@ struct ShardRemains {
   using Count = std::uint32_t;  // of failures
   static constexpr std::size_t as_planned = ~std::size_t{0};
 
-  ShardRemains() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+  // NOLINTNEXTLINE(*-member-init,modernize-use-equals-default): moved_to is read only in calls that note the ends of shards
+  ShardRemains() noexcept {}
 
   Scratch scratch;
   backend::Completion completion;  // declared after scratch, so destroyed (waited for) before it
   std::exception_ptr failure;
-  std::size_t moved_to = as_planned;  // the device that runs it
+  std::size_t moved_to;  // the device that runs it, or as_planned; set by runs_as_planned()
   bool failed_in_forward = false;
   bool released = false;  // it failed only because it waited for a shard that had left
   bool told_late = false;
   Lateness lateness;
+
+  void runs_as_planned() noexcept { moved_to = as_planned; }
 };
 
 /// What one shard returned. Stores nothing for void.

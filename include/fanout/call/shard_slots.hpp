@@ -54,7 +54,10 @@ class ShardSlots {
 
   /// Makes all slots.
   void make_all() noexcept {
-    for (std::size_t i = 0; i < size_; ++i) cells()[i].make();
+    for (std::size_t i = 0; i < size_; ++i) {
+      cells()[i].make();
+      (*this)[i].runs_as_planned();
+    }
     are_made_ = true;
   }
 

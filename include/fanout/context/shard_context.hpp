@@ -75,7 +75,7 @@ class ShardContext<D, void> {
       const detail::OutputBuffers::Place& shared = found != nullptr ? *found : make_output(n, row_bytes);
       if (shared.row_bytes == row_bytes) return {*shared.buffer, rows_, shared.first + rows_.first * row_bytes};
     }
-    return claim_own(row_bytes);
+    return claim_own(n, row_bytes);
   }
 
   void* claim_scratch(std::size_t bytes) { return scratch_.allocate(device_.memory(), bytes); }
@@ -101,8 +101,9 @@ class ShardContext<D, void> {
 
   /// For another memory, or if the shards' n-th outputs differ in row size: the shard gets a buffer of its own rows,
   /// and gather() copies them.
-  [[gnu::noinline]] Claim claim_own(std::size_t row_bytes) {
+  [[gnu::noinline]] Claim claim_own(std::size_t n, std::size_t row_bytes) {
     detail::OutputBuffer& own = scratch_.make_buffer(device_.memory(), rows_.size(), row_bytes);
+    own.number_is(n);
     return {own, {0, rows_.size()}, own.row(0)};
   }
 

@@ -15,16 +15,17 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The blocks of a dealt plan during one call. Each device runs the blocks that were planned for it, the first ones
-/// first. Then it takes over blocks of the device that has the most rows left. A device that has been given less than
-/// others, since it is slower than planned, takes smaller blocks. So it keeps its call waiting for one block at most.
+/// The blocks of a plan during one call. Each device runs the blocks that were planned for it, the first ones first, one
+/// at a time. If the plan is dealt, it then takes over blocks of the device that has the most rows left. A device that
+/// has been given less than others, since it is slower than planned, takes smaller blocks. So it keeps its call waiting
+/// for one block at most.
 ///
 /// `deal(i)` runs blocks on the i-th device until none are left. It is the body of a ForkJoin with one shard for each
 /// device. If all devices have clocks of their own, blocks are dealt one at a time, to the device with the earliest time.
 /// So the order of the threads does not matter.
 ///
-/// A device takes no more blocks after one has failed, since a broken device would fail all of them quickly. If all
-/// devices have failed, the last of them runs the blocks that are left.
+/// In a dealt plan, a device takes no more blocks after one has failed, since a broken device would fail all of them
+/// quickly. If no other device takes blocks any more, it runs those that are left.
 ///
 /// Borrows all that it is made of. `Body::run_on(block, device)` runs a block, and returns false if it failed.
 /// `Position` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
@@ -42,7 +43,8 @@ class Deal {
         hands_(devices.size()),
         ran_on_(blocks.size(), [](std::size_t) noexcept { return nobody; }),
         left_(blocks.rows()),
-        has_clocks_((HasOwnClock<Ds> && ...)) {
+        has_clocks_((HasOwnClock<Ds> && ...)),
+        working_(devices.size()) {
     for (std::size_t i = 0; i < devices.size(); ++i) {
       dealers_.add({.rows = {}, .device = i});
       devices.visit(i, [this, i](const auto& device) { hands_[i].clock = DeviceClock::of(device); });
@@ -56,6 +58,9 @@ class Deal {
   Deal(const Deal&) = delete;
   Deal& operator=(const Deal&) = delete;
 
+  /// Lets a device run only blocks of at most so many rows, until another device has failed. Call it first.
+  void limit(std::size_t device, std::size_t rows) noexcept { hands_[device].most = rows; }
+
   /// One shard without rows for each device.
   const Plan& dealers() const noexcept { return dealers_; }
 
@@ -63,15 +68,15 @@ class Deal {
     auto& self = const_cast<Deal&>(*this);  // a ForkJoin's body is const; this one is shared by its threads
     if (has_clocks_) return self.run_by_clocks();
     for (std::size_t block = 0; self.take(dealer, block);) {
-      if (!run_(body_, block, dealer) && self.leaves()) return;
+      if (!run_(body_, block, dealer) && self.fails()) return;
     }
   }
   void tell_late() const noexcept { tell_late_(body_); }
 
   /// The blocks, each with the device that ran it. Called when all have ended.
   const Plan& as_run() {
-    as_run_ = Plan(blocks_.size(),
-                   [this](std::size_t i) { return Shard{.rows = blocks_[i].rows, .device = ran_on_[i]}; });
+    as_run_ =
+        Plan(blocks_.size(), [this](std::size_t i) { return Shard{.rows = blocks_[i].rows, .device = ran_on_[i]}; });
     return as_run_;
   }
 
@@ -80,39 +85,57 @@ class Deal {
 
   struct Hand {
     DeviceClock clock;
-    SmallVector<Position> blocks;     // planned for it
-    std::size_t taken = 0;            // how many of these, by whichever device
-    std::size_t rows = 0;             // of the others
-    std::size_t given = 0;            // rows of the blocks that it has taken
-    bool has_failed = false;
+    SmallVector<Position> blocks;  // planned for it
+    std::size_t taken = 0;         // how many of these, by whichever device
+    std::size_t rows = 0;          // of the others
+    std::size_t given = 0;         // rows of the blocks that it has taken
+    std::size_t most = nobody;     // rows that it can run at a time
+    bool takes_no_more = false;
 
     bool is_empty() const noexcept { return taken == blocks.size(); }
   };
 
-  /// Takes a block for a device. Returns false if none are left.
+  /// Takes a block for a device. Returns false if none are left that it can run.
   bool take(std::size_t device, std::size_t& block) noexcept {
     const ForkSafeLock taking(mutex_);
-    return take_locked(device, block);
+    if (take_locked(device, block)) return true;
+    --working_;
+    return false;
   }
 
-  /// True if a device that has failed may leave its blocks to others.
-  bool leaves() noexcept {
+  /// True if a device that has failed leaves its blocks to others.
+  bool fails() noexcept {
     const ForkSafeLock counting(mutex_);
-    return ++failed_ < hands_.size();
+    return fails_locked();
+  }
+  bool fails_locked() noexcept {
+    if (!blocks_.is_dealt()) return false;  // nobody else would run them
+    has_failed_ = true;
+    if (working_ == 1) return false;
+    --working_;
+    return true;
   }
 
   bool take_locked(std::size_t device, std::size_t& block) noexcept {
-    Hand* from = &hands_[device];
-    if (from->is_empty()) {
-      for (Hand& hand : hands_) {
-        if (!hand.is_empty() && (from->is_empty() || hand.rows > from->rows)) from = &hand;
-      }
-      if (from->is_empty()) return false;
-    }
+    Hand& own = hands_[device];
+    Hand* from = nullptr;
     // A device that takes over blocks has ended early, so the large ones are for it.
-    block = pick(*from, from == &hands_[device] ? 0.5 * share_of_left(device) : static_cast<double>(left_));
+    if (!own.is_empty()) {
+      from = &own;
+      block = pick(own, blocks_.is_dealt() ? 0.5 * share_of_left(device) : static_cast<double>(left_));
+    } else if (blocks_.is_dealt()) {
+      for (Hand& hand : hands_) {
+        if (hand.is_empty() || (from != nullptr && hand.rows <= from->rows)) continue;
+        const std::size_t found = pick(hand, most_for(own));
+        if (!has_failed_ && blocks_[found].rows.size() > own.most) continue;
+        from = &hand;
+        block = found;
+      }
+    }
+    if (from == nullptr) return false;
     ran_on_[block] = device;
     ++from->taken;
+    ++taken_;
     const std::size_t rows = blocks_[block].rows.size();
     from->rows -= rows;
     left_ -= rows;
@@ -126,6 +149,10 @@ class Deal {
     const auto left = static_cast<double>(left_);
     if (hands_[device].given == 0) return 2 * left;
     return left * static_cast<double>(hands_[device].given) / static_cast<double>(blocks_.rows() - left_);
+  }
+
+  double most_for(const Hand& hand) const noexcept {
+    return static_cast<double>(!has_failed_ && hand.most < left_ ? hand.most : left_);
   }
 
   /// The first block of a hand that nobody has taken and that has at most `rows` rows; without any, the last one.
@@ -146,7 +173,7 @@ class Deal {
       std::size_t first = 0;
       Clock::Time earliest = Clock::never;
       for (std::size_t i = 0; i < hands_.size(); ++i) {
-        if (hands_[i].has_failed) continue;
+        if (hands_[i].takes_no_more) continue;
         const Clock::Time now = hands_[i].clock.now();
         const Clock::Time done = hands_[i].clock.done();
         if ((done > now ? done : now) >= earliest) continue;
@@ -154,8 +181,13 @@ class Deal {
         first = i;
       }
       std::size_t block = 0;
-      if (!take_locked(first, block)) return;
-      if (!run_(body_, block, first) && ++failed_ < hands_.size()) hands_[first].has_failed = true;
+      if (taken_ == blocks_.size()) return;
+      if (!take_locked(first, block)) {  // until another device fails, the rest is for others
+        hands_[first].takes_no_more = true;
+        --working_;
+      } else if (!run_(body_, block, first) && fails_locked()) {
+        hands_[first].takes_no_more = true;
+      }
     }
   }
 
@@ -167,10 +199,12 @@ class Deal {
   Plan as_run_;
   InlineArray<Hand> hands_;
   InlineArray<Position> ran_on_;  // the device of each block, or nobody
-  std::size_t left_;                 // rows that nobody has taken
+  std::size_t left_;              // rows that nobody has taken
   const bool has_clocks_;
-  std::size_t failed_ = 0;           // devices
-  ForkSafeMutex mutex_;              // guards the hands, ran_on_, left_ and failed_
+  std::size_t taken_ = 0;    // blocks
+  std::size_t working_;      // devices that take blocks
+  bool has_failed_ = false;  // a device
+  ForkSafeMutex mutex_;      // guards the hands, ran_on_ and what follows it
 };
 
 }}}  // namespace fanout::v0::detail

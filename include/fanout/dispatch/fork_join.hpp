@@ -33,14 +33,23 @@ namespace fanout { inline namespace v0 { namespace detail {
 template <Device... Ds>
 class ForkJoin {
  public:
-  ForkJoin(const Plan& plan, const DeviceSet<Ds...>& devices, const ShardRunner& runner,
-           Clock::Time deadline = Clock::never, CallStatistics* times = nullptr)
-      : plan_(plan), devices_(devices), runner_(runner), deadline_(deadline), times_(times) {}
+  template <class Body>
+  ForkJoin(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, Clock::Time deadline = Clock::never,
+           CallStatistics* times = nullptr)
+      : plan_(&plan), devices_(devices), runner_(body), deadline_(deadline), times_(times) {}
+
+  /// Call this before dispatch() to run the shards of another plan by another body, none of them inline.
+  template <class Body>
+  void run_instead(const Plan& plan, const Body& body) noexcept {
+    plan_ = &plan;
+    runner_ = ShardRunner(body);
+    times_ = nullptr;
+  }
 
   /// Dispatches the shards that run on other threads. Throws std::bad_alloc before it dispatches any. The main device
   /// is locked last: its cost overlaps with the requests in flight.
   void dispatch() {
-    if (plan_.size() == 1 && plan_[0].device == 0 && lock_main_device()) {
+    if (plan_->size() == 1 && (*plan_)[0].device == 0 && lock_main_device()) {
       own_ = 0;
     } else {
       dispatch_all();
@@ -73,9 +82,9 @@ class ForkJoin {
   static constexpr std::size_t none = ~std::size_t{0};
 
   void dispatch_all() {
-    ShardTasks& tasks = tasks_.emplace(plan_.size());
-    for (std::size_t i = 0; i < plan_.size(); ++i) tasks.place(i, plan_[i], devices_);
-    DispatchDecision& decision = decision_.emplace(times_, plan_, tasks.rules());
+    ShardTasks& tasks = tasks_.emplace(plan_->size());
+    for (std::size_t i = 0; i < plan_->size(); ++i) tasks.place(i, (*plan_)[i], devices_);
+    DispatchDecision& decision = decision_.emplace(times_, *plan_, tasks.rules());
     tasks.expect(decision.expected());
     if (decision.what() != Inline::all) decision.check_sleeping_workers(tasks);
     if (decision.what() == Inline::all) {
@@ -97,7 +106,7 @@ class ForkJoin {
       }
     }
     if (!tasks.wait(runner_, deadline_)) refuse_after_fork();
-    if (decision_) decision_->all_ended(plan_.size());
+    if (decision_) decision_->all_ended(plan_->size());
   }
 
   bool lock_main_device() noexcept {
@@ -111,7 +120,7 @@ class ForkJoin {
   /// Defers all shards but the main device's first one.
   void defer_others(ShardTasks& tasks) noexcept {
     for (ShardTask& task : tasks) {
-      if (own_ == none && plan_[task.shard].device == 0) {
+      if (own_ == none && (*plan_)[task.shard].device == 0) {
         own_ = task.shard;
       } else {
         task.defer(runner_, tasks.rules());
@@ -123,7 +132,7 @@ class ForkJoin {
   void post_others(ShardTasks& tasks, bool defers_asleep) noexcept {
     ShardTask* first = nullptr;
     for (ShardTask& task : tasks) {
-      if (first == nullptr && plan_[task.shard].device == 0) {
+      if (first == nullptr && (*plan_)[task.shard].device == 0) {
         first = &task;
       } else if (!defers_asleep || !task.worker->is_asleep()) {
         task.post(runner_, tasks.rules(), tasks.takes());
@@ -144,11 +153,11 @@ class ForkJoin {
     if (deadline_ != Clock::never && Clock::now() >= deadline_) runner_.tell_late();
   }
 
-  const Plan& plan_;
+  const Plan* plan_;
   const DeviceSet<Ds...>& devices_;
-  const ShardRunner runner_;
+  ShardRunner runner_;
   const Clock::Time deadline_;
-  CallStatistics* const times_;
+  CallStatistics* times_;
   std::size_t own_ = none;                    // the shard for this thread
   HandoffSlot* locked_ = nullptr;             // of the main device, for that shard
   std::optional<DispatchDecision> decision_;  // this and what follows: none if this thread runs the only shard
@@ -158,7 +167,7 @@ class ForkJoin {
 /// Runs `body(i)` for every shard of the plan, and returns when all have ended: see ForkJoin.
 template <Device... Ds, class Body>
 void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, CallStatistics* times = nullptr) {
-  ForkJoin<Ds...> shards(plan, devices, ShardRunner(body), Clock::never, times);
+  ForkJoin<Ds...> shards(plan, devices, body, Clock::never, times);
   shards.dispatch();
   shards.run_own();
   shards.join();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string_view>
 
 #include <fanout/base/exchange.hpp>
@@ -89,6 +90,17 @@ class ShardClock final : public TransferLog {
   bool returned_ = false;
 };
 
+/// The clocks of the shards of a call.
+template <class Times>
+class ShardClocks : public InlineArray<ShardClock<Times>> {
+ public:
+  /// Borrows `shards`. `call` is the call's id.
+  ShardClocks(InlineArray<typename Times::Shard>& shards, std::uint64_t call)
+      : InlineArray<ShardClock<Times>>(shards.size(), [&shards, call](std::size_t i) {
+          return ShardClock<Times>(shards[i], {.call = call, .shard = static_cast<std::uint32_t>(i)});
+        }) {}
+};
+
 template <class... Ds>
 [[gnu::cold, gnu::noinline]] DeviceClock main_clock(const DeviceSet<Ds...>& devices) noexcept {
   DeviceClock clock;
@@ -97,14 +109,13 @@ template <class... Ds>
 }
 
 /// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends with its
-/// last shard; the clock may then outlive its model.
+/// last shard; the clock may then outlive its model. A call that fails before plan_is() is not told.
 template <class Times>
 class CallClock final : public TransferLog, public Pooled {
  public:
-  /// Made when the plan is. Borrows all. `observer` may be null.
+  /// Made when the call begins. Borrows all. `observer` may be null. `model` names the model's type.
   template <class... Ds>
-  CallClock(Clock::Time began, CallObserver* observer, const Plan& plan, const DeviceSet<Ds...>& devices,
-            std::uint32_t number, std::string_view model, bool asynchronous)
+  CallClock(CallObserver* observer, const DeviceSet<Ds...>& devices, std::string_view model, bool asynchronous)
       : observer_(observer),
         id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
         main_(main_clock(devices)),
@@ -115,38 +126,36 @@ class CallClock final : public TransferLog, public Pooled {
                      measured.clock = DeviceClock::of(device);
                      measured.memory = backend::Memory(device.memory()).space;
                    });
-                   // Shards on the clock of the process agree exactly with the call. Others are as far apart as the
-                   // call has taken until now.
+                   // Shards on the clock of the process agree exactly with the call.
                    const bool agree = !measured.clock.is_own() && !main_.is_own();
-                   measured.call_began = agree ? began : measured.clock.now() - (main_.now() - began);
+                   measured.call_began = agree ? began_ : measured.clock.now();
                    return measured;
                  }),
-        shards_(plan.size()),
-        clocks_(plan.size(),
-                [this](std::size_t i) {
-                  return ShardClock<Times>(shards_[i], {.call = id_, .shard = static_cast<std::uint32_t>(i)});
-                }),
-        times_{.plan = &plan,
-               .devices = devices.ids().data(),
+        times_{.devices = devices.ids().data(),
                .device_count = devices.size(),
-               .shards = shards_.data(),
-               .began = began,
-               .number = number,
+               .began = began_,
                .thread = thread_number(),
                .id = id_,
                .outer = measured_shard().call,
                .outer_shard = measured_shard().shard,
                .model = model,
                .asynchronous = asynchronous,
-               .own_clock = main_.is_own()},
-        running_(plan.size()) {
+               .own_clock = main_.is_own()} {}
+
+  /// Call this once, before shards run. Borrows the plan. `number` is that of the call.
+  void plan_is(const Plan& plan, std::uint32_t number) {
+    clocks_.emplace(shards_.emplace(plan.size()), id_);
+    running_.store(plan.size(), MemoryOrder::relaxed);
+    times_.plan = &plan;
+    times_.shards = shards_->data();
+    times_.number = number;
     times_.planned = elapsed();
   }
 
-  ShardClock<Times>& operator[](std::size_t i) noexcept { return clocks_[i]; }
+  ShardClock<Times>& operator[](std::size_t i) noexcept { return (*clocks_)[i]; }
 
   /// Called when a shard begins on a device, by the thread that runs it.
-  void shard_begins(std::size_t i, std::size_t device) noexcept { clocks_[i].begin(devices_[device]); }
+  void shard_begins(std::size_t i, std::size_t device) noexcept { (*clocks_)[i].begin(devices_[device]); }
 
   /// Called when all shards have ended, if they ran on other devices than planned. Copies the plan.
   void ran_by(const Plan& plan) {
@@ -156,7 +165,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Called when a shard has ended, by the thread that ran it.
   void shard_ended(std::size_t i, bool failed) noexcept {
-    clocks_[i].end(failed);
+    (*clocks_)[i].end(failed);
     if (failed) {
       failed_.store(true, MemoryOrder::relaxed);
     } else if (observer_ != nullptr) {
@@ -180,7 +189,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Called last, by the thread that gathered, also if the call has thrown.
   void end() noexcept {
-    if (times_.asynchronous) return;
+    if (times_.asynchronous || times_.plan == nullptr) return;
     if (gathers_) transfer_log() = outer_;
     times_.ended = elapsed();
     if (!gathers_) times_.joined = times_.ended;
@@ -189,10 +198,10 @@ class CallClock final : public TransferLog, public Pooled {
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
-    for (ShardClock<Times>& shard : clocks_) {
+    for (ShardClock<Times>& shard : *clocks_) {
       if (shard.note_in(to, bytes)) break;
     }
-    for (ShardClock<Times>& shard : clocks_) {
+    for (ShardClock<Times>& shard : *clocks_) {
       if (shard.note_out(from, bytes)) break;
     }
   }
@@ -202,7 +211,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   void join() noexcept {
     times_.joined = elapsed();
-    for (const typename Times::Shard& shard : shards_) {  // its clock may be another one
+    for (const typename Times::Shard& shard : *shards_) {  // its clock may be another one
       if (shard.ended > times_.joined) times_.joined = shard.ended;
     }
   }
@@ -216,61 +225,51 @@ class CallClock final : public TransferLog, public Pooled {
   CallObserver* const observer_;
   const std::uint64_t id_;
   const DeviceClock main_;
+  const Clock::Time began_ = main_.now();
   InlineArray<MeasuredDevice> devices_;
-  InlineArray<typename Times::Shard> shards_;
-  InlineArray<ShardClock<Times>> clocks_;
+  std::optional<InlineArray<typename Times::Shard>> shards_;
+  std::optional<ShardClocks<Times>> clocks_;
   Times times_;
   Plan as_run_;
-  Atomic<std::size_t> running_;  // shards
+  Atomic<std::size_t> running_{0};  // shards
   Atomic<std::size_t> rows_done_{0};
-  const int thrown_ = std::uncaught_exceptions();
   Atomic<bool> failed_{false};
+  const int thrown_ = std::uncaught_exceptions();
   bool gathers_ = false;
   TransferLog* outer_ = nullptr;  // of this thread, while it gathers
 };
 
-template <class Devices>
-[[gnu::cold, gnu::noinline]] Clock::Time time_of_main_device(const Devices& devices) noexcept {
-  return main_clock(devices).now();
-}
-
-/// The time by the clock of the main device if a call that begins now is measured: if `observer` is not null or all calls
-/// of the process are observed. Otherwise Clock::never.
-template <class... Ds>
-[[gnu::always_inline]] inline Clock::Time measured_from(const CallObserver* observer,
-                                                        const DeviceSet<Ds...>& devices) noexcept {
-  if (observer == nullptr && !process_observer.exists()) [[likely]]
-    return Clock::never;
-  return time_of_main_device(devices);
-}
-
-/// Measures a call, if it is to be measured. The call ends when this goes out of scope. A `start` is a CallStart: it gets
-/// the clock.
+/// Measures a call, if its model or the process has an observer. The call ends when this goes out of scope.
 template <class Times = CallTimes>
 class CallMeter {
  public:
-  /// Called when the plan is made. `began` is what measured_from() returned, `model` names the model's type. Borrows all
-  /// else, but the observer only as long as shards run.
-  template <class Devices, class Start>
-  CallMeter(Clock::Time began, CallObserver* observer, const Plan& plan, const Devices& devices, Start& start,
-            std::string_view model, bool asynchronous = false) {
-    if (began != Clock::never) [[unlikely]]
-      begin(began, observer, plan, devices, start, model, asynchronous);
+  /// Made when the call begins. `model` names the model's type. Borrows all else, but the observer only as long as
+  /// shards run. Without memory, the call is not measured.
+  template <class Devices>
+  CallMeter(CallObserver* observer, const Devices& devices, std::string_view model,
+            bool asynchronous = false) noexcept {
+    if (observer != nullptr || process_observer.exists()) [[unlikely]]
+      clock_ = begin(observer, devices, model, asynchronous);
   }
-  CallMeter(const CallMeter&) = delete;
-  CallMeter& operator=(const CallMeter&) = delete;
+  CallMeter(CallMeter&& other) noexcept : clock_(detail::exchange(other.clock_, nullptr)) {}
+  CallMeter& operator=(CallMeter&&) = delete;
   ~CallMeter() {
     if (clock_ != nullptr) [[unlikely]]
       end();
   }
 
+  /// The clock of the call; null if it is not measured.
+  CallClock<Times>* clock() const noexcept { return clock_; }
+
  private:
-  template <class Devices, class Start>
-  [[gnu::cold, gnu::noinline]] void begin(Clock::Time began, CallObserver* observer, const Plan& plan,
-                                          const Devices& devices, Start& start, std::string_view model,
-                                          bool asynchronous) {
-    start.clock = clock_ =
-        make_pooled<CallClock<Times>>(began, observer, plan, devices, start.number, model, asynchronous);
+  template <class Devices>
+  [[gnu::cold, gnu::noinline]] static CallClock<Times>* begin(CallObserver* observer, const Devices& devices,
+                                                              std::string_view model, bool asynchronous) noexcept {
+    try {
+      return make_pooled<CallClock<Times>>(observer, devices, model, asynchronous);
+    } catch (...) {  // an error here would be one that other processes of the call do not learn of
+      return nullptr;
+    }
   }
 
   [[gnu::cold, gnu::noinline]] void end() noexcept {

@@ -31,6 +31,8 @@ class ProcessObserver {
  public:
   /// True if there is one. A call asks this when it begins.
   bool exists() const noexcept { return exists_.load(MemoryOrder::relaxed); }
+  /// The flag that exists() reads.
+  const Atomic<bool>& flag() const noexcept { return exists_; }
 
   /// Sets the observer. Returns false if there is one already. Borrows it until unset().
   bool set(CallObserver& observer) noexcept {

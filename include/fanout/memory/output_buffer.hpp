@@ -76,6 +76,10 @@ class OutputBuffer : public Pooled {
   std::size_t holders() const noexcept { return holders_.load(MemoryOrder::acquire); }
   OutputBuffer* before() const noexcept { return before_; }
 
+  /// Which output of a shard this is, if it is of that shard alone. Must be set before it is read.
+  void number_is(std::size_t number) noexcept { number_ = number; }
+  std::size_t number() const noexcept { return number_; }
+
   std::size_t rows() const noexcept { return rows_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
   std::byte* row(std::size_t i) const noexcept { return base_ + i * row_bytes_; }
@@ -100,6 +104,7 @@ class OutputBuffer : public Pooled {
   std::size_t rows_;
   std::size_t row_bytes_;
   OutputBuffer* before_;
+  std::size_t number_;  // not set in a buffer of all shards: that would cost each call
 };
 
 inline void release_window(const MemorySpace&, void*, std::size_t, void* owner) noexcept {

@@ -15,7 +15,10 @@ class Scratch {
   Scratch() = default;
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
+  ~Scratch() { release(); }
+
+  /// Releases all of it now.
+  void release() noexcept {
     while (kept_ != nullptr) {
       Kept* const last = kept_;
       kept_ = last->before;
@@ -26,6 +29,14 @@ class Scratch {
       last_ = buffer->before();
       buffer->release();
     }
+  }
+
+  /// True if the buffer was made by this.
+  bool has(const OutputBuffer& buffer) const noexcept {
+    for (const OutputBuffer* own = last_; own != nullptr; own = own->before()) {
+      if (own == &buffer) return true;
+    }
+    return false;
   }
 
   bool empty() const noexcept { return last_ == nullptr && kept_ == nullptr; }

@@ -14,7 +14,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/measure/call_totals.hpp>
 #include <fanout/parallel/parallel_model.hpp>
-#include <fanout/recovery/device_health.hpp>
+#include <fanout/recovery/recovery.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -48,6 +48,7 @@ struct DeviceReport {
   std::uint64_t bytes_out = 0;   ///< copied from the device's memory
   std::uint64_t failures = 0;    ///< shards that threw a DeviceError, with Options::retry
   bool left_out = false;         ///< it gets no rows, since it failed twice: see ParallelModel::readmit()
+  std::uint64_t most_rows = 0;   ///< that it gets at a time, since more did not fit into its memory; 0 if all did
 
   /// The time in which the device worked on the model: POP's useful time.
   double useful_seconds() const noexcept { return forward_seconds + wait_seconds; }
@@ -65,7 +66,7 @@ struct DeviceReport {
 class Report {
  public:
   Report() = default;
-  explicit Report(const detail::CallTotals<>& totals, const detail::DeviceHealth<>* health = nullptr)
+  explicit Report(const detail::CallTotals<>& totals, const detail::Recovery<>* recovery = nullptr)
       : calls_(totals.calls),
         failed_(totals.failed),
         plan_(seconds(totals.plan)),
@@ -84,9 +85,13 @@ class Report {
                           .forward_seconds = seconds(device.forward),
                           .wait_seconds = seconds(device.wait),
                           .bytes_in = device.bytes_in,
-                          .bytes_out = device.bytes_out,
-                          .failures = health == nullptr ? 0 : health->failures(devices_.size()),
-                          .left_out = health != nullptr && health->is_left_out(devices_.size())});
+                          .bytes_out = device.bytes_out});
+    }
+    for (std::size_t i = 0; i < devices_.size() && recovery != nullptr; ++i) {
+      devices_[i].failures = recovery->health().failures(i);
+      devices_[i].left_out = recovery->health().is_left_out(i);
+      const std::size_t most = recovery->limits().most(i);
+      if (most != recovery->limits().none) devices_[i].most_rows = most;
     }
   }
 
@@ -121,7 +126,7 @@ class Report {
   std::string csv() const {
     std::string text =
         "device,calls,shards,rows,share,scatter_seconds,forward_seconds,wait_seconds,bytes_in,bytes_out,failures,"
-        "left_out\r\n";
+        "left_out,most_rows\r\n";
     for (const DeviceReport& each : devices_) {
       text += to_string(each.device);
       const auto add = [&text](const std::string& cell) { text += ',' + cell; };
@@ -135,6 +140,7 @@ class Report {
       add(std::to_string(each.bytes_out));
       add(std::to_string(each.failures));
       add(each.left_out ? "1" : "0");
+      add(std::to_string(each.most_rows));
       text += "\r\n";
     }
     return text;
@@ -172,6 +178,7 @@ class Report {
       add("bytes_out", std::to_string(each.bytes_out));
       add("failures", std::to_string(each.failures));
       add("left_out", each.left_out ? "true" : "false");
+      add("most_rows", std::to_string(each.most_rows));
       text += '}';
     }
     return text + "]}";
@@ -250,6 +257,11 @@ inline std::string to_string(const Report& report) {
     text += '\n' + to_string(each.device) + " failed in " + std::to_string(each.failures) + (each.failures == 1 ? " shard" : " shards");
     if (each.left_out) text += ", and gets no rows until readmit()";
   }
+  for (const DeviceReport& each : report.devices()) {
+    if (each.most_rows == 0) continue;
+    text += '\n' + to_string(each.device) + " gets at most " + std::to_string(each.most_rows) +
+            " rows at a time, since more did not fit into its memory";
+  }
   text += "\nload balance " + detail::percent(report.load_balance()) + " * communication efficiency " +
           detail::percent(report.communication_efficiency()) + " = parallel efficiency " +
           detail::percent(report.parallel_efficiency()) + "; device offload efficiency " +
@@ -265,7 +277,7 @@ Report ParallelModel<M, Source>::report() const {
   }
   detail::CallTotals<> totals = state_->measured.totals();
   totals.devices_are(devices().ids().data(), devices().size());  // before the first call none are listed
-  return Report(totals, &state_->recovery.health);
+  return Report(totals, &state_->recovery);
 }
 
 }}  // namespace fanout::v0

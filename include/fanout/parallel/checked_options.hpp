@@ -3,9 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include <fanout/base/device_id.hpp>
@@ -16,15 +14,17 @@
 #include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/dispatch/copy_team.hpp>
+#include <fanout/measure/call_observer.hpp>
 #include <fanout/measure/measured_calls.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/call_request.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/recovery/recovery.hpp>
 #include <fanout/scatter/batch_rows.hpp>
-#include <fanout/scatter/batch_shape.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/waiting/call_statistics.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -41,28 +41,20 @@ struct CheckedOptions {
         settings(check(devices, times, team)) {}
 
   /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
-  /// for the main device, or one for each device if `on_all`.
-  Plan plan(const CountRows& count, bool on_all) const {
+  /// for the main device, or one for each device if the request is `on_all`.
+  Plan plan(const CountRows& count, const CallRequest& request) const {
     if (count.plan != nullptr) {
       check_sharded(*count.plan);
       return *count.plan;
     }
-    if (count.rows) return plan(*count.rows);
+    if (count.rows) return plan(*count.rows, request);
     // A split policy may leave out devices if there are no rows.
-    return on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
+    return request.on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
   }
-  /// The same for these arguments, within the limits of the devices' memories.
-  template <class... Args>
-  [[gnu::always_inline]] Plan plan_for(const CountRows& count, bool on_all, const Args&... arguments) const {
-    Plan plan = this->plan(count, on_all);
-    if (recovery.limits.exist() && count.plan == nullptr) [[unlikely]]
-      plan = recovery.limits.applied_to(plan, batch_shape(std::tie(arguments...)), device_count);
-    return plan;
-  }
-  Plan plan(std::size_t rows) const {
-    if (!recovery.health.leaves_out() && options.split.is_even()) [[likely]]
+  Plan plan(std::size_t rows, const CallRequest& request = plain_request) const {
+    if (options.split.is_even() && !recovery.changes_plans()) [[likely]]
       return EvenSplit{}(rows, device_count);
-    return plan_otherwise(rows);
+    return plan_otherwise(rows, request);
   }
 
   template <class S>
@@ -74,14 +66,17 @@ struct CheckedOptions {
     });
   }
 
-  /// What measured calls tell when they end. Null if they are not measured.
+  /// What measured calls tell when they end. Null if only the process may measure them.
   CallObserver* observer() const noexcept { return observer_; }
+  /// True if a call that begins now is measured, or may be made again. Reads one flag.
+  bool needs_care() const noexcept { return needs_care_->load(MemoryOrder::relaxed); }
 
-  CallStart start(std::span<const OutputTarget> targets, std::uint32_t number) const noexcept {
+  CallStart start(const CallRequest& request, std::uint32_t number) const noexcept {
     CallStart start = CallStart::now(settings);
+    start.clock = request.clock;
     start.number = number;
-    start.targets = targets.data();
-    start.target_count = targets.size();
+    start.targets = request.targets;
+    start.target_count = request.target_count;
     return start;
   }
 
@@ -97,13 +92,21 @@ struct CheckedOptions {
     return std::move(options);
   }
 
-  [[gnu::noinline]] Plan plan_otherwise(std::size_t rows) const {
+  [[gnu::noinline]] Plan plan_otherwise(std::size_t rows, const CallRequest& request) const {
     Plan plan = options.split.observes() ? measured.plan(rows, device_count) : options.split(rows, device_count);
     check_plan(plan, rows, device_count);
-    return recovery.health.leaves_out() ? recovery.health.without_left_out(plan) : plan;
+    if (recovery.health().leaves_out()) plan = recovery.health().without_left_out(plan);
+    if (request.is_limited && recovery.limits().exist()) {
+      plan = recovery.limits().applied_to(plan, request.shape);
+    }
+    return plan;
   }
 
+  static inline const Atomic<bool> always_{true};
+
   CallObserver* const observer_ = options.measure || options.progress || options.split.observes() ? &measured : nullptr;
+  const Atomic<bool>* const needs_care_ =
+      observer_ != nullptr || options.shrink_on_out_of_memory ? &always_ : &process_observer.flag();
 
   /// Called before the replicas are made, since a factory may take long.
   CallSettings check(const Devices& devices, CallStatistics& times, const CopyTeam& team) const {

@@ -7,6 +7,7 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/parallel/call_request.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/write_into.hpp>
 #include <fanout/scatter/overlap.hpp>
@@ -40,7 +41,7 @@ class Into {
  private:
   template <class... Args>
   void write(bool on_all, Args&... args) {
-    using R = decltype(model_.run(on_all, {}, args...));
+    using R = decltype(model_.run(detail::plain_request, args...));
     static_assert(!std::is_void_v<R>, "fanout: forward returns nothing that could be written into a destination");
     if constexpr (!std::is_void_v<R>) {
       detail::SmallVector<detail::OutputTarget> targets;
@@ -48,7 +49,7 @@ class Into {
       detail::CollectTargets collect{targets, memory};
       detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
       detail::check_destination(to_, memory, args...);
-      R result = model_.run(on_all, {targets.begin(), targets.size()}, args...);
+      R result = model_.run({.on_all = on_all, .targets = targets.begin(), .target_count = targets.size()}, args...);
       detail::write_into(to_, result, detail::CopyTeam(model_.devices()));
     }
   }

@@ -93,7 +93,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
  public:
   /// `failure` is the error of a call that could not be started. Such a call has no shards.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallStart& start,
-            Clock::Time measured, CallObserver* observer, typename Call::Ranked&& ranked, std::exception_ptr failure)
+            CallMeter<>&& meter, typename Call::Ranked&& ranked, std::exception_ptr failure)
       : Base(&replicas.original(), Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), start.deadline),
         ranked_(std::move(ranked)),
         failure_(std::move(failure)),
@@ -104,8 +104,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
         replicas_(replicas),
         settings_(with_own(settings)),
         start_(ranked_.moved(start)),
-        meter_(failure_ == nullptr ? measured : Clock::never, observer, inputs_.plan, replicas.devices(), start_,
-               type_name_view<M>(), true),
+        meter_(std::move(meter)),
         outputs_(inputs_.plan, settings_, start_, devices_.data(), Call::shards_may_meet()) {
     if constexpr (!Call::is_one_task) {
       outputs_.make_slots();

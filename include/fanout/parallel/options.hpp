@@ -54,9 +54,12 @@ struct Options {
   /// ReplicaError says why not. A device that has failed twice gets no rows in later calls, as long as there is another
   /// one, until ParallelModel::readmit(). By default no shard runs again, and no failure is counted.
   Retry retry = {};
-  /// True: a call that ran out of a device's memory is made again, with half of that device's rows; the other devices
-  /// share the rest. From then on, no more rows are tried there with arguments of that shape. Each try counts as a call.
-  /// Only for calls that `retry` can run again, and not with several ranks; otherwise the ReplicaError says why not.
+  /// True: a call that ran out of a device's memory is made again. That device then gets half as many rows at a time. Its
+  /// share of the batch stays the same: it runs its rows in several shards, one after the other. Each of these gives its
+  /// inputs, outputs and scratch back before the next one begins, unless `forward` returns something else than outputs,
+  /// tensors, numbers, and tuples, dicts or structs of these. From then on, no more rows are tried there with arguments of
+  /// that shape. Each try counts as a call. Only for calls that `retry` can run again, and not with several ranks;
+  /// otherwise the ReplicaError says why not.
   bool shrink_on_out_of_memory = false;
   /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default
   /// through host memory.

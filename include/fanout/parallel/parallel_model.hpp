@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -31,6 +30,7 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/parallel/apply.hpp>
+#include <fanout/parallel/call_request.hpp>
 #include <fanout/parallel/given_devices.hpp>
 #include <fanout/parallel/into.hpp>
 #include <fanout/parallel/model_call.hpp>
@@ -41,6 +41,7 @@
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/sharded_call.hpp>
 #include <fanout/scatter/batch_rows.hpp>
+#include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/shared_mutex.hpp>
@@ -119,13 +120,13 @@ class ParallelModel {
   /// than Options::deadline. In each case all replicas have ended, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
-    return run(false, {}, args...);
+    return run(detail::plain_request, args...);
   }
 
   /// The same, but runs on every device if no argument is split: `model(on_all(), broadcast(x))`.
   template <class... Args>
   auto operator()(OnAll, Args&&... args) const {
-    return run(true, {}, args...);
+    return run(detail::on_all_request, args...);
   }
 
   /// Queues the shards at their devices and returns a Pending, without waiting:
@@ -144,12 +145,12 @@ class ParallelModel {
   /// get() throws what the call throws. async() itself throws what moving the arguments throws, and std::bad_alloc.
   template <class... Args>
   auto async(Args&&... args) const {
-    return post(false, std::forward<Args>(args)...);
+    return post(detail::plain_request, std::forward<Args>(args)...);
   }
   /// The same, but runs on every device if no argument is split.
   template <class... Args>
   auto async(OnAll, Args&&... args) const {
-    return post(true, std::forward<Args>(args)...);
+    return post(detail::on_all_request, std::forward<Args>(args)...);
   }
 
   /// `model.into(result)(x)` calls the model, waits, and writes into `result` what the call would return. `result` has
@@ -239,7 +240,7 @@ class ParallelModel {
   /// Throws InvalidDeviceId if there is no such device.
   void readmit(std::size_t i) {
     check_position(i, "readmit");
-    state_->recovery.health.readmit(i);
+    state_->recovery.readmit(i);
   }
 
   /// A copy of the model's split policy, if it is an S, with what it has learnt: `model.split<MeasuredSplit>()`. Throws
@@ -265,30 +266,50 @@ class ParallelModel {
 
   /// A call from beginning to end.
   template <class... Args>
-  auto run(bool on_all, std::span<const detail::OutputTarget> targets, Args&... args) const {
+  [[gnu::always_inline]] auto run(const detail::CallRequest& request, Args&... args) const {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
-    using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
     if constexpr (Call::may_need_order()) {
       // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of calls.
       const bool on_caller = state_->settings.ranks != nullptr && devices().size() == 1;
-      if (Call::shards_may_meet() && !on_caller) return start<Inputs>(on_all, targets, args...).get();
+      if (Call::shards_may_meet() && !on_caller) return start<Inputs>(request, args...).get();
     }
+    if (state_->needs_care()) [[unlikely]]
+      return run_with_care(request, args...);
+    return run_once<Inputs, Call>(request, args...);
+  }
+
+  /// Measures the call. Makes it again after each time that it has learnt how many rows fit into a device's memory.
+  template <class... Args>
+  [[gnu::cold, gnu::noinline]] auto run_with_care(const detail::CallRequest& request, Args&... args) const {
+    using Inputs = ShardInputs<const Args&...>;
+    using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
+    detail::CallRequest careful = request;
+    careful.is_limited = state_->settings.shrinks && Call::may_be_dealt && !Call::shards_may_meet();
+    if (careful.is_limited) careful.shape = detail::batch_shape(std::tie(std::as_const(args)...));
+    for (;;) {
+      try {
+        const detail::CallMeter<> meter(state_->observer(), devices(), detail::type_name_view<M>());
+        careful.clock = meter.clock();
+        return run_once<Inputs, Call>(careful, args...);
+      } catch (const detail::LimitLearnt&) {  // the next plan fits better
+      }
+    }
+  }
+
+  template <class Inputs, class Call, class... Args>
+  auto run_once(const detail::CallRequest& request, Args&... args) const {
+    using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
-    const detail::Clock::Time measured = detail::measured_from(state_->observer(), devices());
     typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {
       const Inputs inputs{
-          state_->plan_for(detail::count_rows(state_->options.axis, args...), on_all, args...),
-          {args...},
-          state_->options.axis};
+          state_->plan(detail::count_rows(state_->options.axis, args...), request), {args...}, state_->options.axis};
       const detail::EnteredModel entered(state_->mutex, &state_->original);
       state_->pending.wait_for_earlier(Call::order());
-      CallStart begin = state_->start(targets, entered.number());
+      CallStart begin = state_->start(request, entered.number());
       ranked.begin(inputs.plan, begin, devices().ids().data());
-      const detail::CallMeter<> meter(measured, state_->observer(), inputs.plan, devices(), begin,
-                                      detail::type_name_view<M>());
       typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
                                         Call::shards_may_meet());
       Sharded call(state_->replicas, devices(), inputs, outputs, room);
@@ -298,26 +319,24 @@ class ParallelModel {
       ranked.join();
       call.combine(ranked);
       return outputs.gather(ranked);
-    } catch (const detail::LimitLearnt&) {  // the next plan has fewer rows on the devices that ran out of memory
     } catch (...) {
       ranked.fail();
       throw;
     }
-    return run(on_all, targets, args...);
   }
 
   template <class... Args>
-  auto post(bool on_all, Args&&... args) const {
+  auto post(const detail::CallRequest& request, Args&&... args) const {
     static_assert(!(detail::refers_to_temporary<std::remove_cvref_t<Args>> || ...),
                   "fanout: an asynchronous call reads its arguments later, when the temporaries in a tuple of rvalue "
                   "references are destroyed; pass a tuple of values, std::tuple{...}");
-    return start<detail::shard_inputs_t<Args...>>(on_all, {}, std::forward<Args>(args)...);
+    return start<detail::shard_inputs_t<Args...>>(request, std::forward<Args>(args)...);
   }
 
   template <class Inputs, class... Args>
-  auto start(bool on_all, std::span<const detail::OutputTarget> targets, Args&&... args) const {
+  auto start(const detail::CallRequest& request, Args&&... args) const {
     detail::EnteredModel entered;
-    const detail::Clock::Time measured = detail::measured_from(state_->observer(), devices());
+    detail::CallMeter<> meter(state_->observer(), devices(), detail::type_name_view<M>(), true);
     std::exception_ptr failure;
     Plan plan;
     CallStart begin;
@@ -325,17 +344,18 @@ class ParallelModel {
     typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {
       if (Call::combines_fields || Call::shards_may_meet()) ranked.check_any_thread();
-      plan = state_->plan(detail::count_rows(state_->options.axis, args...), on_all);
+      plan = state_->plan(detail::count_rows(state_->options.axis, args...), request);
       entered.enter(state_->mutex, &state_->original);
       detail::settle_inputs(std::tie(args...));
-      begin = state_->start(targets, entered.number());
+      begin = state_->start(request, entered.number());
+      begin.clock = meter.clock();
       ranked.begin(plan, begin, devices().ids().data());
     } catch (...) {
       failure = ranked.failure();
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
-        state_->settings, begin, measured, state_->observer(), std::move(ranked), std::move(failure));
+        state_->settings, begin, std::move(meter), std::move(ranked), std::move(failure));
     Pending<gathered_t<typename Call::R>> pending(call);
     if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
     return pending;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 
@@ -29,8 +30,16 @@ class Plan {
   constexpr void add(const Shard& shard) { shards_.push_back(shard); }
 
   /// Lets each shard run on any device that is free; its own one is a proposal. See DealtSplit.
-  constexpr void deal() noexcept { is_dealt_ = true; }
-  constexpr bool is_dealt() const noexcept { return is_dealt_; }
+  constexpr void deal() noexcept { order_ |= dealt; }
+  constexpr bool is_dealt() const noexcept { return (order_ & dealt) != 0; }
+
+  /// Lets the shards of a device run one after the other. Each releases the memory of the device before the next one
+  /// begins, but for results that borrow it: see Options::shrink_on_out_of_memory.
+  constexpr void run_in_turns() noexcept { order_ |= in_turns; }
+  constexpr bool runs_in_turns() const noexcept { return (order_ & in_turns) != 0; }
+
+  /// True if the plan is not dealt, and its shards may run at the same time.
+  constexpr bool is_ordinary() const noexcept { return order_ == 0; }
 
   constexpr std::size_t size() const noexcept { return shards_.size(); }
   constexpr const Shard& operator[](std::size_t i) const noexcept { return shards_[i]; }
@@ -43,8 +52,11 @@ class Plan {
   friend constexpr bool operator==(const Plan&, const Plan&) = default;
 
  private:
+  static constexpr std::uint8_t dealt = 1;
+  static constexpr std::uint8_t in_turns = 2;
+
   detail::SmallVector<Shard> shards_;
-  bool is_dealt_ = false;
+  std::uint8_t order_ = 0;  // of these bits
 };
 
 /// The plan as text: `[0, 15) on 0, [15, 30) on 1`.

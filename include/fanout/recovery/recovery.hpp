@@ -6,17 +6,41 @@
 
 #include <fanout/recovery/device_health.hpp>
 #include <fanout/recovery/memory_limits.hpp>
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// What a model has learnt from the faults of its devices. Thread-safe.
 /// `Count` is always std::uint32_t. As a template, this costs nothing to compile in a file that calls no model.
 template <class Count = std::uint32_t>
-struct Recovery {
-  explicit Recovery(std::size_t devices) : health(devices) {}
+class Recovery {
+ public:
+  explicit Recovery(std::size_t devices) : health_(devices) {}
 
-  DeviceHealth<Count> health;
-  MemoryLimits<Count> limits;
+  const DeviceHealth<Count>& health() const noexcept { return health_; }
+  const MemoryLimits<Count>& limits() const noexcept { return limits_; }
+
+  /// True if plans may change by what was learnt. Stays true from then on. A call reads this one flag.
+  bool changes_plans() const noexcept { return changes_plans_.load(MemoryOrder::relaxed); }
+
+  /// See DeviceHealth.
+  void note_failure(std::size_t device) noexcept {
+    health_.note_failure(device);
+    if (health_.leaves_out()) changes_plans_.store(true, MemoryOrder::relaxed);
+  }
+  void readmit(std::size_t device) noexcept { health_.readmit(device); }
+
+  /// See MemoryLimits.
+  bool note_limit(std::uint64_t shape, std::size_t device, std::size_t rows) {
+    const bool learnt = limits_.note(shape, device, rows);
+    if (learnt) changes_plans_.store(true, MemoryOrder::relaxed);
+    return learnt;
+  }
+
+ private:
+  DeviceHealth<Count> health_;
+  MemoryLimits<Count> limits_;
+  Atomic<bool> changes_plans_{false};
 };
 
 /// Thrown by a call that has learnt how many rows fit into a device's memory, so that it is made again.

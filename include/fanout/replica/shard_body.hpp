@@ -15,11 +15,13 @@
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/device/completion.hpp>
+#include <fanout/device/device.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/measure/call_clock.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
+#include <fanout/replica/early_release.hpp>
 #include <fanout/replica/forward_result.hpp>
 #include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
@@ -115,7 +117,9 @@ class alignas(cache_line) ShardBody {
     slot.moved_to = device;
     const ShardRunner runner(*this);  // or operator() would be compiled twice, or not be inlined where calls need it
     runner.run(this, i);
-    return slot.failure == nullptr;
+    if (slot.failure == nullptr) return true;
+    slot.scratch.release();  // the device may need it for its next shard; see SettledIfThrown
+    return false;
   }
 
   /// See batch_shape().
@@ -149,14 +153,17 @@ class alignas(cache_line) ShardBody {
                                                                 .axis = body.axis_,
                                                                 .first_row = body.outputs_.state().place.first_row});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
-      ShardClock<CallTimes>* const clock = body.is_plain_ ? nullptr : body.outputs_.clock_of(shard);
-      if (clock != nullptr) clock->forward_begins();
+      if (!body.is_plain_) body.outputs_.forward_begins(shard);
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
+        if constexpr (HasOwnMemory<D> && Call::may_be_dealt) {
+          if (body.outputs_.state().plan.runs_in_turns()) [[unlikely]]
+            body.release_early(device, rows, slot);
+        }
         // Where the work has been done when forward returns, that is the end of the shard.
         if constexpr (!requires { requires noexcept(device.synchronize()); }) {
-          if (clock != nullptr) clock->forward_returned();
+          if (!body.is_plain_) body.outputs_.forward_returned(shard);
         }
         if constexpr (requires { backend::Completion(device.completion()); }) {
           // A device's own clock needs a completion.
@@ -175,6 +182,19 @@ class alignas(cache_line) ShardBody {
       }
     }
   };
+
+  /// Frees the device's memory for its next shard, as far as the result allows.
+  template <class D>
+  [[gnu::cold, gnu::noinline]] void release_early(const D& device, const RowRange& rows, ShardSlot<R>& slot) const {
+    device.synchronize();
+    EarlyRelease early(outputs_.state(), rows, slot.scratch);
+    if constexpr (std::is_void_v<R>) {
+      early.release();
+    } else if constexpr (can_leave_device<R>()) {
+      early.move(slot.value());
+      early.release();
+    }
+  }
 
   CallOutputs<R>& outputs_;
   ShardCell<R>* cells_;

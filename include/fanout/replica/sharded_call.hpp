@@ -19,6 +19,7 @@
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/recovery/recovery.hpp>
 #include <fanout/replica/shard_body.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/clock.hpp>
@@ -73,16 +74,19 @@ class MovedShards {
   };
 
  public:
-  template <class Devices, class Outputs, class Body>
-  MovedShards(const Plan& plan, const Devices& devices, Outputs& outputs, Body& body, bool shards_may_meet) {
-    if (plan.is_dealt()) [[unlikely]]
-      deal(plan, devices, outputs, body, shards_may_meet);
-  }
+  MovedShards() noexcept = default;
   MovedShards(const MovedShards&) = delete;
   MovedShards& operator=(const MovedShards&) = delete;
   ~MovedShards() {
     if (moved_ != nullptr) [[unlikely]]
       release();
+  }
+
+  /// Deals the shards of a plan.
+  template <class Devices, class Body>
+  Deal& deal(const Plan& plan, const Devices& devices, const Body& body) {
+    moved_ = make_pooled<Moved>();
+    return moved_->deal.emplace(plan, devices, body);
   }
 
   /// The deal; null if there is none.
@@ -98,25 +102,12 @@ class MovedShards {
   }
 
  private:
-  template <class Devices, class Outputs, class Body>
-  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const Devices& devices, Outputs& outputs, Body& body,
-                                         bool shards_may_meet) {
-    if (shards_may_meet) return;
-    moved_ = make_pooled<Moved>();
-    if (body.is_plain()) outputs.make_slots();
-    body.slots_are_made();
-    moved_->deal.emplace(plan, devices, body);
-  }
   [[gnu::cold, gnu::noinline]] void release() noexcept { delete moved_; }
 
   Moved* moved_ = nullptr;
 };
 template <class Deal>
-class MovedShards<false, Deal> {
- public:
-  template <class Devices, class Outputs, class Body>
-  MovedShards(const Plan&, const Devices&, const Outputs&, const Body&, bool) noexcept {}
-};
+class MovedShards<false, Deal> {};
 
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
 /// can be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
@@ -137,8 +128,11 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
         fields_(runners, inputs.plan),
         scope_(current_call(), outputs.state().stop_at),
         body_(room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_)),
-        moved_(inputs.plan, devices, outputs, body_, Call::shards_may_meet()),
-        shards_(dispatched(inputs.plan, devices)) {
+        shards_(inputs.plan, devices, body_, outputs.state().deadline, outputs.state().settings.times) {
+    if constexpr (Call::may_be_dealt) {
+      if (!inputs.plan.is_ordinary()) [[unlikely]]
+        deal(inputs.plan, devices);
+    }
     settle_inputs(inputs.arguments);
     if (outputs.state().rendezvous.notes_ends()) outputs.tasks_are(CallRendezvous::tasks_of(shards_));
   }
@@ -175,11 +169,11 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
 
     const char* refusal() const noexcept {
       if constexpr (!Call::may_be_dealt) {
-        return "not run again on another device, since forward is not const, or may change its replica";
+        return "since forward is not const, or may change its replica";
       } else if constexpr ((is_inout<std::remove_cvref_t<Args>> || ...)) {
-        return "not run again on another device, since an argument is inout()";
+        return "since an argument is inout()";
       } else {
-        return Call::shards_may_meet() ? "not run again on another device, since forward has collectives" : nullptr;
+        return Call::shards_may_meet() ? "since forward has collectives" : nullptr;
       }
     }
     std::uint64_t shape() const { return call.body_.shape(); }
@@ -198,14 +192,22 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     }
   };
 
-  /// Dispatches the shards. In a dealt call, dispatches the devices instead, none of them inline.
-  ForkJoin<Ds...> dispatched(const Plan& plan, const DeviceSet<Ds...>& devices) const noexcept {
-    const CallState& state = outputs_.state();
-    if constexpr (Call::may_be_dealt) {
-      if (auto* const deal = moved_.deal()) [[unlikely]]
-        return ForkJoin<Ds...>(deal->dealers(), devices, ShardRunner(*deal), state.deadline, nullptr);
-    }
-    return ForkJoin<Ds...>(plan, devices, ShardRunner(body_), state.deadline, state.settings.times);
+  /// Dispatches the devices instead of the shards, each of which runs shards one after the other.
+  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const DeviceSet<Ds...>& devices) {
+    if (Call::shards_may_meet()) return;
+    if (body_.is_plain()) outputs_.make_slots();
+    body_.slots_are_made();
+    auto& deal = moved_.deal(plan, devices, body_);
+    if (plan.runs_in_turns()) limit(deal, devices.size());
+    shards_.run_instead(deal.dealers(), deal);
+  }
+
+  template <class Deal>
+  void limit(Deal& deal, std::size_t devices) const noexcept {
+    const auto* const recovery = outputs_.state().settings.recovery;
+    if (recovery == nullptr) return;
+    const std::uint64_t shape = body_.shape();
+    for (std::size_t i = 0; i < devices; ++i) deal.limit(i, recovery->limits().most(shape, i));
   }
 
   Outputs& outputs_;
@@ -213,7 +215,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
   Body& body_;
-  MovedShards<Call::may_be_dealt> moved_;
+  [[no_unique_address]] MovedShards<Call::may_be_dealt> moved_;
   ForkJoin<Ds...> shards_;
 };
 

@@ -16,7 +16,8 @@ class SharedMutex {
  public:
   /// Takes a shared lock. Waits while another thread holds the exclusive lock or waits for it. Returns the number of
   /// shared locks taken before, which wraps around.
-  std::uint32_t lock_shared() noexcept {
+  // Inlined, which g++ does not do by itself in each call.
+  [[gnu::always_inline]] std::uint32_t lock_shared() noexcept {
     std::uint64_t seen = word_.load(MemoryOrder::relaxed);
     if (static_cast<std::uint32_t>(seen) != now() ||
         !word_.compare_exchange_strong(seen, seen + one, MemoryOrder::acquire)) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/fwd.hpp>
+#include <fanout/memory/output_buffer.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// What the caller asks of a call besides its arguments. Borrows the targets.
+struct CallRequest {
+  bool on_all = false;
+  const OutputTarget* targets = nullptr;  ///< memory for the outputs, as CallStart has it
+  std::size_t target_count = 0;
+  CallClock<CallTimes>* clock = nullptr;  ///< null if the call is not measured
+  bool is_limited = false;  ///< to the rows that fit into the devices' memories for that shape of the arguments
+  std::uint64_t shape = 0;
+};
+inline constexpr CallRequest plain_request;
+inline constexpr CallRequest on_all_request{.on_all = true};
+
+}}}  // namespace fanout::v0::detail
