@@ -79,8 +79,8 @@ TEST_CASE("a shuffled epoch has the order of Shuffle, another one in each epoch"
 }
 
 TEST_CASE("the row ranges of ranks are parts of one order, in which nothing is padded or dropped") {
-  for (const std::size_t ranks : {1, 2, 3, 7, 30}) {
-    for (const std::size_t samples : {0, 1, 23, 24}) {
+  for (const std::size_t ranks : {1U, 2U, 3U, 7U, 30U}) {
+    for (const std::size_t samples : {0U, 1U, 23U, 24U}) {
       CAPTURE(ranks);
       CAPTURE(samples);
       Numbers all;

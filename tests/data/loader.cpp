@@ -184,7 +184,7 @@ TEST_CASE("ranks load parts of one order") {
   const Numbered dataset(23);
   const LoaderOptions options{.batch = 4, .shuffle = Shuffle{.seed = 6}, .workers = 1};
   const Labels whole = joined(batches_of(Loader{dataset, options}.epoch(1)));
-  for (const std::size_t ranks : {2, 3, 5}) {
+  for (const std::size_t ranks : {2U, 3U, 5U}) {
     CAPTURE(ranks);
     Labels all;
     const fanout::Plan plan = fanout::EvenSplit{}(dataset.size(), ranks);

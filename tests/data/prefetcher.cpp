@@ -44,9 +44,9 @@ void sleep_a_little(std::size_t i) { std::this_thread::sleep_for(std::chrono::mi
 }  // namespace
 
 TEST_CASE("prefetched values come in their order, whichever thread is first") {
-  for (const std::size_t threads : {0, 1, 2, 5}) {
-    for (const std::size_t ahead : {1, 2, 3, 8}) {
-      for (const std::size_t count : {0, 1, 2, 7, 40}) {
+  for (const std::size_t threads : {0U, 1U, 2U, 5U}) {
+    for (const std::size_t ahead : {1U, 2U, 3U, 8U}) {
+      for (const std::size_t count : {0U, 1U, 2U, 7U, 40U}) {
         CAPTURE(threads);
         CAPTURE(ahead);
         CAPTURE(count);
@@ -64,7 +64,7 @@ TEST_CASE("prefetched values come in their order, whichever thread is first") {
 }
 
 TEST_CASE("values are made ahead by other threads, at once, as many as may be ready or in work") {
-  for (const std::size_t threads : {1, 3}) {
+  for (const std::size_t threads : {1U, 3U}) {
     CAPTURE(threads);
     std::mutex mutex;
     std::set<std::thread::id> makers;
@@ -135,7 +135,7 @@ TEST_CASE("without threads, a value is made by the thread that asks for it, when
 }
 
 TEST_CASE("an exception comes in the place of its value, and the next value after it") {
-  for (const std::size_t threads : {0, 1, 3}) {
+  for (const std::size_t threads : {0U, 1U, 3U}) {
     CAPTURE(threads);
     Prefetcher prefetcher(
         [](std::size_t i) {

@@ -64,7 +64,7 @@ TEST_CASE("an order has each sample once, for all sizes up to 2000") {
 }
 
 TEST_CASE("the place of a sample is found, for small sizes and for large ones") {
-  for (const std::uint64_t size : {1, 2, 3, 5, 17, 255, 256, 257, 1'000}) {
+  for (const std::uint64_t size : {1U, 2U, 3U, 5U, 17U, 255U, 256U, 257U, 1'000U}) {
     const Shuffle::Order order = Shuffle{.seed = 9}.order(4, size);
     for (std::uint64_t place = 0; place < size; ++place) REQUIRE(order.place_of(order[place]) == place);
   }
@@ -132,7 +132,7 @@ TEST_CASE("all orders of a few samples are equally likely") {
 }
 
 TEST_CASE("each sample comes at each place equally often, and after each other sample") {
-  for (const std::uint64_t size : {7, 64, 100}) {
+  for (const std::uint64_t size : {7U, 64U, 100U}) {
     CAPTURE(size);
     constexpr std::uint64_t epochs = 4'000;
     std::vector<double> at(size * size);
