@@ -61,7 +61,9 @@ TEST_CASE("a stream gives the results for the batches in their order") {
     CHECK(results_of(model.stream(epoch)) == std::vector{44, 55, 66, 77, 88, 99});
   }
   const Loader empty{std::vector<std::pair<int, int>>(), {.batch = 4}};
-  CHECK(results_of(model.stream(empty.epoch(0))).empty());
+  auto nothing = model.stream(empty.epoch(0));
+  CHECK(nothing.begin() == nothing.end());
+  CHECK_THROWS_AS(static_cast<void>(*nothing.begin()), fanout::InvalidArgument);
 }
 
 TEST_CASE("a batch that is no tuple is one argument") {

@@ -175,7 +175,7 @@ class LoaderEpoch {
                                        .where = "LoaderEpoch::Iterator",
                                        .advice = "compare with end() first"}));
       }
-      return *epoch_->current_;
+      return *epoch_->current_;  // NOLINT(bugprone-unchecked-optional-access): the caller compares with end()
     }
     Iterator& operator++() {
       epoch_->advance();

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/checks.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/parallel/parallel_model.hpp>
@@ -48,7 +50,15 @@ class ResultStream {
 
     explicit Iterator(ResultStream& stream) noexcept : stream_(&stream) {}
 
-    Result& operator*() const noexcept { return *stream_->result_; }
+    /// The result. If FANOUT_CHECKS is 1, throws InvalidArgument at the end.
+    Result& operator*() const {
+      if (FANOUT_CHECKS && !stream_->result_) {
+        throw InvalidArgument(explain({.what = "there is no result at the end of a stream",
+                                       .where = "ParallelModel::stream",
+                                       .advice = "compare with end() first"}));
+      }
+      return *stream_->result_;  // NOLINT(bugprone-unchecked-optional-access): the caller compares with end()
+    }
     Iterator& operator++() {
       stream_->advance();
       return *this;
