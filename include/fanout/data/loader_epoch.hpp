@@ -243,7 +243,7 @@ class LoaderEpoch {
 
   void advance() {
     current_.reset();  // first, so that its memory is free
-    if (std::optional<Batch> batch = next()) current_.emplace(std::move(*batch));
+    if (std::optional<Batch> batch = next()) static_cast<void>(current_.emplace(std::move(*batch)));
   }
 
   std::shared_ptr<State> state_;

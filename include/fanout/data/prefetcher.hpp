@@ -108,7 +108,7 @@ class Prefetcher {
       Slot& slot = slots_[i % slots_.size()];  // this thread's alone until it is made
       lock.unlock();
       try {
-        slot.value.emplace(std::as_const(load_)(i));
+        static_cast<void>(slot.value.emplace(std::as_const(load_)(i)));
       } catch (...) {
         slot.failure = std::current_exception();
       }

@@ -86,14 +86,14 @@ class ResultStream {
     Call running = std::move(*call_);
     call_.reset();
     bring_next();
-    result_.emplace(running.get());
+    static_cast<void>(result_.emplace(running.get()));
   }
 
   /// Posts the call of the next batch, if there is one. An error of the batch waits for its turn.
   void bring_next() noexcept {
     if (failure_ != nullptr) return;
     try {
-      if (std::optional<Batch> batch = batches_.next()) call_.emplace(post_batch(*model_, *batch));
+      if (std::optional<Batch> batch = batches_.next()) static_cast<void>(call_.emplace(post_batch(*model_, *batch)));
     } catch (...) {
       failure_ = std::current_exception();
     }
