@@ -102,6 +102,8 @@ class CallClock;
 class CallObserver;
 template <class Count>
 class Recovery;
+template <class Model, class Batches>
+class ResultStream;
 }  // namespace detail
 namespace backend {
 struct Collective;

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program in which threads cannot be started after the first few: shards that wait for each other are then an error
-// on all of them and not a wait for ever.
+// on all of them and not a wait for ever. A loader loads with as many threads as there are.
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include <dlfcn.h>
 #include <pthread.h>
 
 #include <fanout/context/collectives.hpp>
+#include <fanout/data.hpp>
 #include <fanout/fanout.hpp>
 
 namespace {
@@ -26,6 +29,16 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
 }
 
 int main() {
+  for (const int threads : {0, 1}) {
+    left = threads;
+    const fanout::Loader loader{9, [](std::span<const std::size_t> samples) { return samples[0]; }, {.workers = 3}};
+    std::size_t sum = 0;
+    for (const std::size_t batch : loader.epoch(0)) sum = 10 * sum + batch;
+    if (sum != 12'345'678) {
+      std::printf("a loader with %d threads: %zu\n", threads, sum);
+      return 1;
+    }
+  }
   const fanout::ParallelModel model{[](fanout::Context auto& ctx, int) { ctx.communicator().barrier(); },
                                     fanout::host_devices(5)};
   for (int threads = 0; threads < 4; ++threads) {

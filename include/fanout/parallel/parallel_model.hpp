@@ -153,6 +153,20 @@ class ParallelModel {
     return post(detail::on_all_request, std::forward<Args>(args)...);
   }
 
+  /// The results of the model for the batches of a loader's epoch, in their order. Needs <fanout/data.hpp>:
+  ///
+  ///     for (auto&& scores : model.stream(loader.epoch(0))) write(scores);
+  ///
+  /// The loop has a result while the call of the next batch runs already: it is made by async(), which takes the batch
+  /// over. The elements of a tuple or a pair are passed as one argument each. So loader.position() is one batch ahead.
+  /// The range owns an epoch that is passed as an rvalue, and borrows an lvalue. It borrows the model. Its destructor
+  /// waits for the call that runs.
+  ///
+  /// The loop throws what the calls throw, and LoadError, each in the place of its result. A loop over the same range
+  /// goes on after it.
+  template <class Batches>
+  detail::ResultStream<ParallelModel, Batches> stream(Batches&& batches) const;
+
   /// `model.into(result)(x)` calls the model, waits, and writes into `result` what the call would return. `result` has
   /// the same structure:
   ///

@@ -26,12 +26,12 @@ struct LibraryInUse {
   ~LibraryInUse() { asm volatile(""); }  // so that no compiler drops the destructor as empty
 };
 
-/// The attributes of a new thread: it is never joined, and has a stack of 8 MiB at least, as glibc's threads have.
+/// The attributes of a new thread: it has a stack of 8 MiB at least, as glibc's threads have.
 class ThreadAttributes {
  public:
-  ThreadAttributes() noexcept {
+  explicit ThreadAttributes(bool joined) noexcept {
     ::pthread_attr_init(&attributes_);
-    ::pthread_attr_setdetachstate(&attributes_, PTHREAD_CREATE_DETACHED);
+    ::pthread_attr_setdetachstate(&attributes_, joined ? PTHREAD_CREATE_JOINABLE : PTHREAD_CREATE_DETACHED);
     // musl's threads have 128 KiB, too few for a `forward`. Pages that are not touched cost nothing.
     constexpr std::size_t least = std::size_t{8} << 20;
     std::size_t stack = 0;
@@ -49,11 +49,12 @@ class ThreadAttributes {
   pthread_attr_t attributes_;
 };
 
-/// Starts a thread that calls `enter(argument)`. It is never joined, and blocks all signals but those of its own
-/// faults. It runs on these cores. If there are none, or the process has lost them meanwhile, it runs where the calling
-/// thread may. Returns false if no thread can be started: the system's limit.
-inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument,
-                         const std::string& name) noexcept {
+/// Starts a thread that calls `enter(argument)`, and blocks all signals but those of its own faults. It runs on these
+/// cores. If there are none, or the process has lost them meanwhile, it runs where the calling thread may. It is never
+/// joined, unless `joined` is not null: then that is set to the thread, which the caller must join. Returns false if no
+/// thread can be started: the system's limit.
+inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument, const std::string& name,
+                         pthread_t* joined = nullptr) noexcept {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -61,16 +62,17 @@ inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), v
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
   pthread_t thread{};
-  ThreadAttributes attributes;
+  ThreadAttributes attributes(joined != nullptr);
   const bool bound = SystemThreads::bind(*attributes.get(), cores);
   bool started = ::pthread_create(&thread, attributes.get(), enter, argument) == 0;
   if (!started && bound) {  // the process may have lost the cores meanwhile
-    ThreadAttributes anywhere;
+    ThreadAttributes anywhere(joined != nullptr);
     started = ::pthread_create(&thread, anywhere.get(), enter, argument) == 0;
   }
   if (started) {
     if (!bound) SystemThreads::bind(thread, cores);
     SystemThreads::name(thread, name);
+    if (joined != nullptr) *joined = thread;
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include <fanout/base/error.hpp>
+#include <fanout/data/loader_options.hpp>
+#include <fanout/data/loader_position.hpp>
+#include <fanout/data/padded_like_torch.hpp>
+#include <fanout/data/shuffle.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+[[noreturn]] inline void refuse_loader(std::string what, const char* field, std::string expected, std::string found,
+                                       std::string advice = {}) {
+  throw InvalidArgument(explain({.what = std::move(what),
+                                 .where = std::string("LoaderOptions::") + field,
+                                 .expected = std::move(expected),
+                                 .found = std::move(found),
+                                 .advice = std::move(advice)}));
+}
+
+/// Throws InvalidArgument unless a loader of `samples` samples can have these options.
+inline void check_loader(const LoaderOptions& options, std::size_t samples) {
+  if (options.batch == 0) refuse_loader("batches without rows", "batch", "1 or more", "0");
+  if (options.workers < 0) {
+    refuse_loader("a negative number of threads", "workers", "0 or more", std::to_string(options.workers),
+                  "with 0 the loop's own thread loads");
+  }
+  if (options.prefetch && *options.prefetch < (options.workers > 0 ? 1 : 0)) {
+    refuse_loader("workers could never load a batch", "prefetch", "1 or more", std::to_string(*options.prefetch),
+                  "leave it out for two batches for each worker, or set workers = 0 to load without threads");
+  }
+  if (const auto* const range = std::get_if<RowRange>(&options.rows)) {
+    if (range->first > range->last || range->last > samples) {
+      refuse_loader("rows that the dataset does not have", "rows", "rows within " + to_string(RowRange{0, samples}),
+                    to_string(*range), "take ranks.rows(dataset.size())");
+    }
+  }
+  if (const auto* const padded = std::get_if<PaddedLikeTorch>(&options.rows)) {
+    if (padded->ranks < 1) refuse_loader("no ranks", "rows", "1 rank or more", std::to_string(padded->ranks));
+    if (padded->rank < 0 || padded->rank >= padded->ranks) {
+      refuse_loader("Invalid rank " + std::to_string(padded->rank), "rows",
+                    "rank should be in the interval [0, " + std::to_string(padded->ranks - 1) + "]",
+                    std::to_string(padded->rank));
+    }
+  }
+}
+
+/// The number of rows that a loader with these options has in an epoch.
+inline std::size_t rows_of_epoch(const LoaderOptions& options, std::size_t samples) noexcept {
+  if (const auto* const range = std::get_if<RowRange>(&options.rows)) return range->size();
+  if (const auto* const padded = std::get_if<PaddedLikeTorch>(&options.rows)) {
+    const auto ranks = static_cast<std::size_t>(padded->ranks);
+    return samples / ranks + (samples % ranks != 0 ? 1 : 0);
+  }
+  return samples;
+}
+
+/// The samples of the batches of one epoch, from one of its rows on: a pure function, which threads may share.
+class EpochOrder {
+ public:
+  /// The options must have been checked for so many samples.
+  EpochOrder(const LoaderOptions& options, std::size_t samples, std::uint64_t epoch, std::size_t first_row)
+      : epoch_(epoch),
+        samples_(samples),
+        rows_(rows_of_epoch(options, samples)),
+        first_row_(first_row),
+        batch_(options.batch) {
+    const std::size_t left = rows_ - first_row_;
+    batches_ = left / batch_ + (left % batch_ != 0 && !options.drop_last ? 1 : 0);
+    if (options.shuffle) shuffled_.emplace(options.shuffle->order(epoch, samples));
+    if (const auto* const range = std::get_if<RowRange>(&options.rows)) offset_ = range->first;
+    if (const auto* const padded = std::get_if<PaddedLikeTorch>(&options.rows)) {
+      offset_ = static_cast<std::size_t>(padded->rank);
+      stride_ = static_cast<std::size_t>(padded->ranks);
+    }
+  }
+
+  std::uint64_t epoch() const noexcept { return epoch_; }
+  /// The number of batches from the first row on.
+  std::size_t batches() const noexcept { return batches_; }
+  /// The number of the i-th of these batches in the whole epoch.
+  std::size_t number(std::size_t i) const noexcept { return first_row_ / batch_ + i; }
+
+  /// The rows of the i-th batch.
+  RowRange rows(std::size_t i) const noexcept {
+    const std::size_t first = first_row_ + i * batch_;
+    return {first, rows_ - first < batch_ ? rows_ : first + batch_};
+  }
+
+  /// The sample in this row.
+  std::size_t sample(std::size_t row) const {
+    std::size_t place = offset_ + row * stride_;
+    if (place >= samples_) place %= samples_;  // only if it is padded: the order repeats from its start
+    return shuffled_ ? static_cast<std::size_t>((*shuffled_)[place]) : place;
+  }
+
+ private:
+  std::uint64_t epoch_;
+  std::size_t samples_;
+  std::size_t rows_;
+  std::size_t first_row_;
+  std::size_t batch_;
+  std::size_t batches_;
+  std::size_t offset_ = 0;
+  std::size_t stride_ = 1;
+  std::optional<Shuffle::Order> shuffled_;
+};
+
+}}}  // namespace fanout::v0::detail

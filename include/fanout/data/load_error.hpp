@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/type_info.hpp>
+#include <fanout/plan/row_range.hpp>
+
+namespace fanout { inline namespace v0 {
+
+/// Thrown in the place of a batch if the dataset or the collate function has thrown. Holds that exception, of any type.
+/// The next batch can be taken after it.
+class [[gnu::visibility("default")]] LoadError : public Error {
+ public:
+  /// Which batch could not be loaded.
+  struct Place {
+    std::uint64_t epoch = 0;
+    std::size_t batch = 0;                   ///< its number in the epoch, from 0
+    RowRange rows = {};                      ///< its rows in the epoch's order, counted as LoaderPosition::row
+    std::optional<std::size_t> sample = {};  ///< the sample whose access threw; none if another function threw
+  };
+
+  /// `original` must not be null.
+  LoadError(const Place& place, std::exception_ptr original)
+      : Error(text(place, original)), place_(place), original_(std::move(original)) {}
+
+  const Place& place() const noexcept { return place_; }
+
+  /// The original exception, if it is an E, or null. Lives as long as this error.
+  template <class E>
+  const E* get_if() const noexcept {
+    try {
+      std::rethrow_exception(original_);
+    } catch (const E& wanted) {
+      return &wanted;
+    } catch (...) {
+      return nullptr;
+    }
+  }
+
+  /// Throws the original exception.
+  [[noreturn]] void rethrow() const { std::rethrow_exception(original_); }
+
+ private:
+  static std::string text(const Place& place, const std::exception_ptr& original) {
+    std::string text = "Caught ";
+    std::string message = "no std::exception";
+    try {
+      std::rethrow_exception(original);
+    } catch (const std::exception& e) {
+      text += detail::class_name(e);
+      message = e.what();
+    } catch (...) {
+      text += "an exception";
+    }
+    text += " in a Loader, epoch " + std::to_string(place.epoch) + ", batch " + std::to_string(place.batch) +
+            ", rows " + to_string(place.rows) + " of the order";
+    if (place.sample) text += ", sample " + std::to_string(*place.sample);
+    return text + ". Original message: " + message;
+  }
+
+  Place place_;
+  std::exception_ptr original_;
+};
+
+}}  // namespace fanout::v0
