@@ -10,8 +10,8 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A file that is not what its format says: cut, changed, or no safetensors file at all. The message names the file, the
-/// byte, what was expected there and what was found.
+/// A file that is not what its format says: cut, changed, or no safetensors file at all. The message names the file,
+/// the byte, what was expected there and what was found.
 class [[gnu::visibility("default")]] FormatError : public Error {
  public:
   FormatError(const std::string& text, std::uint64_t offset) : Error(text), offset_(offset) {}

@@ -12,9 +12,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// A file is the size of its header as eight bytes, the header, and the elements of all tensors without gaps. Numbers are
-// little-endian. The header is a JSON object: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}, and
-// "__metadata__" with an object of strings.
+// A file is the size of its header as eight bytes, the header, and the elements of all tensors without gaps. Numbers
+// are little-endian. The header is a JSON object: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}},
+// and "__metadata__" with an object of strings.
 
 inline constexpr std::string_view metadata_name = "__metadata__";
 

@@ -7,8 +7,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The length of the UTF-8 sequence at the beginning of `text`, which is not empty. 0 if it is invalid: cut, overlong, a
-/// surrogate, or above U+10FFFF.
+/// The length of the UTF-8 sequence at the beginning of `text`, which is not empty. 0 if it is invalid: cut, overlong,
+/// a surrogate, or above U+10FFFF.
 constexpr std::size_t utf8_length(std::string_view text) noexcept {
   const auto at = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = at(0);

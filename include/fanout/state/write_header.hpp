@@ -38,9 +38,9 @@ inline void append_json(std::string& json, std::string_view text) {
   json += '"';
 }
 
-/// Sets the places of the elements: those of the largest types first, so that all are aligned to their own size, and
-/// otherwise in the given order. Returns the entries' indices in the order of their places. Throws InvalidArgument if the
-/// bytes cannot be counted, if two entries have one name, or if a name is no name of the format.
+/// Sets the places of the elements: those of the largest types first, so that all are aligned to their own size, then
+/// by name, so that equal states make equal files. Returns the entries' indices in the order of their places. Throws
+/// InvalidArgument if the bytes cannot be counted, if two entries have one name, or if a name is no name of the format.
 inline std::vector<std::size_t> place_entries(std::vector<HeaderEntry>& entries) {
   std::vector<std::string_view> names;
   for (const HeaderEntry& entry : entries) {
@@ -61,8 +61,9 @@ inline std::vector<std::size_t> place_entries(std::vector<HeaderEntry>& entries)
   }
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&entries](std::size_t a, std::size_t b) {
-    return row_of(entries[a].dtype).bits > row_of(entries[b].dtype).bits;
+  std::sort(order.begin(), order.end(), [&entries](std::size_t a, std::size_t b) {
+    const unsigned first = row_of(entries[a].dtype).bits, second = row_of(entries[b].dtype).bits;
+    return first != second ? first > second : entries[a].name < entries[b].name;
   });
   std::uint64_t next = 0;
   for (const std::size_t i : order) {

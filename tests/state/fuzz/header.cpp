@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Any bytes as a safetensors file, for libFuzzer: see tests/state/fuzz/run. The parser must return a header whose tensors
-// fill the file, and which is read as it was after it is written anew, or throw FormatError with a place in the file.
+// Any bytes as a safetensors file, for libFuzzer: see tests/state/fuzz/run. The parser must return a header whose
+// tensors fill the file, and which is read as it was after it is written anew, or throw FormatError with a place in the
+// file.
 //
 // The program makes its first inputs itself: `header --seeds FOLDER` writes files there, by the writer of headers.
 
