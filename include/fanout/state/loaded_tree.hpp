@@ -28,6 +28,12 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
+/// A vector or a span of numbers.
+template <class X>
+concept NumberRange = ElementRange<X> && requires(X& range) {
+  requires HasDtype<std::remove_cvref_t<decltype(*range.data())>>;
+};
+
 /// Gives a tree the structure of which a file tells: the extents of its tensors, the sizes of its vectors, the keys of
 /// its maps. Leaves what it cannot tell, for load() to complain about.
 class StateStructure {
@@ -42,7 +48,7 @@ class StateStructure {
       give_to(node.value, name);
     } else if constexpr (ShapedArray<X>) {
       if constexpr (requires { X::uninitialized(node.extents()); }) give_extents(node, name);
-    } else if constexpr (ElementRange<X> && HasDtype<std::remove_cvref_t<decltype(*node.data())>>) {
+    } else if constexpr (NumberRange<X>) {
       using T = std::remove_cvref_t<decltype(*node.data())>;
       const std::vector<std::uint64_t>* const shape = shape_for<T>(name, 1);
       if constexpr (requires { node.resize(std::size_t{}); }) {

@@ -105,33 +105,40 @@ def write_theirs():
 
 
 def changed(data, rng):
+    """The file with one to three changes of its header, whose size mostly fits again."""
     data = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        size = 8 + struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else len(data)
-        at = rng.randrange(min(len(data), size) or 1)
-        kind = rng.randrange(7)
-        if kind == 0 and data:
-            data[at] ^= 1 << rng.randrange(8)
+        size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else 0
+        before, end = len(data), min(len(data), 8 + size)
+        at = rng.randrange(8, max(9, end))
+        kind = rng.randrange(9)
+        if kind == 0:
+            if at < len(data):
+                data[at] ^= 1 << rng.randrange(8)
         elif kind == 1:
             data[at:at] = bytes([rng.choice(b'"{}[]:,0129-.eE\\u \t\0\xc3\xff')])
         elif kind == 2:
             del data[at:at + rng.randrange(1, 4)]
         elif kind == 3:
-            piece = data[at:at + rng.randrange(1, 60)]
-            to = rng.randrange(8, max(9, min(len(data), size)))
-            data[to:to] = piece
+            data[at:at] = data[rng.randrange(8, max(9, end)):][:rng.randrange(1, 60)]
         elif kind == 4:
-            data[at:at] = rng.choice((b"18446744073709551616", b"4294967296", b"\\ud800", b"\\u0041",
-                                      b'"__metadata__":{},', b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},'))
-        elif kind == 5:
+            data[at:at] = rng.choice((b"18446744073709551616", b"4294967296", b"\\ud800", b"\\u0041"))
+        elif kind == 5:  # between two tokens
+            places = [i for i in range(8, end) if data[i] in b"{}[],:"]
+            at = rng.choice(places or [at]) + 1
+            data[at:at] = rng.choice((b" ", b"\n", b"\t\r", b","))
+        elif kind == 6:
+            data[9:9] = rng.choice((b'"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},', b'"__metadata__":{},',
+                                    b'"z":{"shape":[0,9],"data_offsets":[0,0],"dtype":"F64"},',
+                                    b'"__metadata__":{"\\u20ac":"\\n"},', b'"y":{"dtype":"F4","shape":[3],'))
+        elif kind == 7 and rng.random() < 0.2:
             del data[rng.randrange(len(data) or 1):]
-        else:
+        elif kind == 8 and rng.random() < 0.2:
             data += b"x" * rng.randrange(1, 9)
-        if len(data) >= 8 and rng.random() < 0.8:  # the header ends where it ended
-            tail = len(data) - data.rfind(b"}") - 1 if b"}" in data else 0
-            data[:8] = struct.pack("<Q", max(0, len(data) - 8 - min(tail, len(data) - 8)))
+            continue
+        if len(data) >= 8 and rng.random() < 0.9:
+            data[:8] = struct.pack("<Q", max(0, size + len(data) - before))
     return bytes(data)
-
 
 
 def judge(count=3000, seed=20):
