@@ -38,11 +38,11 @@ std::string tensor_named(const std::string& name, const std::string& shape, int 
 }  // namespace
 
 TEST_CASE("a header tells the types, shapes and places of tensors, and the metadata") {
-  const std::string file = file_of(
-      R"({"__metadata__":{"format":"pt","a\n":""}, "b":{"shape":[2,3],"data_offsets":[8,32],"dtype":"F32"},)"
-      R"( "number":{"dtype":"F64","shape":[],"data_offsets":[0,8]}, "":{"dtype":"U8","shape":[7,0],)"
-      R"("data_offsets":[8,8]}}   )",
-      32);
+  const std::string file =
+      file_of(R"({"__metadata__":{"format":"pt","a\n":""}, "b":{"shape":[2,3],"data_offsets":[8,32],"dtype":"F32"},)"
+              R"( "number":{"dtype":"F64","shape":[],"data_offsets":[0,8]}, "":{"dtype":"U8","shape":[7,0],)"
+              R"("data_offsets":[8,8]}}   )",
+              32);
   const StateHeader header = header_in(file);
   REQUIRE(header.entries.size() == 3);
   CHECK(header.entries[0].name == "b");

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -128,7 +129,7 @@ TEST_CASE("small and large parts of a file are written in order") {
   const TestFolder folder;
   std::string all;
   ReplacedFile file(folder / "file");
-  for (const std::size_t size : {1, 65535, 1, 0, 65536, 70000, 3, 65533, 65536, 200000, 5}) {
+  for (const std::size_t size : std::vector<std::size_t>{1, 65535, 1, 0, 65536, 70000, 3, 65533, 65536, 200000, 5}) {
     std::string part;
     for (std::size_t i = 0; i < size; ++i) part += static_cast<char>('a' + (all.size() + i) % 23);
     file.write(part.data(), part.size());
@@ -145,7 +146,7 @@ TEST_CASE("a new file has the permissions of the old one, or those of any new fi
   replace(path, "first");
   ::umask(before);
   CHECK(mode_of(path) == 0640);
-  for (const mode_t mode : {0600, 0444, 0666}) {
+  for (const mode_t mode : std::vector<mode_t>{0600, 0444, 0666}) {
     REQUIRE(::chmod(path.c_str(), mode) == 0);
     replace(path, "next");
     CHECK(mode_of(path) == mode);
@@ -214,7 +215,7 @@ TEST_CASE("a disk that is full leaves the old file and nothing else") {
   const std::string path = folder / "file";
   replace(path, "old");
   const std::string large(100'000, 'x');
-  for (const std::size_t most : {0, 1, 65536, 99'999}) {
+  for (const std::size_t most : std::vector<std::size_t>{0, 1, 65536, 99'999}) {
     std::string message;
     {
       const FileSizeLimit limit(most);
