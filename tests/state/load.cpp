@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -121,6 +123,30 @@ TEST_CASE("replicas follow a model that is loaded") {
   const double after = copied(fanout::Range{2})[1];
   CHECK(before == 7 + 6 * 7 + 6 * 8 + 2 * 17 + 2 * 18);
   CHECK(after == 1 + 6 * 1 + 6 * 2 + 2 * 11 + 2 * 12);
+}
+
+TEST_CASE("a model is loaded while another thread calls it, and each call sees one state as a whole") {
+  const TestFolder folder;
+  save(folder / "old", loaded_model(7));
+  save(folder / "new", loaded_model(1));
+  fanout::ParallelModel model{loaded_model(7), fanout::host_devices(2)};
+  const double before = model(fanout::Range{2})[0];
+  load(folder / "new", model);
+  const double after = model(fanout::Range{2})[0];
+  CHECK(before != after);
+  std::atomic<bool> stop{false};
+  std::atomic<int> calls{0}, wrong{0};
+  std::thread caller([&] {
+    while (!stop) {
+      const auto sums = model(fanout::Range{2});
+      if (sums[0] != sums[1] || (sums[0] != before && sums[0] != after)) ++wrong;
+      ++calls;
+    }
+  });
+  for (int round = 0; round < 20 || calls == 0; ++round) load(folder / (round % 2 == 0 ? "old" : "new"), model);
+  stop = true;
+  caller.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("several objects are loaded by references in a dict or a tuple") {
