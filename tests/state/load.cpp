@@ -27,6 +27,7 @@
 #include <fanout/fanout.hpp>
 #include <fanout/state/save.hpp>
 
+#include "device/remote_device.hpp"
 #include "memory/remote_memory.hpp"
 #include "observe/python.hpp"
 #include "state/file_of.hpp"
@@ -75,6 +76,15 @@ struct LoadedModel {
       for (const float x : layer.bias) sum += x;
     }
     return sum;
+  }
+};
+
+/// A model whose weight is in the memory of the device that runs it.
+struct WeightAlone {
+  Tensor<float, 1> weight;
+  float forward(fanout::RowRange) const {
+    const float* const data = fanout_test::RemoteMemory::reach(weight.data());
+    return data[0] + data[1];
   }
 };
 
@@ -243,6 +253,24 @@ TEST_CASE("a tree is saved from one memory and loaded into another") {
     }
   }
   CHECK(fanout_test::RemoteMemory::counts().waited > 0);
+}
+
+TEST_CASE("a model is loaded on devices with memories of their own, wherever its original is") {
+  const TestFolder folder;
+  save(folder / "model", WeightAlone{fanout::tensor<float>({1, 2})});
+  const auto devices = fanout_test::remote_devices(2);
+  const fanout::MemorySpace far = devices[0].memory().space;
+  for (const bool is_far : {false, true}) {
+    const WeightAlone first{fanout::tensor<float>({7, 8})};
+    fanout::ParallelModel model{is_far ? fanout::to(first, devices[0]) : first, devices};
+    const auto sums = [&model] { return fanout::to_host(model(fanout::Range{2})); };
+    CHECK(sums() == fanout::tensor<float>({15, 15}));
+    load(folder / "model", model);
+    CHECK(sums() == fanout::tensor<float>({3, 3}));
+    CHECK((model.model().weight.space() == far) == is_far);
+    save(folder / "again", model);
+    CHECK(fanout_test::text_of(folder / "again") == fanout_test::text_of(folder / "model"));
+  }
 }
 
 TEST_CASE("all that differs is listed in one error, and nothing is loaded") {
