@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fanout/array/view.hpp>
+#include <fanout/base/error.hpp>
+#include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/transfer.hpp>
+#include <fanout/state/dtype.hpp>
+#include <fanout/state/state_file.hpp>
+#include <fanout/state/state_header.hpp>
+#include <fanout/state/state_leaf.hpp>
+#include <fanout/state/state_mismatch.hpp>
+#include <fanout/state/strip_prefix.hpp>
+#include <fanout/state/visit_state.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+/// A text is a value as a whole: one of any length may take its place.
+template <class Byte>
+bool has_shape_for(const StateLeaf<Byte>& leaf, const HeaderEntry& entry) {
+  return leaf.is_text ? entry.shape.size() == 1 : entry.shape == leaf.shape;
+}
+template <class Byte>
+bool fits(const StateLeaf<Byte>& leaf, const HeaderEntry& entry) {
+  return entry.dtype == leaf.dtype && has_shape_for(leaf, entry);
+}
+
+/// Compares the leaves of a tree with the tensors of a file, before anything is written.
+class StateComparison {
+ public:
+  explicit StateComparison(const StateFile& file) : file_(file), is_used_(file.size()) {}
+
+  void add(const StateLeaf<const std::byte>& leaf) {
+    const std::size_t i = file_.find(leaf.name);
+    if (i == StateFile::none) {
+      differences_.missing.emplace_back(leaf.name);
+    } else {
+      is_used_[i] = true;
+      compare(leaf, file_[i]);
+    }
+    const backend::Memory memory = backend::memory_of(leaf.space);
+    if (memory.operations == nullptr || !backend::can_transfer(memory, host_memory)) {
+      refuse_transfer(leaf.space, host_memory);
+    }
+  }
+
+  /// Throws StateMismatch if anything differs.
+  void check() {
+    for (std::size_t i = 0; i < file_.size(); ++i) {
+      if (!is_used_[i]) differences_.unexpected.emplace_back(file_.name(i));
+    }
+    if (differences_.none()) return;
+    advise();
+    throw StateMismatch(std::move(differences_), file_.path());
+  }
+
+ private:
+  void compare(const StateLeaf<const std::byte>& leaf, const HeaderEntry& entry) {
+    if (fits(leaf, entry)) return;
+    const std::string name(leaf.name);
+    if (!has_shape_for(leaf, entry)) {
+      differences_.texts.push_back("size mismatch for " + name + ": copying a param with shape " +
+                                   shape_text(entry.shape) + " from checkpoint, the shape in current model is " +
+                                   shape_text(leaf.shape) + ".");
+    }
+    if (entry.dtype != leaf.dtype) {
+      differences_.texts.push_back(
+          "type mismatch for " + name + ": copying a param of type " + std::string(name_of(entry.dtype)) +
+          " from checkpoint, the type in current model is " + std::string(name_of(leaf.dtype)) + ".");
+    }
+    differences_.mismatched.push_back(name);
+  }
+
+  /// Recognises that all missing names are there, behind a prefix.
+  void advise() {
+    if (differences_.missing.empty()) return;
+    const std::string& first = differences_.missing[0];
+    for (const std::string& candidate : differences_.unexpected) {
+      if (!candidate.ends_with(first) || candidate == first) continue;
+      const std::string prefix = candidate.substr(0, candidate.size() - first.size());
+      const bool is_prefix =
+          std::all_of(differences_.missing.begin(), differences_.missing.end(),
+                      [&](const auto& name) { return file_.find(prefix + name) != StateFile::none; });
+      if (!is_prefix) continue;
+      differences_.advice =
+          "The names in the file begin with \"" + prefix + "\": load it with strip_prefix(\"" + prefix + "\").";
+      return;
+    }
+  }
+
+  const StateFile& file_;
+  std::vector<bool> is_used_;
+  StateDifferences differences_;
+};
+
+/// Copies tensors of a file into the leaves of a tree.
+class StateReader {
+ public:
+  explicit StateReader(const StateFile& file) : file_(file) {}
+
+  void read(const StateLeaf<std::byte>& leaf) {
+    const std::size_t i = file_.find(leaf.name);
+    if (i == StateFile::none || !fits(leaf, file_[i])) {
+      throw Error(explain({.what = "a tree was changed while a state was loaded into it",
+                           .where = std::string(leaf.name),
+                           .advice = "let no other thread change it meanwhile"}));
+    }
+    file_.copy_to(leaf, i);
+    if (std::find(spaces_.begin(), spaces_.end(), leaf.space) == spaces_.end()) spaces_.push_back(leaf.space);
+  }
+
+  /// Waits until all is there.
+  void finish() const {
+    for (const MemorySpace& space : spaces_) backend::wait_for(backend::memory_of(space));
+  }
+
+ private:
+  const StateFile& file_;
+  std::vector<MemorySpace> spaces_;
+};
+
+template <class X>
+void load_from(const StateFile& file, X& tree) {
+  StateComparison comparison(file);
+  std::string name;
+  visit_state<const std::byte>(std::as_const(tree), name, [&comparison](const auto& leaf) { comparison.add(leaf); });
+  comparison.check();
+  StateReader reader(file);
+  visit_state<std::byte>(tree, name, [&reader](const auto& leaf) { reader.read(leaf); });
+  reader.finish();
+}
+
+/// True if a temporary of this type would take what is loaded with it when it goes. Says so of each struct: whoever
+/// means the views in it gives it a name.
+struct OwnsState;
+template <class X>
+concept BorrowsState = RefersToTree<X> || BorrowsArray<X> || SpanNode<X> || shows_elements<X> || is_no_state<X> ||
+    requires(const X& x) {
+  x.strides();
+};
+template <class X>
+inline constexpr bool owns_state = !BorrowsState<X>;
+template <class X>
+  requires(!BorrowsState<X> && !owns_elements<X> && !StructNode<X> && child_kind<X> != ChildKind::none)
+inline constexpr bool owns_state<X> = !all_children<OwnsState, X>;
+struct OwnsState {
+  template <class Child>
+  static constexpr bool is = std::is_reference_v<Child> || !owns_state<std::remove_cv_t<Child>>;
+};
+
+}  // namespace detail
+
+/// Reads a safetensors file into a tree or a model that has the same structure:
+///
+///     fanout::load("run.safetensors", fanout::dict("model"_k = std::ref(model), "sgd"_k = std::ref(descent)));
+///
+/// The tree says what is loaded and where: arrays keep their memory, on any device. A ParallelModel is updated, so its
+/// replicas follow. See save() for the names. Each name of the tree must be in the file and the other way round, with
+/// the same type and shape; only texts may have any length. Vectors do not grow, and optionals do not change: `load<T>`
+/// makes a tree that fits. Nothing is converted.
+///
+/// Copies each array once, from the mapped file. Waits until all is there. The file must not become shorter meanwhile.
+/// The tree must not be used by another thread, but for ParallelModels, whose running calls are waited for.
+///
+/// Throws StateMismatch if anything differs, and lists all of it. Throws FormatError if the file is broken. Throws
+/// Error if it cannot be read. In each case nothing was written. Throws DeviceMismatch if an array is in a memory that
+/// cannot be copied to, and DeviceError if a device fails; then the tree may be loaded in parts.
+template <class X>
+void load(const std::string& path, X&& tree, const detail::StripPrefix& strip = {}) {
+  static_assert(std::is_lvalue_reference_v<X> || !detail::owns_state<std::remove_cv_t<X>>,
+                "fanout: load() would write into a temporary that is gone afterwards; pass the object itself, or "
+                "std::ref(object) in a dict");
+  detail::load_from(detail::StateFile(path, strip), tree);
+}
+
+}}  // namespace fanout::v0

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fanout/state/file_access.hpp>
+#include <fanout/sync/atomic.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// Numbers the temporary files of this process.
+[[gnu::visibility("default")]] inline Atomic<unsigned> temporary_files{0};
+
+/// A file that is written anew, all or nothing: the old file stays until commit(), which puts the new one in its place
+/// at once and keeps its permissions. Whatever happens before, also a power failure, leaves the old file as it was. A
+/// symbolic link stays, and what it refers to is replaced.
+///
+/// The new file has no name until it is complete, so a process that is killed leaves nothing behind. If the file system
+/// cannot do that, it has the name `.fanout.PID.N` in the same folder.
+///
+/// Throws Error, which says which system call failed and why, and removes what was written.
+class ReplacedFile {
+ public:
+  /// `unnamed` is false to act as if the file system needed names.
+  explicit ReplacedFile(const std::string& path, bool unnamed = true) : path_(path) {
+    const std::string target = followed();
+    const std::size_t slash = target.rfind('/');
+    name_ = slash == std::string::npos ? target : target.substr(slash + 1);
+    const std::string folder = slash == std::string::npos ? "." : target.substr(0, slash + 1);
+    if (name_.empty()) refuse("open", EISDIR);
+    folder_ = FileDescriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!folder_.is_open()) refuse("open", errno);
+    struct stat old {};
+    const bool has_old = ::fstatat(folder_.get(), name_.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!has_old && errno != ENOENT) refuse("fstatat", errno);
+    if (has_old && !S_ISREG(old.st_mode)) {
+      throw Error(explain({.what = what, .where = path_, .expected = "a regular file, or none yet"}));
+    }
+    if (unnamed) open_unnamed();
+    if (!file_.is_open()) open_named();
+    try {
+      if (has_old) keep_permissions(old);
+    } catch (...) {
+      discard();
+      throw;
+    }
+    buffer_.reserve(buffer_size);
+  }
+  ReplacedFile(const ReplacedFile&) = delete;
+  ReplacedFile& operator=(const ReplacedFile&) = delete;
+  ~ReplacedFile() { discard(); }
+
+  void write(const void* data, std::size_t bytes) {
+    const auto* const begin = static_cast<const char*>(data);
+    if (bytes > buffer_size - buffer_.size()) {
+      flush();
+      if (bytes >= buffer_size) return write_now(begin, bytes);
+    }
+    buffer_.insert(buffer_.end(), begin, begin + bytes);
+  }
+
+  /// Waits until the file is on its disk, and puts it in the place of the old one.
+  void commit() {
+    flush();
+    if (!synchronize(file_)) refuse("fsync", errno);
+    if (temporary_.empty()) {
+      const std::string unnamed = link_to(file_);
+      make_named([&](const std::string& name) {
+        return ::linkat(AT_FDCWD, unnamed.c_str(), folder_.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+      });
+      if (temporary_.empty()) refuse("linkat", errno);
+    }
+    if (!file_.close()) refuse("close", errno);
+    if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) refuse("renameat", errno);
+    temporary_.clear();
+    // Only now does the new name survive a power failure. Some file systems have no fsync of folders.
+    if (!synchronize(folder_) && errno != EINVAL) {
+      refuse_file("a state was saved, but a power failure may bring the old one back", path_, "fsync", errno);
+    }
+  }
+
+ private:
+  static constexpr const char* what = "a state cannot be saved";
+  static constexpr std::size_t buffer_size = std::size_t{1} << 16;
+
+  [[noreturn]] void refuse(const char* call, int error) const { refuse_file(what, path_, call, error); }
+
+  /// The path, or what it refers to if it is a symbolic link.
+  std::string followed() const {
+    struct stat status {};
+    if (::lstat(path_.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path_;
+    char* const real = ::realpath(path_.c_str(), nullptr);
+    if (real == nullptr) refuse("realpath", errno);
+    const std::string target = real;
+    std::free(real);
+    return target;
+  }
+
+  /// Leaves the file closed if the system cannot do it.
+  void open_unnamed() {
+#ifdef O_TMPFILE
+    file_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+    if (file_.is_open() && ::access(link_to(file_).c_str(), F_OK) != 0) file_ = FileDescriptor();  // without /proc
+#endif
+  }
+
+  static std::string link_to(const FileDescriptor& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
+
+  void open_named() {
+    make_named([this](const std::string& name) {
+      file_ = FileDescriptor(
+          ::openat(folder_.get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666));
+      return file_.is_open();
+    });
+    if (temporary_.empty()) refuse("openat", errno);
+  }
+
+  /// Calls `make(name)` with names that no file has, until it returns true or fails otherwise.
+  template <class F>
+  void make_named(const F& make) {
+    for (int i = 0; i < 1000; ++i) {
+      const std::string name = ".fanout." + std::to_string(::getpid()) + "." +
+                               std::to_string(temporary_files.fetch_add(1, MemoryOrder::relaxed));
+      if (make(name)) {
+        temporary_ = name;
+        return;
+      }
+      if (errno != EEXIST) return;
+    }
+  }
+
+  void keep_permissions(const struct stat& old) const {
+    // Only root may give a file away. For others it becomes their own, as any new file.
+    if (::fchown(file_.get(), old.st_uid, old.st_gid) != 0 && errno != EPERM) refuse("fchown", errno);
+    if (::fchmod(file_.get(), old.st_mode & 07777U) != 0) refuse("fchmod", errno);
+  }
+
+  void flush() {
+    write_now(buffer_.data(), buffer_.size());
+    buffer_.clear();
+  }
+
+  void write_now(const char* data, std::size_t bytes) const {
+    constexpr std::size_t most = std::size_t{1} << 30;  // Linux writes no 2 GiB at once
+    while (bytes != 0) {
+      const ssize_t written = ::write(file_.get(), data, std::min(bytes, most));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) refuse("write", written < 0 ? errno : EIO);
+      data += written;
+      bytes -= static_cast<std::size_t>(written);
+    }
+  }
+
+  static bool synchronize(const FileDescriptor& file) noexcept {
+    int result = 0;
+    do {
+      result = ::fsync(file.get());
+    } while (result != 0 && errno == EINTR);
+    return result == 0;
+  }
+
+  void discard() noexcept {
+    if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
+  }
+
+  std::string path_;
+  std::string name_;  // of the file in its folder
+  std::string temporary_;
+  FileDescriptor folder_, file_;
+  std::vector<char> buffer_;
+};
+
+}}}  // namespace fanout::v0::detail

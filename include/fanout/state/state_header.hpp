@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fanout/state/dtype.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// A file is the size of its header as eight bytes, the header, and the elements of all tensors without gaps. Numbers
+// are little-endian. The header is a JSON object: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}},
+// and "__metadata__" with an object of strings.
+
+inline constexpr std::string_view metadata_name = "__metadata__";
+
+/// The bytes before the header.
+inline constexpr std::size_t header_begin = 8;
+
+/// The reference implementation reads no larger header.
+inline constexpr std::uint64_t largest_header = 100'000'000;
+
+/// One tensor of a file.
+struct HeaderEntry {
+  std::string name;
+  Dtype dtype = Dtype::u8;
+  std::vector<std::uint64_t> shape;
+  std::uint64_t begin = 0;  ///< of its elements, in bytes behind the header
+  std::uint64_t end = 0;
+  std::uint64_t offset = 0;  ///< of its name in the file, for messages
+};
+
+struct StateHeader {
+  std::vector<HeaderEntry> entries;
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::uint64_t data_begin = header_begin;  ///< of the first element, in bytes from the beginning of the file
+};
+
+/// The bytes of so many elements. False if they cannot be counted, or end within a byte.
+inline bool count_bytes(Dtype dtype, const std::vector<std::uint64_t>& shape, std::uint64_t& bytes) noexcept {
+  std::uint64_t bits = row_of(dtype).bits;
+  const bool in_bytes = bits % 8 == 0;
+  if (in_bytes) bits /= 8;
+  for (const std::uint64_t extent : shape) {
+    if (__builtin_mul_overflow(bits, extent, &bits)) return false;
+  }
+  bytes = in_bytes ? bits : bits / 8;
+  return in_bytes || bits % 8 == 0;
+}
+
+/// `[2, 3]`, and `[]` for a number.
+template <class Shape>
+std::string shape_text(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
+  }
+  return text + "]";
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/array/strided_view.hpp>
+#include <fanout/collective/visit_elements.hpp>
+#include <fanout/fwd.hpp>
+#include <fanout/gather/reduced_member.hpp>
+#include <fanout/model/model_fields.hpp>
+#include <fanout/model/original.hpp>
+#include <fanout/model/shared.hpp>
+#include <fanout/state/dtype.hpp>
+#include <fanout/state/state_leaf.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/children.hpp>
+#include <fanout/tree/leaf.hpp>
+#include <fanout/tree/leaf_path.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// Which values of a tree are its state, and what their names are. A name is the way to the value, joined by dots:
+// `layers.0.weight`. A member, a key of a dict or a key of a map is a step; so is the position in a tuple, an array or
+// a vector. Optionals, variants, references and models add no step.
+
+/// The name of a tree that is a single array, number or text.
+inline constexpr std::string_view single_name = "value";
+
+template <class X>
+inline constexpr bool is_parallel_model = false;
+template <class M, class Source>
+inline constexpr bool is_parallel_model<ParallelModel<M, Source>> = true;
+
+template <class X>
+inline constexpr bool is_shared_field = false;
+template <class T>
+inline constexpr bool is_shared_field<Shared<T>> = true;
+
+template <class X>
+inline constexpr bool is_reduced_member = false;
+template <class Rule, class T>
+inline constexpr bool is_reduced_member<ReducedMember<Rule, T>> = true;
+
+/// A `std::reference_wrapper`, as in `dict("model"_k = std::ref(model))`.
+template <class X>
+concept RefersToTree = requires(const X& reference) {
+  typename X::type;
+  { reference.get() } -> std::same_as<typename X::type&>;
+  requires std::convertible_to<const X&, typename X::type&>;
+};
+
+/// Not part of the state: what each replica has for itself, what all replicas share, and what has no value.
+template <class X>
+inline constexpr bool is_no_state = is_per_replica<X> || is_shared_field<X> || (std::is_empty_v<X> && !wraps_tree<X>);
+
+/// Appends a step to a name for as long as this lives.
+class NameStep {
+ public:
+  explicit NameStep(std::string& name) noexcept : name_(name), size_(name.size()) {}
+  NameStep(const NameStep&) = delete;
+  NameStep& operator=(const NameStep&) = delete;
+  ~NameStep() { name_.resize(size_); }
+
+  void add(std::string_view step) const {
+    if (size_ != 0) name_ += '.';
+    name_ += step;
+  }
+
+  template <class X, std::size_t I>
+  void add_place(const FixedPlace<X, I>&) const {
+    using Name = typename FixedChildren<X>::template key<I>;
+    if constexpr (std::is_void_v<Name>) {
+      add(std::to_string(I));
+    } else {
+      add(Name::name());
+    }
+  }
+  template <class T, class Key>
+  void add_place(const MapPlace<T, Key>& place) const {
+    if constexpr (requires { std::string_view(place.key); }) {
+      add(std::string_view(place.key));
+    } else {
+      static_assert(std::is_integral_v<Key>,
+                    "fanout: the keys of a map that is saved or loaded are texts or integers, since they become parts "
+                    "of names");
+      if constexpr (std::is_integral_v<Key>) add(std::to_string(place.key));
+    }
+  }
+  template <class T>
+  void add_place(const RowPlace<T>& place) const {
+    add(std::to_string(place.i));
+  }
+  template <class T>
+  void add_place(const OptionalPlace<T>&) const {}
+  template <class X, std::size_t I>
+  void add_place(const VariantPlace<X, I>&) const {}
+
+ private:
+  std::string& name_;
+  std::size_t size_;
+};
+
+template <class Byte, class T>
+Byte* state_bytes(T* data) noexcept {
+  static_assert(std::is_const_v<Byte> || !std::is_const_v<T>,
+                "fanout: load() writes into the tree, and a part of it is const; pass the object itself, or "
+                "std::ref(object) in a dict, and no views that only read");
+  if constexpr (std::is_const_v<Byte>) {
+    return reinterpret_cast<const std::byte*>(data);
+  } else {
+    return reinterpret_cast<std::byte*>(const_cast<std::remove_const_t<T>*>(data));
+  }
+}
+
+/// An array that can be one tensor of a file: a Tensor, a View, a vector or a span of numbers, and strided views.
+template <class X>
+concept StateArray = ShapedArray<X> || ElementRange<X> || requires(X& x) {
+  x.strides();
+  x.extents();
+  x.space();
+};
+
+/// `std::array` and C arrays of numbers.
+template <class X>
+concept FixedNumbers = (child_kind<X> == ChildKind::array || std::is_array_v<X>)&&requires(X& x) {
+  requires HasDtype<std::remove_cvref_t<decltype(x[0])>> && !saved_as_pair<std::remove_cvref_t<decltype(x[0])>>;
+};
+
+template <class Byte, StateArray X>
+StateLeaf<Byte> array_leaf(X& array, std::string_view name) {
+  using T = std::remove_pointer_t<decltype(array.data())>;
+  using Element = std::remove_const_t<T>;
+  StateLeaf<Byte> leaf{
+      .name = name, .dtype = dtype_of<Element>(), .shape = {}, .data = state_bytes<Byte>(array.data())};
+  if constexpr (requires { array.extents(); }) {
+    for (const std::size_t extent : array.extents().values) leaf.shape.push_back(extent);
+    leaf.space = array.space();
+  } else {
+    leaf.shape.push_back(array.size());
+  }
+  [[maybe_unused]] constexpr std::size_t parts = saved_as_pair<Element> ? 2 : 1;
+  if constexpr (requires { array.strides(); }) {
+    for (const std::size_t stride : array.strides().values) leaf.strides.push_back(stride * parts);
+    if (parts == 2) leaf.strides.push_back(1);
+  }
+  if (parts == 2) leaf.shape.push_back(2);
+  return leaf;
+}
+
+template <class X>
+inline constexpr bool can_be_saved = false;
+
+/// Calls `f(leaf)` with a StateLeaf for each array, number and text of a tree or model, in its order. `name` is that of
+/// the tree. Byte is `std::byte` if the leaves are written.
+template <class Byte, class X, class F>
+void visit_state(X& node, std::string& name, const F& f) {
+  using Node = std::remove_const_t<X>;
+  [[maybe_unused]] const auto emit = [&](StateLeaf<Byte> leaf) {
+    leaf.name = name.empty() ? single_name : std::string_view(name);
+    f(std::as_const(leaf));
+  };
+  if constexpr (is_no_state<Node>) {
+  } else if constexpr (is_parallel_model<Node>) {
+    static_assert(HasOriginal<typename Node::model_type>,
+                  "fanout: a model that a factory makes on each device has no original to save or load; "
+                  "replica(i).model() is the one on the i-th device");
+    if constexpr (!HasOriginal<typename Node::model_type>) {
+    } else if constexpr (std::is_const_v<Byte>) {
+      visit_state<Byte>(node.model(), name, f);
+    } else {
+      node.update([&](auto& original) { visit_state<Byte>(original, name, f); });
+    }
+  } else if constexpr (RefersToTree<Node>) {
+    visit_state<Byte>(node.get(), name, f);
+  } else if constexpr (is_reduced_member<Node>) {
+    visit_state<Byte>(node.value, name, f);
+  } else if constexpr (StateArray<X>) {
+    using Element = std::remove_cv_t<std::remove_pointer_t<decltype(node.data())>>;
+    if constexpr (HasDtype<Element>) {
+      emit(array_leaf<Byte>(node, name));
+    } else if constexpr (child_kind<Node> != ChildKind::none) {
+      visit_children<WithPlaces>(node, LeafPath(""), [&](auto& child, const LeafPath&, const auto& place) {
+        const NameStep step(name);
+        step.add_place(place);
+        visit_state<Byte>(child, name, f);
+      });
+    } else {
+      static_assert(HasDtype<Element>,
+                    "fanout: save() and load() take arrays of numbers, and this array's elements are none (this "
+                    "diagnostic shows their type)");
+    }
+  } else if constexpr (HasDtype<Node>) {
+    StateLeaf<Byte> leaf{.name = name, .dtype = dtype_of<Node>(), .shape = {}, .data = state_bytes<Byte>(&node)};
+    if constexpr (saved_as_pair<Node>) leaf.shape.push_back(2);
+    emit(std::move(leaf));
+  } else if constexpr (StringNode<Node>) {
+    const std::string_view letters = node;
+    StateLeaf<Byte> leaf{.name = name, .shape = {letters.size()}};
+    leaf.is_text = true;
+    if constexpr (std::is_const_v<Byte>) {
+      leaf.data = reinterpret_cast<const std::byte*>(letters.data());
+    } else {
+      static_assert(
+          requires { node.assign(letters); },
+          "fanout: load() writes into the tree, and a part of it is a text that only reads; use std::string");
+      if constexpr (requires { node.assign(letters); }) {
+        leaf.assign = [](void* text, std::string_view read) { static_cast<Node*>(text)->assign(read); };
+        leaf.text = &node;
+      }
+    }
+    emit(std::move(leaf));
+  } else if constexpr (FixedNumbers<Node>) {
+    emit({.name = name,
+          .dtype = dtype_of<std::remove_cvref_t<decltype(node[0])>>(),
+          .shape = {std::size(node)},
+          .data = state_bytes<Byte>(std::data(node))});
+  } else if constexpr (std::is_array_v<Node>) {
+    for (std::size_t i = 0; i < std::extent_v<Node>; ++i) {
+      const NameStep step(name);
+      step.add(std::to_string(i));
+      visit_state<Byte>(node[i], name, f);
+    }
+  } else if constexpr (child_kind<Node> != ChildKind::none) {
+    visit_children<WithPlaces>(node, LeafPath(""), [&]<class Place>(auto& child, const LeafPath&, const Place& place) {
+      // A const member says how an object is made. It cannot be loaded.
+      if constexpr (!std::is_const_v<typename Place::type>) {
+        const NameStep step(name);
+        step.add_place(place);
+        visit_state<Byte>(child, name, f);
+      }
+    });
+  } else {
+    static_assert(can_be_saved<X>,
+                  "fanout: save() and load() take arrays, numbers, texts, and trees and models of these (this "
+                  "diagnostic shows what they cannot take); a class with private members, base classes or constructors "
+                  "lists its fields (tree/fields.hpp)");
+  }
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/state/loaded_tree.hpp>
+
+#include <doctest/doctest.h>
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fanout/array/tensor.hpp>
+#include <fanout/array/vector_leaf.hpp>
+#include <fanout/state/save.hpp>
+
+#include "observe/python.hpp"
+#include "support/message_of.hpp"
+#include "support/random_tree.hpp"
+
+using fanout::load;
+using fanout::save;
+using fanout::StateMismatch;
+using fanout::Tensor;
+using fanout_test::message_of;
+using fanout_test::says;
+using fanout_test::TestFolder;
+
+namespace {
+
+struct MadeTree {
+  std::vector<std::map<std::string, Tensor<float, 2>>> layers;
+  std::unordered_map<int, std::string> texts;
+  std::optional<std::vector<double>> some, none;
+  Tensor<std::complex<double>, 1> z;
+  long number = 0;
+  friend bool operator==(const MadeTree&, const MadeTree&) = default;
+};
+
+/// The file that a tree is saved to, as bytes.
+template <class X>
+std::string bytes_saved(const X& tree, const std::string& path) {
+  save(path, tree);
+  return fanout_test::text_of(path);
+}
+
+/// Other values in an array of the same size.
+template <class X>
+void clear_values(X& x) {
+  if constexpr (std::is_arithmetic_v<X>) {
+    x = {};
+  } else if constexpr (std::is_same_v<X, std::string>) {
+    x = "other";
+  } else {
+    for (auto& element : x) clear_values(element);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a tree is made as the file tells") {
+  const TestFolder folder;
+  MadeTree saved;
+  saved.layers.push_back({{"a", Tensor<float, 2>::full({2, 3}, 4)}, {"b", Tensor<float, 2>(0, 7)}});
+  saved.layers.push_back({{"c", Tensor<float, 2>::full({1, 1}, 5)}});
+  saved.texts = {{-3, "three"}, {44, ""}};
+  saved.some = {1, 2, 3};
+  saved.z = fanout::tensor(std::vector<std::complex<double>>{{1, 2}, {3, 4}}, {2});
+  saved.number = 7;
+  save(folder / "file", saved);
+  CHECK(load<MadeTree>(folder / "file") == saved);
+  save(folder / "file", std::tuple(saved));
+  CHECK(load<MadeTree>(folder / "file", fanout::strip_prefix("0.")) == saved);
+  save(folder / "file", std::optional<float>(3));
+  CHECK(load<std::optional<float>>(folder / "file") == 3);
+  save(folder / "file", std::optional<float>());
+  CHECK_FALSE(load<std::optional<float>>(folder / "file").has_value());
+  save(folder / "file", std::vector{1, 2});
+  CHECK(load<std::vector<int>>(folder / "file") == std::vector{1, 2});
+}
+
+TEST_CASE("a file that does not fit the type of a tree is a mismatch") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  save(path, Tensor<float, 2>(2, 3));
+  CHECK(says(message_of<StateMismatch>([&] { load<Tensor<float, 1>>(path); }), "size mismatch for value",
+             "shape [2, 3] from", "is [0]"));
+  CHECK(
+      says(message_of<StateMismatch>([&] { load<Tensor<double, 2>>(path); }), "type mismatch for value", "F32", "F64"));
+  save(path, std::map<std::string, int>{{"1", 1}, {"x", 2}});
+  CHECK(says(message_of<StateMismatch>([&] { load<std::map<int, int>>(path); }),
+             "Unexpected key(s) in state_dict: \"x\". "));
+  save(path, std::map<std::string, int>{{"300", 1}});
+  CHECK(says(message_of<StateMismatch>([&] { load<std::map<std::uint8_t, int>>(path); }), "Unexpected", "\"300\""));
+  save(path, std::map<std::string, int>{{"0", 1}, {"2", 2}});
+  CHECK(says(message_of<StateMismatch>([&] { load<std::vector<std::vector<int>>>(path); }), "Unexpected", "\"2\"",
+             "size mismatch for 0"));
+}
+
+TEST_CASE("random trees are loaded as they were saved") {
+  const TestFolder folder;
+  fanout_test::Random random(11);
+  const auto round_trip = [&]<std::uint32_t Seed, std::uint32_t Depth>() {
+    using Tree = fanout_test::SomeTree<Seed, Depth>;
+    for (int round = 0; round < 5; ++round) {
+      Tree saved{};
+      fanout_test::fill(saved, random, fanout_test::below(random, 5));
+      const std::string bytes = bytes_saved(saved, folder / "saved");
+      // Loaded into the same structure, whose elements are others.
+      Tree other = fanout_test::map_arrays(saved, []<class Array>(Array array) {
+        clear_values(array);
+        return array;
+      });
+      load(folder / "saved", other);
+      CHECK(bytes_saved(other, folder / "other") == bytes);
+    }
+  };
+  [&]<std::uint32_t... I>(std::integer_sequence<std::uint32_t, I...>) {
+    (round_trip.template operator()<I * 7 + 1, 1 + I % 3>(), ...);
+  }
+  (std::make_integer_sequence<std::uint32_t, 12>());
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/state/replaced_file.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "observe/python.hpp"
+#include "support/message_of.hpp"
+
+using fanout::detail::ReplacedFile;
+using fanout_test::message_of;
+using fanout_test::says;
+using fanout_test::TestFolder;
+using fanout_test::text_of;
+
+namespace {
+
+void replace(const std::string& path, const std::string& text) {
+  ReplacedFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+std::size_t files_in(const TestFolder& folder) {
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(folder / "")) ++files;
+  return files;
+}
+
+/// No file that is written now may have more bytes than this.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t most) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limited{most, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limited) == 0);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+unsigned mode_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777U;
+}
+
+}  // namespace
+
+TEST_CASE("a file is replaced only when all of the new one is there") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  replace(path, "old");
+  CHECK(text_of(path) == "old");
+  {
+    ReplacedFile file(path);
+    file.write("new", 3);
+    CHECK(text_of(path) == "old");
+    file.write(" text", 5);
+    file.commit();
+    CHECK(text_of(path) == "new text");
+  }
+  CHECK(text_of(path) == "new text");
+  CHECK(files_in(folder) == 1);
+}
+
+TEST_CASE("a file that is not committed leaves nothing behind") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  { ReplacedFile(path).write("new", 3); }
+  CHECK(files_in(folder) == 0);
+  replace(path, "old");
+  {
+    ReplacedFile file(path);
+    const std::string large(1'000'000, 'x');
+    file.write(large.data(), large.size());
+  }
+  CHECK(text_of(path) == "old");
+  CHECK(files_in(folder) == 1);
+}
+
+TEST_CASE("a file system without unnamed files has a temporary one meanwhile") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  replace(path, "old");
+  {
+    ReplacedFile file(path, false), other(path, false);
+    file.write("new", 3);
+    CHECK(files_in(folder) == 3);
+    CHECK(text_of(path) == "old");
+    file.commit();
+    CHECK(text_of(path) == "new");
+    CHECK(files_in(folder) == 2);
+  }
+  CHECK(text_of(path) == "new");
+  CHECK(files_in(folder) == 1);
+  {
+    const FileSizeLimit limit(1);
+    CHECK_THROWS_AS(
+        [&] {
+          ReplacedFile file(path, false);
+          file.write("text", 4);
+          file.commit();
+        }(),
+        fanout::Error);
+  }
+  CHECK(text_of(path) == "new");
+  CHECK(files_in(folder) == 1);
+}
+
+TEST_CASE("small and large parts of a file are written in order") {
+  const TestFolder folder;
+  std::string all;
+  ReplacedFile file(folder / "file");
+  for (const std::size_t size : std::vector<std::size_t>{1, 65535, 1, 0, 65536, 70000, 3, 65533, 65536, 200000, 5}) {
+    std::string part;
+    for (std::size_t i = 0; i < size; ++i) part += static_cast<char>('a' + (all.size() + i) % 23);
+    file.write(part.data(), part.size());
+    all += part;
+  }
+  file.commit();
+  CHECK(text_of(folder / "file") == all);
+}
+
+TEST_CASE("a new file has the permissions of the old one, or those of any new file") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  const mode_t before = ::umask(027);
+  replace(path, "first");
+  ::umask(before);
+  CHECK(mode_of(path) == 0640);
+  for (const mode_t mode : std::vector<mode_t>{0600, 0444, 0666}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    replace(path, "next");
+    CHECK(mode_of(path) == mode);
+  }
+}
+
+TEST_CASE("a new file has the owner of the old one, if root writes it") {
+  if (::geteuid() != 0) return fanout_test::skip("this needs root");
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  replace(path, "first");
+  REQUIRE(::chown(path.c_str(), 4711, 815) == 0);
+  REQUIRE(::chmod(path.c_str(), 06755) == 0);  // which a change of the owner would take away
+  replace(path, "next");
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  CHECK(status.st_uid == 4711);
+  CHECK(status.st_gid == 815);
+  CHECK(mode_of(path) == 06755);
+}
+
+TEST_CASE("a symbolic link stays, and what it refers to is replaced") {
+  const TestFolder folder;
+  std::filesystem::create_directory(folder / "runs");
+  replace(folder / "runs/first", "old");
+  std::filesystem::create_symlink("runs/first", folder / "latest");
+  replace(folder / "latest", "new");
+  CHECK(std::filesystem::is_symlink(folder / "latest"));
+  CHECK(text_of(folder / "runs/first") == "new");
+  std::filesystem::create_symlink("nowhere", folder / "broken");
+  CHECK(says(message_of<fanout::Error>([&] { replace(folder / "broken", "new"); }), "cannot be saved", "broken",
+             "realpath: No such file"));
+}
+
+TEST_CASE("a path without a folder is in the working directory") {
+  const TestFolder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder / "");
+  replace("file", "new");
+  ReplacedFile file("other");
+  file.write("x", 1);
+  std::filesystem::current_path(before);  // the folder is the one of the beginning
+  file.commit();
+  CHECK(text_of(folder / "file") == "new");
+  CHECK(text_of(folder / "other") == "x");
+}
+
+TEST_CASE("a file that cannot be written is an error with its path and the system's reason") {
+  const TestFolder folder;
+  const auto refused = [&](const std::string& path) {
+    return message_of<fanout::Error>([&] { replace(path, "new"); });
+  };
+  CHECK(says(refused(folder / "none/file"), "a state cannot be saved at ", "none/file", "open: No such file"));
+  CHECK(says(refused(folder / ""), "open: Is a directory"));
+  std::filesystem::create_directory(folder / "folder");
+  CHECK(says(refused(folder / "folder"), "folder", "expected a regular file"));
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(says(refused(folder / "pipe"), "expected a regular file"));
+  CHECK(says(refused("/dev/full"), "/dev/full", "expected a regular file"));
+  CHECK(says(refused(folder / std::string(300, 'x')), "fstatat: File name too long"));
+  CHECK(files_in(folder) == 2);
+}
+
+TEST_CASE("a disk that is full leaves the old file and nothing else") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  replace(path, "old");
+  const std::string large(100'000, 'x');
+  for (const std::size_t most : std::vector<std::size_t>{0, 1, 65536, 99'999}) {
+    std::string message;
+    {
+      const FileSizeLimit limit(most);
+      message = message_of<fanout::Error>([&] { replace(path, large); });
+    }
+    CHECK(says(message, "a state cannot be saved at " + path, "write: File too large"));
+    CHECK(text_of(path) == "old");
+    CHECK(files_in(folder) == 1);
+  }
+  {
+    const FileSizeLimit limit(100'000);
+    replace(path, large);
+  }
+  CHECK(text_of(path) == large);
+}
