@@ -69,4 +69,5 @@ TEST_CASE("a dealt plan stays dealt, and runs in turns where any device has a li
   CHECK(rows[1] == 100);
   CHECK(is_whole);  // of the other device
   CHECK(limits.applied_to(dealt, 2) == dealt);
+  CHECK(limits.applied_to(fanout::DealtSplit{}(20, 2), 1).runs_in_turns());  // or it could take over larger blocks
 }
