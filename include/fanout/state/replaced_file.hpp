@@ -47,6 +47,7 @@ class ReplacedFile {
     if (has_old && !S_ISREG(old.st_mode)) {
       throw Error(explain({.what = what, .where = path_, .expected = "a regular file, or none yet"}));
     }
+    buffer_.reserve(buffer_size);  // nothing is to be removed yet if this throws
     if (unnamed) open_unnamed();
     if (!file_.is_open()) open_named();
     try {
@@ -55,7 +56,6 @@ class ReplacedFile {
       discard();
       throw;
     }
-    buffer_.reserve(buffer_size);
   }
   ReplacedFile(const ReplacedFile&) = delete;
   ReplacedFile& operator=(const ReplacedFile&) = delete;
