@@ -52,12 +52,20 @@ TEST_CASE("each type of C++ that the format has is saved under its name") {
   CHECK(saved_as<std::uint64_t>() == "U64");
   CHECK(saved_as<std::int64_t>() == "I64");
   CHECK(saved_as<unsigned long long>() == "U64");
-  CHECK(saved_as<char32_t>() == "U32");
+  CHECK(saved_as<signed char>() == "I8");
   CHECK(saved_as<float>() == "F32");
   CHECK(saved_as<double>() == "F64");
   CHECK(saved_as<std::complex<float>>() == "C64");
   CHECK(saved_as<Flag>() == "BOOL");
   CHECK(saved_as<Shade>() == "I16");
+}
+
+TEST_CASE("letters are saved without a sign on every machine") {
+  CHECK(saved_as<char>() == "U8");
+  CHECK(saved_as<char8_t>() == "U8");
+  CHECK(saved_as<char16_t>() == "U16");
+  CHECK(saved_as<char32_t>() == "U32");
+  CHECK(saved_as<wchar_t>() == (sizeof(wchar_t) == 2 ? "U16" : "U32"));
 }
 
 TEST_CASE("a complex number of doubles is saved as two doubles") {

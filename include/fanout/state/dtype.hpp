@@ -122,7 +122,8 @@ Dtype dtype_of() {
   } else if constexpr (std::is_same_v<T, bool>) {
     return Dtype::boolean;
   } else if constexpr (std::is_integral_v<T>) {
-    constexpr bool is_signed = std::is_signed_v<T>;
+    // Whether letters are signed depends on the machine, and a file must not.
+    constexpr bool is_signed = std::is_signed_v<T> && !std::is_same_v<T, char> && !std::is_same_v<T, wchar_t>;
     if constexpr (sizeof(T) == 1) return is_signed ? Dtype::i8 : Dtype::u8;
     if constexpr (sizeof(T) == 2) return is_signed ? Dtype::i16 : Dtype::u16;
     if constexpr (sizeof(T) == 4) return is_signed ? Dtype::i32 : Dtype::u32;

@@ -26,8 +26,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// at once and keeps its permissions. Whatever happens before, also a power failure, leaves the old file as it was. A
 /// symbolic link stays, and what it refers to is replaced.
 ///
-/// The new file has no name until it is complete, so a process that is killed leaves nothing behind. If the file system
-/// cannot do that, it has the name `.fanout.PID.N` in the same folder.
+/// The new file has no name until it is complete, so a process that is killed leaves nothing behind, except in the
+/// moment in which the file gets its name. If the file system cannot do that, or in that moment, its name is
+/// `.fanout.PID.N` in the same folder.
 ///
 /// Throws Error, which says which system call failed and why, and removes what was written.
 class ReplacedFile {
@@ -47,6 +48,7 @@ class ReplacedFile {
     if (has_old && !S_ISREG(old.st_mode)) {
       throw Error(explain({.what = what, .where = path_, .expected = "a regular file, or none yet"}));
     }
+    buffer_.reserve(buffer_size);  // nothing is to be removed yet if this throws
     if (unnamed) open_unnamed();
     if (!file_.is_open()) open_named();
     try {
@@ -55,7 +57,6 @@ class ReplacedFile {
       discard();
       throw;
     }
-    buffer_.reserve(buffer_size);
   }
   ReplacedFile(const ReplacedFile&) = delete;
   ReplacedFile& operator=(const ReplacedFile&) = delete;
@@ -79,9 +80,10 @@ class ReplacedFile {
       make_named([&](const std::string& name) {
         return ::linkat(AT_FDCWD, unnamed.c_str(), folder_.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0;
       });
-      if (temporary_.empty()) refuse("linkat", errno);
+      if (temporary_.empty()) refuse("linkat", errno);  // from here to renameat() a kill leaves the file
+    } else if (!file_.close()) {                        // NFS writes then
+      refuse("close", errno);
     }
-    if (!file_.close()) refuse("close", errno);
     if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) refuse("renameat", errno);
     temporary_.clear();
     // Only now does the new name survive a power failure. Some file systems have no fsync of folders.

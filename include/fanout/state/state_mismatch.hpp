@@ -14,11 +14,11 @@ namespace detail {
 
 /// How the tensors of a file differ from the values of a tree.
 struct StateDifferences {
-  std::vector<std::string> missing;     ///< names that the tree has and the file lacks
-  std::vector<std::string> unexpected;  ///< names that the file has and the tree lacks
-  std::vector<std::string> mismatched;  ///< names whose shapes or types differ
-  std::vector<std::string> texts;       ///< what differs in these
-  std::string advice;
+  std::vector<std::string> missing = {};     ///< names that the tree has and the file lacks
+  std::vector<std::string> unexpected = {};  ///< names that the file has and the tree lacks
+  std::vector<std::string> mismatched = {};  ///< names whose shapes or types differ
+  std::vector<std::string> texts = {};       ///< what differs in these
+  std::string advice = {};
 
   bool none() const noexcept { return missing.empty() && unexpected.empty() && mismatched.empty(); }
 };
