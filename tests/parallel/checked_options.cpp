@@ -49,10 +49,10 @@ TEST_CASE("the settings of all calls are those of the options") {
 TEST_CASE("a call's plan comes from sharded arguments, then from the rows, then from on_all") {
   const Checked checked(Options{});
   const Plan given{{.rows = {0, 7}, .device = 2}};
-  CHECK(checked.options.plan({.rows = 9, .plan = &given}, true) == given);
-  CHECK(checked.options.plan({.rows = 9, .plan = nullptr}, false) == fanout::EvenSplit{}(9, 3));
-  CHECK(checked.options.plan({.rows = {}, .plan = nullptr}, true) == fanout::EvenSplit{}(0, 3));
-  CHECK(checked.options.plan({.rows = {}, .plan = nullptr}, false).size() == 1);
+  CHECK(checked.options.plan({.rows = 9, .plan = &given}, fanout::detail::on_all_request) == given);
+  CHECK(checked.options.plan({.rows = 9, .plan = nullptr}, fanout::detail::plain_request) == fanout::EvenSplit{}(9, 3));
+  CHECK(checked.options.plan({.rows = {}, .plan = nullptr}, fanout::detail::on_all_request) == fanout::EvenSplit{}(0, 3));
+  CHECK(checked.options.plan({.rows = {}, .plan = nullptr}, fanout::detail::plain_request).size() == 1);
 }
 
 TEST_CASE("options that do not fit the devices are refused") {
@@ -64,6 +64,6 @@ TEST_CASE("options that do not fit the devices are refused") {
   const Checked checked(Options{});
   const Plan foreign{{.rows = {0, 7}, .device = 3}};
   CHECK(says(message_of<fanout::InvalidArgument>(
-                 [&] { static_cast<void>(checked.options.plan({.rows = 7, .plan = &foreign}, false)); }),
+                 [&] { static_cast<void>(checked.options.plan({.rows = 7, .plan = &foreign}, fanout::detail::plain_request)); }),
              "sharded over other devices", "3 devices or fewer"));
 }
