@@ -3,19 +3,24 @@
 // Trains a small network on handwritten digits, data-parallel: every device computes the gradients on its rows of the
 // batch, pmean() makes them those of the whole batch, update() applies them. The result is the same on any number of
 // devices, up to rounding, and of any kind: what forward() does is done by launch(), on cores in loops, on GPUs in
-// kernels.
+// kernels. Threads load the batches ahead. A run can be saved after any step, and resumed on other devices.
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 
+#include <fanout/data.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/observe.hpp>
+#include <fanout/state.hpp>
 
 #include "support/arguments.hpp"
 #include "support/digits_data.hpp"
@@ -24,63 +29,129 @@
 #include "support/loss_log.hpp"
 
 using namespace fanout::literals;
-using examples::Descent, examples::Digits, examples::Network;
+using examples::Descent, examples::Digits, examples::Network, examples::TrainsItself;
+
+namespace {
+
+/// What is said of an epoch: on a terminal its progress, too.
+class Progress {
+ public:
+  explicit Progress(std::size_t epoch) : epoch_(epoch) {}
+
+  void step(double share) const {
+    if (is_terminal_) std::printf("\repoch %2zu: %3.0f %%", epoch_, 100 * share), std::fflush(stdout);
+  }
+  void end(double loss) const { std::printf("%sepoch %2zu: loss %.6f\n", is_terminal_ ? "\r" : "", epoch_, loss); }
+
+ private:
+  std::size_t epoch_;
+  bool is_terminal_ = ::isatty(STDOUT_FILENO) != 0;
+};
+
+}  // namespace
 
 int main(int argc, char** argv) try {
-  int devices = fanout::host_device_count();
-  std::size_t hidden = 32, batch = 128, epochs = 20;
+  int devices = fanout::host_device_count(), workers = 2;
+  std::size_t hidden = 32, batch = 128, epochs = 20, steps = 1'000'000'000;
   double rate = 0.5, momentum = 0, salt = 1;
-  std::string data = "examples/data/digits.csv", losses, trace;
+  std::int64_t shuffle = -1;
+  std::string data = "examples/data/digits.csv", mode = "update", losses, trace, save, resume;
   examples::Arguments arguments{"Trains a network of two layers on handwritten digits, then tests it on the last 297."};
   arguments.add("devices", devices, {1, 4096}, "host devices");
   arguments.add("data", data, "file with 64 pixels and a label in each line");
+  arguments.add("mode", mode, {"update", "replicas"}, "gradients go to one model, or each device trains a replica");
   arguments.add("hidden", hidden, {1, 65536}, "width of the hidden layer");
   arguments.add("batch", batch, {1}, "rows of a step");
   arguments.add("epochs", epochs, {1}, "times through the data");
+  arguments.add("steps", steps, {1}, "the most steps of this run");
   arguments.add("rate", rate, {0}, "learning rate");
   arguments.add("momentum", momentum, {0}, "how much of a step goes on into the next");
   arguments.add("salt", salt, {-1e9, 1e9}, "chooses the weights to begin with");
+  arguments.add("shuffle", shuffle, {-1}, "seed of the order in which digits are seen; -1 for that of the file");
+  arguments.add("workers", workers, {0, 64}, "threads that load batches");
+  arguments.add("save", save, "file to which the run is saved after each epoch, and at its end");
+  arguments.add("resume", resume, "file from which a run goes on");
   arguments.add("losses", losses, "file to which the loss of every step is written");
   arguments.add("trace", trace, "file to which a timeline of the first epoch is written");
   arguments.parse(argc, argv);
 
   const Digits digits = examples::read_digits(data);
-  examples::LossLog log(losses);
   Network network = Network::zeros(hidden);
   network.w1 = examples::sine_weights(hidden, Digits::pixel_count, salt);
   network.w2 = examples::sine_weights(Digits::kinds, hidden, salt + 1);
   Descent descent{rate, momentum, Network::zeros(hidden)};
-  fanout::ParallelModel model{std::move(network), fanout::host_devices(devices),
-                              fanout::Options{.output = fanout::DeviceId{"host"}, .measure = true}};
-  const auto run = [&](std::size_t begin, std::size_t end) {
-    return model(digits.pixels.rows({begin, end}), std::span<const int>(digits.labels).subspan(begin, end - begin));
+
+  // [loader]
+  fanout::LoaderOptions options{.batch = batch, .workers = workers};
+  if (shuffle >= 0) options.shuffle = fanout::Shuffle{.seed = static_cast<std::uint64_t>(shuffle)};
+  const fanout::Loader loader{examples::TrainingDigits{&digits}, options};
+  fanout::LoaderPosition at = loader.position();
+  if (!resume.empty()) {
+    fanout::load(resume, fanout::dict("network"_k = std::ref(network), "velocity"_k = std::ref(descent.velocity),
+                                      "at"_k = std::ref(at)));
+  }
+  // [/loader]
+  examples::LossLog log(losses);
+
+  // `step(x, y)` takes a step and returns its loss. `now()` returns the network and the velocity.
+  const auto train = [&](const auto& step, const auto& now) {
+    const auto epoch = [&](const fanout::LoaderPosition& from) {
+      const Progress progress(from.epoch);
+      double loss = 0;
+      auto batches = loader.epoch(from);
+      for (auto&& [x, y] : batches) {
+        const double found = step(x, y);
+        log.add(from.epoch, y.size(), found);
+        loss += found * static_cast<double>(y.size()) / static_cast<double>(loader.rows());
+        progress.step(1 - static_cast<double>(batches.size()) / static_cast<double>(loader.batches()));
+        if (--steps == 0) break;
+      }
+      progress.end(loss);
+      if (save.empty()) return;
+      const auto [weights, velocity] = now();
+      fanout::save(save, fanout::dict("network"_k = std::cref(weights), "velocity"_k = std::cref(velocity),
+                                      "at"_k = loader.position()));
+    };
+    for (; at.epoch < epochs && steps != 0; at = loader.position()) {
+      if (trace.empty()) {
+        epoch(at);
+      } else {
+        fanout::trace(std::exchange(trace, ""), [&] { epoch(at); });
+      }
+    }
   };
 
-  const auto train = [&](std::size_t epoch) {
-    double loss = 0;
-    for (std::size_t begin = 0, rows = 0; begin < digits.train_rows(); begin += rows) {
-      rows = std::min(batch, digits.train_rows() - begin);
-      const auto result = run(begin, begin + rows);
+  const fanout::Options measured{.output = fanout::DeviceId{"host"}, .measure = true};
+  std::string report;
+  // [modes]
+  if (mode == "update") {
+    fanout::ParallelModel model{network, fanout::host_devices(devices), measured};
+    const auto step = [&](const auto& x, const auto& y) {
+      const auto result = model(x, y);
       model.update([&](Network& original) { descent.step(original, result["gradients"_k]); });
-      log.add(epoch, rows, result["loss"_k][0]);
-      loss += result["loss"_k][0] * static_cast<double>(rows) / static_cast<double>(digits.train_rows());
-    }
-    std::printf("epoch %2zu: loss %.6f\n", epoch, loss);
-  };
-  for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-    if (epoch == 0 && !trace.empty()) {
-      fanout::trace(trace, [&] { train(epoch); });
-    } else {
-      train(epoch);
-    }
+      return result["loss"_k][0];
+    };
+    train(step, [&] { return std::pair<const Network&, const Network&>(model.model(), descent.velocity); });
+    network = model.model(), report = to_string(model.report());
+  } else {
+    TrainsItself own{rate, momentum, {network}, {descent.velocity}};
+    fanout::ParallelModel model{std::move(own), fanout::host_devices(devices), measured};
+    const auto& [unused_rate, unused_momentum, weights, velocity] = model.model();
+    train([&](const auto& x, const auto& y) { return model(x, y)["loss"_k][0]; },
+          [&] { return std::pair<const Network&, const Network&>(weights.value, velocity.value); });
+    network = weights.value, report = to_string(model.report());
   }
+  // [/modes]
   log.close();
 
-  const auto& [w1, b1, w2, b2] = model.model();
-  std::printf("accuracy %d of %zu\n", run(digits.train_rows(), digits.rows())["correct"_k][0], Digits::test_rows);
+  const fanout::ParallelModel trained{std::move(network), fanout::host_devices(devices), measured};
+  const auto result = trained(digits.pixels.rows({digits.train_rows(), digits.rows()}),
+                              std::span<const int>(digits.labels).subspan(digits.train_rows()));
+  const auto& [w1, b1, w2, b2] = trained.model();
+  std::printf("accuracy %d of %zu\n", result["correct"_k][0], Digits::test_rows);
   std::printf("sum of W1 %.12f, norm of W2 %.12f\n", std::accumulate(w1.begin(), w1.end(), 0.0),
               examples::norm(w2.values()));
-  std::printf("%s", to_string(model.report()).c_str());
+  std::printf("%s", report.c_str());
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 2;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdlib>
@@ -48,6 +49,18 @@ class Arguments {
   void add(std::string name, std::string& variable, const std::string& meaning) {
     flags_.push_back({std::move(name), meaning + (variable.empty() ? "" : " (default " + variable + ")"), "a text",
                       [&variable](const std::string& text) {
+                        variable = text;
+                        return true;
+                      }});
+  }
+
+  /// One of a few words.
+  void add(std::string name, std::string& variable, const std::vector<std::string>& words, const std::string& meaning) {
+    std::string wanted;
+    for (const std::string& word : words) wanted += (wanted.empty() ? "" : " or ") + word;
+    flags_.push_back({std::move(name), meaning + ": " + wanted + " (default " + variable + ")", wanted,
+                      [&variable, words](const std::string& text) {
+                        if (std::find(words.begin(), words.end(), text) == words.end()) return false;
                         variable = text;
                         return true;
                       }});

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
 
 #include "csv.hpp"
 
@@ -23,6 +25,16 @@ struct Digits {
 
   std::size_t rows() const { return labels.size(); }
   std::size_t train_rows() const { return rows() - test_rows; }
+};
+
+/// The digits to train on, as samples for a loader. Borrows them.
+struct TrainingDigits {
+  const Digits* digits;
+
+  std::size_t size() const { return digits->train_rows(); }
+  std::pair<fanout::View<const double, 1>, int> operator[](std::size_t i) const {
+    return {digits->pixels.row(i), digits->labels[i]};
+  }
 };
 
 /// Throws CsvError, also for a file that leaves no rows to train on.

@@ -56,9 +56,8 @@ struct Network {
     return {Matrix(hidden, Digits::pixel_count), Vector(hidden), Matrix(Digits::kinds, hidden), Vector(Digits::kinds)};
   }
 
-  /// Loss and gradients, averaged over the rows that this device got.
-  auto forward(fanout::Context auto& ctx, fanout::View<const double, 2> pixels, std::span<const int> labels) const {
-    using namespace fanout::literals;
+  /// Loss, number of right answers and gradients of the rows that this device got. Losses and gradients are means.
+  auto on_rows(fanout::Context auto& ctx, fanout::View<const double, 2> pixels, std::span<const int> labels) const {
     const std::size_t rows = pixels.extent(0), hidden = b1.size();
     auto h = fanout::empty<double>(ctx, rows, hidden), dh = fanout::empty<double>(ctx, rows, hidden);
     auto dz = fanout::empty<double>(ctx, rows, Digits::kinds), losses = fanout::empty<double>(ctx, rows, 1);
@@ -70,8 +69,13 @@ struct Network {
     fanout::launch(ctx, g1.size(), SumOfProducts{dh, pixels, g1});
     fanout::launch(ctx, g2.size(), SumOfProducts{dz, h, g2});
     std::tuple gradients{g1, sum_of_rows(ctx, dh), g2, sum_of_rows(ctx, dz)};
-    auto loss = sum_of_rows(ctx, losses);
-    auto correct = sum_of_rows(ctx, hits);
+    return std::tuple{sum_of_rows(ctx, losses), sum_of_rows(ctx, hits), gradients};
+  }
+
+  /// The same, combined over all devices.
+  auto forward(fanout::Context auto& ctx, fanout::View<const double, 2> pixels, std::span<const int> labels) const {
+    using namespace fanout::literals;
+    auto [loss, correct, gradients] = on_rows(ctx, pixels, labels);
     return fanout::dict("loss"_k = fanout::pmean(loss), "correct"_k = fanout::psum(correct),
                         "gradients"_k = fanout::pmean(gradients));
   }
@@ -94,6 +98,41 @@ struct Descent {
       *v = momentum * *v + g;
       *p++ -= rate * *v++;
     }
+  }
+};
+
+/// What launch() does for each number: the same step.
+struct StepOfOne {
+  double rate, momentum;
+  fanout::View<double, 1> parameters, velocities;
+  fanout::View<const double, 1> gradients;
+
+  FANOUT_HOST_DEVICE void operator()(std::size_t i) const {
+    velocities[i] = momentum * velocities[i] + gradients[i];
+    parameters[i] -= rate * velocities[i];
+  }
+};
+
+/// A network of which each device trains its own copy. After each call, all copies are the mean of theirs, weighted by
+/// rows. A step is linear in the gradients, so that is the step by the mean gradients, up to rounding.
+struct TrainsItself {
+  double rate, momentum;
+  fanout::Mean<Network> network, velocity;
+
+  auto forward(fanout::Context auto& ctx, fanout::View<const double, 2> pixels, std::span<const int> labels) {
+    using namespace fanout::literals;
+    auto [loss, correct, gradients] = network.value.on_rows(ctx, pixels, labels);
+    const auto& [g1, h1, g2, h2] = gradients;
+    auto& [w1, b1, w2, b2] = network.value;
+    auto& [v1, u1, v2, u2] = velocity.value;
+    step(ctx, w1, v1, g1), step(ctx, b1, u1, h1), step(ctx, w2, v2, g2), step(ctx, b2, u2, h2);
+    return fanout::dict("loss"_k = fanout::pmean(loss), "correct"_k = fanout::psum(correct));
+  }
+  void step(fanout::Context auto& ctx, auto& parameters, auto& velocities, const auto& gradients) const {
+    const auto flat = [](auto& x) { return x.view().reshape({x.size()}); };
+    fanout::launch(
+        ctx, parameters.size(),
+        StepOfOne{rate, momentum, flat(parameters), flat(velocities), gradients.reshape({gradients.size()})});
   }
 };
 

@@ -65,8 +65,35 @@ for count in "${counts[@]}"; do
   trains digits_mlp.csv 267 "sum of W1 -0.195496050272, norm of W2 8.489158522206" --devices "$count"
 done
 # The last batch of each epoch has 4 rows, for 5 devices.
-trains digits_momentum.csv 114 "sum of W1 -1.467976868249, norm of W2 3.608686583789" \
-  --devices 5 --hidden 7 --batch 187 --epochs 3 --rate 0.1 --momentum 0.9 --salt 3
+for mode in update replicas; do
+  trains digits_momentum.csv 114 "sum of W1 -1.467976868249, norm of W2 3.608686583789" --mode "$mode" \
+    --devices 5 --hidden 7 --batch 187 --epochs 3 --rate 0.1 --momentum 0.9 --salt 3
+done
+for count in "${counts[@]}"; do
+  trains digits_mlp.csv 267 "sum of W1 -0.195496050272, norm of W2 8.489158522206" \
+    --devices "$count" --mode replicas --workers 0
+done
+
+# resumes STEPS MODE WORKERS WORKERS: a run that is saved after so many steps, and goes on with other workers, has bit by bit
+# the losses of one that was not interrupted.
+resumes() {
+  local flags=(--data "$data" --devices 2 --mode "$2" --hidden 8 --epochs 3 --shuffle 3 --rate 0.3 --momentum 0.5)
+  "$program" "${flags[@]}" --losses "$scratch/whole" > "$scratch/out" || fault "digits failed"
+  "$program" "${flags[@]}" --workers "$3" --steps "$1" --save "$scratch/run" --losses "$scratch/first" > "$scratch/out" ||
+    fault "a run that is saved failed"
+  "$program" "${flags[@]}" --workers "$4" --resume "$scratch/run" --losses "$scratch/second" > "$scratch/out" ||
+    fault "a run that goes on failed"
+  diff <(tail -n +2 "$scratch/whole" | cut -d, -f2-) <(tail -qn +2 "$scratch/first" "$scratch/second" | cut -d, -f2-) \
+    > "$scratch/diff" || fault "resumed after $1 steps: $(head -n 4 "$scratch/diff")"
+}
+echo "runs that are saved and resumed: ${FANOUT_RESUMES:=6}"
+RANDOM=1
+for ((i = 0; i < FANOUT_RESUMES; ++i)); do
+  if ((i % 2)); then mode=update; else mode=replicas; fi
+  resumes $((RANDOM % 35 + 1)) $mode $((RANDOM % 4)) $((RANDOM % 4))
+done
+refuses "an invalid safetensors file at $data" --data "$data" --resume "$data"
+refuses "--mode: expected update or replicas, found \"both\"" --data "$data" --mode both
 
 echo "bad arguments"
 for flags in "--devices 0" "--devices 4097" "--devices two" "--devices -1" "--devices 1.5" "--hidden 0" "--batch 0" \
