@@ -13,6 +13,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/measure/measured_shard.hpp>
+#include <fanout/measure/profiler_ranges.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/memory/transfer_log.hpp>
@@ -38,8 +39,9 @@ struct MeasuredDevice {
 template <class Times>
 class ShardClock final : public TransferLog {
  public:
-  /// Borrows `times`.
-  ShardClock(typename Times::Shard& times, const MeasuredShard& shard) noexcept : times_(times), shard_(shard) {}
+  /// Borrows `times` and the name of the model's type.
+  ShardClock(typename Times::Shard& times, const MeasuredShard& shard, std::string_view model) noexcept
+      : times_(times), shard_(shard), model_(model) {}
 
   /// Begins on a device, which it borrows.
   void begin(const MeasuredDevice& device) noexcept {
@@ -47,17 +49,24 @@ class ShardClock final : public TransferLog {
     outer_shard_ = detail::exchange(measured_shard(), shard_);
     times_.thread = thread_number();
     outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+    range_.begin("scatter to ", model_, shard_.shard);
     times_.began = elapsed();
   }
-  void forward_begins() noexcept { times_.forward = elapsed(); }
+  void forward_begins() noexcept {
+    times_.forward = elapsed();
+    range_.begin("forward of ", model_, shard_.shard);
+  }
+  /// Another thread may end the shard.
   void forward_returned() noexcept {
     times_.returned = elapsed();
     returned_ = true;
+    range_.end();
   }
   void end(bool failed) noexcept {
     times_.ended = elapsed();
     if (!returned_) times_.returned = times_.ended;
     times_.failed = failed;
+    range_.end();
     transfer_log() = outer_;
     measured_shard() = outer_shard_;
   }
@@ -86,6 +95,8 @@ class ShardClock final : public TransferLog {
   const MeasuredDevice* device_ = nullptr;  // null until it begins
   MeasuredShard shard_;
   MeasuredShard outer_shard_;
+  std::string_view model_;
+  ProfilerRange range_;
   TransferLog* outer_ = nullptr;
   bool returned_ = false;
 };
@@ -94,10 +105,10 @@ class ShardClock final : public TransferLog {
 template <class Times>
 class ShardClocks : public InlineArray<ShardClock<Times>> {
  public:
-  /// Borrows `shards`. `call` is the call's id.
-  ShardClocks(InlineArray<typename Times::Shard>& shards, std::uint64_t call)
-      : InlineArray<ShardClock<Times>>(shards.size(), [&shards, call](std::size_t i) {
-          return ShardClock<Times>(shards[i], {.call = call, .shard = static_cast<std::uint32_t>(i)});
+  /// Borrows all. `call` is the call's id.
+  ShardClocks(InlineArray<typename Times::Shard>& shards, std::uint64_t call, std::string_view model)
+      : InlineArray<ShardClock<Times>>(shards.size(), [&](std::size_t i) {
+          return ShardClock<Times>(shards[i], {.call = call, .shard = static_cast<std::uint32_t>(i)}, model);
         }) {}
 };
 
@@ -140,11 +151,13 @@ class CallClock final : public TransferLog, public Pooled {
                .outer_shard = measured_shard().shard,
                .model = model,
                .asynchronous = asynchronous,
-               .own_clock = main_.is_own()} {}
+               .own_clock = main_.is_own()} {
+    if (!asynchronous) range_.begin("call of ", model, id_);
+  }
 
   /// Call this once, before shards run. Borrows the plan. `number` is that of the call.
   void plan_is(const Plan& plan, std::uint32_t number) {
-    clocks_.emplace(shards_.emplace(plan.size()), id_);
+    clocks_.emplace(shards_.emplace(plan.size()), id_, times_.model);
     running_.store(plan.size(), MemoryOrder::relaxed);
     times_.plan = &plan;
     times_.shards = shards_->data();
@@ -189,6 +202,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Called last, by the thread that gathered, also if the call has thrown.
   void end() noexcept {
+    range_.end();
     if (times_.asynchronous || times_.plan == nullptr) return;
     if (gathers_) transfer_log() = outer_;
     times_.ended = elapsed();
@@ -237,6 +251,7 @@ class CallClock final : public TransferLog, public Pooled {
   const int thrown_ = std::uncaught_exceptions();
   bool gathers_ = false;
   TransferLog* outer_ = nullptr;  // of this thread, while it gathers
+  ProfilerRange range_;
 };
 
 /// Measures a call, if its model or the process has an observer. The call ends when this goes out of scope.
