@@ -155,11 +155,13 @@ class CallClock final : public TransferLog, public Pooled {
     if (!asynchronous) range_.begin("call of ", model, id_);
   }
 
-  /// Call this once, before shards run. Borrows the plan. `number` is that of the call.
+  /// Call this once, before shards run. Copies the plan, since the call is told when its frame has gone. `number` is that
+  /// of the call. Throws std::bad_alloc.
   void plan_is(const Plan& plan, std::uint32_t number) {
     clocks_.emplace(shards_.emplace(plan.size()), id_, times_.model);
     running_.store(plan.size(), MemoryOrder::relaxed);
-    times_.plan = &plan;
+    plan_ = plan;
+    times_.plan = &plan_;
     times_.shards = shards_->data();
     times_.number = number;
     times_.planned = elapsed();
@@ -172,8 +174,8 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Called when all shards have ended, if they ran on other devices than planned. Copies the plan.
   void ran_by(const Plan& plan) {
-    as_run_ = plan;
-    times_.plan = &as_run_;
+    plan_ = plan;
+    times_.plan = &plan_;
   }
 
   /// Called when a shard has ended, by the thread that ran it.
@@ -244,7 +246,7 @@ class CallClock final : public TransferLog, public Pooled {
   std::optional<InlineArray<typename Times::Shard>> shards_;
   std::optional<ShardClocks<Times>> clocks_;
   Times times_;
-  Plan as_run_;
+  Plan plan_;
   Atomic<std::size_t> running_{0};  // shards
   Atomic<std::size_t> rows_done_{0};
   Atomic<bool> failed_{false};
