@@ -167,10 +167,10 @@ class CallClock final : public TransferLog, public Pooled {
     times_.planned = elapsed();
   }
 
-  ShardClock<Times>& operator[](std::size_t i) noexcept { return (*clocks_)[i]; }
+  ShardClock<Times>& operator[](std::size_t i) noexcept { return clocks()[i]; }
 
   /// Called when a shard begins on a device, by the thread that runs it.
-  void shard_begins(std::size_t i, std::size_t device) noexcept { (*clocks_)[i].begin(devices_[device]); }
+  void shard_begins(std::size_t i, std::size_t device) noexcept { clocks()[i].begin(devices_[device]); }
 
   /// Called when all shards have ended, if they ran on other devices than planned. Copies the plan.
   void ran_by(const Plan& plan) {
@@ -180,7 +180,7 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Called when a shard has ended, by the thread that ran it.
   void shard_ended(std::size_t i, bool failed) noexcept {
-    (*clocks_)[i].end(failed);
+    clocks()[i].end(failed);
     if (failed) {
       failed_.store(true, MemoryOrder::relaxed);
     } else if (observer_ != nullptr) {
@@ -214,16 +214,19 @@ class CallClock final : public TransferLog, public Pooled {
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
-    for (ShardClock<Times>& shard : *clocks_) {
+    for (ShardClock<Times>& shard : clocks()) {
       if (shard.note_in(to, bytes)) break;
     }
-    for (ShardClock<Times>& shard : *clocks_) {
+    for (ShardClock<Times>& shard : clocks()) {
       if (shard.note_out(from, bytes)) break;
     }
   }
 
  private:
   std::int64_t elapsed() const noexcept { return main_.now() - times_.began; }
+
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): plan_is() has made them
+  ShardClocks<Times>& clocks() noexcept { return *clocks_; }
 
   void join() noexcept {
     times_.joined = elapsed();

@@ -94,8 +94,12 @@ class StateComparison {
           std::all_of(differences_.missing.begin(), differences_.missing.end(),
                       [&](const auto& name) { return file_.find(prefix + name) != StateFile::none; });
       if (!is_prefix) continue;
-      differences_.advice =
-          "The names in the file begin with \"" + prefix + "\": load it with strip_prefix(\"" + prefix + "\").";
+      std::string& advice = differences_.advice;
+      advice = "The names in the file begin with \"";
+      advice += prefix;
+      advice += "\": load it with strip_prefix(\"";
+      advice += prefix;
+      advice += "\").";
       return;
     }
   }

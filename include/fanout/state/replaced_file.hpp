@@ -104,7 +104,7 @@ class ReplacedFile {
     if (::lstat(path_.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path_;
     char* const real = ::realpath(path_.c_str(), nullptr);
     if (real == nullptr) refuse("realpath", errno);
-    const std::string target = real;
+    std::string target = real;
     std::free(real);
     return target;
   }

@@ -50,13 +50,13 @@ class StateWriter {
   /// Through host memory, part by part.
   void write_from(const MemorySpace& space, const std::byte* data, std::size_t bytes, ReplacedFile& file) {
     constexpr std::size_t part_size = std::size_t{16} << 20;
-    if (!part_.has_value() || part_->bytes() < std::min(bytes, part_size)) {
-      part_.emplace(backend::Memory{}, std::min(bytes, part_size));
-    }
+    const std::size_t most = std::min(bytes, part_size);
+    const Storage& here =
+        part_.has_value() && part_->bytes() >= most ? *part_ : part_.emplace(backend::Memory{}, most);
     while (bytes != 0) {
-      const std::size_t part = std::min(bytes, part_->bytes());
-      backend::transfer(backend::Memory{}, part_->data(), space, data, part);
-      file.write(part_->data(), part);
+      const std::size_t part = std::min(bytes, here.bytes());
+      backend::transfer(backend::Memory{}, here.data(), space, data, part);
+      file.write(here.data(), part);
       data += part;
       bytes -= part;
     }
