@@ -56,74 +56,72 @@ class Loader {
       : state_(std::make_shared<State>(std::forward<Dataset>(dataset), options, std::move(collate))) {}
 
   /// A function that makes batches of `size` samples. Throws InvalidArgument for invalid options.
-  template <std::integral I, class F>
-    requires std::same_as<Dataset, detail::BatchFunction<F>> Loader(I size, F function,
-                                                                    const LoaderOptions& options = {})
-        : Loader(detail::BatchFunction<F>(checked_size(size), std::move(function)), options) {}
+  template <std::integral I, class F, std::same_as<detail::BatchFunction<F>> = Dataset>
+  Loader(I size, F function, const LoaderOptions& options = {})
+      : Loader(detail::BatchFunction<F>(checked_size(size), std::move(function)), options) {}
 
-    /// The batches of an epoch, from its first one on. Each epoch has an order of its own if the loader shuffles.
-    LoaderEpoch<Dataset, Collate> epoch(std::uint64_t epoch) const { return from(epoch, 0); }
+  /// The batches of an epoch, from its first one on. Each epoch has an order of its own if the loader shuffles.
+  LoaderEpoch<Dataset, Collate> epoch(std::uint64_t epoch) const { return from(epoch, 0); }
 
-    /// The rest of an epoch, from a position that this loader, or a loader of an earlier run, has returned. Also with
-    /// another number of workers. If the batch is the same, so are the batches. Throws InvalidArgument if the position is
-    /// of another shuffle, or, inside of an epoch, of another number of rows.
-    LoaderEpoch<Dataset, Collate> epoch(const LoaderPosition& from) const {
-      const LoaderPosition own = state_->position(from.epoch, 0);
-      const auto order = [](const LoaderPosition& of) {
-        return of.shuffled ? "a shuffle with seed " + std::to_string(of.seed) : std::string("the order of the dataset");
-      };
-      if (own.shuffled != from.shuffled || own.seed != from.seed) {
-        refuse_position(order(own), order(from),
-                        "make the loader with the same shuffle, or start at an epoch's number");
-      }
-      if (from.row != 0 && (own.rows != from.rows || from.row > from.rows)) {
-        refuse_position(std::to_string(own.rows) + " rows in an epoch",
-                        "row " + std::to_string(from.row) + " of " + std::to_string(from.rows),
-                        "go on with the same dataset and the same rows, or start at an epoch's number");
-      }
-      return this->from(from.epoch, static_cast<std::size_t>(from.row));
+  /// The rest of an epoch, from a position that this loader, or a loader of an earlier run, has returned. Also with
+  /// another number of workers. If the batch is the same, so are the batches. Throws InvalidArgument if the position is
+  /// of another shuffle, or, inside of an epoch, of another number of rows.
+  LoaderEpoch<Dataset, Collate> epoch(const LoaderPosition& from) const {
+    const LoaderPosition own = state_->position(from.epoch, 0);
+    const auto order = [](const LoaderPosition& of) {
+      return of.shuffled ? "a shuffle with seed " + std::to_string(of.seed) : std::string("the order of the dataset");
+    };
+    if (own.shuffled != from.shuffled || own.seed != from.seed) {
+      refuse_position(order(own), order(from), "make the loader with the same shuffle, or start at an epoch's number");
     }
-
-    /// Where the loop is: behind the last batch that an epoch of this loader has given out. At the end of an epoch, the
-    /// start of the next one. Before the first epoch, the start of epoch 0. Save it to go on in a later run:
-    ///
-    ///     for (auto at = loader.position(); at.epoch < 10; at = loader.position())
-    ///       for (auto&& [x, y] : loader.epoch(at)) train(x, y);
-    LoaderPosition position() const noexcept { return state_->at(); }
-
-    /// The number of rows in an epoch.
-    std::size_t rows() const noexcept { return detail::rows_of_epoch(state_->options, state_->samples); }
-
-    /// The number of batches in an epoch.
-    std::size_t batches() const { return detail::EpochOrder(state_->options, state_->samples, 0, 0).batches(); }
-
-    const LoaderOptions& options() const noexcept { return state_->options; }
-
-   private:
-    LoaderEpoch<Dataset, Collate> from(std::uint64_t epoch, std::size_t row) const {
-      return {state_, detail::EpochOrder(state_->options, state_->samples, epoch, row)};
+    if (from.row != 0 && (own.rows != from.rows || from.row > from.rows)) {
+      refuse_position(std::to_string(own.rows) + " rows in an epoch",
+                      "row " + std::to_string(from.row) + " of " + std::to_string(from.rows),
+                      "go on with the same dataset and the same rows, or start at an epoch's number");
     }
+    return this->from(from.epoch, static_cast<std::size_t>(from.row));
+  }
 
-    template <std::integral I>
-    static std::size_t checked_size(I size) {
-      if (std::cmp_less(size, 0)) {
-        throw InvalidArgument(explain({.what = "a loader of a negative number of samples",
-                                       .where = "Loader",
-                                       .expected = "0 or more",
-                                       .found = std::to_string(size)}));
-      }
-      return static_cast<std::size_t>(size);
+  /// Where the loop is: behind the last batch that an epoch of this loader has given out. At the end of an epoch, the
+  /// start of the next one. Before the first epoch, the start of epoch 0. Save it to go on in a later run:
+  ///
+  ///     for (auto at = loader.position(); at.epoch < 10; at = loader.position())
+  ///       for (auto&& [x, y] : loader.epoch(at)) train(x, y);
+  LoaderPosition position() const noexcept { return state_->at(); }
+
+  /// The number of rows in an epoch.
+  std::size_t rows() const noexcept { return detail::rows_of_epoch(state_->options, state_->samples); }
+
+  /// The number of batches in an epoch.
+  std::size_t batches() const { return detail::EpochOrder(state_->options, state_->samples, 0, 0).batches(); }
+
+  const LoaderOptions& options() const noexcept { return state_->options; }
+
+ private:
+  LoaderEpoch<Dataset, Collate> from(std::uint64_t epoch, std::size_t row) const {
+    return {state_, detail::EpochOrder(state_->options, state_->samples, epoch, row)};
+  }
+
+  template <std::integral I>
+  static std::size_t checked_size(I size) {
+    if (std::cmp_less(size, 0)) {
+      throw InvalidArgument(explain({.what = "a loader of a negative number of samples",
+                                     .where = "Loader",
+                                     .expected = "0 or more",
+                                     .found = std::to_string(size)}));
     }
+    return static_cast<std::size_t>(size);
+  }
 
-    [[noreturn]] static void refuse_position(std::string expected, std::string found, const char* advice) {
-      throw InvalidArgument(explain({.what = "a position of another loader, which would give other samples",
-                                     .where = "Loader::epoch",
-                                     .expected = std::move(expected),
-                                     .found = std::move(found),
-                                     .advice = advice}));
-    }
+  [[noreturn]] static void refuse_position(std::string expected, std::string found, const char* advice) {
+    throw InvalidArgument(explain({.what = "a position of another loader, which would give other samples",
+                                   .where = "Loader::epoch",
+                                   .expected = std::move(expected),
+                                   .found = std::move(found),
+                                   .advice = advice}));
+  }
 
-    std::shared_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 template <class D>

@@ -53,6 +53,11 @@ using First = ReducedMember<TakeFirst, T>;
 
 namespace detail {
 
+template <class X>
+inline constexpr bool is_reduced = false;
+template <class Rule, class T>
+inline constexpr bool is_reduced<ReducedMember<Rule, T>> = true;
+
 template <class Outer, class Rule, class T>
   requires(lets_choose<Outer>&& Gatherable<Rule, T>&& std::same_as<gathered_under_t<Rule, T>, T>)
 struct gather_defaults<Outer, ReducedMember<Rule, T>> {

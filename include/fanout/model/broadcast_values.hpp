@@ -25,15 +25,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 // The values of a model that one process gives to all others.
 
-template <class X>
-inline constexpr bool is_shared = false;
-template <class T>
-inline constexpr bool is_shared<Shared<T>> = true;
-
 /// Fields that stay as they are: those that cannot be written, and those that are not the model's own.
 template <class X>
-inline constexpr bool stays_with_process = std::is_const_v<X> || is_per_replica<X> || is_shared<X> ||
-                                           (std::is_empty_v<X> && !wraps_tree<X>);
+inline constexpr bool stays_with_process = std::is_const_v<X> || is_no_model_value<X>;
 
 template <class X>
 inline constexpr bool can_be_broadcast = false;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fanout/array/view.hpp>
+#include <fanout/fwd.hpp>
 #include <fanout/gather/ungatherable.hpp>
 #include <fanout/model/per_replica.hpp>
 #include <fanout/tree/alternatives.hpp>
@@ -38,6 +39,16 @@ template <class X>
 inline constexpr bool is_per_replica = false;
 template <class T>
 inline constexpr bool is_per_replica<PerReplica<T>> = true;
+
+template <class X>
+inline constexpr bool is_shared = false;
+template <class T>
+inline constexpr bool is_shared<Shared<T>> = true;
+
+/// Not among the values of a model, which are saved and sent to other processes: what each replica has for itself, what
+/// all replicas share, and what has no value.
+template <class X>
+inline constexpr bool is_no_model_value = is_per_replica<X> || is_shared<X> || (std::is_empty_v<X> && !wraps_tree<X>);
 
 /// A class with a known definition. A member's constructor may also take a class that is only declared.
 template <class X>

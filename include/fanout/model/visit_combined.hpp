@@ -24,11 +24,6 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-template <class X>
-inline constexpr bool is_reduced = false;
-template <class Rule, class T>
-inline constexpr bool is_reduced<ReducedMember<Rule, T>> = true;
-
 struct CombinedFieldsOf {
   static constexpr bool in_const = false;
   static constexpr bool in_own = false;

@@ -107,6 +107,7 @@ class EarlyRelease {
     backend::transfer(target, moved.data(), tensor.space(), tensor.data(), tensor.size() * sizeof(T));
     tensor = std::move(moved);
   }
+
   CallState& call_;
   const RowRange rows_;
   Scratch& scratch_;

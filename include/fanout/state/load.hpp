@@ -150,7 +150,7 @@ void load_from(const StateFile& file, X& tree) {
 /// means the views in it gives it a name.
 struct OwnsState;
 template <class X>
-concept BorrowsState = RefersToTree<X> || BorrowsArray<X> || SpanNode<X> || shows_elements<X> || is_no_state<X> ||
+concept BorrowsState = RefersToTree<X> || BorrowsArray<X> || SpanNode<X> || shows_elements<X> || is_no_model_value<X> ||
     requires(const X& x) {
   x.strides();
 };

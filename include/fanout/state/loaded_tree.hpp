@@ -43,8 +43,8 @@ class StateStructure {
   template <class X>
   void give_to(X& node, std::string& name) const {
     constexpr ChildKind kind = child_kind<X>;
-    if constexpr (is_no_state<X> || HasDtype<X> || StringNode<X> || FixedNumbers<X>) {
-    } else if constexpr (is_reduced_member<X>) {
+    if constexpr (is_no_model_value<X> || HasDtype<X> || StringNode<X> || FixedNumbers<X>) {
+    } else if constexpr (is_reduced<X>) {
       give_to(node.value, name);
     } else if constexpr (ShapedArray<X>) {
       if constexpr (requires { X::uninitialized(node.extents()); }) give_extents(node, name);

@@ -16,7 +16,6 @@
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/model/model_fields.hpp>
 #include <fanout/model/original.hpp>
-#include <fanout/model/shared.hpp>
 #include <fanout/state/dtype.hpp>
 #include <fanout/state/state_leaf.hpp>
 #include <fanout/tree/child_types.hpp>
@@ -39,16 +38,6 @@ inline constexpr bool is_parallel_model = false;
 template <class M, class Source>
 inline constexpr bool is_parallel_model<ParallelModel<M, Source>> = true;
 
-template <class X>
-inline constexpr bool is_shared_field = false;
-template <class T>
-inline constexpr bool is_shared_field<Shared<T>> = true;
-
-template <class X>
-inline constexpr bool is_reduced_member = false;
-template <class Rule, class T>
-inline constexpr bool is_reduced_member<ReducedMember<Rule, T>> = true;
-
 /// A `std::reference_wrapper`, as in `dict("model"_k = std::ref(model))`.
 template <class X>
 concept RefersToTree = requires(const X& reference) {
@@ -56,10 +45,6 @@ concept RefersToTree = requires(const X& reference) {
   { reference.get() } -> std::same_as<typename X::type&>;
   requires std::convertible_to<const X&, typename X::type&>;
 };
-
-/// Not part of the state: what each replica has for itself, what all replicas share, and what has no value.
-template <class X>
-inline constexpr bool is_no_state = is_per_replica<X> || is_shared_field<X> || (std::is_empty_v<X> && !wraps_tree<X>);
 
 /// Appends a step to a name for as long as this lives.
 class NameStep {
@@ -167,7 +152,7 @@ void visit_state(X& node, std::string& name, const F& f) {
     leaf.name = name.empty() ? single_name : std::string_view(name);
     f(std::as_const(leaf));
   };
-  if constexpr (is_no_state<Node>) {
+  if constexpr (is_no_model_value<Node>) {
   } else if constexpr (is_parallel_model<Node>) {
     static_assert(HasOriginal<typename Node::model_type>,
                   "fanout: a model that a factory makes on each device has no original to save or load; "
@@ -180,7 +165,7 @@ void visit_state(X& node, std::string& name, const F& f) {
     }
   } else if constexpr (RefersToTree<Node>) {
     visit_state<Byte>(node.get(), name, f);
-  } else if constexpr (is_reduced_member<Node>) {
+  } else if constexpr (is_reduced<Node>) {
     visit_state<Byte>(node.value, name, f);
   } else if constexpr (StateArray<X>) {
     using Element = std::remove_cv_t<std::remove_pointer_t<decltype(node.data())>>;
