@@ -528,7 +528,8 @@ TEST_CASE("tensors of all types of numbers are combined over ranks, also those w
     const auto one = static_cast<std::int64_t>(ranks.rank()) + 1;
     const ParallelModel model{[one](const Tensor&) {
                                 Dict dict;
-                                dict.insert("t", (torch::arange(6, torch::kFloat).reshape({2, 3}) * one).t());
+                                const Tensor turned = (torch::arange(6, torch::kFloat).reshape({2, 3}) * one).t();
+                                dict.insert("t", one == 1 ? turned : turned.contiguous());  // other strides on a rank
                                 return std::tuple{fanout::psum(dict), fanout::pmax(torch::tensor({one, -one})),
                                                   fanout::psum(torch::tensor(one, torch::kByte)),
                                                   fanout::pmin(torch::tensor(one == 1)), fanout::psum(Tensor())};

@@ -19,6 +19,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 struct NvtxRange {
   /// Cuts long names.
   static void begin(std::string_view stage, std::string_view model, std::uint64_t number) noexcept {
+    static const bool initialized = (::nvtxInitialize(nullptr), true);  // NVTX sets its pointers without an order
+    static_cast<void>(initialized);
     char name[128];
     const std::size_t front = stage.copy(name, sizeof name - 1);
     name[front + model.copy(name + front, sizeof name - 1 - front)] = '\0';
