@@ -4,12 +4,13 @@
 # bash digits.sh PROGRAM DATA [COUNT...]
 #
 # Checks the example `digits` against reference runs on one device: digits_mlp.csv is PyTorch's, digits_momentum.csv is
-# of a few lines of NumPy that know nothing of fanout. On COUNT... devices; for slow builds these are fewer.
+# of a few lines of NumPy that know nothing of fanout. On COUNT... devices, for slow builds and devices: there fewer runs
+# train replicas in step, and fewer are resumed.
 set -euo pipefail
 program=$1 data=$2
 shift 2
-counts=("$@")
-((${#counts[@]})) || counts=(1 2 3 4 7)
+counts=("$@") in_step=() resumes=2
+((${#counts[@]})) || counts=(1 2 3 4 7) in_step=(1 2 3 4 7) resumes=6
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
@@ -69,7 +70,7 @@ for mode in update replicas; do
   trains digits_momentum.csv 114 "sum of W1 -1.467976868249, norm of W2 3.608686583789" --mode "$mode" \
     --devices 5 --hidden 7 --batch 187 --epochs 3 --rate 0.1 --momentum 0.9 --salt 3
 done
-for count in "${counts[@]}"; do
+for count in "${in_step[@]}"; do
   trains digits_mlp.csv 267 "sum of W1 -0.195496050272, norm of W2 8.489158522206" \
     --devices "$count" --mode replicas --workers 0
 done
@@ -86,7 +87,7 @@ resumes() {
   diff <(tail -n +2 "$scratch/whole" | cut -d, -f2-) <(tail -qn +2 "$scratch/first" "$scratch/second" | cut -d, -f2-) \
     > "$scratch/diff" || fault "resumed after $1 steps: $(head -n 4 "$scratch/diff")"
 }
-echo "runs that are saved and resumed: ${FANOUT_RESUMES:=6}"
+echo "runs that are saved and resumed: ${FANOUT_RESUMES:=$resumes}"
 RANDOM=1
 for ((i = 0; i < FANOUT_RESUMES; ++i)); do
   if ((i % 2)); then mode=update; else mode=replicas; fi
