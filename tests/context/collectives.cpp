@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -57,6 +58,31 @@ struct Step {
   }
 };
 // [/gradients]
+
+Tensor<double, 1> backward(std::size_t layer, View<const double, 1> x) {
+  Tensor<double, 1> gradient(100'000);  // 800 kB
+  const double sum = std::accumulate(x.begin(), x.end(), 0.0);
+  for (double& g : gradient) g = static_cast<double>(layer + 1) * sum;
+  return gradient;
+}
+
+// [buckets]
+/// Each layer's gradient is reduced while those of the layers below are computed.
+struct Backward {
+  std::size_t layers;
+  auto forward(Context auto& ctx, View<const double, 1> x) const {
+    std::vector<Tensor<double, 1>> gradients(layers);
+    auto communicator = ctx.communicator();
+    auto buckets = communicator.buckets();
+    for (std::size_t layer = layers; layer-- > 0;) {
+      gradients[layer] = backward(layer, x);
+      buckets.all_reduce_async(gradients[layer]);
+    }
+    buckets.wait();  // now `gradients` are those of the whole batch
+    return fanout::first(std::move(gradients));
+  }
+};
+// [/buckets]
 
 /// Its `forward` is defined elsewhere, and names its context.
 struct DeclaredStep {
@@ -132,6 +158,36 @@ TEST_CASE("gradients are added up inside forward") {
   const Tensor<double, 1> means = model(hundred());
   CHECK(means[0] == 50.5);
   CHECK(means[2] == 50.5);
+}
+
+TEST_CASE("gradients are added up in buckets while forward goes on") {
+  for (const int devices : {1, 2, 3, 7}) {
+    const ParallelModel model{Backward{50}, host_devices(devices)};  // 40 MB: buckets of 2, 32 and 16 layers
+    const auto all = model(hundred());
+    REQUIRE(all.size() == 50);
+    for (std::size_t layer = 0; layer < 50; ++layer) {
+      const auto wrong = [layer](double g) { return g != static_cast<double>(layer + 1) * sum_of_hundred; };
+      CHECK(std::none_of(all[layer].begin(), all[layer].end(), wrong));
+      CHECK(all[layer].size() == 100'000);
+    }
+  }
+}
+
+TEST_CASE("a shard that throws while its buckets run ends the call with its own error") {
+  const ParallelModel model{[](Context auto& ctx, View<const double, 1> x) {
+                              Tensor<double, 1> gradient(100);
+                              auto communicator = ctx.communicator();
+                              auto buckets = communicator.buckets({.first = 8, .others = 8});
+                              for (int i = 0; i < 10; ++i) {
+                                if (i == 5 && ctx.rank() == 1) throw std::runtime_error("a gradient is NaN");
+                                buckets.all_reduce_async(gradient);
+                              }
+                              buckets.wait();
+                              return static_cast<double>(x.size());
+                            },
+                            host_devices(3)};
+  const std::string text = message_of<ReplicaError>([&] { static_cast<void>(model(hundred())); });
+  CHECK(says(text, "failed on 1 of 3", "a gradient is NaN"));
 }
 
 TEST_CASE("a call is prepared for shards that meet by the model's own code alone") {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program in which threads cannot be started after the first few: shards that wait for each other are then an error
-// on all of them and not a wait for ever. A loader loads with as many threads as there are.
+// on all of them and not a wait for ever. A loader loads with as many threads as there are, and full buckets run on the thread
+// that fills them.
 
 #include <atomic>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <fanout/collective/host_communicator.hpp>
 #include <fanout/context/collectives.hpp>
 #include <fanout/data.hpp>
 #include <fanout/fanout.hpp>
@@ -36,6 +38,19 @@ int main() {
     for (const std::size_t batch : loader.epoch(0)) sum = 10 * sum + batch;
     if (sum != 12'345'678) {
       std::printf("a loader with %d threads: %zu\n", threads, sum);
+      return 1;
+    }
+  }
+  {
+    left = 0;
+    fanout::backend::HostRendezvous rendezvous(1);
+    fanout::backend::HostCommunicator alone(rendezvous, 0);
+    fanout::Tensor<double, 1> array(100);
+    array[7] = 5;
+    auto buckets = alone.buckets({.first = 8, .others = 8});
+    buckets.all_reduce_async(array);
+    if (!buckets.ready() || array[7] != 5) {
+      std::printf("buckets without a thread: %g\n", array[7]);
       return 1;
     }
   }

@@ -11,6 +11,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/collective/collective.hpp>
+#include <fanout/collective/collective_buckets.hpp>
 #include <fanout/collective/visit_elements.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -128,13 +129,30 @@ class CollectiveCalls {
     return CollectiveGroup<C>(self());
   }
 
+  /// Makes buckets for all_reduce_async(), whose arrays are reduced while this rank goes on: see CollectiveBuckets. They
+  /// borrow this communicator. Throws Error if it has some already.
+  [[nodiscard]] CollectiveBuckets<C> buckets(const BucketSizes& sizes = {}) & {
+    return CollectiveBuckets<C>(self(), sizes);
+  }
+  CollectiveBuckets<C> buckets(const BucketSizes& sizes = {}) && {
+    static_assert(
+        sizeof(C) == 0,
+        "fanout: buckets of a temporary communicator would dangle; give the communicator a name: `auto comm = "
+        "ctx.communicator(); auto buckets = comm.buckets();`");
+    return CollectiveBuckets<C>(self(), sizes);
+  }
+
  private:
   friend CollectiveGroup<C>;
+  friend CollectiveBuckets<C>;
   using Kind = Collective::Kind;
 
   C& self() noexcept { return static_cast<C&>(*this); }
 
-  void submit(std::vector<Collective>& calls) { self().run(calls.data(), calls.size()); }
+  void submit(std::vector<Collective>& calls) {
+    if (buckets_ != nullptr) buckets_->wait();  // the ranks' calls keep their order
+    self().run(calls.data(), calls.size());
+  }
 
   void add(std::vector<Collective>& calls) {
     if (open_ == nullptr) return submit(calls);
@@ -143,6 +161,13 @@ class CollectiveCalls {
 
   template <bool Writes, class X>
   void call(const Collective& like, X& x) {
+    std::vector<Collective> calls = calls_for<Writes>(like, x);
+    if (!calls.empty()) add(calls);
+  }
+
+  /// A call like this one for each array of the tree.
+  template <bool Writes, class X>
+  std::vector<Collective> calls_for(const Collective& like, X& x) {
     std::vector<Collective> calls;
     detail::visit_elements_of(
         x, LeafPath("tree"), [&]<class T>(const detail::Elements<T>& elements, const LeafPath& path) {
@@ -161,7 +186,7 @@ class CollectiveCalls {
       call.leaves = calls.size();
       if (call.leaf == "tree") call.leaf.clear();  // it is the whole tree
     }
-    if (!calls.empty()) add(calls);
+    return calls;
   }
 
   template <class From, class To>
@@ -223,6 +248,7 @@ class CollectiveCalls {
   }
 
   std::vector<Collective>* open_ = nullptr;  // the calls of the open group, or null
+  CollectiveBuckets<C>* buckets_ = nullptr;  // null if there are none
 };
 
 }}}  // namespace fanout::v0::backend

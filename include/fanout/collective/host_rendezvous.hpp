@@ -47,7 +47,7 @@ class HostRendezvous : public detail::RendezvousRanks {
     detail::InlineArray<const Collective*> calls_of_round(size());
     Held held(mutex_);
     Rank& self = ranks_[rank];
-    if (self.inside) refuse_second_thread(rank);
+    if (self.inside) detail::refuse_second_thread(rank);
     self.enter(calls, count);
     ++inside_;
     if (self.next_send() != nullptr) signal();  // its receiver may sleep
@@ -200,11 +200,6 @@ class HostRendezvous : public detail::RendezvousRanks {
     throw Error(explain({.what = "a collective was called in the child of a fork",
                          .expected = "all ranks in one process",
                          .found = "ranks that stayed in the parent"}));
-  }
-  [[noreturn]] static void refuse_second_thread(std::size_t rank) {
-    throw Error(explain({.what = "two threads call collectives as one rank at once",
-                         .where = "rank " + std::to_string(rank),
-                         .advice = "call them from the thread that runs the rank"}));
   }
 
   const std::uint32_t epoch_ = detail::fork_epoch();

@@ -26,6 +26,9 @@ class ProcessRendezvous {
   /// Sets the deadline anew, at which ranks of other processes are waited for no more.
   virtual void wait_until(detail::Clock::Time /*deadline*/) noexcept {}
 
+  /// False if a shard's collectives must be called on the thread that runs it.
+  virtual bool allows_any_thread() const noexcept { return true; }
+
   /// CommunicatorAbandoned if the devices of this process were released since a rank of another one failed. Else null.
   virtual std::exception_ptr release() const noexcept { return nullptr; }
 
@@ -36,7 +39,8 @@ class ProcessRendezvous {
   };
 
   /// Makes the calls of a rank together, and returns when they have run, as HostRendezvous::meet() does. The arrays must
-  /// be in host memory, but for direct calls. Called on the thread that runs the shard.
+  /// be in host memory, but for direct calls. One thread at a time calls this for a rank: the one that runs the shard, or
+  /// another one if allows_any_thread().
   virtual void meet(std::size_t rank, Collective* calls, std::size_t count, const Help& help) = 0;
 
   /// Marks a rank as gone: its shard has ended, with this exception if it is not null. Releases the ranks that need it.

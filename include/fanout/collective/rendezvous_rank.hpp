@@ -16,6 +16,13 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 struct RendezvousRank;
 
+[[noreturn]] inline void refuse_second_thread(std::size_t rank) {
+  throw Error(explain({.what = "two threads call collectives as one rank at once",
+                       .where = "rank " + std::to_string(rank),
+                       .advice = "call them from the thread that runs the rank; while it has buckets, by the "
+                                 "communicator that made these"}));
+}
+
 /// The reason why a rank's calls in a HostRendezvous cannot run.
 struct RendezvousVerdict {
   enum What : unsigned char { none, structure, shape, abandoned, broken, no_memory };

@@ -88,6 +88,11 @@ class ShardRendezvous final : public CallRendezvous::Place {
     }
   }
 
+  bool allows_any_thread() const noexcept {
+    const backend::ProcessRendezvous* const processes = call_.way().processes;
+    return processes == nullptr || processes->allows_any_thread();
+  }
+
   void meet(std::size_t shard, backend::Collective* calls, std::size_t count) {
     if (const CallRendezvous::Way& way = call_.way(); way.processes != nullptr) {
       const auto start = [](void* own) noexcept { static_cast<ShardRendezvous*>(own)->start_others(); };
@@ -171,6 +176,10 @@ class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
 
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return size_; }
+
+  /// True if run() may be called on any thread, one at a time; then arrays in host memory can be reduced while `forward`
+  /// goes on: see buckets(). False if MPI allows its main thread only.
+  bool allows_any_thread() const noexcept { return rendezvous_->allows_any_thread(); }
 
   /// Makes the calls together, and returns when they have run or, if direct, are in order with the device's work.
   /// Throws the errors of HostRendezvous, and those of the memories' operations.

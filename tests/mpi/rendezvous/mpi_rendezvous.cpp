@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <stdexcept>
@@ -341,6 +342,74 @@ TEST_CASE("ctx.communicator() reaches the shards of all ranks") {
       }
     }
   }
+}
+
+namespace {
+
+/// Ten layers of gradients, in buckets of a few layers each.
+struct InBuckets {
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    std::vector<Tensor<double, 1>> layers;
+    auto comm = ctx.communicator();
+    auto buckets = comm.buckets({.first = 8'000, .others = 20'000});
+    double sum = 0;
+    for (const double each : x) sum += each;
+    layers.reserve(10);
+    for (int layer = 0; layer < 10; ++layer) {
+      layers.emplace_back(1000);
+      for (double& g : layers.back()) g = layer * sum;
+      buckets.all_reduce_async(layers.back());
+    }
+    double rows = static_cast<double>(x.size());
+    comm.all_reduce(rows);  // after the buckets
+    bool right = buckets.ready();
+    for (int layer = 0; layer < 10; ++layer) {
+      for (const double g : layers[static_cast<std::size_t>(layer)]) right = right && g == layer * rows * (rows - 1) / 2;
+    }
+    return right;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("buckets of gradients are reduced over the shards of all ranks, with one device at any thread level") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  for (const int devices : {1, 2}) {
+    if (devices > 1 && !any_thread_may_use_mpi()) continue;
+    const ParallelModel model{InBuckets{}, fanout::host_devices(devices), {.ranks = ranks}};
+    for (int call = 0; call < 5; ++call) {
+      const auto right = model(numbers(ranks.rows(4 * ranks.size() + 1)));
+      for (std::size_t i = 0; i < right.size(); ++i) CHECK(right(i));
+    }
+  }
+}
+
+TEST_CASE("two threads that call collectives as one rank at once are refused") {
+  if (!any_thread_may_use_mpi()) return;
+  const RankGroup group(MPI_COMM_SELF);
+  fanout::detail::AbandonedRendezvous abandoned;
+  MpiRendezvous rendezvous(group, abandoned, {2}, 0);
+  std::atomic<int> refused{0};
+  std::atomic<int> passed{0};
+  const auto meets = [&](std::size_t rank) {
+    try {
+      RendezvousCommunicator(rendezvous, rank, 2).barrier();
+      ++passed;
+    } catch (const fanout::Error& error) {
+      CHECK(fanout_test::says(error.what(), "two threads call collectives as one rank at once", "rank 0"));
+      ++refused;
+    }
+  };
+  std::thread first(meets, 0);
+  std::thread second(meets, 0);
+  while (refused == 0) std::this_thread::yield();
+  meets(1);
+  first.join();
+  second.join();
+  CHECK(refused == 1);
+  CHECK(passed == 2);
+  rendezvous.leave(0, nullptr);
+  rendezvous.leave(1, nullptr);
 }
 
 TEST_CASE("calls in flight at the same time do not mix up their collectives") {

@@ -45,10 +45,13 @@ class ThreadLevel {
     }
   }
 
+  /// False at MPI_THREAD_FUNNELED.
+  bool allows_any_thread() const noexcept { return level_ != MPI_THREAD_FUNNELED; }
+
   /// False on a thread that is not the main one, at MPI_THREAD_FUNNELED.
   bool allows_this_thread() const noexcept {
     int is_main = 0;
-    return level_ != MPI_THREAD_FUNNELED || (MPI_Is_thread_main(&is_main) == MPI_SUCCESS && is_main != 0);
+    return allows_any_thread() || (MPI_Is_thread_main(&is_main) == MPI_SUCCESS && is_main != 0);
   }
 
   /// Throws Error if this thread may not use MPI.
@@ -61,7 +64,7 @@ class ThreadLevel {
 
   /// Throws Error if only the main thread may use MPI.
   void check_any_thread() const {
-    if (level_ != MPI_THREAD_FUNNELED) return;
+    if (allows_any_thread()) return;
     throw Error(explain({.what = "a call of all ranks would use MPI on a device's thread",
                          .expected = "MPI_THREAD_SERIALIZED or higher",
                          .found = "MPI_THREAD_FUNNELED",

@@ -73,6 +73,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   }
 
   void wait_until(detail::Clock::Time deadline) noexcept override { deadline_.at = deadline; }
+  bool allows_any_thread() const noexcept override { return group_.thread_level().allows_any_thread(); }
 
   void run_direct_by(backend::TransportRanks& direct) override {
     ProcessRendezvous::run_direct_by(direct);
@@ -131,8 +132,23 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     }
   }
 
+  /// One thread at a time makes calls of a rank.
+  class InUse {
+   public:
+    InUse(RendezvousState::Own& own, std::size_t rank) : own_(own) {
+      if (own_.inside.exchange(true)) refuse_second_thread(rank);
+    }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+    ~InUse() { own_.inside = false; }
+
+   private:
+    RendezvousState::Own& own_;
+  };
+
   void meet_others(std::size_t rank, backend::Collective* calls, std::size_t count, const Help& help) {
     RendezvousState::Own& own = state_->of(rank);
+    const InUse inside(own, rank);
     if (own.late != nullptr) std::rethrow_exception(own.late);
     own.broken.raise();
     RendezvousCalls mine(group_.get(), state_->places, own.mail, launches_, rank, calls, count);

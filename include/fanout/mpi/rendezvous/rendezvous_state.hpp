@@ -30,6 +30,7 @@ struct RendezvousState {
     RendezvousMail mail;
     RendezvousVerdict broken;
     std::exception_ptr late;  // RanksLate, which it threw
+    std::atomic<bool> inside{false};
     std::atomic<bool> gone{false};
   };
 
