@@ -143,7 +143,37 @@ TEST_CASE("a communicator of one thread runs its buckets on that") {
   CHECK(communicator.notes[0].thread == std::this_thread::get_id());
 }
 
-TEST_CASE("arrays in other memory run on the caller's thread, after the buckets before them") {
+TEST_CASE("arrays in other memory run on the caller's thread") {
+  NotingCommunicator communicator;
+  Tensor<double, 1> here(8);
+  auto there = fanout_test::array_in(fanout_test::RemoteMemory::memory(0), std::vector<double>(8));
+  {
+    auto buckets = communicator.buckets({.first = 64, .others = 128});
+    buckets.all_reduce_async(here);
+    buckets.all_reduce_async(here);
+    buckets.all_reduce_async(there);
+  }
+  REQUIRE(communicator.counts() == Counts{{8}, {8, 8}});
+  CHECK(communicator.notes[0].thread != std::this_thread::get_id());
+  CHECK(communicator.notes[1].thread == std::this_thread::get_id());
+}
+
+TEST_CASE("a bucket that is not full does not run if an exception ends the scope") {
+  NotingCommunicator communicator;
+  Tensor<double, 1> array(1);
+  CHECK_THROWS_AS(
+      [&] {
+        auto buckets = communicator.buckets(small);
+        buckets.all_reduce_async(array);
+        throw std::runtime_error("a gradient is NaN");
+      }(),
+      std::runtime_error);
+  CHECK(communicator.notes.empty());
+  communicator.buckets().all_reduce_async(array);  // there are no others any more
+  CHECK(communicator.counts() == Counts{{1}});
+}
+
+TEST_CASE("arrays in other memory are reduced through the host, after the buckets before them") {
   run_ranks<fanout::backend::StagedCommunicator>(2, [](fanout::backend::StagedCommunicator& communicator) {
     const double rank = static_cast<double>(communicator.rank());
     auto here = filled(8, rank);
@@ -222,7 +252,9 @@ TEST_CASE("buckets that do not fit together throw on all ranks, at the next call
     buckets.all_reduce_async(array, communicator.rank() == 0 ? Reduction::sum : Reduction::max);
     buckets.wait();
   });
-  for (const std::string& text : texts) CHECK(says(text, "rank 0 called all_reduce(sum)", "rank 1 called all_reduce(max)"));
+  for (const std::string& text : texts) {
+    CHECK(says(text, "rank 0 called all_reduce(sum)", "rank 1 called all_reduce(max)"));
+  }
 }
 
 TEST_CASE("a rank that throws drops its buckets, and releases the ranks that wait for them") {
@@ -230,8 +262,10 @@ TEST_CASE("a rank that throws drops its buckets, and releases the ranks that wai
   const auto texts =
       fanout_test::texts_of<CommunicatorAbandoned, HostCommunicator>(3, [](HostCommunicator& communicator) {
         auto array = filled(100, 1);
+        auto little = filled(1, 1);
         auto buckets = communicator.buckets(small);
         buckets.all_reduce_async(array);
+        buckets.all_reduce_async(little);
         if (communicator.rank() == 1) throw std::runtime_error("a gradient is NaN");
         buckets.all_reduce_async(array);
         buckets.wait();

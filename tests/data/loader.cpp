@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -203,6 +204,52 @@ TEST_CASE("ranks load parts of one order") {
   CHECK(joined(batches_of(padded.epoch(0))) == Labels{1, 6, 11, 16, 21});
 }
 
+TEST_CASE("ranks share each batch, and a position of one number of ranks is resumed on another") {
+  const Numbered dataset(23);
+  const LoaderOptions options{.batch = 6, .shuffle = Shuffle{.seed = 6}, .workers = 1};
+  const std::vector<Labels> whole = batches_of(Loader{dataset, options}.epoch(1));  // 6, 6, 6 and 5 samples
+  fanout::LoaderPosition at = Loader{dataset, options}.position();
+  for (const std::size_t ranks : {2U, 3U, 4U, 5U}) {
+    CAPTURE(ranks);
+    std::vector<Labels> all(whole.size());
+    Labels rest;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      LoaderOptions own = options;
+      own.share = {rank, ranks};
+      const Loader loader{dataset, own};
+      CHECK(loader.rows() == 23);
+      CHECK(loader.batches() == 4);
+      const std::vector<Labels> mine = batches_of(loader.epoch(1));
+      REQUIRE(mine.size() == whole.size());
+      for (std::size_t i = 0; i < mine.size(); ++i) {
+        CHECK(mine[i].size() >= whole[i].size() / ranks);
+        CHECK(mine[i].size() <= (whole[i].size() + ranks - 1) / ranks);
+        all[i].insert(all[i].end(), mine[i].begin(), mine[i].end());
+      }
+      if (at.row != 0) rest.push_back(batches_of(loader.epoch(at)).size());
+    }
+    CHECK(all == whole);
+    CHECK(rest == Labels(ranks == 2 ? 0 : ranks, 3));  // after one batch of two ranks, three batches of any number
+    const Loader first{dataset, {.batch = 6, .shuffle = Shuffle{.seed = 6}, .share = {0, ranks}}};
+    auto epoch = first.epoch(1);
+    CHECK(epoch.next().has_value());
+    at = first.position();
+    CHECK(at.row == 6);
+  }
+}
+
+TEST_CASE("the rows of an epoch can be shared, too, and errors name the rank's own rows") {
+  const auto fails = [](std::span<const std::size_t> samples) {
+    if (samples[0] == 17) throw std::runtime_error("17");
+    return Labels(samples.begin(), samples.end());
+  };
+  const Loader loader{100, fails, {.batch = 5, .rows = RowRange{10, 20}, .share = {1, 3}}};
+  auto epoch = loader.epoch(0);
+  CHECK(epoch.next() == Labels{12, 13});
+  const std::string text = message_of<fanout::LoadError>([&] { static_cast<void>(epoch.next()); });
+  CHECK(says(text, "batch 1", "[7, 9)"));
+}
+
 TEST_CASE("a loader borrows a dataset that is a variable, and owns any other") {
   std::vector<int> numbers{1, 2, 3};
   const Loader borrows{numbers, {.batch = 2}};
@@ -306,4 +353,11 @@ TEST_CASE("invalid options are refused when the loader is made, with field, expe
              "rank should be in the interval [0, 3]", "found 4"));
   CHECK(says(refusal_of(five, {.rows = PaddedLikeTorch{.rank = -1, .ranks = 4}}), "Invalid rank -1"));
   CHECK(says(refusal_of(five, {.rows = PaddedLikeTorch{.rank = 0, .ranks = 0}}), "1 rank or more", "found 0"));
+  CHECK(says(refusal_of(five, {.batch = 5, .share = {2, 2}}), "LoaderOptions::share", "a rank below 2", "found 2"));
+  CHECK(says(refusal_of(five, {.batch = 5, .share = {0, 0}}), "LoaderOptions::share", "a rank below 0", "found 0"));
+  CHECK(says(refusal_of(five, {.batch = 2, .share = {0, 3}}), "LoaderOptions::batch", "3 or more", "found 2"));
+  CHECK(says(refusal_of(five, {.batch = 4, .share = {0, 2}}), "no row of the last batch", "LoaderOptions::share",
+             "2 rows or more", "found 1", "drop_last"));
+  CHECK_NOTHROW(static_cast<void>(Loader{five, {.batch = 4, .drop_last = true, .share = {0, 2}}}));
+  CHECK_NOTHROW(static_cast<void>(Loader{five, {.batch = 3, .share = {1, 2}}}));
 }

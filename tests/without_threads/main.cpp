@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program in which threads cannot be started after the first few: shards that wait for each other are then an error
-// on all of them and not a wait for ever. A loader loads with as many threads as there are, and full buckets run on the thread
-// that fills them.
+// on all of them and not a wait for ever. A loader loads with as many threads as there are, and full buckets run on the
+// thread that fills them.
 
 #include <atomic>
 #include <cerrno>

@@ -85,6 +85,25 @@ TEST_CASE("a job is refused with what an earlier one has thrown") {
   jobs.wait();  // it was thrown already
 }
 
+TEST_CASE("a job that has begun is waited for") {
+  std::atomic<bool> begun{false};
+  std::atomic<bool> may_end{false};
+  std::atomic<bool> ended{false};
+  const auto run = [&](int) {
+    begun = true;
+    while (!may_end) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ended = true;
+  };
+  BackgroundJobs<int, decltype(run)> jobs(run);
+  CHECK(runs_behind(jobs, 0));
+  while (!begun) std::this_thread::yield();
+  CHECK_FALSE(jobs.ready());
+  may_end = true;
+  jobs.wait();
+  CHECK(ended);
+}
+
 TEST_CASE("the destructor waits for the job that has begun, and drops the others") {
   std::atomic<bool> begun{false};
   std::atomic<int> ran{0};

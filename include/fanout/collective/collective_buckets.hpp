@@ -15,14 +15,15 @@
 
 namespace fanout { inline namespace v0 { namespace backend {
 
-/// The bytes from which a bucket is full: the first one, so that the ranks begin early, and the others. The defaults are
-/// those of PyTorch's DistributedDataParallel.
+/// The bytes from which a bucket is full: the first one, so that the ranks begin early, and the others. The defaults
+/// are those of PyTorch's DistributedDataParallel.
 struct BucketSizes {
   std::size_t first = std::size_t{1} << 20;
   std::size_t others = std::size_t{25} << 20;
 };
 
-/// Reductions that run while the rank goes on: `communicator.buckets()` makes it, on all ranks. Borrows the communicator.
+/// Reductions that run while the rank goes on: `communicator.buckets()` makes it, on all ranks. Borrows the
+/// communicator.
 ///
 ///     auto communicator = ctx.communicator();
 ///     auto buckets = communicator.buckets();
@@ -32,7 +33,7 @@ struct BucketSizes {
 ///     }
 ///     buckets.wait();
 ///
-/// Arrays are collected in buckets. A full bucket runs on a thread of its own, in the order of the calls. If an array of a
+/// Arrays are collected in buckets. Full buckets run on one more thread, in the order of the calls. If an array of a
 /// bucket is not in host memory, or the communicator allows no other thread, the bucket runs on the calling thread as a
 /// group() does. Other collectives of the communicator wait for the buckets first.
 template <class Communicator>
@@ -50,7 +51,7 @@ class CollectiveBuckets {
   CollectiveBuckets(const CollectiveBuckets&) = delete;
   CollectiveBuckets& operator=(const CollectiveBuckets&) = delete;
 
-  /// Waits like wait(). If an exception ends it, drops the buckets that have not begun, and waits for the one that has.
+  /// Waits like wait(). If an exception ends it, drops the buckets that have not begun and waits for the one that has.
   ~CollectiveBuckets() noexcept(false) {
     struct Unregistered {
       CollectiveBuckets& own;

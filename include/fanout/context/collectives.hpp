@@ -177,8 +177,8 @@ class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return size_; }
 
-  /// True if run() may be called on any thread, one at a time; then arrays in host memory can be reduced while `forward`
-  /// goes on: see buckets(). False if MPI allows its main thread only.
+  /// True if run() may be called on any thread, one at a time: then buckets() reduces arrays in host memory while
+  /// `forward` goes on. False if MPI allows its main thread only.
   bool allows_any_thread() const noexcept { return rendezvous_->allows_any_thread(); }
 
   /// Makes the calls together, and returns when they have run or, if direct, are in order with the device's work.

@@ -12,6 +12,7 @@
 #include <fanout/data/loader_position.hpp>
 #include <fanout/data/padded_like_torch.hpp>
 #include <fanout/data/shuffle.hpp>
+#include <fanout/plan/even_split.hpp>
 #include <fanout/plan/row_range.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -23,6 +24,18 @@ namespace fanout { inline namespace v0 { namespace detail {
                                  .expected = std::move(expected),
                                  .found = std::move(found),
                                  .advice = std::move(advice)}));
+}
+
+inline void check_share(const LoaderOptions& options) {
+  const LoaderOptions::Share& share = options.share;
+  if (share.rank >= share.ranks) {
+    refuse_loader("no such rank", "share", "a rank below " + std::to_string(share.ranks), std::to_string(share.rank));
+  }
+  if (options.batch < share.ranks) {
+    refuse_loader("a rank would have no row of a batch", "batch",
+                  "the rows of all ranks together, " + std::to_string(share.ranks) + " or more",
+                  std::to_string(options.batch));
+  }
 }
 
 /// Throws InvalidArgument unless a loader of `samples` samples can have these options.
@@ -50,6 +63,7 @@ inline void check_loader(const LoaderOptions& options, std::size_t samples) {
                     std::to_string(padded->rank));
     }
   }
+  check_share(options);
 }
 
 /// The number of rows that a loader with these options has in an epoch.
@@ -65,15 +79,23 @@ inline std::size_t rows_of_epoch(const LoaderOptions& options, std::size_t sampl
 /// The samples of the batches of one epoch, from one of its rows on: a pure function, which threads may share.
 class EpochOrder {
  public:
-  /// The options must have been checked for so many samples.
+  /// The options must have been checked for so many samples. Throws InvalidArgument if a rank would have no row of the
+  /// last batch.
   EpochOrder(const LoaderOptions& options, std::size_t samples, std::uint64_t epoch, std::size_t first_row)
       : epoch_(epoch),
         samples_(samples),
         rows_(rows_of_epoch(options, samples)),
         first_row_(first_row),
-        batch_(options.batch) {
+        batch_(options.batch),
+        share_(options.share) {
     const std::size_t left = rows_ - first_row_;
-    batches_ = left / batch_ + (left % batch_ != 0 && !options.drop_last ? 1 : 0);
+    const std::size_t last = options.drop_last ? 0 : left % batch_;
+    batches_ = left / batch_ + (last != 0 ? 1 : 0);
+    if (last != 0 && last < share_.ranks) {
+      refuse_loader("a rank would have no row of the last batch of an epoch", "share",
+                    std::to_string(share_.ranks) + " rows or more", std::to_string(last),
+                    "choose another batch, or set drop_last");
+    }
     if (options.shuffle) shuffled_.emplace(options.shuffle->order(epoch, samples));
     if (const auto* const range = std::get_if<RowRange>(&options.rows)) offset_ = range->first;
     if (const auto* const padded = std::get_if<PaddedLikeTorch>(&options.rows)) {
@@ -88,7 +110,14 @@ class EpochOrder {
   /// The number of the i-th of these batches in the whole epoch.
   std::size_t number(std::size_t i) const noexcept { return first_row_ / batch_ + i; }
 
-  /// The rows of the i-th batch.
+  /// This loader's rows of the i-th batch.
+  RowRange own_rows(std::size_t i) const noexcept {
+    const RowRange all = rows(i);
+    const RowRange own = EvenParts(all.size(), share_.ranks)[share_.rank];
+    return {all.first + own.first, all.first + own.last};
+  }
+
+  /// The rows of the i-th batch, of all ranks.
   RowRange rows(std::size_t i) const noexcept {
     const std::size_t first = first_row_ + i * batch_;
     return {first, rows_ - first < batch_ ? rows_ : first + batch_};
@@ -107,6 +136,7 @@ class EpochOrder {
   std::size_t rows_;
   std::size_t first_row_;
   std::size_t batch_;
+  LoaderOptions::Share share_;
   std::size_t batches_;
   std::size_t offset_ = 0;
   std::size_t stride_ = 1;

@@ -89,7 +89,7 @@ class Loader {
   ///       for (auto&& [x, y] : loader.epoch(at)) train(x, y);
   LoaderPosition position() const noexcept { return state_->at(); }
 
-  /// The number of rows in an epoch.
+  /// The number of rows in an epoch, of all ranks that share the batches.
   std::size_t rows() const noexcept { return detail::rows_of_epoch(state_->options, state_->samples); }
 
   /// The number of batches in an epoch.

@@ -42,6 +42,7 @@ class LoaderState {
         options(chosen),
         collate(std::move(function)) {
     check_loader(options, samples);
+    static_cast<void>(EpochOrder(options, samples, 0, 0));  // throws if it can have no epochs
     at_ = position(0, 0);
   }
 
@@ -86,9 +87,9 @@ class LoadBatch {
   auto operator()(std::size_t i) const {
     std::optional<std::size_t> sample;
     try {
-      return load(order_.rows(i), sample);
+      return load(order_.own_rows(i), sample);
     } catch (...) {
-      throw LoadError({.epoch = order_.epoch(), .batch = order_.number(i), .rows = order_.rows(i), .sample = sample},
+      throw LoadError({.epoch = order_.epoch(), .batch = order_.number(i), .rows = order_.own_rows(i), .sample = sample},
                       std::current_exception());
     }
   }

@@ -25,9 +25,20 @@ struct LoaderOptions {
   std::optional<int> prefetch = {};
   /// True: an epoch ends before a last batch that has fewer rows.
   bool drop_last = false;
-  /// The part of each epoch's order that this loader loads; by default all of it. One of several processes takes
-  /// `.rows = ranks.rows(dataset.size())`: no sample is padded or dropped, and together the ranks load each sample once.
+  /// The part of each epoch's order that this loader loads; by default all of it.
   std::variant<std::monostate, RowRange, PaddedLikeTorch> rows = {};
+
+  /// One of several processes, whose loaders make each batch together.
+  struct Share {
+    std::size_t rank = 0;
+    std::size_t ranks = 1;
+
+    friend constexpr bool operator==(const Share&, const Share&) = default;
+  };
+  /// The part of each batch that this loader loads: `.share = {ranks.rank(), ranks.size()}`. `batch` counts the rows of
+  /// all ranks, which get nearly equal parts. All have equally many batches, no sample is padded or dropped, and the
+  /// samples of a batch do not depend on the number of ranks. A batch needs a row for each rank.
+  Share share = {};
 };
 
 }}  // namespace fanout::v0

@@ -15,8 +15,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Calls functions of type Run on a thread of its own, one after the other: `run(job)`. After a job that throws, it drops
-/// the others.
+/// Calls `run(job)` on a thread of its own for one job after the other. If one throws, drops those that wait. One thread
+/// at a time may use it.
 template <class Job, class Run>
 class BackgroundJobs {
  public:

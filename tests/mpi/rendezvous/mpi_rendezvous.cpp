@@ -364,7 +364,8 @@ struct InBuckets {
     comm.all_reduce(rows);  // after the buckets
     bool right = buckets.ready();
     for (int layer = 0; layer < 10; ++layer) {
-      for (const double g : layers[static_cast<std::size_t>(layer)]) right = right && g == layer * rows * (rows - 1) / 2;
+      const double sum_of_all = layer * rows * (rows - 1) / 2;
+      for (const double g : layers[static_cast<std::size_t>(layer)]) right = right && g == sum_of_all;
     }
     return right;
   }
