@@ -289,7 +289,7 @@ TEST_CASE("bad calls of buckets are refused, and the buckets work afterwards") {
   CHECK(communicator.counts() == Counts{{3}});
 }
 
-TEST_CASE("two communicators of one rank at once are refused, one of them by buckets") {
+TEST_CASE("a rank cannot use a second communicator while the buckets of the first one run") {
   fanout::backend::HostRendezvous rendezvous(2);
   std::thread other;
   std::string texts;

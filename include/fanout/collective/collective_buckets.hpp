@@ -60,9 +60,9 @@ class CollectiveBuckets {
     if (std::uncaught_exceptions() == exceptions_) wait();
   }
 
-  /// All ranks get the reduction of all ranks' elements, in place, as by the communicator's all_reduce(). Returns before
-  /// it has run: until wait() returns, nobody may touch the arrays, which must live so long. A tree's arrays may go to
-  /// several buckets. Throws as all_reduce() does, and what earlier buckets have thrown.
+  /// All ranks get the reduction of all ranks' elements, in place: x [extents...] on each rank, or a tree of arrays.
+  /// Borrows the arrays: they must live, and nobody may touch them, until wait() returns. Does not wait, unless a full
+  /// bucket runs on this thread. Throws as all_reduce() does, and what earlier buckets have thrown.
   template <class X>
   void all_reduce_async(X&& x, Reduction by = Reduction::sum) {
     std::vector<Collective> calls =
@@ -81,7 +81,7 @@ class CollectiveBuckets {
     running_.wait();
   }
 
-  /// True if all arrays so far are reduced: then wait() would not wait. Does not wait itself.
+  /// True if nothing is left to be reduced. Does not wait.
   bool ready() const { return open_.empty() && running_.ready(); }
 
  private:

@@ -25,10 +25,10 @@ struct LoaderOptions {
   std::optional<int> prefetch = {};
   /// True: an epoch ends before a last batch that has fewer rows.
   bool drop_last = false;
-  /// The part of each epoch's order that this loader loads; by default all of it.
+  /// The part of each epoch's order that this loader loads; by default all of it. A RowRange pads and drops no sample.
   std::variant<std::monostate, RowRange, PaddedLikeTorch> rows = {};
 
-  /// One of several processes, whose loaders make each batch together.
+  /// One of `ranks` processes, whose loaders make each batch together: 0 <= rank < ranks.
   struct Share {
     std::size_t rank = 0;
     std::size_t ranks = 1;

@@ -42,7 +42,7 @@ class BackgroundJobs {
       static_cast<BackgroundJobs*>(own)->work();
       return nullptr;
     };
-    if (!started_ && !start_thread({}, enter, this, "fanout buckets", &thread_)) return false;
+    if (!started_ && !start_thread({}, enter, this, "fanout jobs", &thread_)) return false;
     started_ = true;
     jobs_.push_back(std::move(job));
     changed_.notify_all();
