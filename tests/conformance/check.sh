@@ -7,10 +7,10 @@
 #
 # A test case is one of
 # - PROGRAM, which is run once;
-# - CUDA, the tests of GPUs, named cuda/..., of which those that are named after rules are run once. Where CUDA is
-#   `none`, since there is no CUDA toolkit, rows that name some are checked for their form only;
+# - CUDA, the tests of GPUs, named cuda/..., of which those that are named after rules are run once;
 # - REFUSED/rule_NNN_*.cpp, named must_not_compile/rule_NNN_*, which COMPILER must refuse; without one it need only be
 #   there. TOGETHER is the folder with what must_not_compile/together.sh wrote.
+# Where PROGRAM or CUDA is `none`, what rows name of it is checked for its form only.
 # Its name carries the row's number: `rules 3 and 128: ...` stands in both rows. All cases and files that there are stand
 # in the table.
 set -euo pipefail
@@ -97,18 +97,14 @@ run_cases() {
   [[ $report == *'</doctest>'* ]] || complain "$1 did not come to its end"
   reports+=$report$'\n'
 }
-run_cases '' "$program"
+[[ $program == none ]] || run_cases '' "$program"
 [[ $cuda == none ]] || run_cases cuda/ "$cuda" --test-case='rule*'
-on_gpus=0
+not_built=0
 
 for name in "${!passed[@]}"; do
   [[ -n ${named[$name]+x} ]] || complain "a test case that no row names: $name"
 done
 for name in "${!named[@]}"; do
-  if [[ $name == cuda/* ]]; then
-    on_gpus=$((on_gpus + 1))
-    [[ $cuda != none ]] || continue
-  fi
   if [[ $name == must_not_compile/* ]]; then
     file=$refused/${name#must_not_compile/}.cpp
     if [[ ! -e $file ]]; then
@@ -117,6 +113,11 @@ for name in "${!named[@]}"; do
       "$cmake" -D "compiler=$compiler" -D "include=$here/../../include" -D "source=$file" -D "together=$together" \
         -P "$here/../must_not_compile/check.cmake" >&2 || complain "it is not refused as it says: $name"
     fi
+    continue
+  fi
+  [[ $name == cuda/* ]] && from=$cuda || from=$program
+  if [[ $from == none ]]; then
+    not_built=$((not_built + 1))
     continue
   fi
   case ${passed[$name]-} in
@@ -139,4 +140,4 @@ if ((errors > 0)); then
   exit 1
 fi
 echo "$(wc -w <<< "$all_rules") rules: ${#named[@]} test cases, $reasons reasons"
-[[ $cuda != none ]] || echo "no CUDA toolkit: $on_gpus test cases of GPUs were not looked for"
+((not_built == 0)) || echo "$not_built test cases were not looked for: they are not built here"
