@@ -10,7 +10,7 @@
 # - CUDA, the tests of GPUs, named cuda/..., of which those that are named after rules are run once;
 # - REFUSED/rule_NNN_*.cpp, named must_not_compile/rule_NNN_*, which COMPILER must refuse; without one it need only be
 #   there. TOGETHER is the folder with what must_not_compile/together.sh wrote.
-# Where PROGRAM or CUDA is `none`, what rows name of it is checked for its form only.
+# Where PROGRAM or CUDA is `none`, only the form of the names of its test cases is checked.
 # Its name carries the row's number: `rules 3 and 128: ...` stands in both rows. All cases and files that there are stand
 # in the table.
 set -euo pipefail
