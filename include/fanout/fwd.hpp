@@ -38,8 +38,6 @@ template <class T>
 struct leaf_traits;
 template <char... Letters>
 struct Key;
-template <class K, class T>
-struct Entry;
 template <class... Entries>
 struct Dict;
 
@@ -95,6 +93,8 @@ class ShardOutputs;
 template <class R>
 class Pending;
 namespace detail {
+template <class K, class T>
+struct Entry;
 class ShardTask;
 class CopyTeam;
 template <class Times>

@@ -17,7 +17,7 @@ using Outputs = fanout::detail::CallOutputs<int>;
 const fanout::DeviceId two_hosts[] = {{.kind = "toy", .index = 7}, {.kind = "host", .index = 0}};
 const Plan two_and_one{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
 
-const fanout::CallSettings default_settings;
+const fanout::detail::CallSettings default_settings;
 
 /// Runs the shards one after the other, as a call does.
 template <class Run>

@@ -7,8 +7,8 @@
 
 TEST_CASE("a call state refers to its call's settings and has its own number and outputs") {
   const fanout::Plan plan{{.rows = {0, 4}, .device = 2}};
-  const fanout::CallSettings settings{.seed = 5};
-  fanout::CallState frame(plan, settings, {.number = 6});
+  const fanout::detail::CallSettings settings{.seed = 5};
+  fanout::detail::CallState frame(plan, settings, {.number = 6});
   CHECK(frame.plan == plan);
   CHECK(&frame.settings == &settings);
   CHECK(frame.number == 6);
@@ -17,7 +17,7 @@ TEST_CASE("a call state refers to its call's settings and has its own number and
 }
 
 TEST_CASE("a call that begins now has a deadline if its settings have one") {
-  using fanout::CallStart;
+  using fanout::detail::CallStart;
   using fanout::detail::Clock;
   CHECK(CallStart::now({}).deadline == Clock::never);
   const Clock::Time before = Clock::now();

@@ -4,17 +4,17 @@
 #include <fanout/call/late_shard.hpp>
 
 TEST_CASE("a shard is declared late or in time only once") {
-  fanout::Lateness in_time;
+  fanout::detail::Lateness in_time;
   CHECK_FALSE(in_time.is_late());
   in_time.end(true);
   CHECK_FALSE(in_time.look());
   CHECK_FALSE(in_time.is_late());
 
-  fanout::Lateness late;
+  fanout::detail::Lateness late;
   late.end(false);
   CHECK(late.is_late());
 
-  fanout::Lateness seen_late;
+  fanout::detail::Lateness seen_late;
   CHECK(seen_late.look());
   seen_late.end(true);  // it had ended, but nobody knew
   CHECK(seen_late.look());

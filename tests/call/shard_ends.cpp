@@ -34,8 +34,8 @@ struct LeftBehind {
 };
 
 struct OpenedEnds : EndsBase {
-  explicit OpenedEnds(const fanout::CallSettings& settings, bool shards_may_meet = false)
-      : EndsBase(three_shards_on_two, settings, fanout::CallStart::now(settings), end_hosts, shards_may_meet) {
+  explicit OpenedEnds(const fanout::detail::CallSettings& settings, bool shards_may_meet = false)
+      : EndsBase(three_shards_on_two, settings, fanout::detail::CallStart::now(settings), end_hosts, shards_may_meet) {
     remains_are(cells[0].remains, sizeof(LeftBehind));
   }
   using EndsBase::check_ends;
@@ -47,7 +47,7 @@ struct OpenedEnds : EndsBase {
   std::array<LeftBehind, 3> cells;
 };
 
-const fanout::CallSettings default_settings;
+const fanout::detail::CallSettings default_settings;
 
 void note_failure(OpenedEnds& ends, std::size_t shard, const char* why) {
   ends.cells[shard].remains.failed_in_forward = true;
@@ -78,7 +78,7 @@ TEST_CASE("what shards threw is found in their remains, wherever these lie") {
 }
 
 TEST_CASE("shards that end after the deadline are late, and the others keep their rows without gaps") {
-  const fanout::CallSettings settings{.deadline = std::chrono::nanoseconds(0)};
+  const fanout::detail::CallSettings settings{.deadline = std::chrono::nanoseconds(0)};
   OpenedEnds ends(settings);
   ends.cells[1].remains.lateness.end(true);
   ends.cells[0].remains.lateness.end(false);

@@ -19,8 +19,8 @@ static_assert(fanout::Context<ShardContext<HostDevice>>);
 struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   fanout::Plan plan{{.rows = {0, 3}, .device = 1}, {.rows = {3, 5}, .device = 0}};
-  const fanout::CallSettings call_settings{.seed = 7};
-  fanout::CallState frame{plan, call_settings, {.number = 9}};
+  const fanout::detail::CallSettings call_settings{.seed = 7};
+  fanout::detail::CallState frame{plan, call_settings, {.number = 9}};
   Scratch first_scratch, second_scratch;
   ShardContext<HostDevice> first{devices[1], frame, 0, first_scratch};
   ShardContext<HostDevice> second{devices[0], frame, 1, second_scratch};
@@ -54,8 +54,8 @@ TEST_CASE_FIXTURE(Fixture, "a row that the shard does not have has no random num
 TEST_CASE("a shard without rows has the first row's random numbers, for the kernels that count from there") {
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
   const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 3}, .device = 0}};
-  const fanout::CallSettings call_settings{.seed = 7};
-  fanout::CallState frame{plan, call_settings, {.number = 9}};
+  const fanout::detail::CallSettings call_settings{.seed = 7};
+  fanout::detail::CallState frame{plan, call_settings, {.number = 9}};
   Scratch scratch;
   const ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
   CHECK(context.random(0)() == fanout::RandomStream(7, 9, 3)());
@@ -89,8 +89,8 @@ TEST_CASE_FIXTURE(Fixture, "the n-th outputs of all shards share a buffer, if th
 TEST_CASE("a shard in another memory than the target's fills a buffer of its own") {
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
   const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 0}};
-  const fanout::CallSettings call_settings{.target = {.space = {{.kind = "toy", .index = 0}}}};
-  fanout::CallState frame(plan, call_settings);
+  const fanout::detail::CallSettings call_settings{.target = {.space = {{.kind = "toy", .index = 0}}}};
+  fanout::detail::CallState frame(plan, call_settings);
   Scratch scratch;
   ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
   const auto claim = context.claim_output(8);

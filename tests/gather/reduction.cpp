@@ -143,7 +143,7 @@ TEST_CASE("a fold takes types that its function combines without loss, and keeps
 
 TEST_CASE("reduce is a rule of the function's type") {
   static_assert(
-      std::is_same_v<decltype(fanout::reduce(1.5, Product{})), fanout::WithRule<FoldOverShards<Product>, double>>);
+      std::is_same_v<decltype(fanout::reduce(1.5, Product{})), fanout::detail::WithRule<FoldOverShards<Product>, double>>);
   CHECK(fanout::reduce(1.5, Product{}).value == 1.5);
   CHECK(fanout::pmax(3).value == 3);
   CHECK(fanout::pmin(std::string("text")).value == "text");
@@ -151,7 +151,7 @@ TEST_CASE("reduce is a rule of the function's type") {
 
 TEST_CASE("psum and pmean move rvalues and copy lvalues") {
   const std::string text = "text";
-  static_assert(std::is_same_v<decltype(psum(text)), fanout::WithRule<SumOverShards, std::string>>);
+  static_assert(std::is_same_v<decltype(psum(text)), fanout::detail::WithRule<SumOverShards, std::string>>);
   CHECK(psum(text).value == "text");
   auto owner = std::make_unique<int>(3);
   const int* const address = owner.get();

@@ -19,12 +19,12 @@ namespace {
 
 using fanout::Concatenate;
 using fanout::Dict;
-using fanout::Entry;
+using fanout::detail::Entry;
 using fanout::Key;
 using fanout::MeanOverShards;
 using fanout::SumOverShards;
 using fanout::Tensor;
-using fanout::WithRule;
+using fanout::detail::WithRule;
 using fanout::detail::Alternative;
 using fanout::detail::CannotHold;
 using fanout::detail::EachValue;

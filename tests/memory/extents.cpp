@@ -13,7 +13,7 @@
 
 #include "support/message_of.hpp"
 
-using fanout::checked_extents;
+using fanout::detail::checked_extents;
 using fanout::Extents;
 using fanout::ShapeMismatch;
 using fanout_test::message_of;

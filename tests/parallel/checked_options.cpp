@@ -35,7 +35,7 @@ struct Checked {
 
 TEST_CASE("the settings of all calls are those of the options") {
   const Checked checked(Options{.axis = 1, .seed = 5, .rethrow_single = true, .deadline = std::chrono::seconds(2)});
-  const fanout::CallSettings& settings = checked.options.settings;
+  const fanout::detail::CallSettings& settings = checked.options.settings;
   CHECK(settings.target.space == fanout::host_memory);
   CHECK(settings.axis == 1);
   CHECK(settings.seed == 5);

@@ -30,8 +30,8 @@ struct Watches {
 TEST_CASE("a placed model runs on its device, in its own call scope") {
   const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   const fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
-  const fanout::CallSettings settings;
-  fanout::CallState frame{plan, settings};
+  const fanout::detail::CallSettings settings;
+  fanout::detail::CallState frame{plan, settings};
   fanout::detail::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[1], frame, 0, scratch};
   const Model model;

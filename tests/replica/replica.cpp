@@ -40,8 +40,8 @@ struct Copies {
 struct Fixture {
   fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
   fanout::Plan plan{{.rows = {0, 1}, .device = 0}};
-  const fanout::CallSettings settings;
-  fanout::CallState frame{plan, settings};
+  const fanout::detail::CallSettings settings;
+  fanout::detail::CallState frame{plan, settings};
   fanout::detail::Scratch scratch;
   fanout::ShardContext<HostDevice> ctx{devices[0], frame, 0, scratch};
 };

@@ -35,7 +35,7 @@ struct Both {
 };
 
 template <class A, class B>
-using DictOf = fanout::Dict<fanout::Entry<fanout::Key<'a'>, A>, fanout::Entry<fanout::Key<'b'>, B>>;
+using DictOf = fanout::Dict<fanout::detail::Entry<fanout::Key<'a'>, A>, fanout::detail::Entry<fanout::Key<'b'>, B>>;
 
 constexpr std::uint32_t mixed(std::uint32_t seed, std::uint32_t salt) {
   std::uint64_t x = (seed + 1) * 0x9E3779B97F4A7C15ULL + salt * 0xBF58476D1CE4E5B9ULL;
@@ -109,8 +109,8 @@ auto map_arrays(const X& tree, const F& f) {
     return Both<mapped_t<decltype(tree.first_tree), F>, mapped_t<decltype(tree.second_tree), F>>{
         map_arrays(tree.first_tree, f), map_arrays(tree.second_tree, f)};
   } else if constexpr (fanout::DictNode<X>) {
-    return [&]<class... K, class... T>(const fanout::Dict<fanout::Entry<K, T>...>&) {
-      return fanout::Dict<fanout::Entry<K, mapped_t<T, F>>...>{
+    return [&]<class... K, class... T>(const fanout::Dict<fanout::detail::Entry<K, T>...>&) {
+      return fanout::Dict<fanout::detail::Entry<K, mapped_t<T, F>>...>{
           std::tuple<mapped_t<T, F>...>{map_arrays(tree[K{}], f)...}};
     }(tree);
   } else if constexpr (fanout::MapNode<X>) {

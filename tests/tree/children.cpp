@@ -187,7 +187,7 @@ TEST_CASE("a node is rebuilt with other children, of other types") {
 TEST_CASE("a rebuilt node holds references if it can, and otherwise values") {
   static_assert(std::is_same_v<rebuilt_t<std::tuple<int, char>, AsReference>, std::tuple<const int&, const char&>>);
   static_assert(std::is_same_v<rebuilt_t<decltype(fanout::dict("a"_k = 1)), AsReference>,
-                               fanout::Dict<fanout::Entry<decltype("a"_k), const int&>>>);
+                               fanout::Dict<fanout::detail::Entry<decltype("a"_k), const int&>>>);
   static_assert(std::is_same_v<rebuilt_t<std::vector<int>, AsReference>, std::vector<int>>);
   static_assert(std::is_same_v<rebuilt_t<std::array<int, 2>, AsReference>, std::array<int, 2>>);
   static_assert(std::is_same_v<rebuilt_t<std::optional<int>, AsReference>, std::optional<int>>);

@@ -15,7 +15,7 @@
 
 using namespace fanout::literals;
 using fanout::dict;
-using fanout::FieldsOf;
+using fanout::detail::FieldsOf;
 using fanout::HasFields;
 using fanout::LeafPath;
 using fanout::ListsFields;

@@ -24,7 +24,7 @@ constexpr auto longest = "012345678901234567890123456789012345678901234567890123
 static_assert(longest.name().size() == 64);
 
 constexpr auto seven = "n"_k = 7;
-static_assert(std::is_same_v<decltype(seven), const fanout::Entry<fanout::Key<'n'>, int>>);
+static_assert(std::is_same_v<decltype(seven), const fanout::detail::Entry<fanout::Key<'n'>, int>>);
 static_assert(seven.value == 7);
 
 static_assert(std::is_same_v<decltype("t"_k = "text")::value_type, const char*>, "an array of letters decays");

@@ -6,7 +6,7 @@
 
 #include <fanout/tree/leaf_path.hpp>
 
-using fanout::key_text;
+using fanout::detail::key_text;
 using fanout::LeafPath;
 
 namespace {

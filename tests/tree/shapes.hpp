@@ -42,4 +42,4 @@ struct fanout::leaf_traits<fanout_test::Column> {
   static piece_type piece(const fanout_test::Column&, std::size_t, std::size_t);
 };
 template <>
-inline constexpr bool fanout::wraps_tree<fanout_test::WrappedColumn> = true;
+inline constexpr bool fanout::detail::wraps_tree<fanout_test::WrappedColumn> = true;

@@ -8,6 +8,7 @@
 #include <fanout/array/view.hpp>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 /// The rows of an array as a range of Views of R - 1 axes. Made by rows_of(). Borrows the array.
 template <class T, std::size_t R>
@@ -46,6 +47,8 @@ class RowsOf {
   View<T, R> array_;
 };
 
+}  // namespace detail
+
 /// Iterates over the rows of a Tensor or a View of two or more axes. Each row is a View of one axis less:
 ///
 ///     for (auto row : fanout::rows_of(x)) std::sort(row.begin(), row.end());
@@ -56,7 +59,7 @@ template <class X>
   requires(detail::ContiguousArray<std::remove_cvref_t<X>>&& std::remove_cvref_t<X>::rank > 1)
 auto rows_of(X&& x) {
   View view = std::forward<X>(x);
-  return RowsOf<typename decltype(view)::element_type, decltype(view)::rank>(view);
+  return detail::RowsOf<typename decltype(view)::element_type, decltype(view)::rank>(view);
 }
 
 }}  // namespace fanout::v0

@@ -44,7 +44,7 @@ class Tensor {
   /// ShapeMismatch if an extent is negative or the bytes cannot be counted. Throws OutOfMemory.
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  explicit Tensor(I... extents) : Tensor(checked_extents(sizeof(T), extents...)) {}
+  explicit Tensor(I... extents) : Tensor(detail::checked_extents(sizeof(T), extents...)) {}
   template <std::size_t N>
   explicit Tensor(const detail::AnyInteger (&extents)[N], const backend::Memory& memory = {})
       : Tensor(axes(extents), memory) {}
@@ -62,13 +62,13 @@ class Tensor {
   /// Allocates without setting the elements. Throws as the constructors do.
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  static Tensor uninitialized(I... extents) { return uninitialized(checked_extents(sizeof(T), extents...)); }
+  static Tensor uninitialized(I... extents) { return uninitialized(detail::checked_extents(sizeof(T), extents...)); }
   template <std::size_t N>
   static Tensor uninitialized(const detail::AnyInteger (&extents)[N], const backend::Memory& memory = {}) {
     return uninitialized(axes(extents), memory);
   }
   static Tensor uninitialized(const Extents<R>& extents, const backend::Memory& memory = {}) {
-    return Tensor(detail::Storage(memory, checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
+    return Tensor(detail::Storage(memory, detail::checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
   }
 
   /// All elements equal to `value`, in host memory: `Tensor<float, 2>::full({rows, 5}, 1)`.
@@ -99,7 +99,7 @@ class Tensor {
         backend::host_memory_operations.allocate, &Adopted::release, backend::host_memory_operations.copy,
         backend::host_memory_operations.clear, &backend::host_memory_operations};
     try {
-      const Extents<R> shape = checked_extents(sizeof(T), extents...);
+      const Extents<R> shape = detail::checked_extents(sizeof(T), extents...);
       auto* owner = new Adopted{std::move(deleter)};  // new allocates before it moves the deleter
       return Tensor(detail::Storage({host_memory, &operations}, pointer, shape.size() * sizeof(T), owner), shape);
     } catch (...) {
@@ -259,7 +259,7 @@ class Tensor {
   template <std::size_t N>
   static Extents<R> axes(const detail::AnyInteger (&extents)[N]) {
     static_assert(N == R, "fanout: a tensor takes one extent for each of its axes");
-    if constexpr (N == R) return checked_extents(sizeof(T), extents);
+    if constexpr (N == R) return detail::checked_extents(sizeof(T), extents);
     __builtin_unreachable();  // the static_assert has failed; this avoids a second error
   }
 
@@ -338,11 +338,11 @@ template <class Values, std::size_t R>
   requires requires(const Values& values) { std::span(values); }
 auto tensor(const Values& values, const detail::AnyInteger (&extents)[R]) {
   using T = std::remove_cvref_t<decltype(std::span(values)[0])>;
-  return detail::tensor_of<T, R>(std::span(values), checked_extents(sizeof(T), extents));
+  return detail::tensor_of<T, R>(std::span(values), detail::checked_extents(sizeof(T), extents));
 }
 template <class T, std::size_t N, std::size_t R>
 Tensor<T, R> tensor(const T (&values)[N], const detail::AnyInteger (&extents)[R]) {
-  return detail::tensor_of<T, R>(values, checked_extents(sizeof(T), extents));
+  return detail::tensor_of<T, R>(values, detail::checked_extents(sizeof(T), extents));
 }
 
 template <class T, std::size_t R>

@@ -116,7 +116,7 @@ class View {
   /// Throws ShapeMismatch for a negative extent, or if the bytes cannot be counted.
   template <std::integral... I>
     requires(sizeof...(I) == R)
-  explicit View(T* data, I... extents) : View(data, checked_extents(sizeof(T), extents...)) {}
+  explicit View(T* data, I... extents) : View(data, detail::checked_extents(sizeof(T), extents...)) {}
 
   FANOUT_HOST_DEVICE constexpr View(T* data, const Extents<R>& extents, MemorySpace space = host_memory) noexcept
       : data_(data), extents_(extents), space_(space) {}
@@ -199,10 +199,10 @@ class View {
   template <std::integral... I>
     requires(sizeof...(I) > 0)
   View<T, sizeof...(I)> reshape(I... extents)
-  const { return reshape(checked_extents(sizeof(T), extents...)); }
+  const { return reshape(detail::checked_extents(sizeof(T), extents...)); }
   template <std::size_t N>
   View<T, N> reshape(const detail::AnyInteger (&extents)[N]) const {
-    return reshape(checked_extents(sizeof(T), extents));
+    return reshape(detail::checked_extents(sizeof(T), extents));
   }
   template <std::size_t N>
   View<T, N> reshape(const Extents<N>& extents) const {

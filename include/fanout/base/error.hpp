@@ -69,6 +69,8 @@ class [[gnu::visibility("default")]] CommunicatorAbandoned : public Error {
   std::size_t rank_;
 };
 
+namespace detail {
+
 /// The parts of an error message: what was wrong and where, what was expected and found, and what to do.
 struct Explanation {
   std::string what;
@@ -78,8 +80,10 @@ struct Explanation {
   std::string advice = {};
 };
 
+}  // namespace detail
+
 /// Returns `what at where: expected ..., found ...; advice`. Empty parts are left out.
-inline std::string explain(const Explanation& parts) {
+inline std::string explain(const detail::Explanation& parts) {
   std::string text = parts.what;
   if (!parts.where.empty()) text += " at " + parts.where;
   if (!parts.expected.empty()) text += ": expected " + parts.expected;

@@ -19,7 +19,7 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/waiting/call_statistics.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The settings that all calls of a model share.
 struct CallSettings {
@@ -28,42 +28,37 @@ struct CallSettings {
   std::uint64_t seed = 0;       ///< of the random numbers
   bool rethrow_single = false;  ///< if one replica fails, its exception is thrown unchanged
 
-  Duration deadline = Duration::forever();                                 ///< how long a call may take
-  const detail::AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< called for late shards; borrowed
+  Duration deadline = Duration::forever();                         ///< how long a call may take
+  const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< called for late shards; borrowed
   const backend::CollectiveTransport* collectives =
       nullptr;                                   ///< for collectives between the shards; null: through host memory
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
   int retries = 0;       ///< how many times a shard whose device fails runs again
   bool shrinks = false;  ///< the call is made again with fewer rows at a time on a device that runs out of memory
-  detail::Recovery<std::uint32_t>* recovery = nullptr;  ///< what the model has learnt of its devices; null: neither happens
-  detail::CallStatistics* times = nullptr;       ///< of the calls' times; null: not measured
-  const detail::CopyTeam* team = nullptr;        ///< shares large copies of gathering; null: the caller copies alone
+  Recovery<std::uint32_t>* recovery = nullptr;  ///< what the model has learnt of its devices; null: neither happens
+  CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
+  const CopyTeam* team = nullptr;   ///< shares large copies of gathering; null: the caller copies alone
 };
 
 /// Settings of one call.
 struct CallStart {
-  std::uint32_t number = 0;                             ///< of this call, as a key of the random numbers
-  detail::Clock::Time deadline = detail::Clock::never;  ///< after which a shard is late
-  const detail::OutputTarget* targets =
-      nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
+  std::uint32_t number = 0;             ///< of this call, as a key of the random numbers
+  Clock::Time deadline = Clock::never;  ///< after which a shard is late
+  const OutputTarget* targets = nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
   std::size_t target_count = 0;
-  const detail::BatchPlace* place = &detail::alone_in_batch;  ///< of the shards, if several processes make the call
-  backend::ProcessRendezvous* rendezvous = nullptr;           ///< of the shards of several processes, if they may meet
-  detail::CallClock<CallTimes>* clock = nullptr;              ///< null if the call is not measured
+  const BatchPlace* place = &alone_in_batch;         ///< of the shards, if several processes make the call
+  backend::ProcessRendezvous* rendezvous = nullptr;  ///< of the shards of several processes, if they may meet
+  CallClock<CallTimes>* clock = nullptr;             ///< null if the call is not measured
 
   /// The settings of a call that begins now.
   static CallStart now(const CallSettings& settings) noexcept {
     CallStart start;
-    if (!(settings.deadline == Duration::forever())) start.deadline = detail::Clock::after(settings.deadline);
+    if (!(settings.deadline == Duration::forever())) start.deadline = Clock::after(settings.deadline);
     return start;
   }
 };
 
-namespace detail {
-
 inline Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }
-
-}  // namespace detail
 
 /// The state of one call, which all its shards share.
 struct CallState {
@@ -74,7 +69,7 @@ struct CallState {
         number(start.number),
         place(*start.place),
         deadline(start.deadline),
-        stop_at(detail::earlier(start.deadline, detail::stop_time(detail::current_call()))),
+        stop_at(earlier(start.deadline, stop_time(current_call()))),
         clock(start.clock),
         outputs(with.target),
         rendezvous(by.size(), shards_may_meet) {
@@ -85,30 +80,30 @@ struct CallState {
 
   /// True from the deadline on: that of this call, or of a call around it. Reads the clock only if there is a deadline.
   bool stop_requested() const noexcept {
-    if (stop_at == detail::Clock::never) return false;
-    if (stopped_.load(detail::MemoryOrder::relaxed)) return true;
-    if (detail::Clock::now() < stop_at) return false;
-    stopped_.store(true, detail::MemoryOrder::relaxed);
+    if (stop_at == Clock::never) return false;
+    if (stopped_.load(MemoryOrder::relaxed)) return true;
+    if (Clock::now() < stop_at) return false;
+    stopped_.store(true, MemoryOrder::relaxed);
     return true;
   }
 
   /// True if a shard ends with its device's work: it may be late, it is measured, or the device takes another one then.
   bool waits_for_devices() const noexcept {
-    return stop_at != detail::Clock::never || clock != nullptr || !plan.is_ordinary();
+    return stop_at != Clock::never || clock != nullptr || !plan.is_ordinary();
   }
 
   const Plan& plan;
   const CallSettings& settings;
   const std::uint32_t number;
-  const detail::BatchPlace& place;
-  const detail::Clock::Time deadline;
-  const detail::Clock::Time stop_at;
-  detail::CallClock<CallTimes>* const clock;
-  alignas(detail::cache_line) detail::OutputBuffers outputs;  // so that a shard finds the first one in one cache line
-  detail::CallRendezvous rendezvous;
+  const BatchPlace& place;
+  const Clock::Time deadline;
+  const Clock::Time stop_at;
+  CallClock<CallTimes>* const clock;
+  alignas(cache_line) OutputBuffers outputs;  // so that a shard finds the first one in one cache line
+  CallRendezvous rendezvous;
 
  private:
-  mutable detail::Atomic<bool> stopped_{false};
+  mutable Atomic<bool> stopped_{false};
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

@@ -20,6 +20,8 @@ struct LateShard {
   friend bool operator==(const LateShard&, const LateShard&) = default;
 };
 
+namespace detail {
+
 /// Records if a shard is late. Both the shard at its end and the thread that waits at the deadline may decide it. The
 /// first decision is final.
 class Lateness {
@@ -30,7 +32,7 @@ class Lateness {
     settle(late_);
     return is_late();
   }
-  bool is_late() const noexcept { return state_.load(detail::MemoryOrder::acquire) == late_; }
+  bool is_late() const noexcept { return state_.load(MemoryOrder::acquire) == late_; }
 
  private:
   static constexpr std::uint32_t open_ = 0;
@@ -39,10 +41,11 @@ class Lateness {
 
   void settle(std::uint32_t as) noexcept {
     std::uint32_t unsettled = open_;
-    state_.compare_exchange_strong(unsettled, as, detail::MemoryOrder::acq_rel);
+    state_.compare_exchange_strong(unsettled, as, MemoryOrder::acq_rel);
   }
 
-  detail::Atomic<std::uint32_t> state_{open_};
+  Atomic<std::uint32_t> state_{open_};
 };
 
+}  // namespace detail
 }}  // namespace fanout::v0

@@ -42,7 +42,7 @@ template <class R>
 class ShardOutputs {
  public:
   /// Without results yet: the call puts what its shards return into kept().
-  ShardOutputs(const Plan& plan, const CallSettings& settings, const std::vector<DeviceId>& devices,
+  ShardOutputs(const Plan& plan, const detail::CallSettings& settings, const std::vector<DeviceId>& devices,
                bool shards_may_meet)
       : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices, shards_may_meet)) {}
   ShardOutputs(ShardOutputs&& other) noexcept : kept_(detail::exchange(other.kept_, nullptr)) {}

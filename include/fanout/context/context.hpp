@@ -86,7 +86,7 @@ template <class Result, class... Given>
 /// memory is filled with NaN, or 0xCD bytes, unless it is memory of the caller's own.
 template <class T, Context C, std::integral... I>
 Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
-  const auto extents = checked_extents(sizeof(T), ctx.rows().size(), trailing...);
+  const auto extents = detail::checked_extents(sizeof(T), ctx.rows().size(), trailing...);
   const auto claim = ctx.claim_output(extents.row_size() * sizeof(T));
   const Output<T, 1 + sizeof...(I)> output(claim.buffer, claim.first, ctx.device().memory().space, claim.rows, extents);
   if constexpr (FANOUT_CHECKS != 0) {
@@ -103,7 +103,7 @@ Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
 /// results are gathered. The elements are unset; see output(). Throws ShapeMismatch and OutOfMemory.
 template <class T, Context C, std::integral... I>
 View<T, sizeof...(I)> empty(C& ctx, I... extents) {
-  const auto shape = checked_extents(sizeof(T), extents...);
+  const auto shape = detail::checked_extents(sizeof(T), extents...);
   const backend::Memory memory = ctx.device().memory();
   T* const data = static_cast<T*>(ctx.claim_scratch(shape.size() * sizeof(T)));
   if constexpr (FANOUT_CHECKS != 0) {

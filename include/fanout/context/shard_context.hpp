@@ -26,10 +26,10 @@ class ShardContext;
 template <Device D>
 class ShardContext<D, void> {
  public:
-  ShardContext(const D& device, CallState& call, std::size_t shard, detail::Scratch& scratch) noexcept
+  ShardContext(const D& device, detail::CallState& call, std::size_t shard, detail::Scratch& scratch) noexcept
       : ShardContext(device, call, shard, call.plan[shard].rows, scratch) {}
   /// The same if the caller knows the shard's rows.
-  ShardContext(const D& device, CallState& call, std::size_t shard, const RowRange& rows,
+  ShardContext(const D& device, detail::CallState& call, std::size_t shard, const RowRange& rows,
                detail::Scratch& scratch) noexcept
       : device_(device), call_(call), scratch_(scratch), shard_(shard), rows_(rows) {}
   ShardContext(const ShardContext&) = delete;
@@ -108,7 +108,7 @@ class ShardContext<D, void> {
   }
 
   const D& device_;
-  CallState& call_;
+  detail::CallState& call_;
   detail::Scratch& scratch_;
   std::size_t shard_;
   RowRange rows_;

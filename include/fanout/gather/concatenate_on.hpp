@@ -27,7 +27,7 @@ struct ConcatenateOn {};
 /// ShapeMismatch. Copies, unless the only shard returns a tensor or an output. `concat<0>(x)` takes anything and is the
 /// default rule: use it inside another rule, or under another Options::axis.
 template <int Axis, class X>
-WithRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
+detail::WithRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
   return {std::forward<X>(value)};
 }
 

@@ -24,7 +24,7 @@ struct TakeFirst {};
 /// are ignored, and may have other keys or lengths. If a leaf inside has another rule, all shards must return the same
 /// structure around it, otherwise the call throws StructureMismatch.
 template <class X>
-WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
+detail::WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
   return {std::forward<X>(value)};
 }
 

@@ -66,10 +66,10 @@ class PerShard {
   Many many_;
 };
 
+namespace detail {
+
 template <class T>
 inline constexpr bool wraps_tree<PerShard<T>> = true;
-
-namespace detail {
 
 template <class Rule, class T>
   requires lets_choose<Rule>

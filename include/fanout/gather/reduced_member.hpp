@@ -12,6 +12,7 @@
 #include <fanout/tree/node.hpp>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 /// A member of a struct with a rule of its own: Mean<T>, Sum<T>, Max<T>, Min<T>, First<T>. It converts from a T and to
 /// a T. In a struct that `forward` returns, it is combined over the shards. The gathered struct holds the result.
@@ -31,25 +32,27 @@ struct ReducedMember {
 template <class Rule, class T>
 inline constexpr bool wraps_tree<ReducedMember<Rule, T>> = true;
 
+}  // namespace detail
+
 /// A member or field that is combined by the rule of psum().
 template <class T>
-using Sum = ReducedMember<SumOverShards, T>;
+using Sum = detail::ReducedMember<SumOverShards, T>;
 
 /// A member or field that is combined by the rule of pmean().
 template <class T>
-using Mean = ReducedMember<MeanOverShards, T>;
+using Mean = detail::ReducedMember<MeanOverShards, T>;
 
 /// A member or field that is combined by the rule of pmax().
 template <class T>
-using Max = ReducedMember<MaxOverShards, T>;
+using Max = detail::ReducedMember<MaxOverShards, T>;
 
 /// A member or field that is combined by the rule of pmin().
 template <class T>
-using Min = ReducedMember<MinOverShards, T>;
+using Min = detail::ReducedMember<MinOverShards, T>;
 
 /// A member or field that is combined by the rule of first().
 template <class T>
-using First = ReducedMember<TakeFirst, T>;
+using First = detail::ReducedMember<TakeFirst, T>;
 
 namespace detail {
 

@@ -137,14 +137,14 @@ struct MeanOverShards {
 /// in the last place of the result, plus n * 2^-53 times the sum of the absolute values. Floats of up to 16 shards are
 /// added as floats: the error is at most n * 2^-24 times that sum.
 template <class X>
-WithRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
+detail::WithRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
   return {std::forward<X>(value)};
 }
 
 /// `return pmean(x)`: the mean over all rows of the batch, if x is the mean over the shard's rows. Trees, arrays and
 /// the error are as for psum(). Shards without rows do not count, even if their mean is NaN, unless no shard has rows.
 template <class X>
-WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
+detail::WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -152,13 +152,13 @@ WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
 /// integers, floating-point numbers, bools and enums. NaN if one value is NaN. Under `-ffast-math` the result for NaN
 /// is unspecified. Shards without rows do not count, unless no shard has rows.
 template <class X>
-WithRule<MaxOverShards, std::remove_cvref_t<X>> pmax(X&& value) {
+detail::WithRule<MaxOverShards, std::remove_cvref_t<X>> pmax(X&& value) {
   return {std::forward<X>(value)};
 }
 
 /// `return pmin(x)`: the least value of the shards; see pmax().
 template <class X>
-WithRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
+detail::WithRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -176,7 +176,7 @@ auto reduce(X&& value, const F&) {
       "could reduce with a different function");
   // Stands in for a function with state, so that the static_assert is the only error.
   using Rule = std::conditional_t<detail::Stateless<F>, FoldOverShards<F>, SumOverShards>;
-  return WithRule<Rule, std::remove_cvref_t<X>>{std::forward<X>(value)};
+  return detail::WithRule<Rule, std::remove_cvref_t<X>>{std::forward<X>(value)};
 }
 
 }}  // namespace fanout::v0

@@ -56,8 +56,14 @@ class Sharded {
   std::vector<X> values_;
   backend::Memory target_;
 };
+
+namespace detail {
+
 template <class X>
 inline constexpr bool wraps_tree<Sharded<X>> = true;
+
+}  // namespace detail
+
 template <class X>
 inline constexpr bool splits_itself<Sharded<X>> = true;
 
@@ -65,7 +71,7 @@ inline constexpr bool splits_itself<Sharded<X>> = true;
 /// for a next call on the same devices. An Output keeps the memory that `forward` wrote. A Tensor or a vector is moved.
 /// Borrowed memory, for example of a View, is copied.
 template <class X>
-WithRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
+detail::WithRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
   return {std::forward<X>(value)};
 }
 

@@ -26,7 +26,7 @@ struct Stack {};
 /// spans count as arrays of one axis. Numbers and strings give one value per shard. Trees are stacked leaf by leaf.
 /// Copies. The call throws ShapeMismatch if the shards return different extents.
 template <class X>
-WithRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
+detail::WithRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
   return {std::forward<X>(value)};
 }
 

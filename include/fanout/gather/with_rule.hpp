@@ -5,7 +5,7 @@
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
 
-namespace fanout { inline namespace v0 {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// A tree with a rule of its own, which holds instead of the rule of the tree around it. psum(), first(), concat() and
 /// the like return it.
@@ -16,8 +16,6 @@ struct WithRule {
 
 template <class Rule, class X>
 inline constexpr bool wraps_tree<WithRule<Rule, X>> = true;
-
-namespace detail {
 
 template <class Outer, class Rule, class X>
   requires(lets_choose<Outer>&& GatherableChosen<Rule, X>)
@@ -30,5 +28,4 @@ struct gather_defaults<Outer, WithRule<Rule, X>> {
   }
 };
 
-}  // namespace detail
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail

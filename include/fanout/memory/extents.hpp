@@ -87,8 +87,6 @@ using AnyInteger = long long;
                                .found = std::move(found)}));
 }
 
-}  // namespace detail
-
 /// Returns the extents. Throws ShapeMismatch if an array of that shape, with elements of `element_size` bytes, has more
 /// than PTRDIFF_MAX bytes.
 template <std::size_t R>
@@ -97,7 +95,7 @@ constexpr Extents<R> checked_extents(std::size_t element_size, const Extents<R>&
   std::size_t bytes = element_size;
   for (const std::size_t extent : extents.values) {
     if (extent > 1 && bytes > static_cast<std::size_t>(PTRDIFF_MAX) / extent) {
-      detail::refuse_uncountable(to_string(extents));
+      refuse_uncountable(to_string(extents));
     }
     if (extent > 1) bytes *= extent;
   }
@@ -107,21 +105,22 @@ constexpr Extents<R> checked_extents(std::size_t element_size, const Extents<R>&
 /// The same for extents of any integer types. Throws ShapeMismatch also for a negative one.
 template <std::integral... I>
 constexpr Extents<sizeof...(I)> checked_extents(std::size_t element_size, I... extents) {
-  ((std::cmp_less(extents, 0) ? detail::refuse_uncountable(std::to_string(extents)) : void()), ...);
+  ((std::cmp_less(extents, 0) ? refuse_uncountable(std::to_string(extents)) : void()), ...);
   return checked_extents(element_size, Extents<sizeof...(I)>{static_cast<std::size_t>(extents)...});
 }
 
 /// The same for extents in braces.
 template <std::size_t R>
-constexpr Extents<R> checked_extents(std::size_t element_size, const detail::AnyInteger (&extents)[R]) {
+constexpr Extents<R> checked_extents(std::size_t element_size, const AnyInteger (&extents)[R]) {
   Extents<R> result;
   for (std::size_t axis = 0; axis < R; ++axis) {
-    if (extents[axis] < 0) detail::refuse_uncountable(std::to_string(static_cast<long long>(extents[axis])));
+    if (extents[axis] < 0) refuse_uncountable(std::to_string(static_cast<long long>(extents[axis])));
     result.values[axis] = static_cast<std::size_t>(extents[axis]);
   }
   return checked_extents(element_size, result);
 }
 
+}  // namespace detail
 }}  // namespace fanout::v0
 
 template <std::size_t R>

@@ -123,7 +123,8 @@ CallSettings default_settings(const DeviceSet<Ds...>& devices) {
 /// DeviceMismatch if inputs cannot be copied to a device's memory, ReplicaError if `forward` threw or its work failed,
 /// and Timeout if `settings` have a deadline and a shard ended after it.
 template <class M, Device... Ds, class... Args>
-auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs, const CallSettings& settings) {
+auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& inputs,
+           const detail::CallSettings& settings) {
   check_plan(inputs.plan, inputs.plan.rows(), replicas.devices().size());
   using Call = detail::CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>>;
   return detail::apply_call<Call>(replicas, replicas.devices(), inputs, settings);

@@ -14,7 +14,7 @@ namespace fanout { inline namespace v0 {
 template <class M, class Source>
 void ParallelModel<M, Source>::broadcast_from(std::size_t root) {
   update([this, root](auto& original) {
-    const CallSettings& settings = state_->settings;
+    const detail::CallSettings& settings = state_->settings;
     if (settings.ranks != nullptr) detail::broadcast_values(original, *settings.ranks, root, settings.deadline);
   });
 }

@@ -34,7 +34,7 @@ class Into {
   }
   /// The same, but runs on every device if no argument is split.
   template <class... Args>
-  void operator()(OnAll, Args&&... args) {
+  void operator()(detail::OnAll, Args&&... args) {
     write(true, args...);
   }
 

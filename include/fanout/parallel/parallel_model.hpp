@@ -125,7 +125,7 @@ class ParallelModel {
 
   /// The same, but runs on every device if no argument is split: `model(on_all(), broadcast(x))`.
   template <class... Args>
-  auto operator()(OnAll, Args&&... args) const {
+  auto operator()(detail::OnAll, Args&&... args) const {
     return run(detail::on_all_request, args...);
   }
 
@@ -149,7 +149,7 @@ class ParallelModel {
   }
   /// The same, but runs on every device if no argument is split.
   template <class... Args>
-  auto async(OnAll, Args&&... args) const {
+  auto async(detail::OnAll, Args&&... args) const {
     return post(detail::on_all_request, std::forward<Args>(args)...);
   }
 
@@ -322,7 +322,7 @@ class ParallelModel {
           state_->plan(detail::count_rows(state_->options.axis, args...), request), {args...}, state_->options.axis};
       const detail::EnteredModel entered(state_->mutex, &state_->original);
       state_->pending.wait_for_earlier(Call::order());
-      CallStart begin = state_->start(request, entered.number());
+      detail::CallStart begin = state_->start(request, entered.number());
       ranked.begin(inputs.plan, begin, devices().ids().data());
       typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
                                         Call::shards_may_meet());
@@ -353,7 +353,7 @@ class ParallelModel {
     detail::CallMeter<> meter(state_->observer(), devices(), detail::type_name_view<M>(), true);
     std::exception_ptr failure;
     Plan plan;
-    CallStart begin;
+    detail::CallStart begin;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {

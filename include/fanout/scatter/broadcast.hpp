@@ -16,16 +16,21 @@
 #include <fanout/tree/visit_arrays.hpp>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 /// An argument that every shard receives whole. broadcast() makes it.
 template <class X>
 struct Broadcast {
   X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
+
 template <class X>
 inline constexpr bool wraps_tree<Broadcast<X>> = true;
+
+}  // namespace detail
+
 template <class X>
-inline constexpr bool splits_itself<Broadcast<X>> = true;
+inline constexpr bool splits_itself<detail::Broadcast<X>> = true;
 
 /// `model(x, broadcast(table))`: each shard's `forward` receives a const reference to the whole of `table`. A vector,
 /// map, optional or variant with a broadcast() inside copies it, since it cannot hold a reference. Tensors and views in
@@ -33,7 +38,7 @@ inline constexpr bool splits_itself<Broadcast<X>> = true;
 /// better a member of the model. Borrows an lvalue until the call has returned. Takes over an rvalue. The call throws
 /// DeviceMismatch if the value cannot be copied to the device.
 template <class X>
-Broadcast<detail::kept_t<X>> broadcast(X&& value) {
+detail::Broadcast<detail::kept_t<X>> broadcast(X&& value) {
   return {std::forward<X>(value)};
 }
 

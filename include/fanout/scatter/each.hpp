@@ -14,16 +14,21 @@
 #include <fanout/tree/node.hpp>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 /// A vector that is a list of arguments. Each element is split, or goes to all shards whole. each() makes it.
 template <class X>
 struct Each {
   X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
+
 template <class X>
 inline constexpr bool wraps_tree<Each<X>> = true;
+
+}  // namespace detail
+
 template <class X>
-inline constexpr bool splits_itself<Each<X>> = true;
+inline constexpr bool splits_itself<detail::Each<X>> = true;
 
 /// `model(x, each(names))` passes the elements of a vector or a span as a list of arguments, not as rows. Elements with
 /// arrays are split. A list of elements without arrays goes to all shards whole. A vector of tensors is such a list without
@@ -32,7 +37,7 @@ inline constexpr bool splits_itself<Each<X>> = true;
 /// `return each(std::move(numbers))` from `forward`: each element is gathered with the elements at the same place of
 /// the other shards. Throws StructureMismatch if the lists have different lengths. An lvalue does not compile.
 template <class X>
-Each<detail::kept_t<X>> each(X&& value) {
+detail::Each<detail::kept_t<X>> each(X&& value) {
   static_assert(
       VectorNode<std::remove_cvref_t<X>> || SpanNode<std::remove_cvref_t<X>> || ArrayLeaf<std::remove_cvref_t<X>>,
       "fanout: each(x) takes a std::vector or a std::span");

@@ -13,16 +13,16 @@
 #include <fanout/tree/node.hpp>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 /// An array whose rows `forward` may write in place. inout() makes it.
 template <class X>
 struct InOut {
   X value;  ///< a reference to the caller's array, or a view or a span of it
 };
+
 template <class X>
 inline constexpr bool wraps_tree<InOut<X>> = true;
-
-namespace detail {
 
 template <class X>
 inline constexpr bool is_inout<InOut<X>> = true;
@@ -47,11 +47,11 @@ concept WritableRows =
 }  // namespace detail
 
 template <class X>
-struct leaf_traits<InOut<X>> {
+struct leaf_traits<detail::InOut<X>> {
   using piece_type = decltype(detail::writable_rows(std::declval<std::remove_reference_t<X>&>()));
 
-  static std::size_t rows(const InOut<X>& x) { return leaf_traits<std::remove_reference_t<X>>::rows(x.value); }
-  static piece_type piece(const InOut<X>& x, std::size_t begin, std::size_t end) {
+  static std::size_t rows(const detail::InOut<X>& x) { return leaf_traits<std::remove_reference_t<X>>::rows(x.value); }
+  static piece_type piece(const detail::InOut<X>& x, std::size_t begin, std::size_t end) {
     std::remove_reference_t<X>& value = const_cast<std::remove_reference_t<X>&>(x.value);  // its elements are not const
     if constexpr (detail::Contiguous<std::remove_reference_t<X>>) {
       return detail::writable_rows(value).rows(RowRange{begin, end});
@@ -71,7 +71,7 @@ auto inout(X&& value) {
   static_assert(detail::WritableRows<X>,
                 "fanout: inout(x) is for an array of yours that can be written and outlives the call: a Tensor, a "
                 "std::vector, a View<T, R> or a std::span<T>, not const and not a temporary that owns its elements");
-  if constexpr (detail::WritableRows<X>) return InOut<X>{std::forward<X>(value)};
+  if constexpr (detail::WritableRows<X>) return detail::InOut<X>{std::forward<X>(value)};
 }
 
 }}  // namespace fanout::v0

@@ -22,23 +22,24 @@ concept SideBySide = requires(const X& x) {
   { x.size() } -> std::convertible_to<std::size_t>;
 };
 
-}  // namespace detail
-
 /// A vector whose elements are rows, whatever their type. rows() makes it.
 template <class X>
 struct Rows {
   X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
+
 template <class X>
 inline constexpr bool wraps_tree<Rows<X>> = true;
 
+}  // namespace detail
+
 template <class X>
-struct leaf_traits<Rows<X>> {
+struct leaf_traits<detail::Rows<X>> {
   using without_axes = void;
   using piece_type = std::span<const std::remove_reference_t<decltype(*std::declval<const X&>().data())>>;
 
-  static std::size_t rows(const Rows<X>& x) { return x.value.size(); }
-  static piece_type piece(const Rows<X>& x, std::size_t begin, std::size_t end) {
+  static std::size_t rows(const detail::Rows<X>& x) { return x.value.size(); }
+  static piece_type piece(const detail::Rows<X>& x, std::size_t begin, std::size_t end) {
     return piece_type(x.value.data(), x.value.size()).subspan(begin, end - begin);
   }
 };
@@ -51,7 +52,7 @@ struct leaf_traits<Rows<X>> {
 /// std::vector. The elements own their data. Tensors are in the memory in which the call gathers. An lvalue does not
 /// compile.
 template <class X>
-Rows<detail::kept_t<X>> rows(X&& value) {
+detail::Rows<detail::kept_t<X>> rows(X&& value) {
   static_assert(detail::SideBySide<std::remove_cvref_t<X>>,
                 "fanout: rows(x) takes a std::vector, a std::array or a std::span, whose elements are contiguous; "
                 "those of a std::vector<bool> are not");

@@ -10,16 +10,21 @@
 #include <fanout/tree/node.hpp>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 /// An argument that is split on this axis. split() makes it.
 template <int Axis, class X>
 struct SplitOn {
   X value;  ///< a const reference to the caller's lvalue, or the rvalue itself
 };
+
 template <int Axis, class X>
 inline constexpr bool wraps_tree<SplitOn<Axis, X>> = true;
+
+}  // namespace detail
+
 template <int Axis, class X>
-inline constexpr bool splits_itself<SplitOn<Axis, X>> = true;
+inline constexpr bool splits_itself<detail::SplitOn<Axis, X>> = true;
 
 /// `model(split<1>(x))`: the array is split on this axis, and the indices of the axis count as rows. -1 is the last
 /// axis. In a tree, this holds for all arrays without a rule of their own. `forward` receives a View of a packed copy,
@@ -27,7 +32,7 @@ inline constexpr bool splits_itself<SplitOn<Axis, X>> = true;
 /// `StridedView<const T, R>` and no View receives the elements in place. Borrows an lvalue until the call has returned.
 /// Takes over an rvalue. The call throws ShapeMismatch if an array cannot be split on this axis.
 template <int Axis, class X>
-SplitOn<Axis, detail::kept_t<X>> split(X&& value) {
+detail::SplitOn<Axis, detail::kept_t<X>> split(X&& value) {
   using Value = std::remove_cvref_t<X>;
   if constexpr (detail::Contiguous<Value>) {
     constexpr int rank = static_cast<int>(Value::rank);

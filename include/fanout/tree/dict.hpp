@@ -44,8 +44,8 @@ inline constexpr bool are_entries = false;
 }  // namespace detail
 
 template <class... K, class... T>
-struct Dict<Entry<K, T>...> {
-  static_assert(detail::keys_differ<Entry<K, T>...>(), "fanout: a dict has each key once");
+struct Dict<detail::Entry<K, T>...> {
+  static_assert(detail::keys_differ<detail::Entry<K, T>...>(), "fanout: a dict has each key once");
 
   std::tuple<T...> values;
 
@@ -88,13 +88,13 @@ struct Dict<Entry<K, T>...> {
   static constexpr std::size_t index(Wanted) {
     static_assert(detail::is_key_among<Wanted, K...>,
                   "fanout: this dict has no such key; this diagnostic shows the key and those of the dict");
-    return contains(Wanted{}) ? detail::position_of_key<Wanted, Entry<K, T>...>() : 0;
+    return contains(Wanted{}) ? detail::position_of_key<Wanted, detail::Entry<K, T>...>() : 0;
   }
 };
 
 /// Makes a Dict: `dict("image"_k = x, "noise"_k = y)`. It owns copies of the values, or what was moved in.
 template <class... K, class... T>
-constexpr Dict<Entry<K, T>...> dict(Entry<K, T>... entries) {
+constexpr Dict<detail::Entry<K, T>...> dict(detail::Entry<K, T>... entries) {
   return {std::tuple<T...>{std::move(entries.value)...}};
 }
 

@@ -66,6 +66,8 @@ concept ListsFields = std::is_class_v<X> && requires(detail::PointerTo<X> x) {
 template <class X>
 concept HasFields = ListsFields<X> || detail::PlainStruct<X>;
 
+namespace detail {
+
 /// The fields of a struct: those that it lists, otherwise its members.
 ///
 /// 1. `size`: the number of fields;
@@ -76,22 +78,22 @@ concept HasFields = ListsFields<X> || detail::PlainStruct<X>;
 template <class X>
 struct FieldsOf;
 
-template <detail::PlainStruct X>
+template <PlainStruct X>
   requires(!ListsFields<X>)
 struct FieldsOf<X> {
-  static constexpr std::size_t size = detail::member_count<X>;
+  static constexpr std::size_t size = member_count<X>;
 
   template <std::size_t I>
-  using type = typename decltype(detail::tie_members(std::declval<X&>()))::template type<I>;
+  using type = typename decltype(tie_members(std::declval<X&>()))::template type<I>;
 
   template <std::size_t I>
   using key = typename std::conditional_t<
-      detail::member_name<X, I>().empty(), std::type_identity<void>,
-      detail::member_key<X, I, std::make_index_sequence<detail::member_name<X, I>().size()>>>::type;
+      member_name<X, I>().empty(), std::type_identity<void>,
+      member_key<X, I, std::make_index_sequence<member_name<X, I>().size()>>>::type;
 
   template <std::size_t I>
   static constexpr auto& get(const X& x) noexcept {
-    return std::get<I>(detail::tie_members(x).references);
+    return std::get<I>(tie_members(x).references);
   }
 
   template <class Value>
@@ -105,8 +107,6 @@ struct FieldsOf<X> {
     return X{value(std::integral_constant<std::size_t, I>())...};
   }
 };
-
-namespace detail {
 
 template <class X, class List>
 struct ListedFields;
@@ -143,12 +143,8 @@ struct ListedFields<X, Dict<Entry<K, T C::*>...>> {
   }
 };
 
-}  // namespace detail
-
 template <ListsFields X>
-struct FieldsOf<X> : detail::ListedFields<X, decltype(fields(detail::PointerTo<X>()))> {};
-
-namespace detail {
+struct FieldsOf<X> : ListedFields<X, decltype(fields(PointerTo<X>()))> {};
 
 struct AnyField {
   template <class I>
@@ -161,7 +157,7 @@ struct AnyField {
 /// assigned.
 template <class X>
 concept Makeable = HasFields<X> && requires(const detail::AnyField& value) {
-  FieldsOf<X>::make(value);
+  detail::FieldsOf<X>::make(value);
 };
 
 }}  // namespace fanout::v0

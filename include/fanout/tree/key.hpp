@@ -8,9 +8,12 @@
 #include <utility>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 template <class K, class T>
 struct Entry;
+
+}  // namespace detail
 
 /// A name that is part of a type: `"image"_k`. Its letters are template parameters one by one. So compilers print it
 /// readably, and nvcc takes it everywhere, in kernels too: it cannot spell a class-type template argument.
@@ -21,10 +24,12 @@ struct Key {
 
   /// `"image"_k = value`: an entry for dict().
   template <class T>
-  constexpr auto operator=(T value) const -> Entry<Key, T> {
+  constexpr auto operator=(T value) const -> detail::Entry<Key, T> {
     return {std::move(value)};
   }
 };
+
+namespace detail {
 
 /// A key and its value.
 template <class K, class T>
@@ -33,8 +38,6 @@ struct Entry {
   using value_type = T;
   T value;
 };
-
-namespace detail {
 
 struct Literal {
   static constexpr std::size_t longest = 64;

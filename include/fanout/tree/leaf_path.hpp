@@ -8,6 +8,7 @@
 #include <string_view>
 
 namespace fanout { inline namespace v0 {
+namespace detail {
 
 /// The text of a map's key in a path: text in quotes, numbers as they are, any other key as `#` and its position in the
 /// order.
@@ -21,6 +22,8 @@ std::string key_text(const K& key, std::size_t position) {
     return "#" + std::to_string(position);
   }
 }
+
+}  // namespace detail
 
 /// The place of a leaf in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
 /// walks the tree. So walking costs nothing, and the text is made only for an error. A step borrows its parent and its
@@ -48,7 +51,7 @@ class LeafPath {
   template <class K>
   static constexpr LeafPath at_key(const LeafPath& parent, const K& key, std::size_t position) noexcept {
     return LeafPath(&parent, &key, position, [](const void* borrowed, std::size_t at) {
-      return "[" + key_text(*static_cast<const K*>(borrowed), at) + "]";
+      return "[" + detail::key_text(*static_cast<const K*>(borrowed), at) + "]";
     });
   }
 
@@ -82,5 +85,4 @@ inline constexpr LeafPath input_path{input_root, I};
 inline constexpr LeafPath output_root("output");
 
 }  // namespace detail
-
 }}  // namespace fanout::v0

@@ -83,16 +83,16 @@ concept TupleNode = !ArrayLeaf<X> && requires {
 template <class X>
 concept VariantNode = !ArrayLeaf<X> && detail::HasAlternatives<X>;
 
-/// True for a type that says how the tree inside it is treated. So a vector of it is a vector of trees.
-template <class X>
-inline constexpr bool wraps_tree = false;
-
-/// True for such a type that says how an argument is split: broadcast(x), split<1>(x). A tree with one in it is rebuilt
-/// like a tree with arrays.
+/// True for a type that says how an argument is split: broadcast(x), split<1>(x). A tree with one in it is rebuilt like a
+/// tree with arrays.
 template <class X>
 inline constexpr bool splits_itself = false;
 
 namespace detail {
+
+/// True for a type that says how the tree inside it is treated. So a vector of it is a vector of trees.
+template <class X>
+inline constexpr bool wraps_tree = false;
 
 /// A class that is no other kind of node, whether or not its fields can be found.
 template <class X>

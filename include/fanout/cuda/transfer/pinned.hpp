@@ -199,7 +199,7 @@ inline void refuse_pageable(const void* data, GpuState& gpu) {
 template <class T, std::integral... I>
   requires(sizeof...(I) > 0)
 Tensor<T, sizeof...(I)> pinned(I... extents) {
-  const auto shape = checked_extents(sizeof(T), extents...);
+  const auto shape = fanout::detail::checked_extents(sizeof(T), extents...);
   Tensor<T, sizeof...(I)> tensor(detail::pinned_storage(shape.size() * sizeof(T)), shape);
   if (!tensor.empty()) std::memset(static_cast<void*>(tensor.data()), 0, tensor.storage().bytes());
   return tensor;
@@ -232,7 +232,7 @@ template <class T, class Deleter, std::integral... I>
   requires(sizeof...(I) > 0 && std::invocable<Deleter&, T*>)
 Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) {
   try {
-    const auto shape = checked_extents(sizeof(T), extents...);
+    const auto shape = fanout::detail::checked_extents(sizeof(T), extents...);
     detail::GpuState& gpu = detail::any_gpu();
     detail::refuse_pageable(pointer, gpu);
     struct Owned {
