@@ -17,5 +17,6 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
+#include <fanout/cuda/transfer/pinned_memory.hpp>
 #include <fanout/device/most_free_memory.hpp>
 #include <fanout/fanout.hpp>

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include <fanout/fanout.hpp>
+#include <fanout/memory/host_allocator.hpp>
+#include <fanout/memory/storage.hpp>
 
 #include "support/message_of.hpp"
 
@@ -135,6 +137,23 @@ TEST_CASE("a struct becomes a tuple of its members in their order") {
   CHECK(elements(label) == std::vector{3, 4});
   CHECK(elements(more.first) == std::vector{0.5, 1.5});
   CHECK(more.second == std::vector<std::string>{"three", "four"});
+}
+
+TEST_CASE("all tensors of a batch are in the memory that is asked for") {
+  static std::vector<const void*> allocated;
+  const fanout::backend::HostAllocator memory{[](std::size_t bytes) {
+    fanout::detail::Storage made({}, bytes);
+    allocated.push_back(made.data());
+    return made;
+  }};
+  const auto [number, list, dict, texts] = collate(
+      std::vector{std::tuple(1, std::vector{Tensor<float, 1>(3)}, fanout::dict("x"_k = std::vector{1.0}), std::string())},
+      memory);
+  CHECK(allocated == std::vector<const void*>{number.data(), list[0].data(), dict["x"_k].data()});
+
+  allocated.clear();
+  const auto [image, label, more] = collate(std::vector<LabelledImage>{{image_of(2, 2, 0), 0, {}}}, memory);
+  CHECK(allocated == std::vector<const void*>{image.data(), label.data(), more.first.data()});
 }
 
 TEST_CASE("a type that says how it is stacked is collated so") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,8 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/data/loader_options.hpp>
+#include <fanout/memory/host_allocator.hpp>
+#include <fanout/memory/storage.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/tree/plain_struct.hpp>
 
@@ -328,6 +331,33 @@ TEST_CASE("a function may make whole batches, alone or as a dataset") {
   std::vector<std::size_t> sizes;
   for (const std::size_t size : Loader{Batches(), {.batch = 2}}.epoch(0)) sizes.push_back(size);
   CHECK(sizes == std::vector<std::size_t>{2, 1});
+}
+
+TEST_CASE("the batches of a loader are in the memory that it is told") {
+  static std::atomic<std::size_t> allocations;
+  const fanout::backend::HostAllocator memory{[](std::size_t bytes) {
+    ++allocations;
+    return fanout::detail::Storage({}, bytes);
+  }};
+  const std::vector<int> stored{1, 2, 3};
+  for (const int workers : {0, 2}) {
+    allocations = 0;
+    CHECK(batches_of(Loader{Numbered(10), {.batch = 4, .workers = workers, .pin = memory}}.epoch(0)).size() == 3);
+    CHECK(allocations == 6);  // two arrays in each of three batches
+    const Loader of_stored{stored, {.batch = 2, .workers = workers, .pin = memory}};
+    for (auto&& batch : of_stored.epoch(0)) static_cast<void>(batch);
+    CHECK(allocations == 8);
+  }
+}
+
+TEST_CASE("a function that makes the batches allocates them, so a loader with one refuses to be told a memory") {
+  const fanout::backend::HostAllocator memory{[](std::size_t bytes) { return fanout::detail::Storage({}, bytes); }};
+  const auto refused = [](const auto& make) { return message_of<fanout::InvalidArgument>(make); };
+  const LoaderOptions pinned{.pin = memory};
+  CHECK(says(refused([&] { Loader{Numbered(4), pinned, [](const auto& samples) { return samples.size(); }}; }),
+             "LoaderOptions::pin", "stacks the samples itself", "fanout::collate(samples, memory)"));
+  CHECK(says(refused([&] { Loader{4, [](std::span<const std::size_t> samples) { return samples.size(); }, pinned}; }),
+             "LoaderOptions::pin"));
 }
 
 TEST_CASE("a dataset without samples has no batches") {

@@ -6,6 +6,7 @@
 #include <fanout/cuda/runtime/gpu_index.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
+#include <fanout/cuda/transfer/pinned_memory.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
@@ -38,8 +39,9 @@ inline void reset_peak_memory(GpuIndex device = {}) { detail::reset_peaks(device
 /// fanout more memory. Waits for all work of the GPU. Throws DeviceLost and CudaError.
 inline void empty_cache(GpuIndex device) { detail::trim_pool(device.gpu()); }
 
-/// The same on all GPUs that the process has used.
+/// The same on all GPUs that the process has used, and for the host memory that pinned_memory keeps.
 inline void empty_cache() {
+  detail::pinned_cache.trim();
   for (int i = 0; i < detail::count_gpus().count; ++i) detail::trim_pool(detail::gpu_at(i));
 }
 

@@ -22,6 +22,7 @@
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/gather/stack.hpp>
 #include <fanout/memory/extents.hpp>
+#include <fanout/memory/host_allocator.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/tree/child_types.hpp>
@@ -83,12 +84,18 @@ void check_samples(const X& first, const X& other, std::size_t i, const LeafPath
   refuse_samples("have different alternatives of a variant", path, i, alternative(first), alternative(other));
 }
 
+template <class T, std::size_t R>
+Tensor<T, R> new_batch(const Extents<R>& extents, const backend::HostAllocator& memory) {
+  return Tensor<T, R>(memory(checked_extents(sizeof(T), extents).size() * sizeof(T)), extents);
+}
+
 template <class T, std::size_t R, class X>
-Tensor<T, R + 1> stack_samples(const ShardResults<X>& samples, const LeafPath& path) {
+Tensor<T, R + 1> stack_samples(const ShardResults<X>& samples, const backend::HostAllocator& memory,
+                               const LeafPath& path) {
   const Extents<R> extents = View<const T, R>(samples[0]).extents();
   Extents<R + 1> stacked{samples.size()};
   for (std::size_t axis = 0; axis < R; ++axis) stacked[axis + 1] = extents[axis];
-  auto result = Tensor<T, R + 1>::uninitialized(stacked);
+  auto result = new_batch<T>(stacked, memory);
   T* to = result.data();
   for (std::size_t i = 0; i < samples.size(); ++i, to += extents.size()) {
     const View<const T, R> sample(samples[i]);
@@ -123,27 +130,28 @@ concept StacksItself = Gatherable<Stack, X> && !std::is_base_of_v<gather_default
 
 /// Makes the batch of these samples, of which there is at least one.
 template <class X>
-auto collate_values(const ShardResults<X>& samples, const LeafPath& path);
+auto collate_values(const ShardResults<X>& samples, const backend::HostAllocator& memory, const LeafPath& path);
 
 struct AsCollated {
   template <class T>
   using type = decltype(collate_values(std::declval<const ShardResults<std::remove_cvref_t<T>>&>(),
-                                       std::declval<const LeafPath&>()));
+                                       std::declval<const backend::HostAllocator&>(), std::declval<const LeafPath&>()));
 };
 
 template <std::size_t I, class X>
-auto collate_member(const ShardResults<X>& samples, const LeafPath& path) {
+auto collate_member(const ShardResults<X>& samples, const backend::HostAllocator& memory, const LeafPath& path) {
   using Member = std::remove_cvref_t<typename FixedChildren<X>::template type<I>>;
   return collate_values(
       ShardResults<Member>(samples, false,
                            [](const X& x) -> const Member& { return FixedChildren<X>::template get<I>(x); }),
-      fixed_path<X, I>(path));
+      memory, fixed_path<X, I>(path));
 }
 
 template <class X, std::size_t... I>
-auto collate_members([[maybe_unused]] const ShardResults<X>& samples, [[maybe_unused]] const LeafPath& path,
+auto collate_members([[maybe_unused]] const ShardResults<X>& samples,
+                     [[maybe_unused]] const backend::HostAllocator& memory, [[maybe_unused]] const LeafPath& path,
                      std::index_sequence<I...>) {
-  return std::tuple<decltype(collate_member<I>(samples, path))...>{collate_member<I>(samples, path)...};
+  return std::tuple<decltype(collate_member<I>(samples, memory, path))...>{collate_member<I>(samples, memory, path)...};
 }
 
 template <class X>
@@ -156,11 +164,11 @@ auto collate_itself(const ShardResults<X>& samples, const LeafPath& path) {
 }
 
 template <class X>
-auto collate_values(const ShardResults<X>& samples, const LeafPath& path) {
+auto collate_values(const ShardResults<X>& samples, const backend::HostAllocator& memory, const LeafPath& path) {
   if constexpr (StacksItself<X>) {
     return collate_itself(samples, path);
   } else if constexpr (Scalar<X>) {
-    auto result = Tensor<X, 1>::uninitialized(samples.size());
+    auto result = new_batch<X>(Extents<1>{samples.size()}, memory);
     for (std::size_t i = 0; i < samples.size(); ++i) result.data()[i] = samples[i];
     return result;
   } else if constexpr (StringNode<X>) {
@@ -169,11 +177,11 @@ auto collate_values(const ShardResults<X>& samples, const LeafPath& path) {
     for (std::size_t i = 0; i < samples.size(); ++i) result.emplace_back(std::string_view(samples[i]));
     return result;
   } else if constexpr (ContiguousArray<X>) {
-    return stack_samples<std::remove_cv_t<typename X::element_type>, X::rank>(samples, path);
+    return stack_samples<std::remove_cv_t<typename X::element_type>, X::rank>(samples, memory, path);
   } else if constexpr (StackedElements<X>) {
-    return stack_samples<std::remove_cv_t<typename X::value_type>, 1>(samples, path);
+    return stack_samples<std::remove_cv_t<typename X::value_type>, 1>(samples, memory, path);
   } else if constexpr (StructNode<X>) {
-    return collate_members(samples, path, fixed_indices<X>());
+    return collate_members(samples, memory, path, fixed_indices<X>());
   } else if constexpr (Rebuildable<X> && !ArrayLeaf<X>) {
     if constexpr (requires { check_samples(samples[0], samples[0], std::size_t{}, path); }) {
       for (std::size_t i = 0; i < samples.size(); ++i) check_samples(samples[0], samples[i], i, path);
@@ -183,7 +191,7 @@ auto collate_values(const ShardResults<X>& samples, const LeafPath& path) {
         samples[0], path, [&]<class At>(const auto&, const LeafPath& at, const At& child) {
           using Child = std::remove_cvref_t<typename At::type>;
           return collate_values(
-              ShardResults<Child>(samples, false, [&child](const X& x) -> const Child& { return child(x); }), at);
+              ShardResults<Child>(samples, false, [&child](const X& x) -> const Child& { return child(x); }), memory, at);
         });
   } else {
     static_assert(sizeof(X) == 0,
@@ -203,20 +211,21 @@ auto collate_values(const ShardResults<X>& samples, const LeafPath& path) {
 /// - tuples, pairs, arrays, dicts, maps, optionals, variants, and vectors of trees stay what they are;
 /// - a struct becomes a std::tuple of its members in their order, so `auto [x, y]` takes both apart.
 ///
-/// Copies, in host memory. Throws ShapeMismatch or StructureMismatch if the samples do not fit together,
-/// DeviceMismatch if one is in another memory, and InvalidArgument if there are none.
+/// Copies, in host memory: for the tensors, that of `memory`, for example fanout::cuda::pinned_memory. Throws
+/// ShapeMismatch or StructureMismatch if the samples do not fit together, DeviceMismatch if one is in another memory,
+/// OutOfMemory, and InvalidArgument if there are no samples.
 template <class X>
-auto collate(std::span<const X> samples) {
+auto collate(std::span<const X> samples, const backend::HostAllocator& memory = {}) {
   if (samples.empty()) {
     throw InvalidArgument(explain({.what = "a batch without samples", .where = "collate", .expected = "1 or more"}));
   }
   return detail::collate_values(
-      ShardResults<X>(samples.size(), false, [&](std::size_t i) -> const X& { return samples[i]; }),
+      ShardResults<X>(samples.size(), false, [&](std::size_t i) -> const X& { return samples[i]; }), memory,
       detail::sample_root);
 }
 template <class X>
-auto collate(const std::vector<X>& samples) {
-  return collate(std::span<const X>(samples));
+auto collate(const std::vector<X>& samples, const backend::HostAllocator& memory = {}) {
+  return collate(std::span<const X>(samples), memory);
 }
 
 }}  // namespace fanout::v0

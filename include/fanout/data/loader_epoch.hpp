@@ -42,6 +42,12 @@ class LoaderState {
         options(chosen),
         collate(std::move(function)) {
     check_loader(options, samples);
+    if constexpr (BatchDataset<std::remove_cvref_t<Dataset>> || !std::is_same_v<Collate, StackSamples>) {
+      if (options.pin.allocate != nullptr) {
+        refuse_loader("memory for batches that a function of yours makes", "pin", "a loader that stacks the samples itself",
+                      "a function", "leave `pin` out, and let the function allocate: fanout::collate(samples, memory)");
+      }
+    }
     static_cast<void>(EpochOrder(options, samples, 0, 0));  // throws if it can have no epochs
     at_ = position(0, 0);
   }
@@ -122,13 +128,13 @@ class LoadBatch {
       } else if constexpr (std::is_lvalue_reference_v<Accessed>) {
         const ShardResults<Sample> samples(rows.size(), false, access);
         sample.reset();
-        return collate_values(samples, sample_root);
+        return collate_values(samples, state_->options.pin, sample_root);
       } else {
         const InlineArray<Sample> samples(rows.size(), access);
         sample.reset();
         return collate_values(
             ShardResults<Sample>(rows.size(), false, [&](std::size_t i) -> const Sample& { return samples[i]; }),
-            sample_root);
+            state_->options.pin, sample_root);
       }
     }
   }

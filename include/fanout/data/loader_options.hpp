@@ -7,6 +7,7 @@
 
 #include <fanout/data/padded_like_torch.hpp>
 #include <fanout/data/shuffle.hpp>
+#include <fanout/memory/host_allocator.hpp>
 #include <fanout/plan/row_range.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -25,6 +26,9 @@ struct LoaderOptions {
   std::optional<int> prefetch = {};
   /// True: an epoch ends before a last batch that has fewer rows.
   bool drop_last = false;
+  /// The memory of the batches' tensors: `.pin = fanout::cuda::pinned_memory` is page-locked, and GPUs copy from it
+  /// without staging. For loaders that stack the samples themselves.
+  backend::HostAllocator pin = {};
   /// The part of each epoch's order that this loader loads; by default all of it. A RowRange pads and drops no sample.
   std::variant<std::monostate, RowRange, PaddedLikeTorch> rows = {};
 

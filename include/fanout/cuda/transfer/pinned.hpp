@@ -32,7 +32,7 @@ struct PinnedBlock {
   std::size_t bytes;
   GpuState& gpu;
   void (*free)(PinnedBlock&) noexcept;
-  void* deleter = nullptr;  // of adopted memory
+  void* deleter = nullptr;  // of adopted memory; of cached memory, its KeptPages
   struct Use {
     StreamRef stream;
     Use* next;
@@ -147,8 +147,8 @@ inline constexpr backend::MemoryOperations pinned_operations{
     backend::host_memory_operations.allocate, &release_pinned, backend::host_memory_operations.copy,
     backend::host_memory_operations.clear, &backend::host_memory_operations};
 
-/// Takes ownership of the block's memory. If this throws, the memory has not been freed.
-inline fanout::detail::Storage storage_of(const PinnedBlock& made) {
+/// The first `bytes` of a block, whose memory it owns. If this throws, the memory has not been freed.
+inline fanout::detail::Storage storage_of(const PinnedBlock& made, std::size_t bytes) {
   auto* block = new PinnedBlock(made);
   try {
     pinned_blocks().add(*block);
@@ -156,7 +156,7 @@ inline fanout::detail::Storage storage_of(const PinnedBlock& made) {
     delete block;
     throw;
   }
-  return fanout::detail::Storage({host_memory, &pinned_operations}, block->data, block->bytes, block);
+  return fanout::detail::Storage({host_memory, &pinned_operations}, block->data, bytes, block);
 }
 
 inline fanout::detail::Storage pinned_storage(std::size_t bytes) {
@@ -165,7 +165,7 @@ inline fanout::detail::Storage pinned_storage(std::size_t bytes) {
   PinnedBlock block{static_cast<std::byte*>(allocate_page_locked(bytes, gpu)), bytes, gpu,
                     [](PinnedBlock& own) noexcept { release_page_locked(own.data, own.gpu); }};
   try {
-    return storage_of(block);
+    return storage_of(block, bytes);
   } catch (...) {
     block.free(block);
     throw;
@@ -246,7 +246,8 @@ Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) 
                                     mine->deleter(reinterpret_cast<T*>(block.data));
                                     delete mine;
                                   },
-                                  owned}),
+                                  owned},
+                                 shape.size() * sizeof(T)),
               shape};
     } catch (...) {
       delete owned;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/storage.hpp>
+
+namespace fanout { inline namespace v0 { namespace backend {
+
+/// Allocates host memory for new tensors. By default that of all tensors.
+struct HostAllocator {
+  /// Returns `bytes` uninitialised bytes in host memory, aligned to `memory_alignment`. May be called by several threads
+  /// at once. Throws OutOfMemory.
+  detail::Storage (*allocate)(std::size_t bytes) = nullptr;
+
+  detail::Storage operator()(std::size_t bytes) const {
+    return allocate == nullptr ? detail::Storage(Memory{}, bytes) : allocate(bytes);
+  }
+};
+
+}}}  // namespace fanout::v0::backend
