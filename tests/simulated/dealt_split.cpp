@@ -3,12 +3,16 @@
 // Models with a DealtSplit, on simulated devices in virtual time, and on host devices.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <set>
+#include <thread>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fanout/context/collectives.hpp>
@@ -92,10 +96,10 @@ TEST_CASE("a dealt call keeps its efficiency if a device becomes four times slow
 
 TEST_CASE("results of a dealt call do not depend on who ran a block") {
   const auto x = dealt_test::ascending(10'007);
-  const auto run = [&x](const std::vector<SimulatedDeviceOptions>& options) {
+  const auto run = [&x](const std::vector<SimulatedDeviceOptions>& options, bool asynchronous = false) {
     const ParallelModel model{dealt_test::Doubles{}, simulated_devices(options),
                               Options{.output = dealt_test::on_host, .split = DealtSplit{}, .measure = true}};
-    auto result = model(x);
+    auto result = asynchronous ? model.async(x).get() : model(x);
     std::vector<std::uint64_t> rows;
     for (const auto& device : model.report().devices()) rows.push_back(device.rows);
     return std::pair(std::move(result), rows);
@@ -109,6 +113,9 @@ TEST_CASE("results of a dealt call do not depend on who ran a block") {
   for (std::size_t i = 0; i < x.size(); ++i) REQUIRE(std::get<0>(unequal)[i] == 2 * x[i]);
   const auto [again, again_rows] = run({{}, {.rows_per_second = 1e5}, {.rows_per_second = 3e6}});
   CHECK(again_rows == unequal_rows);
+  const auto [asynchronous, asynchronous_rows] = run({{}, {.rows_per_second = 1e5}, {.rows_per_second = 3e6}}, true);
+  CHECK(asynchronous == again);
+  CHECK(asynchronous_rows == unequal_rows);
 }
 
 TEST_CASE("on equal devices a dealt call takes at most 2 % longer than an even one") {
@@ -187,9 +194,33 @@ TEST_CASE("what may not run on any device runs where it was planned") {
                               },
                               host_devices(2), options};
   CHECK(meeting(x) == 1000);
-  const ParallelModel model{dealt_test::Doubles{}, host_devices(2), options};
-  auto pending = model.async(x);
-  CHECK(std::get<1>(pending.get()) == 1000);
+}
+
+TEST_CASE("asynchronous dealt calls on host devices give what synchronous ones give, several at once") {
+  const auto x = dealt_test::ascending(1001);
+  const ParallelModel model{dealt_test::Doubles{}, host_devices(3), Options{.split = DealtSplit{}}};
+  const auto expected = model(x);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<fanout::Pending<std::remove_const_t<decltype(expected)>>> pending;
+    for (int call = 0; call < 5; ++call) pending.push_back(model.async(x));
+    const auto between = model(x);
+    CHECK(between == expected);
+    for (auto& each : pending) CHECK(each.get() == expected);
+  }
+}
+
+TEST_CASE("an asynchronous dealt call tells its late shards, and has a deadline from when it was made") {
+  std::atomic<int> told{0};
+  const ParallelModel model{
+      [](View<const float, 1> x) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        return fanout::psum(x.size());
+      },
+      host_devices(2),
+      Options{.split = DealtSplit{}, .deadline = std::chrono::milliseconds(1), .late = [&told](const auto&) { ++told; }}};
+  auto pending = model.async(dealt_test::ascending(100));
+  CHECK_THROWS_AS(pending.get(), fanout::Timeout);
+  CHECK(told > 0);
 }
 
 TEST_CASE("batches of few rows, and of none, are not dealt") {

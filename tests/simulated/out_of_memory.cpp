@@ -214,12 +214,20 @@ TEST_CASE("without the option, and where calls cannot be made again, running out
     CHECK(says(message_of<ReplicaError>([&] { model(x); }),
                "not made again with fewer rows at a time, since forward is not const"));
   }
-  SUBCASE("an asynchronous call") {
-    options[1].memory = 1500;
-    const ParallelModel model{shrink_test::Doubles{}, simulated_devices(options),
-                              Options{.output = shrink_test::on_host, .shrink_on_out_of_memory = true}};
-    auto pending = model.async(x);
-    CHECK(says(message_of<ReplicaError>([&] { pending.get(); }),
-               "not made again with fewer rows at a time, since the call was asynchronous"));
-  }
+}
+
+TEST_CASE("an asynchronous call is made again, too, and the next ones know what fits") {
+  std::vector<SimulatedDeviceOptions> options(2);
+  options[1].memory = 1500;
+  const auto x = shrink_test::ascending(100, 4);
+  const ParallelModel model{shrink_test::Doubles{}, simulated_devices(options),
+                            Options{.output = shrink_test::on_host, .measure = true, .shrink_on_out_of_memory = true}};
+  auto first = model.async(x);
+  auto second = model.async(shrink_test::ascending(100, 4));
+  shrink_test::check_doubled(first.get(), x);
+  const std::size_t failed = model.report().failed_calls();
+  CHECK(failed >= 1);
+  shrink_test::check_doubled(second.get(), x);
+  shrink_test::check_doubled(model(x), x);
+  CHECK(model.report().failed_calls() == failed);
 }

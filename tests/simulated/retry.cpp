@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <fanout/context/collectives.hpp>
@@ -176,11 +177,34 @@ TEST_CASE("where a shard may not run again, the error says why") {
     CHECK(says(message_of<ReplicaError>([&] { model(x); }), "since forward has collectives"));
     CHECK(model(x) == 2);
   }
-  SUBCASE("an asynchronous call") {
-    const ParallelModel model{retry_test::Doubles{}, devices(), retry};
+  SUBCASE("an asynchronous call with collectives") {
+    const ParallelModel model{[](Context auto& ctx, View<const float, 1>) {
+                                ctx.communicator().barrier();
+                                return 1;
+                              },
+                              devices(), retry};
     auto pending = model.async(x);
-    CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "since the call was asynchronous"));
-    CHECK(std::get<1>(model.async(x).get()) == 10);
+    CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "since forward has collectives"));
+  }
+  SUBCASE("an asynchronous call of a model that an earlier one changes") {
+    struct Counts {
+      int calls = 0;
+      int forward(View<const float, 1>) const { return calls; }
+      int forward(View<const float, 1>, int) { return ++calls; }
+    };
+    options[1].failures = 2;
+    const ParallelModel model{fanout::factory([] { return Counts{}; }), devices(), retry};
+    auto changes = model.async(x, 1);
+    auto reads = model.async(x);
+    CHECK(says(message_of<ReplicaError>([&] { changes.get(); }), "since forward is not const"));
+    CHECK(says(message_of<ReplicaError>([&] { reads.get(); }), "since the call was asynchronous"));
+    CHECK(model.async(x).get() == fanout::tensor<int>({1, 1}));
+  }
+  SUBCASE("an argument of an asynchronous call that is inout") {
+    const ParallelModel model{[](View<float, 1> rows) { return static_cast<int>(rows.size()); }, devices(), retry};
+    std::vector<float> state(10);
+    auto pending = model.async(fanout::inout(View<float, 1>(state.data(), 10)));
+    CHECK(message_of<fanout::Error>([&] { pending.get(); }) != "");
   }
   SUBCASE("without Options::retry it says nothing of it, and counts nothing") {
     const ParallelModel model{retry_test::Doubles{}, devices(), Options{.measure = true}};
@@ -194,13 +218,99 @@ TEST_CASE("the result of an asynchronous call may be taken after its model, also
   std::vector<SimulatedDeviceOptions> options(2);
   options[1].fail_at = 1;
   const auto x = retry_test::ascending(10);
-  auto pending = [&] {
-    const ParallelModel model{
-        retry_test::Doubles{}, simulated_devices(options),
-        Options{.output = retry_test::on_host, .retry = Retry{.times = 1}, .shrink_on_out_of_memory = true}};
-    return model.async(x);
+  for (const int times : {0, 1}) {
+    auto pending = [&] {
+      const ParallelModel model{
+          retry_test::Doubles{}, simulated_devices(options),
+          Options{.output = retry_test::on_host, .retry = Retry{.times = times}, .shrink_on_out_of_memory = true}};
+      return model.async(x);
+    }();
+    if (times == 0) CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "simulated failure"));
+    else CHECK(std::get<1>(pending.get()) == 10);
+  }
+}
+
+TEST_CASE("shards of an asynchronous call run again, too, with the same results") {
+  const auto x = retry_test::ascending(31);
+  std::vector<SimulatedDeviceOptions> options(3);
+  options[1].fail_at = 2;
+  options[1].failures = SIZE_MAX;
+  const ParallelModel model{retry_test::Doubles{}, simulated_devices(options),
+                            Options{.output = retry_test::on_host, .measure = true, .retry = Retry{.times = 1}}};
+  const auto expected = model.async(x).get();
+  std::vector<fanout::Pending<std::remove_const_t<decltype(expected)>>> pending;
+  for (int call = 0; call < 4; ++call) pending.push_back(model.async(retry_test::ascending(31)));
+  for (auto& each : pending) {
+    const auto result = each.get();
+    CHECK(std::get<0>(result) == std::get<0>(expected));
+    CHECK(std::get<1>(result) == 31);
+    CHECK(std::get<2>(result) == std::get<2>(expected));
+  }
+  const fanout::Report report = model.report();
+  CHECK(report.calls() == 5);
+  CHECK(report.failed_calls() == 0);
+  CHECK(report.devices()[1].failures == 2);
+  CHECK(report.devices()[1].left_out);
+}
+
+TEST_CASE("an asynchronous call has the random numbers of its place among the calls, also if its shards may run again") {
+  const auto draws = [](const Options& with) {
+    const ParallelModel model{[](Context auto& ctx, View<const float, 1> x) {
+                                auto y = fanout::output<double>(ctx);
+                                for (std::size_t i = 0; i < x.size(); ++i) y[i] = ctx.random(i).uniform();
+                                return y;
+                              },
+                              fanout::host_devices(2), with};
+    const auto x = retry_test::ascending(7);
+    auto first = model.async(x);
+    auto second = model.async(x);
+    const auto third = model(x);
+    return std::tuple{first.get(), second.get(), third};
+  };
+  CHECK(draws({.retry = Retry{.times = 1}}) == draws({}));
+}
+
+TEST_CASE("an asynchronous call may run again that returns nothing, moves its argument, or fails each time") {
+  std::vector<SimulatedDeviceOptions> options(2);
+  options[1].fail_at = 1;
+  options[1].failures = 3;
+  int rows = 0;
+  const ParallelModel model{[&rows](View<const float, 1> x, const std::string& text) {
+                              rows += static_cast<int>(x.size() + text.size());
+                            },
+                            simulated_devices(options), Options{.retry = Retry{.times = 1}}};
+  model.async(retry_test::ascending(10), fanout::broadcast(std::string("ab"))).get();
+  CHECK(rows == 21);  // seven of them in the shard whose device failed
+  {
+    auto dropped = model.async(retry_test::ascending(10), fanout::broadcast(std::string()));
+  }
+  CHECK(rows == 36);
+
+  for (SimulatedDeviceOptions& each : options) {
+    each.fail_at = 1;
+    each.failures = SIZE_MAX;
+  }
+  const ParallelModel broken{retry_test::Doubles{}, simulated_devices(options), Options{.retry = Retry{.times = 2}}};
+  auto pending = broken.async(retry_test::ascending(10));
+  const auto error = [&pending] {
+    try {
+      pending.get();
+    } catch (const ReplicaError& thrown) {
+      return thrown;
+    }
+    throw 0;
   }();
-  CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "since the call was asynchronous"));
+  CHECK(error.get_if<DeviceError>() != nullptr);
+}
+
+TEST_CASE("update() waits for asynchronous calls whose shards may run again") {
+  ParallelModel model{retry_test::Doubles{}, fanout::host_devices(2), Options{.retry = Retry{.times = 1}}};
+  const auto x = retry_test::ascending(10);
+  std::vector<fanout::Pending<decltype(model(x))>> pending;
+  for (int call = 0; call < 8; ++call) pending.push_back(model.async(x));
+  model.update([](retry_test::Doubles& doubles) { doubles.factor[0] = 3; });
+  for (auto& each : pending) CHECK(std::get<0>(each.get())[4] == 8);
+  CHECK(std::get<0>(model.async(x).get())[4] == 12);
 }
 
 TEST_CASE("a negative number of tries is refused") {

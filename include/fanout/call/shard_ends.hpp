@@ -191,10 +191,10 @@ class ShardEnds {
     }
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-    const char* const refusal = recovery() == nullptr ? "since the call was asynchronous" : again.refusal();
+    const char* const refusal = again.refusal();
     if (recovery() != nullptr && state_.settings.retries > 0) run_again(again, refusal == nullptr);
     if (clock() != nullptr) clock()->all_ended();
-    if (refusal == nullptr && state_.settings.shrinks) note_limits(again);
+    if (refusal == nullptr && recovery() != nullptr && state_.settings.shrinks) note_limits(again);
     throw_failures(refusal);
   }
 

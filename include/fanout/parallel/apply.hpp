@@ -73,6 +73,7 @@ struct CallOfModels {
   using Runners = ModelForEach<Models, Ds...>;
   static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
   static constexpr bool may_be_dealt = false;  // each shard has a model of its own
+  static const char* refusal() noexcept { return nullptr; }
   struct Fields {  // none: a const `forward` changes no combined fields
     Fields(const Runners&, const Plan&) noexcept {}
     template <class Ranked>

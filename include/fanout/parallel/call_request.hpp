@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <fanout/call/call_state.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/output_buffer.hpp>
 
@@ -17,6 +18,7 @@ struct CallRequest {
   CallClock<CallTimes>* clock = nullptr;  ///< null if the call is not measured
   bool is_limited = false;  ///< to the rows that fit into the devices' memories for that shape of the arguments
   std::uint64_t shape = 0;
+  const CallStart* begun = nullptr;  ///< of an asynchronous call, which has entered the model and has its number; else null
 };
 inline constexpr CallRequest plain_request;
 inline constexpr CallRequest on_all_request{.on_all = true};

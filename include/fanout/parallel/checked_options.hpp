@@ -71,12 +71,21 @@ struct CheckedOptions {
   /// True if a call that begins now is measured, or may be made again. Reads one flag.
   bool needs_care() const noexcept { return needs_care_->load(MemoryOrder::relaxed); }
 
+  /// True if shards of an asynchronous call may run again, or on other devices than planned.
+  bool may_move_shards(const Plan& plan) const noexcept {
+    return (settings.retries > 0 || settings.shrinks || !plan.is_ordinary()) && settings.ranks == nullptr;
+  }
+
   CallStart start(const CallRequest& request, std::uint32_t number) const noexcept {
     CallStart start = CallStart::now(settings);
     start.clock = request.clock;
     start.number = number;
     start.targets = request.targets;
     start.target_count = request.target_count;
+    if (request.begun != nullptr) [[unlikely]] {
+      start.number = request.begun->number;
+      start.deadline = request.begun->deadline;
+    }
     return start;
   }
 

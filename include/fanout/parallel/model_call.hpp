@@ -8,13 +8,13 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
+#include <fanout/call/copied_chain.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/call/pending.hpp>
 #include <fanout/device/device_set.hpp>
@@ -32,49 +32,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Copies the chain of call scopes in which an asynchronous call is made, for as long as that call takes. The calls of
-/// the original scopes may have ended by then.
-template <class Scope>
-class CopiedChain {
- public:
-  explicit CopiedChain(const Scope* from)
-      : scopes_(count(from), [this, &from](std::size_t i) {
-          Scope scope = *from;
-          scope.caller = scope.caller == nullptr ? nullptr : scopes_.data() + i + 1;
-          scope.copied = true;
-          from = from->caller;
-          return scope;
-        }) {}
-
-  const Scope* innermost() const noexcept { return scopes_.size() == 0 ? nullptr : scopes_.data(); }
-
- private:
-  static std::size_t count(const Scope* scope) noexcept {
-    std::size_t scopes = 0;
-    for (; scope != nullptr; scope = scope->caller) ++scopes;
-    return scopes;
-  }
-
-  InlineArray<Scope, 1> scopes_;
-};
-
 /// True for an rvalue reference, also inside of a tuple or another template.
 template <class X>
 inline constexpr bool refers_to_temporary = std::is_rvalue_reference_v<X>;
 template <template <class...> class C, class... T>
 inline constexpr bool refers_to_temporary<C<T...>> = (refers_to_temporary<T> || ...);
-
-/// Makes a scope, or none, the innermost one of this thread for as long as this lives.
-class EnteredChain {
- public:
-  explicit EnteredChain(const CallScope* innermost) noexcept : before_(detail::exchange(current_call(), innermost)) {}
-  EnteredChain(const EnteredChain&) = delete;
-  EnteredChain& operator=(const EnteredChain&) = delete;
-  ~EnteredChain() { current_call() = before_; }
-
- private:
-  const CallScope* before_;
-};
 
 /// One asynchronous call of a model: its arguments, the results of its shards, and the scopes in which it was made.
 template <class AnyReplicas, class Inputs>
@@ -132,6 +94,14 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     return settings;
   }
 
+  /// A call whose shards may run again is a WholeCall, unless other processes make it, too.
+  struct NotAgain : NeverAgain {
+    static const char* refusal() noexcept {
+      const char* const why = Call::refusal();
+      return why != nullptr ? why : "since the call was asynchronous";
+    }
+  };
+
   void run_shard(std::size_t task) noexcept override {
     if constexpr (Call::is_one_task) {
       run_all();
@@ -168,7 +138,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     ranked_.wait_anew();
     try {
       if constexpr (!Call::is_one_task) {
-        outputs_.all_ended();
+        outputs_.all_ended(NotAgain());
         ranked_.join();
         outputs_.check_deadline();
       }

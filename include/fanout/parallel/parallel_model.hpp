@@ -37,6 +37,7 @@
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/options.hpp>
+#include <fanout/parallel/whole_call.hpp>
 #include <fanout/replica/replica_call.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/sharded_call.hpp>
@@ -277,6 +278,8 @@ class ParallelModel {
   }
 
   using AllReplicas = typename detail::ReplicasOn<M, device_set>::type;
+  using State = detail::ModelState<M, device_set>;
+  using Update = detail::ModelUpdate<State>;
 
   /// A call from beginning to end.
   template <class... Args>
@@ -289,44 +292,49 @@ class ParallelModel {
       if (Call::shards_may_meet() && !on_caller) return start<Inputs>(request, args...).get();
     }
     if (state_->needs_care()) [[unlikely]]
-      return run_with_care(request, args...);
-    return run_once<Inputs, Call>(request, args...);
+      return run_with_care(*state_, request, args...);
+    return run_once<Inputs, Call>(*state_, request, args...);
   }
 
   /// Measures the call. Makes it again after each time that it has learnt how many rows fit into a device's memory.
   template <class... Args>
-  [[gnu::cold, gnu::noinline]] auto run_with_care(const detail::CallRequest& request, Args&... args) const {
+  [[gnu::cold, gnu::noinline]] static auto run_with_care(const State& state, const detail::CallRequest& request,
+                                                         Args&... args) {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     detail::CallRequest careful = request;
-    careful.is_limited = state_->settings.shrinks && Call::may_be_dealt && !Call::shards_may_meet();
+    careful.is_limited = state.settings.shrinks && Call::may_be_dealt && !Call::shards_may_meet();
     if (careful.is_limited) careful.shape = detail::batch_shape(std::tie(std::as_const(args)...));
     for (;;) {
       try {
-        const detail::CallMeter<> meter(state_->observer(), devices(), detail::type_name_view<M>());
+        const detail::CallMeter<> meter(state.observer(), state.replicas.devices(), detail::type_name_view<M>());
         careful.clock = meter.clock();
-        return run_once<Inputs, Call>(careful, args...);
+        return run_once<Inputs, Call>(state, careful, args...);
       } catch (const detail::LimitLearnt&) {  // the next plan fits better
       }
     }
   }
 
   template <class Inputs, class Call, class... Args>
-  auto run_once(const detail::CallRequest& request, Args&... args) const {
+  static auto run_once(const State& state, const detail::CallRequest& request, Args&... args) {
     using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
-    typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
+    const device_set& devices = state.replicas.devices();
+    typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
     try {
       const Inputs inputs{
-          state_->plan(detail::count_rows(state_->options.axis, args...), request), {args...}, state_->options.axis};
-      const detail::EnteredModel entered(state_->mutex, &state_->original);
-      state_->pending.wait_for_earlier(Call::order());
-      detail::CallStart begin = state_->start(request, entered.number());
-      ranked.begin(inputs.plan, begin, devices().ids().data());
-      typename Sharded::Outputs outputs(inputs.plan, state_->settings, begin, devices().ids().data(),
+          state.plan(detail::count_rows(state.options.axis, args...), request), {args...}, state.options.axis};
+      detail::EnteredModel entered;
+      if (request.begun == nullptr) [[likely]] {
+        entered.enter(state.mutex, &state.original);
+        state.pending.wait_for_earlier(Call::order());
+      }
+      detail::CallStart begin = state.start(request, entered.number());
+      ranked.begin(inputs.plan, begin, devices.ids().data());
+      typename Sharded::Outputs outputs(inputs.plan, state.settings, begin, devices.ids().data(),
                                         Call::shards_may_meet());
-      Sharded call(state_->replicas, devices(), inputs, outputs, room);
+      Sharded call(state.replicas, devices, inputs, outputs, room);
       call.dispatch();
       call.run_own();
       call.join();
@@ -367,6 +375,11 @@ class ParallelModel {
     } catch (...) {
       failure = ranked.failure();
     }
+    if constexpr (Call::may_be_dealt) {
+      const bool may_move = failure == nullptr && state_->may_move_shards(plan) && !Call::shards_may_meet();
+      if (may_move && !state_->pending.is_in_order(Call::order())) [[unlikely]]
+        return start_whole<Call>(request, begin, entered, std::tuple<detail::kept_t<Args>...>(std::forward<Args>(args)...));
+    }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
         state_->settings, begin, std::move(meter), std::move(ranked), std::move(failure));
@@ -375,8 +388,22 @@ class ParallelModel {
     return pending;
   }
 
-  using State = detail::ModelState<M, device_set>;
-  using Update = detail::ModelUpdate<State>;
+  /// Starts a call that one task makes.
+  template <class Call, class Arguments>
+  [[gnu::cold, gnu::noinline]] auto start_whole(detail::CallRequest request, const detail::CallStart& begin,
+                                                detail::EnteredModel& entered, Arguments&& arguments) const {
+    auto make = [request, state = state_, arguments = std::move(arguments)](const detail::CallStart& begun) mutable {
+      request.begun = &begun;
+      return std::apply([&](auto&... args) { return run_with_care(*state, request, args...); }, arguments);
+    };
+    using Whole = detail::WholeCall<decltype(make), typename Call::States>;
+    auto* const call = detail::make_pooled<Whole>(&state_->original, begin, std::move(make));
+    Pending<gathered_t<typename Call::R>> pending(call);
+    call->post(state_->pending, devices(), state_->mutex);
+    entered.leave_to_others();
+    return pending;
+  }
+
 
   State* state_;
 };

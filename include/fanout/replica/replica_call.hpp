@@ -15,6 +15,8 @@
 #include <fanout/replica/forward_result.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/strided_pieces.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
+#include <fanout/scatter/shard_inputs.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -25,8 +27,9 @@ struct PiecesTaken : PiecesFor<typename First::model_type, ContextOf<First>, Inp
 /// The types and rules of a call of replicas with these inputs.
 template <class AnyReplicas, class Inputs>
 struct CallOfReplicas;
-template <class M, class... Ds, class Inputs>
-struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
+template <class M, class... Ds, class... Args>
+struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
+  using Inputs = ShardInputs<Args...>;
   using Taken = PiecesTaken<Inputs, Replica<M, Ds>...>;
   using Forward = ForwardResult<typename Taken::type, Replica<M, Ds>...>;
   using R = typename Forward::type;  ///< what a shard returns
@@ -45,6 +48,17 @@ struct CallOfReplicas<Replicas<M, Ds...>, Inputs> {
 
   /// True if any device may run any shard: what a replica does never depends on what it did before.
   static constexpr bool may_be_dealt = order() != CallOrder::changes;
+
+  /// Why a shard of such a call may not run again, as the end of a sentence; null if it may.
+  static const char* refusal() noexcept {
+    if constexpr (!may_be_dealt) {
+      return "since forward is not const, or may change its replica";
+    } else if constexpr ((is_inout<std::remove_cvref_t<Args>> || ...)) {
+      return "since an argument is inout()";
+    } else {
+      return shards_may_meet() ? "since forward has collectives" : nullptr;
+    }
+  }
 
   /// If fields are combined after a call, no part of the next call may run before that. So such an asynchronous call is
   /// one task, which makes the whole call.

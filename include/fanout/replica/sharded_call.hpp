@@ -167,15 +167,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   struct RunAgain {
     ShardedCall& call;
 
-    const char* refusal() const noexcept {
-      if constexpr (!Call::may_be_dealt) {
-        return "since forward is not const, or may change its replica";
-      } else if constexpr ((is_inout<std::remove_cvref_t<Args>> || ...)) {
-        return "since an argument is inout()";
-      } else {
-        return Call::shards_may_meet() ? "since forward has collectives" : nullptr;
-      }
-    }
+    const char* refusal() const noexcept { return Call::refusal(); }
     std::uint64_t shape() const { return call.body_.shape(); }
     void shards_ended() const {
       if constexpr (Call::may_be_dealt) {

@@ -41,11 +41,13 @@ struct CountRows {
 };
 
 /// Throws ShapeMismatch at the first array that differs from the ones before it. The error names both places.
+/// `Text` is always std::string. As a template, this costs nothing to compile in a file that calls no model.
+template <class Text = std::string>
 struct RefuseRows {
   std::optional<std::size_t> rows = {};
-  std::string first = {};
+  Text first = {};
   const Plan* plan = nullptr;
-  std::string first_sharded = {};
+  Text first_sharded = {};
 
   void operator()(std::size_t found, const LeafPath& path) {
     if (!rows) {
@@ -113,7 +115,7 @@ void visit_arguments([[maybe_unused]] F& f, [[maybe_unused]] int axis, std::inde
 /// Throws ShapeMismatch, which names two arguments that disagree.
 template <class... Args>
 [[gnu::cold, gnu::noinline]] void refuse_rows(int axis, const Args&... args) {
-  RefuseRows refuse;
+  RefuseRows<> refuse;
   visit_arguments(refuse, axis, std::index_sequence_for<Args...>(), args...);
 }
 
