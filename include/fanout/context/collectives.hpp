@@ -41,15 +41,12 @@ class ShardRendezvous final : public CallRendezvous::Place {
 
   void leave(std::size_t shard, const std::exception_ptr& why) noexcept override {
     rendezvous_.leave(shard, why);
-    if (why != nullptr) threw_.store(true, MemoryOrder::relaxed);
     if (const CallRendezvous::Way& way = call_.way(); way.processes != nullptr) {
       way.processes->leave(way.first_shard + shard, why);
     }
   }
 
   void settle() noexcept override {
-    // The device of a shard that threw may still wait for another process, which may fail.
-    if (call_.way().processes != nullptr && threw_.load(MemoryOrder::relaxed)) return;
     if (backend::TransportRanks* const direct = this->direct()) direct->settle();
   }
 
@@ -143,7 +140,6 @@ class ShardRendezvous final : public CallRendezvous::Place {
 
   CallRendezvous& call_;
   Atomic<bool> all_run_{false};
-  Atomic<bool> threw_{false};  // a shard
   backend::HostRendezvous rendezvous_;
   ForkSafeMutex opening_;
   bool opened_ = false;

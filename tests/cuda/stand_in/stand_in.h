@@ -22,6 +22,7 @@
 //   FANOUT_STAND_IN_ALLOW=KIND,...   what may be left at exit, see stand_in_allow_at_exit
 //   FANOUT_STAND_IN_PATIENCE_MS=N    how long a rank of NCCL waits for the others (20000)
 //   FANOUT_STAND_IN_PROCESSES=FOLDER ranks of NCCL may be in several processes, which exchange files in the folder
+//   FANOUT_STAND_IN_NO_REMOTE_ERRORS=1  a rank of NCCL does not notice that another process has aborted
 // CUDA_VISIBLE_DEVICES chooses among the devices as with the real one (numbers only).
 #pragma once
 

@@ -102,12 +102,6 @@ rusage usage_of_this_thread() {
 
 }  // namespace
 
-// Stands before the MPI's own function.
-extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
-                         MPI_Request* request) {
-  return PMPI_Isend(data, count, type, to == lost_to ? MPI_PROC_NULL : to, tag, over, request);
-}
-
 TEST_CASE("a rank that has heard of all gives up a call that another one gives up") {
   const Ranks ranks{MPI_COMM_WORLD};
   if (ranks.size() < 3) return;

@@ -108,6 +108,7 @@ TEST_CASE("collectives that wait for a late rank end at the deadline of the call
         CHECK(has(text, "late and wrong"));
       } else {
         CHECK(has(text, name));
+        CHECK(!has(text, "not late: "));
       }
       check_works(ranks);
     }

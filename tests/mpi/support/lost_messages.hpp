@@ -5,7 +5,7 @@
 
 namespace fanout_test {
 
-/// Messages from this rank to this one get lost: see MPI_Isend in deadlines.cpp.
+/// Messages from this rank to this one get lost: see MPI_Isend in main.cpp.
 inline int lost_to = MPI_PROC_NULL;
 
 }  // namespace fanout_test
