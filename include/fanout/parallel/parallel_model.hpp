@@ -391,7 +391,7 @@ class ParallelModel {
   /// Starts a call that one task makes.
   template <class Call, class Arguments>
   [[gnu::cold, gnu::noinline]] auto start_whole(detail::CallRequest request, const detail::CallStart& begin,
-                                                detail::EnteredModel& entered, Arguments&& arguments) const {
+                                                detail::EnteredModel& entered, Arguments arguments) const {
     auto make = [request, state = state_, arguments = std::move(arguments)](const detail::CallStart& begun) mutable {
       request.begun = &begun;
       return std::apply([&](auto&... args) { return run_with_care(*state, request, args...); }, arguments);
