@@ -3,11 +3,14 @@
 // Shards that run again on other devices, since their own one failed.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -17,6 +20,7 @@
 #include <fanout/simulated.hpp>
 
 #include "support/message_of.hpp"
+#include "support/skip.hpp"
 
 using fanout::Context;
 using fanout::DealtSplit;
@@ -301,6 +305,25 @@ TEST_CASE("an asynchronous call may run again that returns nothing, moves its ar
     throw 0;
   }();
   CHECK(error.get_if<DeviceError>() != nullptr);
+}
+
+TEST_CASE("the deadline of an asynchronous call counts from when it was made, also if its shards may run again") {
+  std::atomic<bool> started{false};
+  const auto devices = fanout::host_devices(1);
+  const ParallelModel blocker{[&started](View<const float, 1>) {
+                                started = true;
+                                std::this_thread::sleep_for(std::chrono::milliseconds(60));
+                              },
+                              devices};
+  const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); }, devices,
+                            Options{.deadline = std::chrono::milliseconds(20), .retry = Retry{.times = 1}}};
+  const auto x = retry_test::ascending(10);
+  auto blocks = blocker.async(x);
+  for (int i = 0; i < 2000 && !started; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (!started) return fanout_test::skip("the device has no thread");
+  auto late = model.async(x);  // begins behind the other one
+  blocks.get();
+  CHECK_THROWS_AS(late.get(), fanout::Timeout);
 }
 
 TEST_CASE("update() waits for asynchronous calls whose shards may run again") {
