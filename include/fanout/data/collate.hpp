@@ -191,7 +191,8 @@ auto collate_values(const ShardResults<X>& samples, const backend::HostAllocator
         samples[0], path, [&]<class At>(const auto&, const LeafPath& at, const At& child) {
           using Child = std::remove_cvref_t<typename At::type>;
           return collate_values(
-              ShardResults<Child>(samples, false, [&child](const X& x) -> const Child& { return child(x); }), memory, at);
+              ShardResults<Child>(samples, false, [&child](const X& x) -> const Child& { return child(x); }), memory,
+              at);
         });
   } else {
     static_assert(sizeof(X) == 0,

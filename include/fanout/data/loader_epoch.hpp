@@ -44,8 +44,9 @@ class LoaderState {
     check_loader(options, samples);
     if constexpr (BatchDataset<std::remove_cvref_t<Dataset>> || !std::is_same_v<Collate, StackSamples>) {
       if (options.pin.allocate != nullptr) {
-        refuse_loader("memory for batches that a function of yours makes", "pin", "a loader that stacks the samples itself",
-                      "a function", "leave `pin` out, and let the function allocate: fanout::collate(samples, memory)");
+        refuse_loader("memory for batches that a function of yours makes", "pin",
+                      "a loader that stacks the samples itself", "a function",
+                      "leave `pin` out, and let the function allocate: fanout::collate(samples, memory)");
       }
     }
     static_cast<void>(EpochOrder(options, samples, 0, 0));  // throws if it can have no epochs

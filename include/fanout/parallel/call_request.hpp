@@ -18,7 +18,7 @@ struct CallRequest {
   CallClock<CallTimes>* clock = nullptr;  ///< null if the call is not measured
   bool is_limited = false;  ///< to the rows that fit into the devices' memories for that shape of the arguments
   std::uint64_t shape = 0;
-  const CallStart* begun = nullptr;  ///< of an asynchronous call, which has entered the model and has its number; else null
+  const CallStart* begun = nullptr;  ///< of an asynchronous call, which has entered the model and has its number
 };
 inline constexpr CallRequest plain_request;
 inline constexpr CallRequest on_all_request{.on_all = true};

@@ -378,7 +378,8 @@ class ParallelModel {
     if constexpr (Call::may_be_dealt) {
       const bool may_move = failure == nullptr && state_->may_move_shards(plan) && !Call::shards_may_meet();
       if (may_move && !state_->pending.is_in_order(Call::order())) [[unlikely]]
-        return start_whole<Call>(request, begin, entered, std::tuple<detail::kept_t<Args>...>(std::forward<Args>(args)...));
+        return start_whole<Call>(request, begin, entered,
+                                 std::tuple<detail::kept_t<Args>...>(std::forward<Args>(args)...));
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
