@@ -8,6 +8,7 @@
 #include <fanout/cuda/transfer/pinned.hpp>
 
 #include "cuda/gpus.hpp"
+#include "cuda/transfer/pinned_in_use.hpp"
 
 namespace cuda = fanout::cuda;
 
@@ -81,20 +82,7 @@ TEST_CASE("parts of pinned tensors are known as pinned, and nothing else is") {
 TEST_CASE("releasing a pinned tensor waits for the GPUs that use it") {
   if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
-  const cuda::Stream stream(0);
-  fanout_test::Barrier barrier;
-  bool done = false;
-  auto work = [&done] { done = true; };
-  std::thread opener;
-  {
-    const fanout::Tensor<int, 1> tensor = cuda::pinned<int>(100);
-    CHECK(cuda::detail::pinned_blocks().use(tensor.data(), 4, stream));
-    fanout_test::call_in(stream, barrier);
-    fanout_test::call_in(stream, work);
-    opener = std::thread([&barrier] { barrier.open(); });
-  }
-  CHECK(done);
-  opener.join();
+  CHECK(fanout_test::release_waits([] { return cuda::pinned<int>(100); }));
 }
 
 TEST_CASE("a pinned tensor may be destroyed after the runtime and without a context") {

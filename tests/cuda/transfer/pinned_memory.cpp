@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include <fanout/data.hpp>
 
 #include "cuda/gpus.hpp"
+#include "cuda/transfer/pinned_in_use.hpp"
 
 namespace cuda = fanout::cuda;
 
@@ -71,23 +71,10 @@ TEST_CASE("pinned memory of a destroyed tensor is used for a later one of nearly
 TEST_CASE("pinned memory is used again only after the GPUs that use it") {
   if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
+  CHECK(fanout_test::release_waits([] { return pinned_of(100); }));
   const cuda::Stream stream(0);
-  fanout_test::Barrier barrier;
-  bool done = false;
-  auto work = [&done] { done = true; };
-  std::thread opener;
-  {
-    const fanout::Tensor<char, 1> tensor = pinned_of(100);
-    CHECK(cuda::detail::pinned_blocks().use(tensor.data(), 100, stream));
-    fanout_test::call_in(stream, barrier);
-    fanout_test::call_in(stream, work);
-    opener = std::thread([&barrier] { barrier.open(); });
-  }
-  CHECK(done);
-  opener.join();
-  const cuda::Stream other(0);
   const fanout::Tensor<char, 1> again = pinned_of(100);
-  CHECK(cuda::detail::pinned_blocks().use(again.data(), 100, other));
+  CHECK(cuda::detail::pinned_blocks().use(again.data(), 100, stream));
   cuda::empty_cache();
 }
 
