@@ -209,7 +209,7 @@ TEST_CASE("asynchronous dealt calls on host devices give what synchronous ones g
   }
 }
 
-TEST_CASE("an asynchronous dealt call tells its late shards, and has a deadline from when it was made") {
+TEST_CASE("an asynchronous dealt call that is late tells its late shards, and throws Timeout") {
   std::atomic<int> told{0};
   const ParallelModel model{
       [](View<const float, 1> x) {

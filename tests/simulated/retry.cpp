@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -205,10 +206,10 @@ TEST_CASE("where a shard may not run again, the error says why") {
     CHECK(model.async(x).get() == fanout::tensor<int>({1, 1}));
   }
   SUBCASE("an argument of an asynchronous call that is inout") {
-    const ParallelModel model{[](View<float, 1> rows) { return static_cast<int>(rows.size()); }, devices(), retry};
+    const ParallelModel model{[](std::span<float>) -> int { throw DeviceError("broken"); }, fanout::host_devices(2), retry};
     std::vector<float> state(10);
-    auto pending = model.async(fanout::inout(View<float, 1>(state.data(), 10)));
-    CHECK(message_of<fanout::Error>([&] { pending.get(); }) != "");
+    auto pending = model.async(fanout::inout(state));
+    CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "broken", "since an argument is inout()"));
   }
   SUBCASE("without Options::retry it says nothing of it, and counts nothing") {
     const ParallelModel model{retry_test::Doubles{}, devices(), Options{.measure = true}};

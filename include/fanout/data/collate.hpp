@@ -212,7 +212,8 @@ auto collate_values(const ShardResults<X>& samples, const backend::HostAllocator
 /// - tuples, pairs, arrays, dicts, maps, optionals, variants, and vectors of trees stay what they are;
 /// - a struct becomes a std::tuple of its members in their order, so `auto [x, y]` takes both apart.
 ///
-/// Copies, in host memory: for the tensors, that of `memory`, for example fanout::cuda::pinned_memory. Throws
+/// Copies. `memory` says where the tensors are in host memory, for example fanout::cuda::pinned_memory. A type with a
+/// gather_traits<Stack, X> of its own allocates by itself. Throws
 /// ShapeMismatch or StructureMismatch if the samples do not fit together, DeviceMismatch if one is in another memory,
 /// OutOfMemory, and InvalidArgument if there are no samples.
 template <class X>

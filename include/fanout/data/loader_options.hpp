@@ -27,7 +27,7 @@ struct LoaderOptions {
   /// True: an epoch ends before a last batch that has fewer rows.
   bool drop_last = false;
   /// The memory of the batches' tensors: `.pin = fanout::cuda::pinned_memory` is page-locked, and GPUs copy from it
-  /// without staging. For loaders that stack the samples themselves.
+  /// without staging. Only for loaders that stack the samples themselves.
   backend::HostAllocator pin = {};
   /// The part of each epoch's order that this loader loads; by default all of it. A RowRange pads and drops no sample.
   std::variant<std::monostate, RowRange, PaddedLikeTorch> rows = {};

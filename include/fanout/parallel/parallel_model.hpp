@@ -405,7 +405,6 @@ class ParallelModel {
     return pending;
   }
 
-
   State* state_;
 };
 

@@ -25,9 +25,9 @@ namespace fanout { inline namespace v0 {
 ///
 /// Each block is a shard: `forward` runs for each, ctx.size() counts them, and results and reductions go in their order.
 /// So values do not depend on which device ran a block. Only calls with a const `forward`, no collectives and no fields
-/// of their own on each device are dealt. In others, each block runs where it was planned. The main device's thread
-/// makes an asynchronous dealt call as a whole, so two of them do not overlap. A model on a GPU waits for each block
-/// before it takes the next one.
+/// of their own on each device are dealt. In others, each block runs where it was planned. One thread
+/// makes an asynchronous dealt call as a whole: that of the main device, or one that waits for the result. A GPU waits
+/// for each block before it takes the next one.
 template <Split S = EvenSplit>
 class DealtSplit {
  public:

@@ -17,8 +17,8 @@ namespace fanout { inline namespace v0 { namespace cuda {
 
 namespace detail {
 
-/// Page-locked memory that is kept when its tensor is destroyed, for a later one of nearly its size: cudaHostAlloc takes
-/// as long as many copies, and cudaFreeHost waits for the GPUs.
+/// Keeps the page-locked memory of destroyed tensors for later ones of nearly the same size. cudaHostAlloc and
+/// cudaFreeHost take long.
 class PinnedCache {
  public:
   /// Memory that nobody uses, of at least `bytes` bytes. Throws OutOfMemory and CudaError.
@@ -117,9 +117,10 @@ inline fanout::detail::Storage kept_pinned_storage(std::size_t bytes) {
 
 }  // namespace detail
 
-/// Page-locked host memory, for the batches of a Loader: `{.batch = 128, .workers = 2, .pin = cuda::pinned_memory}`, and
-/// for collate(). Like that of pinned(), but when a tensor is destroyed, its memory is kept for the next one, until
-/// empty_cache(). Without a CUDA device it is ordinary memory.
+/// Page-locked host memory for the batches of a Loader, `{.batch = 128, .pin = cuda::pinned_memory}`, and for collate().
+/// The elements of a new tensor are not set. A destroyed tensor's memory is kept for the next one, until empty_cache().
+/// The destructor waits for GPUs that still copy from it. Copies of the tensor are ordinary tensors. Without a CUDA
+/// device, this is ordinary memory. Allocating throws OutOfMemory and CudaError.
 inline constexpr backend::HostAllocator pinned_memory{&detail::kept_pinned_storage};
 
 }}}  // namespace fanout::v0::cuda
