@@ -206,7 +206,8 @@ TEST_CASE("where a shard may not run again, the error says why") {
     CHECK(model.async(x).get() == fanout::tensor<int>({1, 1}));
   }
   SUBCASE("an argument of an asynchronous call that is inout") {
-    const ParallelModel model{[](std::span<float>) -> int { throw DeviceError("broken"); }, fanout::host_devices(2), retry};
+    const ParallelModel model{[](std::span<float>) -> int { throw DeviceError("broken"); }, fanout::host_devices(2),
+                              retry};
     std::vector<float> state(10);
     auto pending = model.async(fanout::inout(state));
     CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "broken", "since an argument is inout()"));

@@ -52,8 +52,8 @@ struct Options {
   /// `.retry = Retry{.times = 1}`: a shard that throws a DeviceError runs again, on another device of the model. Only if
   /// `forward` is const and has no collectives, and no argument is inout(); otherwise the ReplicaError says why not. One
   /// thread then makes an asynchronous call as a whole: that of the main device, or one that waits for the result. A
-  /// device that has failed twice gets no rows in later calls, as long as there is another one, until ParallelModel::readmit(). By
-  /// default no shard runs again, and no failure is counted.
+  /// device that has failed twice gets no rows in later calls, as long as there is another one, until
+  /// ParallelModel::readmit(). By default no shard runs again, and no failure is counted.
   Retry retry = {};
   /// True: a call that ran out of a device's memory is made again. That device then gets half as many rows at a time. Its
   /// share of the batch stays the same: it runs its rows in several shards, one after the other. Each of these gives its
