@@ -62,8 +62,8 @@ right_tree() {
   for i in {1..83}; do echo "| $i | does | do | \`$name <&>\` |"; done > docs/conformance.md
   for i in {84..128}; do echo "| $i | does | do | no reason |"; done >> docs/conformance.md
   rule 84 '`rule 84: one`, `must_not_compile/rule_084_two`'
-  GPUs="rules $(seq -s ', ' 151 184) and 185: GPUs"
-  for i in {151..185}; do echo "| $i | does | do | \`cuda/$GPUs\` |"; done >> docs/conformance.md
+  GPUs="rules $(seq -s ', ' 151 203) and 204: GPUs"
+  for i in {151..204}; do echo "| $i | does | do | \`cuda/$GPUs\` |"; done >> docs/conformance.md
   program "$all" true 'rule 84: one' true
   program --cuda "$GPUs" true
   mkdir must_not_compile
@@ -103,7 +103,7 @@ arrows > /dev/null || { echo "arrows fails on the right tree" >&2; arrows >&2 ||
 refusals > /dev/null || { echo "refusals fails on the right tree" >&2; refusals >&2 || true; exit 1; }
 conformance > /dev/null || { echo "conformance fails on the right tree" >&2; conformance >&2 || true; exit 1; }
 
-grep -qF 'no CUDA toolkit: 1 test cases of GPUs were not looked for' <<< "$(without_cuda)" ||
+grep -qF '1 test cases were not looked for: they are not built here' <<< "$(without_cuda)" ||
   { echo "conformance does not say what it did not look for" >&2; exit 1; }
 
 header base/error.hpp '#include <fanout/memory/view.hpp>' 'class Error {};'
