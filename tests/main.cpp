@@ -18,9 +18,7 @@ struct CountTests : doctest::IReporter {
   explicit CountTests(const doctest::ContextOptions&) {}
   void report_query(const doctest::QueryData&) override {}
   void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats& stats) override {
-    tests_chosen = stats.numTestCasesPassingFilters;
-  }
+  void test_run_end(const doctest::TestRunStats& stats) override { tests_chosen = stats.numTestCasesPassingFilters; }
   void test_case_start(const doctest::TestCaseData&) override { ++tests_begun; }
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats&) override {}

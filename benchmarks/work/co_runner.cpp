@@ -104,7 +104,8 @@ void print(const char* title, const std::vector<Contender>& contenders) {
       speeds.push_back(contenders[0].seconds[round] / each.seconds[round]);
     }
     std::printf("  %-24s %8.2f ms   speed of the even split * %5.2f   quartiles %5.2f to %5.2f\n", each.name,
-                1e3 * quantile(each.seconds, 0.5), quantile(speeds, 0.5), quantile(speeds, 0.25), quantile(speeds, 0.75));
+                1e3 * quantile(each.seconds, 0.5), quantile(speeds, 0.5), quantile(speeds, 0.25),
+                quantile(speeds, 0.75));
   }
 }
 

@@ -258,14 +258,14 @@ TEST_CASE("a mean of many small blocks is as exact as its elements") {
 
 TEST_CASE("matrices are combined over ranks, too") {
   fanout_test::on_thread_ranks(2, [](const fanout_test::ThreadRanks& ranks) {
-    const ParallelModel model{[](std::span<const double> x) {
-                                Eigen::Matrix2d matrix = Eigen::Matrix2d::Constant(static_cast<double>(x.size()));
-                                matrix(0, 1) = 0.5;
-                                return std::tuple{fanout::psum(matrix),
-                                                  fanout::pmean(Eigen::VectorXd(Eigen::VectorXd::Constant(3, x[0])))};
-                              },
-                              host_devices(2),
-                              {.ranks = &ranks}};
+    const ParallelModel model{
+        [](std::span<const double> x) {
+          Eigen::Matrix2d matrix = Eigen::Matrix2d::Constant(static_cast<double>(x.size()));
+          matrix(0, 1) = 0.5;
+          return std::tuple{fanout::psum(matrix), fanout::pmean(Eigen::VectorXd(Eigen::VectorXd::Constant(3, x[0])))};
+        },
+        host_devices(2),
+        {.ranks = &ranks}};
     const double value = ranks.rank() == 0 ? 1 : 4;
     const auto [sum, mean] = model(std::vector<double>(ranks.rank() == 0 ? 2 : 4, value));
     CHECK(sum(1, 0) == 6);

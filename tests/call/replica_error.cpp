@@ -151,7 +151,7 @@ TEST_CASE("an exception made by hand has the same text") {
                              .rows = {0, 30},
                              .exception = std::make_exception_ptr(error)}},
                            2);
-  CHECK(std::string(outer.what()).ends_with(
-      "in replica 0 on device host:0, rows [0, 30): forward failed on 1 of 2 replicas\n"
-      "    Caught std::out_of_range in replica 1 on device cuda:3, rows [15, 30): no such word"));
+  CHECK(std::string(outer.what())
+            .ends_with("in replica 0 on device host:0, rows [0, 30): forward failed on 1 of 2 replicas\n"
+                       "    Caught std::out_of_range in replica 1 on device cuda:3, rows [15, 30): no such word"));
 }

@@ -146,9 +146,10 @@ TEST_CASE("all tensors of a batch are in the memory that is asked for") {
     allocated.push_back(made.data());
     return made;
   }};
-  const auto [number, list, dict, texts] = collate(
-      std::vector{std::tuple(1, std::vector{Tensor<float, 1>(3)}, fanout::dict("x"_k = std::vector{1.0}), std::string())},
-      memory);
+  const auto [number, list, dict, texts] =
+      collate(std::vector{std::tuple(1, std::vector{Tensor<float, 1>(3)}, fanout::dict("x"_k = std::vector{1.0}),
+                                     std::string())},
+              memory);
   CHECK(allocated == std::vector<const void*>{number.data(), list[0].data(), dict["x"_k].data()});
 
   allocated.clear();

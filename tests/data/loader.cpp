@@ -354,9 +354,13 @@ TEST_CASE("a function that makes the batches allocates them, so a loader with on
   const fanout::backend::HostAllocator memory{[](std::size_t bytes) { return fanout::detail::Storage({}, bytes); }};
   const auto refused = [](const auto& make) { return message_of<fanout::InvalidArgument>(make); };
   const LoaderOptions pinned{.pin = memory};
-  CHECK(says(refused([&] { Loader{Numbered(4), pinned, [](const auto& samples) { return samples.size(); }}; }),
+  CHECK(says(refused([&] {
+               Loader{Numbered(4), pinned, [](const auto& samples) { return samples.size(); }};
+             }),
              "LoaderOptions::pin", "stacks the samples itself", "fanout::collate(samples, memory)"));
-  CHECK(says(refused([&] { Loader{4, [](std::span<const std::size_t> samples) { return samples.size(); }, pinned}; }),
+  CHECK(says(refused([&] {
+               Loader{4, [](std::span<const std::size_t> samples) { return samples.size(); }, pinned};
+             }),
              "LoaderOptions::pin"));
 }
 

@@ -68,13 +68,13 @@ std::vector<int> rows_of(std::size_t rank) { return std::vector<int>(2 * rank + 
 
 TEST_CASE("the numbers that own gather_traits show are combined over ranks, also inside of trees") {
   on_thread_ranks(3, [](const ThreadRanks& ranks) {
-    const ParallelModel model{[](std::span<const int> rows) {
-                                const auto n = static_cast<double>(rows.size());
-                                return std::tuple{fanout::psum(std::vector<Shown>{Shown({n, 10 * n})}),
-                                                  fanout::psum(n)};
-                              },
-                              fanout::host_devices(2),
-                              {.ranks = &ranks}};
+    const ParallelModel model{
+        [](std::span<const int> rows) {
+          const auto n = static_cast<double>(rows.size());
+          return std::tuple{fanout::psum(std::vector<Shown>{Shown({n, 10 * n})}), fanout::psum(n)};
+        },
+        fanout::host_devices(2),
+        {.ranks = &ranks}};
     const auto [own, rows] = model(rows_of(ranks.rank()));
     CHECK(rows == 9);
     CHECK(own[0].numbers() == std::vector<double>{9, 90});
@@ -98,9 +98,7 @@ TEST_CASE("without a rule, own gather_traits stay with their rank") {
 }
 
 TEST_CASE("a reduction by own gather_traits that show no numbers is refused over ranks, not left uncombined") {
-  const auto sums = [](std::span<const int> rows) {
-    return fanout::psum(Hidden({static_cast<double>(rows.size())}));
-  };
+  const auto sums = [](std::span<const int> rows) { return fanout::psum(Hidden({static_cast<double>(rows.size())})); };
   on_thread_ranks(2, [&sums](const ThreadRanks& ranks) {
     const ParallelModel model{sums, fanout::host_devices(2), {.ranks = &ranks}};
     const std::string text = fanout_test::message_of<fanout::Error>([&] { model(rows_of(ranks.rank())); });

@@ -142,8 +142,8 @@ TEST_CASE("a fold takes types that its function combines without loss, and keeps
 }
 
 TEST_CASE("reduce is a rule of the function's type") {
-  static_assert(
-      std::is_same_v<decltype(fanout::reduce(1.5, Product{})), fanout::detail::WithRule<FoldOverShards<Product>, double>>);
+  static_assert(std::is_same_v<decltype(fanout::reduce(1.5, Product{})),
+                               fanout::detail::WithRule<FoldOverShards<Product>, double>>);
   CHECK(fanout::reduce(1.5, Product{}).value == 1.5);
   CHECK(fanout::pmax(3).value == 3);
   CHECK(fanout::pmin(std::string("text")).value == "text");

@@ -19,19 +19,19 @@ namespace {
 
 using fanout::Concatenate;
 using fanout::Dict;
-using fanout::detail::Entry;
 using fanout::Key;
 using fanout::MeanOverShards;
 using fanout::SumOverShards;
 using fanout::Tensor;
-using fanout::detail::WithRule;
 using fanout::detail::Alternative;
 using fanout::detail::CannotHold;
 using fanout::detail::EachValue;
 using fanout::detail::Element;
+using fanout::detail::Entry;
 using fanout::detail::LeafAt;
 using fanout::detail::NotTaken;
 using fanout::detail::Ungatherable;
+using fanout::detail::WithRule;
 
 /// Not to be gathered: nobody can look into it.
 class Plain {

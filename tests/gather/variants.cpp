@@ -84,7 +84,8 @@ TEST_CASE("a variant is gathered to a variant of its gathered alternatives") {
 
 TEST_CASE("std::monostate is gathered to itself, also alone and under psum") {
   static_assert(std::is_same_v<gathered_t<std::monostate>, std::monostate>);
-  static_assert(std::is_same_v<gathered_t<fanout::detail::WithRule<fanout::SumOverShards, std::monostate>>, std::monostate>);
+  static_assert(
+      std::is_same_v<gathered_t<fanout::detail::WithRule<fanout::SumOverShards, std::monostate>>, std::monostate>);
   ParallelModel model{[](View<const int, 1>) { return std::pair{std::monostate(), 1}; }, host_devices(2)};
   const auto [nothing, ones] = model(count_to(5));
   static_assert(std::is_same_v<decltype(nothing), const std::monostate>);

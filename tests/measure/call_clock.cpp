@@ -21,10 +21,10 @@
 #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 
-#include "measure/recorded_calls.hpp"
 #include "device/clock_device.hpp"
 #include "device/remote_device.hpp"
 #include "device/toy_device.hpp"
+#include "measure/recorded_calls.hpp"
 
 using fanout::Context;
 using fanout::host_devices;

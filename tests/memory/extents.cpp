@@ -13,9 +13,9 @@
 
 #include "support/message_of.hpp"
 
-using fanout::detail::checked_extents;
 using fanout::Extents;
 using fanout::ShapeMismatch;
+using fanout::detail::checked_extents;
 using fanout_test::message_of;
 using fanout_test::says;
 

@@ -51,7 +51,8 @@ TEST_CASE("a call's plan comes from sharded arguments, then from the rows, then 
   const Plan given{{.rows = {0, 7}, .device = 2}};
   CHECK(checked.options.plan({.rows = 9, .plan = &given}, fanout::detail::on_all_request) == given);
   CHECK(checked.options.plan({.rows = 9, .plan = nullptr}, fanout::detail::plain_request) == fanout::EvenSplit{}(9, 3));
-  CHECK(checked.options.plan({.rows = {}, .plan = nullptr}, fanout::detail::on_all_request) == fanout::EvenSplit{}(0, 3));
+  CHECK(checked.options.plan({.rows = {}, .plan = nullptr}, fanout::detail::on_all_request) ==
+        fanout::EvenSplit{}(0, 3));
   CHECK(checked.options.plan({.rows = {}, .plan = nullptr}, fanout::detail::plain_request).size() == 1);
 }
 
@@ -63,7 +64,8 @@ TEST_CASE("options that do not fit the devices are refused") {
              "a negative time", "Options::deadline"));
   const Checked checked(Options{});
   const Plan foreign{{.rows = {0, 7}, .device = 3}};
-  CHECK(says(message_of<fanout::InvalidArgument>(
-                 [&] { static_cast<void>(checked.options.plan({.rows = 7, .plan = &foreign}, fanout::detail::plain_request)); }),
+  CHECK(says(message_of<fanout::InvalidArgument>([&] {
+               static_cast<void>(checked.options.plan({.rows = 7, .plan = &foreign}, fanout::detail::plain_request));
+             }),
              "sharded over other devices", "3 devices or fewer"));
 }

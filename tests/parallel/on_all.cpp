@@ -34,7 +34,8 @@ TEST_CASE("on_all is not passed to forward and needs no other argument") {
 }
 
 TEST_CASE("on_all runs every device whatever the split makes of no rows") {
-  const ParallelModel model{[](fanout::Context auto& ctx) { return ctx.device().id().index; }, host_devices(3),
+  const ParallelModel model{[](fanout::Context auto& ctx) { return ctx.device().id().index; },
+                            host_devices(3),
                             {.split = [](std::size_t rows, std::size_t) {
                               fanout::Plan plan;
                               plan.add({.rows = {0, rows}, .device = 2});

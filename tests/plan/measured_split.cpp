@@ -50,8 +50,7 @@ double call(Split& split, const std::vector<Cost>& costs, std::size_t rows) {
     shards.push_back({.began = 5, .forward = 5, .returned = 6, .ended = 5 + static_cast<std::int64_t>(time)});
   }
   const std::vector<DeviceId> devices = ids(costs.size());
-  split.observe(
-      {.plan = &plan, .devices = devices.data(), .device_count = devices.size(), .shards = shards.data()});
+  split.observe({.plan = &plan, .devices = devices.data(), .device_count = devices.size(), .shards = shards.data()});
   return longest;
 }
 
@@ -82,8 +81,12 @@ TEST_CASE("a measured split guesses that a device with another memory than the h
   MeasuredSplit weighted{std::vector<double>{3, 1}};
   weighted.begin(devices.data(), devices.size());
   CHECK(sizes(weighted(100, 2), 2) == std::vector<std::size_t>{75, 25});
-  CHECK(says(message_of<fanout::InvalidArgument>([&] { weighted(100, 3); }), "wrong number of weights", "3 devices", "2"));
-  CHECK(says(message_of<fanout::InvalidArgument>([&] { MeasuredSplit(std::vector<double>{1, -1}); }), "invalid weight", "position 1"));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { weighted(100, 3); }), "wrong number of weights", "3 devices",
+             "2"));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] {
+               MeasuredSplit(std::vector<double>{1, -1});
+             }),
+             "invalid weight", "position 1"));
 }
 
 TEST_CASE("a device of weight zero gets no rows, and is not tried alone") {

@@ -82,8 +82,9 @@ TEST_CASE("a dealt plan without left-out devices is dealt, too") {
 
 TEST_CASE("each failure of a device is counted once, also if the shard may not run again") {
   const auto devices = fanout::simulated_devices({{}, {.fail_at = 1}});
-  fanout::ParallelModel model{[calls = std::size_t{0}](fanout::View<const float, 1> x) mutable { return ++calls + x.size(); }, devices,
-                              fanout::Options{.measure = true, .retry = fanout::Retry{.times = 3}}};
+  fanout::ParallelModel model{
+      [calls = std::size_t{0}](fanout::View<const float, 1> x) mutable { return ++calls + x.size(); }, devices,
+      fanout::Options{.measure = true, .retry = fanout::Retry{.times = 3}}};
   CHECK(model.report().devices().size() == 2);  // also before the first call
   CHECK_THROWS_AS(model(fanout::Tensor<float, 1>(8)), const fanout::ReplicaError&);
   CHECK(model.report().devices()[1].failures == 1);

@@ -26,9 +26,9 @@ using fanout::dict;
 using fanout::Plan;
 using fanout::RowRange;
 using fanout::scatter;
+using fanout::ScatterTarget;
 using fanout::Tensor;
 using fanout::View;
-using fanout::ScatterTarget;
 using fanout_test::message_of;
 using fanout_test::says;
 

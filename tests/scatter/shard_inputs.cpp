@@ -64,10 +64,11 @@ TEST_CASE("inputs borrow lvalues and own rvalues, also after a move") {
   auto owned = std::make_shared<int>(3);
   const std::weak_ptr<int> watched = owned;
   {
-    auto made =
-        scatter(plan_of_three, std::vector(zero_to_four), std::move(owned), broadcast(std::string(100, 'b')), zero_to_four);
-    static_assert(std::is_same_v<decltype(made), ShardInputs<std::vector<int>, std::shared_ptr<int>,
-                                                             fanout::detail::Broadcast<std::string>, const std::vector<int>&>>);
+    auto made = scatter(plan_of_three, std::vector(zero_to_four), std::move(owned), broadcast(std::string(100, 'b')),
+                        zero_to_four);
+    static_assert(
+        std::is_same_v<decltype(made), ShardInputs<std::vector<int>, std::shared_ptr<int>,
+                                                   fanout::detail::Broadcast<std::string>, const std::vector<int>&>>);
     const auto inputs = std::move(made);
     const auto [rows, pointer, text, borrowed] = inputs[2];
     CHECK(rows[0] == 4);

@@ -159,10 +159,9 @@ TEST_CASE("host devices deal blocks, and outputs are not copied") {
 }
 
 TEST_CASE("each block of a dealt call is a shard of its own") {
-  const ParallelModel model{[](Context auto& ctx, View<const float, 1> x) {
-                              return std::tuple(ctx.rank(), ctx.size(), x.size());
-                            },
-                            host_devices(2), Options{.split = DealtSplit{}}};
+  const ParallelModel model{
+      [](Context auto& ctx, View<const float, 1> x) { return std::tuple(ctx.rank(), ctx.size(), x.size()); },
+      host_devices(2), Options{.split = DealtSplit{}}};
   const auto [rank, size, rows] = model(dealt_test::ascending(1000));
   REQUIRE(rank.size() > 2);
   for (std::size_t i = 0; i < rank.size(); ++i) {
@@ -217,7 +216,8 @@ TEST_CASE("an asynchronous dealt call that is late tells its late shards, and th
         return fanout::psum(x.size());
       },
       host_devices(2),
-      Options{.split = DealtSplit{}, .deadline = std::chrono::milliseconds(1), .late = [&told](const auto&) { ++told; }}};
+      Options{
+          .split = DealtSplit{}, .deadline = std::chrono::milliseconds(1), .late = [&told](const auto&) { ++told; }}};
   auto pending = model.async(dealt_test::ascending(100));
   CHECK_THROWS_AS(pending.get(), fanout::Timeout);
   CHECK(told > 0);

@@ -131,7 +131,8 @@ TEST_CASE("on equal devices a measured split is at most 2 % worse than an even o
   const Tensor<float, 1> x(100'000);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
-    const std::vector<SimulatedDeviceOptions> devices(2 + seed % 7, {.rows_per_second = 1e7, .noise = 0.03, .seed = seed});
+    const std::vector<SimulatedDeviceOptions> devices(2 + seed % 7,
+                                                      {.rows_per_second = 1e7, .noise = 0.03, .seed = seed});
     Timed measured(devices, MeasuredSplit{});
     Timed even(devices, EvenSplit{});
     double by_measured = 0;

@@ -231,8 +231,10 @@ TEST_CASE("the result of an asynchronous call may be taken after its model, also
           Options{.output = retry_test::on_host, .retry = Retry{.times = times}, .shrink_on_out_of_memory = true}};
       return model.async(x);
     }();
-    if (times == 0) CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "simulated failure"));
-    else CHECK(std::get<1>(pending.get()) == 10);
+    if (times == 0)
+      CHECK(says(message_of<ReplicaError>([&] { pending.get(); }), "simulated failure"));
+    else
+      CHECK(std::get<1>(pending.get()) == 10);
   }
 }
 
@@ -259,7 +261,8 @@ TEST_CASE("shards of an asynchronous call run again, too, with the same results"
   CHECK(report.devices()[1].left_out);
 }
 
-TEST_CASE("an asynchronous call has the random numbers of its place among the calls, also if its shards may run again") {
+TEST_CASE(
+    "an asynchronous call has the random numbers of its place among the calls, also if its shards may run again") {
   const auto draws = [](const Options& with) {
     const ParallelModel model{[](Context auto& ctx, View<const float, 1> x) {
                                 auto y = fanout::output<double>(ctx);
@@ -281,15 +284,12 @@ TEST_CASE("an asynchronous call may run again that returns nothing, moves its ar
   options[1].fail_at = 1;
   options[1].failures = 3;
   int rows = 0;
-  const ParallelModel model{[&rows](View<const float, 1> x, const std::string& text) {
-                              rows += static_cast<int>(x.size() + text.size());
-                            },
-                            simulated_devices(options), Options{.retry = Retry{.times = 1}}};
+  const ParallelModel model{
+      [&rows](View<const float, 1> x, const std::string& text) { rows += static_cast<int>(x.size() + text.size()); },
+      simulated_devices(options), Options{.retry = Retry{.times = 1}}};
   model.async(retry_test::ascending(10), fanout::broadcast(std::string("ab"))).get();
   CHECK(rows == 21);  // seven of them in the shard whose device failed
-  {
-    auto dropped = model.async(retry_test::ascending(10), fanout::broadcast(std::string()));
-  }
+  { auto dropped = model.async(retry_test::ascending(10), fanout::broadcast(std::string())); }
   CHECK(rows == 36);
 
   for (SimulatedDeviceOptions& each : options) {

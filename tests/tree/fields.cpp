@@ -15,11 +15,11 @@
 
 using namespace fanout::literals;
 using fanout::dict;
-using fanout::detail::FieldsOf;
 using fanout::HasFields;
 using fanout::LeafPath;
 using fanout::ListsFields;
 using fanout::Makeable;
+using fanout::detail::FieldsOf;
 using fanout::detail::fixed_path;
 using fanout_test::StructOf;
 

@@ -6,8 +6,8 @@
 
 #include <fanout/tree/leaf_path.hpp>
 
-using fanout::detail::key_text;
 using fanout::LeafPath;
+using fanout::detail::key_text;
 
 namespace {
 

@@ -229,14 +229,22 @@ at::Tensor combine_torch(const at::Tensor& so_far, const at::Tensor& x) {
 template <class F>
 void with_torch_type(const at::Tensor& x, const LeafPath& path, const F& f) {
   switch (x.scalar_type()) {
-    case at::kFloat: return f(std::type_identity<float>());
-    case at::kDouble: return f(std::type_identity<double>());
-    case at::kByte: return f(std::type_identity<std::uint8_t>());
-    case at::kChar: return f(std::type_identity<std::int8_t>());
-    case at::kShort: return f(std::type_identity<std::int16_t>());
-    case at::kInt: return f(std::type_identity<std::int32_t>());
-    case at::kLong: return f(std::type_identity<std::int64_t>());
-    case at::kBool: return f(std::type_identity<bool>());
+    case at::kFloat:
+      return f(std::type_identity<float>());
+    case at::kDouble:
+      return f(std::type_identity<double>());
+    case at::kByte:
+      return f(std::type_identity<std::uint8_t>());
+    case at::kChar:
+      return f(std::type_identity<std::int8_t>());
+    case at::kShort:
+      return f(std::type_identity<std::int16_t>());
+    case at::kInt:
+      return f(std::type_identity<std::int32_t>());
+    case at::kLong:
+      return f(std::type_identity<std::int64_t>());
+    case at::kBool:
+      return f(std::type_identity<bool>());
     default:
       throw InvalidArgument(explain({.what = "a torch::Tensor of this type cannot be combined over ranks",
                                      .where = to_string(path),

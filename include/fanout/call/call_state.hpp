@@ -33,17 +33,17 @@ struct CallSettings {
   const backend::CollectiveTransport* collectives =
       nullptr;                                   ///< for collectives between the shards; null: through host memory
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
-  int retries = 0;       ///< how many times a shard whose device fails runs again
+  int retries = 0;                               ///< how many times a shard whose device fails runs again
   bool shrinks = false;  ///< the call is made again with fewer rows at a time on a device that runs out of memory
   Recovery<std::uint32_t>* recovery = nullptr;  ///< what the model has learnt of its devices; null: neither happens
-  CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
-  const CopyTeam* team = nullptr;   ///< shares large copies of gathering; null: the caller copies alone
+  CallStatistics* times = nullptr;              ///< of the calls' times; null: not measured
+  const CopyTeam* team = nullptr;               ///< shares large copies of gathering; null: the caller copies alone
 };
 
 /// Settings of one call.
 struct CallStart {
-  std::uint32_t number = 0;             ///< of this call, as a key of the random numbers
-  Clock::Time deadline = Clock::never;  ///< after which a shard is late
+  std::uint32_t number = 0;               ///< of this call, as a key of the random numbers
+  Clock::Time deadline = Clock::never;    ///< after which a shard is late
   const OutputTarget* targets = nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
   std::size_t target_count = 0;
   const BatchPlace* place = &alone_in_batch;         ///< of the shards, if several processes make the call
@@ -88,9 +88,7 @@ struct CallState {
   }
 
   /// True if a shard ends with its device's work: it may be late, it is measured, or the device takes another one then.
-  bool waits_for_devices() const noexcept {
-    return stop_at != Clock::never || clock != nullptr || !plan.is_ordinary();
-  }
+  bool waits_for_devices() const noexcept { return stop_at != Clock::never || clock != nullptr || !plan.is_ordinary(); }
 
   const Plan& plan;
   const CallSettings& settings;

@@ -79,7 +79,8 @@ class ShardEnds {
   }
 
   /// Call this when the shard begins, unless nothing notes that. Returns the device that runs it.
-  [[gnu::cold, gnu::noinline]] std::size_t begin_shard(std::size_t i, std::size_t planned, const Remains& shard) noexcept {
+  [[gnu::cold, gnu::noinline]] std::size_t begin_shard(std::size_t i, std::size_t planned,
+                                                       const Remains& shard) noexcept {
     const bool moved = shard.moved_to != Remains::as_planned;
     const std::size_t device = moved ? shard.moved_to : planned;
     if (moved) eventful_.store(true, MemoryOrder::relaxed);

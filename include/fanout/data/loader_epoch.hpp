@@ -96,8 +96,9 @@ class LoadBatch {
     try {
       return load(order_.own_rows(i), sample);
     } catch (...) {
-      throw LoadError({.epoch = order_.epoch(), .batch = order_.number(i), .rows = order_.own_rows(i), .sample = sample},
-                      std::current_exception());
+      throw LoadError(
+          {.epoch = order_.epoch(), .batch = order_.number(i), .rows = order_.own_rows(i), .sample = sample},
+          std::current_exception());
     }
   }
 

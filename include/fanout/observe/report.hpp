@@ -40,15 +40,15 @@ struct DeviceReport {
   std::uint64_t calls = 0;   ///< calls in which the device had a shard
   std::uint64_t shards = 0;  ///< several in a call, if the split policy says so
   std::uint64_t rows = 0;
-  double share = 0;              ///< of all rows of the model's calls, 0 to 1
-  double scatter_seconds = 0;    ///< its inputs were made, and copied to it
-  double forward_seconds = 0;    ///< `forward` ran on its thread
-  double wait_seconds = 0;       ///< its work went on after `forward` had returned, as that of a GPU does
-  std::uint64_t bytes_in = 0;    ///< copied to the device's memory
-  std::uint64_t bytes_out = 0;   ///< copied from the device's memory
-  std::uint64_t failures = 0;    ///< shards that threw a DeviceError, with Options::retry
-  bool left_out = false;         ///< it gets no rows, since it failed twice: see ParallelModel::readmit()
-  std::uint64_t most_rows = 0;   ///< that it gets at a time, since more did not fit into its memory; 0 if all did
+  double share = 0;             ///< of all rows of the model's calls, 0 to 1
+  double scatter_seconds = 0;   ///< its inputs were made, and copied to it
+  double forward_seconds = 0;   ///< `forward` ran on its thread
+  double wait_seconds = 0;      ///< its work went on after `forward` had returned, as that of a GPU does
+  std::uint64_t bytes_in = 0;   ///< copied to the device's memory
+  std::uint64_t bytes_out = 0;  ///< copied from the device's memory
+  std::uint64_t failures = 0;   ///< shards that threw a DeviceError, with Options::retry
+  bool left_out = false;        ///< it gets no rows, since it failed twice: see ParallelModel::readmit()
+  std::uint64_t most_rows = 0;  ///< that it gets at a time, since more did not fit into its memory; 0 if all did
 
   /// The time in which the device worked on the model: POP's useful time.
   double useful_seconds() const noexcept { return forward_seconds + wait_seconds; }
@@ -254,7 +254,8 @@ inline std::string to_string(const Report& report) {
   if (report.failed_calls() != 0) text += "; " + std::to_string(report.failed_calls()) + " more failed";
   for (const DeviceReport& each : report.devices()) {
     if (each.failures == 0) continue;
-    text += '\n' + to_string(each.device) + " failed in " + std::to_string(each.failures) + (each.failures == 1 ? " shard" : " shards");
+    text += '\n' + to_string(each.device) + " failed in " + std::to_string(each.failures) +
+            (each.failures == 1 ? " shard" : " shards");
     if (each.left_out) text += ", and gets no rows until readmit()";
   }
   for (const DeviceReport& each : report.devices()) {

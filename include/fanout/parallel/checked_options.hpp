@@ -36,9 +36,7 @@ struct CheckedOptions {
   /// Throws InvalidDeviceId if no device has the memory for results. Throws InvalidArgument if the split does not fit
   /// the devices, and for a negative deadline. Borrows `times` and `team`.
   CheckedOptions(Options&& with, const Devices& devices, CallStatistics& times, const CopyTeam& team)
-      : options(begun(std::move(with), devices)),
-        device_count(devices.size()),
-        settings(check(devices, times, team)) {}
+      : options(begun(std::move(with), devices)), device_count(devices.size()), settings(check(devices, times, team)) {}
 
   /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
   /// for the main device, or one for each device if the request is `on_all`.
@@ -61,8 +59,8 @@ struct CheckedOptions {
   S split_as() const {
     return measured.with_split([](const AnySplit& split) -> S {
       if (const S* const policy = split.get_if<S>()) return *policy;
-      throw InvalidArgument(explain({.what = "split() of another type than the model's split policy",
-                                     .expected = type_name<S>()}));
+      throw InvalidArgument(
+          explain({.what = "split() of another type than the model's split policy", .expected = type_name<S>()}));
     });
   }
 

@@ -15,8 +15,6 @@ namespace detail {
 
 /// Sets the seed of all models that are made from now on without Options::seed, in this process. It is 0 before.
 /// Models that exist keep theirs, so a run that makes its models after this call can be repeated. Thread-safe.
-inline void manual_seed(std::uint64_t seed) noexcept {
-  detail::process_seed.store(seed, detail::MemoryOrder::relaxed);
-}
+inline void manual_seed(std::uint64_t seed) noexcept { detail::process_seed.store(seed, detail::MemoryOrder::relaxed); }
 
 }}  // namespace fanout::v0

@@ -16,7 +16,9 @@ namespace detail {
 
 /// A split policy that learns from the calls of a model: see Split.
 template <class S>
-concept ObservesCalls = Split<S> && requires(S& split, const CallTimes& call) { split.observe(call); };
+concept ObservesCalls = Split<S> && requires(S& split, const CallTimes& call) {
+  split.observe(call);
+};
 
 }  // namespace detail
 

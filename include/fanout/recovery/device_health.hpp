@@ -78,7 +78,8 @@ class DeviceHealth {
 
   /// part * rows / whole, without overflow below 2^52 rows.
   static std::size_t scaled(std::size_t part, std::size_t rows, std::size_t whole) noexcept {
-    return static_cast<std::size_t>(static_cast<double>(rows) * (static_cast<double>(part) / static_cast<double>(whole)));
+    return static_cast<std::size_t>(static_cast<double>(rows) *
+                                    (static_cast<double>(part) / static_cast<double>(whole)));
   }
 
   InlineArray<Atomic<Count>> failures_;

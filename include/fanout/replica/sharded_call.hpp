@@ -94,9 +94,8 @@ class MovedShards {
 
   /// The plan as it was run, in which the i-th shard is moved to another device. `before` is the plan up to now.
   const Plan& move(const Plan& before, std::size_t i, std::size_t device) {
-    Plan moved(before.size(), [&](std::size_t at) {
-      return at == i ? Shard{.rows = before[at].rows, .device = device} : before[at];
-    });
+    Plan moved(before.size(),
+               [&](std::size_t at) { return at == i ? Shard{.rows = before[at].rows, .device = device} : before[at]; });
     if (moved_ == nullptr) moved_ = make_pooled<Moved>();
     return moved_->as_run = std::move(moved);
   }

@@ -11,8 +11,8 @@
 #include <fanout/array/strided_view.hpp>
 #include <fanout/model/forward.hpp>
 #include <fanout/scatter/scatter_target.hpp>
-#include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
+#include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -24,9 +24,7 @@ namespace detail {
 template <class X, bool Strided>
 struct PieceAs {
   using type = piece_t<X>;
-  static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
-    return piece_of<X>(x, place, path);
-  }
+  static type make(const X& x, const ScatterTarget& place, const LeafPath& path) { return piece_of<X>(x, place, path); }
 };
 template <Contiguous X>
 struct PieceAs<X, true> {
@@ -39,7 +37,7 @@ template <class X>
   requires(!Contiguous<X>)
 struct PieceAs<X, true> {
   using type = decltype(scatter_traits<X>::strided_piece(std::declval<const X&>(), std::declval<const ScatterTarget&>(),
-                                                    std::declval<const LeafPath&>()));
+                                                         std::declval<const LeafPath&>()));
   static type make(const X& x, const ScatterTarget& place, const LeafPath& path) {
     return scatter_traits<X>::strided_piece(x, place, path);
   }

@@ -51,8 +51,7 @@ class StateWriter {
   void write_from(const MemorySpace& space, const std::byte* data, std::size_t bytes, ReplacedFile& file) {
     constexpr std::size_t part_size = std::size_t{16} << 20;
     const std::size_t most = std::min(bytes, part_size);
-    const Storage& here =
-        part_.has_value() && part_->bytes() >= most ? *part_ : part_.emplace(backend::Memory{}, most);
+    const Storage& here = part_.has_value() && part_->bytes() >= most ? *part_ : part_.emplace(backend::Memory{}, most);
     while (bytes != 0) {
       const std::size_t part = std::min(bytes, here.bytes());
       backend::transfer(backend::Memory{}, here.data(), space, data, part);

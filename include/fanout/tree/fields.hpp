@@ -87,9 +87,8 @@ struct FieldsOf<X> {
   using type = typename decltype(tie_members(std::declval<X&>()))::template type<I>;
 
   template <std::size_t I>
-  using key = typename std::conditional_t<
-      member_name<X, I>().empty(), std::type_identity<void>,
-      member_key<X, I, std::make_index_sequence<member_name<X, I>().size()>>>::type;
+  using key = typename std::conditional_t<member_name<X, I>().empty(), std::type_identity<void>,
+                                          member_key<X, I, std::make_index_sequence<member_name<X, I>().size()>>>::type;
 
   template <std::size_t I>
   static constexpr auto& get(const X& x) noexcept {

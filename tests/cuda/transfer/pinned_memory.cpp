@@ -23,9 +23,7 @@ namespace cuda = fanout::cuda;
 
 namespace {
 
-fanout::Tensor<char, 1> pinned_of(std::size_t bytes) {
-  return {cuda::pinned_memory(bytes), fanout::Extents<1>{bytes}};
-}
+fanout::Tensor<char, 1> pinned_of(std::size_t bytes) { return {cuda::pinned_memory(bytes), fanout::Extents<1>{bytes}}; }
 
 /// Sample i is an array of the number i under a name, and i.
 struct Numbered {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: the members of a struct keep their types, so to<T>(x) cannot convert them; make the struct a template
-#include <fanout/fanout.hpp>
 #include <fanout/array/to_element.hpp>
+#include <fanout/fanout.hpp>
 
 #ifdef FANOUT_CONTROL
 template <class T>

@@ -251,10 +251,10 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     return RendezvousVerdict::made_by([&why] {
       const std::string found =
           "rank " + std::to_string(why.culprit) + (why.late ? " waits no more for ranks that are late" : " failed");
-      return RendezvousVerdict{.what = RendezvousVerdict::abandoned,
-                               .culprit = why.culprit,
-                               .text = explain({.what = "collectives between devices of several processes were aborted",
-                                                .found = found})};
+      return RendezvousVerdict{
+          .what = RendezvousVerdict::abandoned,
+          .culprit = why.culprit,
+          .text = explain({.what = "collectives between devices of several processes were aborted", .found = found})};
     });
   }
 
