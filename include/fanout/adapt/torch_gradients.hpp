@@ -54,9 +54,9 @@ inline torch::OrderedDict<std::string, at::Tensor> gradients(const torch::nn::Mo
   return result;
 }
 
-/// The gradients that `backward()` has added up in the parameters of a module, by their names, for a module that no other
-/// device uses: a clone of its own by `factory`, or the only device of a rank. Zeros for those that have none. Shares
-/// memory with `parameter.grad()`.
+/// The gradients that `backward()` has added up in the parameters of a module, by their names, for a module that no
+/// other device uses: a clone of its own by `factory`, or the only device of a rank. Zeros for those that have none.
+/// Shares memory with `parameter.grad()`.
 inline torch::OrderedDict<std::string, at::Tensor> gradients(const torch::nn::Module& module) {
   torch::OrderedDict<std::string, at::Tensor> result("Gradient");
   for (const auto& parameter : module.named_parameters()) {
@@ -68,8 +68,9 @@ inline torch::OrderedDict<std::string, at::Tensor> gradients(const torch::nn::Mo
 }
 
 /// Sets `parameter.grad()` of these parameters of a module, for the step of its optimizer. Takes what gradients()
-/// returned, usually the mean over all shards. No call of a model may use the module meanwhile. Throws StructureMismatch
-/// for a name that the module has not or has not been given, and ShapeMismatch for other extents; then nothing is set.
+/// returned, usually the mean over all shards. No call of a model may use the module meanwhile. Throws
+/// StructureMismatch for a name that the module has not or has not been given, and ShapeMismatch for other extents;
+/// then nothing is set.
 inline void set_gradients(torch::nn::Module& module, const torch::OrderedDict<std::string, at::Tensor>& gradients) {
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
   for (const auto& parameter : module.named_parameters()) {

@@ -34,8 +34,8 @@ class CallRendezvous {
     virtual ~Place() = default;
     /// A shard has ended. `why` is null, or the exception that ended it.
     virtual void leave(std::size_t shard, const std::exception_ptr& why) noexcept = 0;
-    /// Why a collective between devices failed. CommunicatorAbandoned if only another shard's device failed, null if all
-    /// went well. Call this when the shard's device has done its work.
+    /// Why a collective between devices failed. CommunicatorAbandoned if only another shard's device failed, null if
+    /// all went well. Call this when the shard's device has done its work.
     virtual std::exception_ptr failure(std::size_t /*shard*/) const noexcept { return nullptr; }
     /// The devices of all shards have done their work: what failure() returns must not change any more.
     virtual void settle() noexcept {}

@@ -40,15 +40,15 @@ struct RankedCallType {
   std::uint64_t hash = 0;
 };
 
-/// Numbers the calls that a model makes together with other processes, also those that fail before their shards run. The
-/// numbers are the same on all processes.
+/// Numbers the calls that a model makes together with other processes, also those that fail before their shards run.
+/// The numbers are the same on all processes.
 struct RankedCalls {
   Atomic<std::uint32_t> count{0};
 };
 
 /// The steps that one call makes together with other processes: one that begins it, one when the shards have ended if
-/// they may meet, one for combined fields, one for reductions. If there are no other processes, all functions do nothing.
-/// A call that fails tells the others at its next step.
+/// they may meet, one for combined fields, one for reductions. If there are no other processes, all functions do
+/// nothing. A call that fails tells the others at its next step.
 ///
 /// `fields` and `result`: what a call of this type combines. `meets`: its shards may meet those of other processes.
 /// Without all three, a process that fails needs to tell nobody.

@@ -5,8 +5,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The Timeout of a shard that waited in a collective for ranks which had not come at the deadline of the call. The call
-/// throws it as a plain Timeout, not in a ReplicaError.
+/// The Timeout of a shard that waited in a collective for ranks which had not come at the deadline of the call. The
+/// call throws it as a plain Timeout, not in a ReplicaError.
 class [[gnu::visibility("default")]] RanksLate : public Timeout {
  public:
   using Timeout::Timeout;

@@ -132,11 +132,13 @@ class ShardEnds {
   bool holds() const noexcept { return holds_.load(MemoryOrder::relaxed); }
   const DeviceId* devices() const noexcept { return devices_; }
 
-  /// Call this when all shards have ended. Waits for pending device work. Then runs shards again whose devices failed, if
-  /// the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be made again.
+  /// Call this when all shards have ended. Waits for pending device work. Then runs shards again whose devices failed,
+  /// if the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be made
+  /// again.
   ///
-  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, as the
-  /// end of a sentence, null if they can. `again.shards_ended()` is called first, if a shard ran on another device than planned.
+  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, as
+  /// the end of a sentence, null if they can. `again.shards_ended()` is called first, if a shard ran on another device
+  /// than planned.
   template <class Again = NeverAgain>
   void check_ends(Again again = {}) {
     if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
@@ -215,8 +217,8 @@ class ShardEnds {
     }
   }
 
-  /// Notes the shards that ran out of memory. Throws LimitLearnt if there are any, unless other processes make the call,
-  /// too.
+  /// Notes the shards that ran out of memory. Throws LimitLearnt if there are any, unless other processes make the
+  /// call, too.
   template <class Again>
   void note_limits(const Again& again) {
     if (state_.settings.ranks != nullptr) return;

@@ -129,8 +129,8 @@ class CollectiveCalls {
     return CollectiveGroup<C>(self());
   }
 
-  /// Makes buckets for all_reduce_async(), whose arrays are reduced while this rank goes on: see CollectiveBuckets. They
-  /// borrow this communicator. Throws Error if it has some already.
+  /// Makes buckets for all_reduce_async(), whose arrays are reduced while this rank goes on: see CollectiveBuckets.
+  /// They borrow this communicator. Throws Error if it has some already.
   [[nodiscard]] CollectiveBuckets<C> buckets(const BucketSizes& sizes = {}) & {
     return CollectiveBuckets<C>(self(), sizes);
   }

@@ -29,8 +29,8 @@ class TransportRanks {
 
   /// Enqueues collectives that it takes, which fit together, of all ranks that make them. Each rank's collectives stay
   /// in order, and in order with the work of its device. Called on a thread that has entered one of the devices. Does
-  /// not wait for the devices. May throw; then `abort` is called. Throws CommunicatorAbandoned, which names the rank, if
-  /// a rank failed by itself.
+  /// not wait for the devices. May throw; then `abort` is called. Throws CommunicatorAbandoned, which names the rank,
+  /// if a rank failed by itself.
   virtual void run(std::span<const RankedCall> calls) = 0;
 
   /// Releases ranks whose devices wait for one that failed. Called from any thread, possibly more than once.
@@ -45,9 +45,9 @@ class TransportRanks {
     void (*at)(void* of) noexcept = nullptr;
     void* of = nullptr;
   };
-  /// Called before run() if other processes have ranks, too. The transport calls `look.at(look.of)` from time to time, on
-  /// a thread of its own, until settle() or close(): all other threads may be waiting for devices. The function may call
-  /// abort() and failure().
+  /// Called before run() if other processes have ranks, too. The transport calls `look.at(look.of)` from time to time,
+  /// on a thread of its own, until settle() or close(): all other threads may be waiting for devices. The function may
+  /// call abort() and failure().
   virtual void look_also(const Look& /*look*/) {}
 
   /// Called when the devices of all ranks have done their work. What failure() returns must not change any more.
@@ -76,8 +76,8 @@ class CollectiveTransport {
   /// As open(), for a call that processes make together which it joins. Returns the ranks of this process: rank i is on
   /// `devices[i]`, and is rank `place.first_shard + i` of the call. The functions of the result number this process's
   /// ranks from 0; the root of a collective is a rank of the call. All processes of the call make this call at the same
-  /// place among their exchanges, also those without devices. If it returns null on a process with devices, it does so on
-  /// all. If it throws on one process, it throws on all. By default, returns null.
+  /// place among their exchanges, also those without devices. If it returns null on a process with devices, it does so
+  /// on all. If it throws on one process, it throws on all. By default, returns null.
   virtual TransportRanks* open_with_others(std::span<const DeviceId> /*devices*/,
                                            const detail::BatchPlace& /*place*/) const {
     return nullptr;

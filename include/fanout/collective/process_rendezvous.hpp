@@ -38,9 +38,9 @@ class ProcessRendezvous {
     void* of;
   };
 
-  /// Makes the calls of a rank together, and returns when they have run, as HostRendezvous::meet() does. The arrays must
-  /// be in host memory, but for direct calls. One thread at a time calls this for a rank: the one that runs the shard,
-  /// or another one if allows_any_thread().
+  /// Makes the calls of a rank together, and returns when they have run, as HostRendezvous::meet() does. The arrays
+  /// must be in host memory, but for direct calls. One thread at a time calls this for a rank: the one that runs the
+  /// shard, or another one if allows_any_thread().
   virtual void meet(std::size_t rank, Collective* calls, std::size_t count, const Help& help) = 0;
 
   /// Marks a rank as gone: its shard has ended, with this exception if it is not null. Releases the ranks that need it.

@@ -161,9 +161,9 @@ class ShardRendezvous final : public CallRendezvous::Place {
 ///
 /// All shards of such a call run at once: a shard whose device is busy gets a thread of its own. A shard that returns
 /// or throws releases the shards that wait for it: they throw CommunicatorAbandoned. The call's ReplicaError does not
-/// list them unless all failures are of this kind. A deadline ends a collective that waits for a shard of
-/// another rank (Options::ranks): it throws Timeout, and so does the call. It interrupts no other collective. Borrows the call: use it in
-/// `forward` only.
+/// list them unless all failures are of this kind. A deadline ends a collective that waits for a shard of another rank
+/// (Options::ranks): it throws Timeout, and so does the call. It interrupts no other collective. Borrows the call: use
+/// it in `forward` only.
 class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
  public:
   /// `shard` counts in this process, `rank` over all processes that make the call.

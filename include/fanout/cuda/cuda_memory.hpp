@@ -60,8 +60,8 @@ inline void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes
   return data;
 }
 
-/// Releases memory in order with the work of the device that the thread has entered. That may be another device than the
-/// one that used the memory, for example if a caller drops a result. No order is needed then: a call returns, and a
+/// Releases memory in order with the work of the device that the thread has entered. That may be another device than
+/// the one that used the memory, for example if a caller drops a result. No order is needed then: a call returns, and a
 /// shard ends, only when its device's work is done.
 inline void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept {
   GpuState* gpu = gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire);

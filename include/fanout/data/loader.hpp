@@ -34,8 +34,8 @@ namespace fanout { inline namespace v0 {
 /// dataset, and call the functions, at the same time.
 ///
 /// Batches come in their order, whichever worker is first. They depend only on the dataset, the options and the epoch,
-/// not on the number of workers. Random numbers for a sample should depend on its number and the epoch, not on a thread:
-/// `RandomStream random(seed, epoch, i)`.
+/// not on the number of workers. Random numbers for a sample should depend on its number and the epoch, not on a
+/// thread: `RandomStream random(seed, epoch, i)`.
 ///
 /// Owns a dataset that is passed as an rvalue, and borrows an lvalue, which must outlive the loader and its epochs and
 /// stay unchanged. Several threads may use a loader at once, each with an epoch of its own.

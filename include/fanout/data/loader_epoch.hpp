@@ -217,8 +217,8 @@ class LoaderEpoch {
     return batches_->next();
   }
 
-  /// Goes on with the next batch: the first one, the one after a loop that was left, or after a LoadError. After the end
-  /// of the epoch, begins it again.
+  /// Goes on with the next batch: the first one, the one after a loop that was left, or after a LoadError. After the
+  /// end of the epoch, begins it again.
   Iterator begin() {
     if (is_over_) restart();
     advance();

@@ -21,9 +21,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Makes the values `load(0)`, `load(1)`, ... `load(count - 1)` on threads of its own, and gives them out in this order.
-/// `load` is called by several threads at once. Only one thread at a time may call next(). Without threads, next()
-/// makes the values itself.
+/// Makes the values `load(0)`, `load(1)`, ... `load(count - 1)` on threads of its own, and gives them out in this
+/// order. `load` is called by several threads at once. Only one thread at a time may call next(). Without threads,
+/// next() makes the values itself.
 ///
 /// The threads start at the first next(), and have ended when the destructor returns. It waits for values in work.
 template <class Load>

@@ -31,7 +31,8 @@ auto post_batch(const Model& model, Batch& batch) {
   }
 }
 
-/// The results of a model for batches that `batches.next()` gives, one after the other. Made by ParallelModel::stream().
+/// The results of a model for batches that `batches.next()` gives, one after the other. Made by
+/// ParallelModel::stream().
 template <class Model, class Batches>
 class ResultStream {
   using Source = std::remove_reference_t<Batches>;

@@ -23,9 +23,9 @@ struct Shuffle {
   /// A Feistel network (M. Luby and C. Rackoff, "How to construct pseudorandom permutations from pseudorandom
   /// functions", SIAM J. Comput. 17, 1988) permutes the numbers of as many bits as size() - 1 has. A number that is too
   /// large is permuted again until it is below size(). That is the cycle walking of J. Black and P. Rogaway, "Ciphers
-  /// with arbitrary finite domains" (CT-RSA 2002). It takes fewer than two turns on average, and more for fewer than 128
-  /// samples. The keys of the rounds are words of Philox for the seed and the epoch. A round mixes its key and one half
-  /// of the number by the finaliser of SplitMix64 (G. L. Steele et al., "Fast splittable pseudorandom number
+  /// with arbitrary finite domains" (CT-RSA 2002). It takes fewer than two turns on average, and more for fewer than
+  /// 128 samples. The keys of the rounds are words of Philox for the seed and the epoch. A round mixes its key and one
+  /// half of the number by the finaliser of SplitMix64 (G. L. Steele et al., "Fast splittable pseudorandom number
   /// generators", OOPSLA 2014).
   class Order {
    public:

@@ -14,8 +14,8 @@ concept HasOwnClock = requires(const D& device) {
   { device.time() } -> std::same_as<std::int64_t>;
 };
 
-/// The clock of a device of any type. Borrows the device. By default, and for a device without a clock of its own, it is
-/// Clock.
+/// The clock of a device of any type. Borrows the device. By default, and for a device without a clock of its own, it
+/// is Clock.
 class DeviceClock {
  public:
   template <class D>

@@ -57,8 +57,8 @@ inline void check_devices_differ(const std::vector<DeviceId>& ids) {
   }
 }
 
-/// The devices of a set, one kind after the other. In place of a std::tuple of vectors, which would cost each file with a
-/// device set 23 million instructions of the compiler (g++ 12).
+/// The devices of a set, one kind after the other. In place of a std::tuple of vectors, which would cost each file with
+/// a device set 23 million instructions of the compiler (g++ 12).
 template <class... Ds>
 struct DevicesByKind {
   void copy_ids(DeviceId*) const {}

@@ -106,8 +106,8 @@ inline int host_device_count() {
 
 namespace detail {
 
-// This and what follows are templates, so that a file that makes no host devices does not compile DeviceSet<HostDevice>.
-// As plain functions they would cost 3 % of the include.
+// This and what follows are templates, so that a file that makes no host devices does not compile
+// DeviceSet<HostDevice>. As plain functions they would cost 3 % of the include.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait) {
   if (count < 1 || count > most_host_devices || cores_each < 0) {

@@ -76,8 +76,8 @@ class alignas(cache_line) ShardTask : public Task {
     }
   }
 
-  /// Waits until the shard has been run, as Task::wait does. If there are done flags, reads that of the shard first: the
-  /// thread sets it before it completes the request, and touches only its own handoff slot afterwards.
+  /// Waits until the shard has been run, as Task::wait does. If there are done flags, reads that of the shard first:
+  /// the thread sets it before it completes the request, and touches only its own handoff slot afterwards.
   bool wait(const DoneFlags& flags, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
             Clock::Time until = Clock::never) noexcept {
     if (ticket_ == 0 || (!is_handed() && is_done())) return true;

@@ -46,8 +46,8 @@ struct gather_defaults {};
 /// on the thread that takes the result. The call throws what `gather` throws. The default handles the types that fanout
 /// knows.
 ///
-/// For a rule such as psum() with several ranks, it also needs the numbers that it has combined, which are then combined
-/// over the ranks. Without it, such a call throws Error.
+/// For a rule such as psum() with several ranks, it also needs the numbers that it has combined, which are then
+/// combined over the ranks. Without it, such a call throws Error.
 ///
 ///     static void visit_numbers(type& result, const LeafPath& path, const auto& f);  // calls f(std::span<T>, path)
 template <class Rule, class X>

@@ -11,8 +11,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The arrays of all shards in one memory: those that are there already, and copies of the others. Copies from different
-/// devices are made at the same time. Borrows the arrays.
+/// The arrays of all shards in one memory: those that are there already, and copies of the others. Copies from
+/// different devices are made at the same time. Borrows the arrays.
 template <class T, std::size_t R>
 class MovedPieces {
  public:

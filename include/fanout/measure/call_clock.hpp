@@ -155,8 +155,8 @@ class CallClock final : public TransferLog, public Pooled {
     if (!asynchronous) range_.begin("call of ", model, id_);
   }
 
-  /// Call this once, before shards run. Copies the plan, since the call is told when its frame has gone. `number` is that
-  /// of the call. Throws std::bad_alloc.
+  /// Call this once, before shards run. Copies the plan, since the call is told when its frame has gone. `number` is
+  /// that of the call. Throws std::bad_alloc.
   void plan_is(const Plan& plan, std::uint32_t number) {
     clocks_.emplace(shards_.emplace(plan.size()), id_, times_.model);
     running_.store(plan.size(), MemoryOrder::relaxed);

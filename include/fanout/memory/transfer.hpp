@@ -128,9 +128,9 @@ inline const backend::MemoryOperations* joint_operations(const backend::Memory& 
 
 namespace backend {
 
-/// Makes several transfers to one memory, in any order, also of no bytes. Those from different devices run at the same time if their
-/// memory has a `transfer_all`. When this returns, they are as after transfer(). Reorders the array. Throws what
-/// transfer() throws.
+/// Makes several transfers to one memory, in any order, also of no bytes. Those from different devices run at the same
+/// time if their memory has a `transfer_all`. When this returns, they are as after transfer(). Reorders the array.
+/// Throws what transfer() throws.
 inline void transfer_all(const Memory& to, Transfer* transfers, std::size_t count) {
   while (count != 0) {
     const MemoryOperations* const by = detail::joint_operations(to, transfers[0].from);

@@ -200,16 +200,17 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
 
 }  // namespace detail
 
-/// Collectives by NCCL between the GPUs of all ranks, for `Options{.collectives =
-/// fanout::nccl_collectives(ranks), .ranks = ranks}`. NCCL's ranks are the shards of the call, in the order of the ranks of MPI, and then
-/// of the devices. One rank makes NCCL's id, and MPI sends it to the others. If each shard of a call is on a GPU of its
-/// own, arrays in GPU memory go from GPU to GPU, in the devices' streams. Otherwise, they go through host memory.
-/// Communicators are cached for later calls on the same GPUs, until the Ranks are destroyed. Calls of one rank alone are
-/// as with nccl_collectives(). All ranks set this option of a model, or none: else its calls throw StructureMismatch.
+/// Collectives by NCCL between the GPUs of all ranks, for `Options{.collectives = fanout::nccl_collectives(ranks),
+/// .ranks = ranks}`. NCCL's ranks are the shards of the call, in the order of the ranks of MPI, and then of the
+/// devices. One rank makes NCCL's id, and MPI sends it to the others. If each shard of a call is on a GPU of its own,
+/// arrays in GPU memory go from GPU to GPU, in the devices' streams. Otherwise, they go through host memory.
+/// Communicators are cached for later calls on the same GPUs, until the Ranks are destroyed. Calls of one rank alone
+/// are as with nccl_collectives(). All ranks set this option of a model, or none: else its calls throw
+/// StructureMismatch.
 ///
 /// If a GPU fails, the collectives of the call are aborted on all ranks, which throw ReplicaError. At
-/// MPI_THREAD_FUNNELED, a rank that waits for its GPUs does not hear of another rank's failure before NCCL does. Not run
-/// on GPUs yet. Valid as long as the Ranks.
+/// MPI_THREAD_FUNNELED, a rank that waits for its GPUs does not hear of another rank's failure before NCCL does. Not
+/// run on GPUs yet. Valid as long as the Ranks.
 inline const backend::CollectiveTransport* nccl_collectives(const mpi::Ranks& ranks) {
   return &detail::NcclOfRanks::of(ranks);
 }

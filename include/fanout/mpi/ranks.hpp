@@ -78,8 +78,8 @@ class Ranks {
  public:
   /// Duplicates the communicator. All its ranks must do this, with the same options. Throws Error if MPI is not
   /// initialised, has been finalised, or allows only one thread, and if RanksOptions::survive asks for what the MPI
-  /// cannot do. Throws StructureMismatch on all ranks if their options differ. Throws InvalidArgument for MPI_COMM_NULL,
-  /// and MpiError.
+  /// cannot do. Throws StructureMismatch on all ranks if their options differ. Throws InvalidArgument for
+  /// MPI_COMM_NULL, and MpiError.
   explicit Ranks(MPI_Comm of, const RanksOptions& options = {})
       : options_(options), group_(of, options.survive), node_(group_), models_(group_, options) {
     group_.agree(detail::described(options), nullptr);
@@ -91,11 +91,11 @@ class Ranks {
   std::size_t rank() const noexcept { return static_cast<std::size_t>(group_.rank()); }
   std::size_t size() const noexcept { return static_cast<std::size_t>(group_.size()); }
 
-  /// The ranks that are left after a RankLost, as new ranks in the same order: `const Ranks left = ranks.shrink();`. All
-  /// of them call it, and it waits for all. These ranks are of no more use then, nor are models that have them in
-  /// Options::ranks. `ParallelModel next{model.model(), left.devices<HostDevice>(), {.ranks = left}}` goes on with their
-  /// model. Then `next.broadcast_from(0)` makes it the same everywhere, since the last call may have ended before the loss
-  /// on some ranks only. Throws Error without RanksOptions::survive. Throws MpiError.
+  /// The ranks that are left after a RankLost, as new ranks in the same order: `const Ranks left = ranks.shrink();`.
+  /// All of them call it, and it waits for all. These ranks are of no more use then, nor are models that have them in
+  /// Options::ranks. `ParallelModel next{model.model(), left.devices<HostDevice>(), {.ranks = left}}` goes on with
+  /// their model. Then `next.broadcast_from(0)` makes it the same everywhere, since the last call may have ended before
+  /// the loss on some ranks only. Throws Error without RanksOptions::survive. Throws MpiError.
   Ranks shrink() const { return Ranks(*this, Shrunk{}); }
 
   /// These ranks for the models that they call together: `Options{.ranks = ranks}`. Valid as long as this.

@@ -99,8 +99,8 @@ class Report {
   std::uint64_t calls() const noexcept { return calls_; }
   std::uint64_t failed_calls() const noexcept { return failed_; }
 
-  /// The devices of the model, in its order. Moved out of a temporary, so that `for (... : model.report().devices())` is
-  /// valid.
+  /// The devices of the model, in its order. Moved out of a temporary, so that `for (... : model.report().devices())`
+  /// is valid.
   const std::vector<DeviceReport>& devices() const& noexcept { return devices_; }
   std::vector<DeviceReport> devices() && noexcept { return std::move(devices_); }
 

@@ -31,8 +31,8 @@ struct TraceOptions {
   std::size_t calls = 100'000;
   /// If there are more calls: true to drop the latest, false to drop the earliest. The file says how many were dropped.
   bool keep_first = false;
-  /// Names this process in the file, 0 or more. Files whose numbers differ can be merged: pass the rank. By default, the
-  /// process id.
+  /// Names this process in the file, 0 or more. Files whose numbers differ can be merged: pass the rank. By default,
+  /// the process id.
   int process = -1;
 };
 

@@ -94,8 +94,8 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     return settings;
   }
 
-  /// A call whose shards may run again is a WholeCall. It is a ModelCall if other processes make it, too, or if it keeps
-  /// its place behind calls that change the replicas.
+  /// A call whose shards may run again is a WholeCall. It is a ModelCall if other processes make it, too, or if it
+  /// keeps its place behind calls that change the replicas.
   struct NotAgain : NeverAgain {
     static const char* refusal() noexcept {
       const char* const why = Call::refusal();

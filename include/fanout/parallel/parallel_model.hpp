@@ -247,8 +247,8 @@ class ParallelModel {
   Plan plan(std::size_t rows) const { return state_->plan(rows); }
 
   /// The times of all calls since the model was made, on each device and in all. Needs <fanout/observe.hpp>, and
-  /// Options::measure, or a split policy that observes calls; without, throws Error. Thread-safe. A call is counted when
-  /// it has ended; an asynchronous one when its last shard has.
+  /// Options::measure, or a split policy that observes calls; without, throws Error. Thread-safe. A call is counted
+  /// when it has ended; an asynchronous one when its last shard has.
   Report report() const;
 
   /// Lets the i-th device take part in later calls again, after it was left out for its failures: see Options::retry.
@@ -287,7 +287,8 @@ class ParallelModel {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     if constexpr (Call::may_need_order()) {
-      // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of calls.
+      // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of
+      // calls.
       const bool on_caller = state_->settings.ranks != nullptr && devices().size() == 1;
       if (Call::shards_may_meet() && !on_caller) return start<Inputs>(request, args...).get();
     }

@@ -10,8 +10,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The times of one shard, in nanoseconds after its call began, by the clock of its device: began <= forward <= returned
-/// <= ended. A shard that throws before `forward` has 0 for `forward`. One that never began has 0 for `thread`.
+/// The times of one shard, in nanoseconds after its call began, by the clock of its device: began <= forward <=
+/// returned <= ended. A shard that throws before `forward` has 0 for `forward`. One that never began has 0 for
+/// `thread`.
 struct ShardTimes {
   std::int64_t began = 0;       ///< its thread makes the inputs from here on
   std::int64_t forward = 0;     ///< `forward` begins
@@ -23,8 +24,8 @@ struct ShardTimes {
   bool failed = false;          ///< it threw
 };
 
-/// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined <=
-/// ended. An asynchronous call ends with its last shard. Borrows what it points to.
+/// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined
+/// <= ended. An asynchronous call ends with its last shard. Borrows what it points to.
 struct CallTimes {
   using Shard = ShardTimes;
 

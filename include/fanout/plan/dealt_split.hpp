@@ -19,15 +19,16 @@ namespace fanout { inline namespace v0 {
 ///     {.split = fanout::DealtSplit{fanout::MeasuredSplit{}}}
 ///
 /// Another policy says how many rows each device should have, by default EvenSplit. The blocks of a device are a
-/// quarter of its rows, a quarter of the rest, and so on, up to 14 (weighted factoring: S. F. Hummel, J. Schmidt, R. N. Uma and J.
-/// Wein, "Load-sharing in heterogeneous systems via weighted factoring", SPAA 1996). A device that has run its own blocks
-/// takes over small blocks of others. So a device that becomes slower during a call delays the call by one block at most.
+/// quarter of its rows, a quarter of the rest, and so on, up to 14 (weighted factoring: S. F. Hummel, J. Schmidt, R. N.
+/// Uma and J. Wein, "Load-sharing in heterogeneous systems via weighted factoring", SPAA 1996). A device that has run
+/// its own blocks takes over small blocks of others. So a device that becomes slower during a call delays the call by
+/// one block at most.
 ///
-/// Each block is a shard: `forward` runs for each, ctx.size() counts them, and results and reductions go in their order.
-/// So values do not depend on which device ran a block. Only calls with a const `forward`, no collectives and no fields
-/// of their own on each device are dealt. In others, each block runs where it was planned. One thread
-/// makes an asynchronous dealt call as a whole: that of the main device, or one that waits for the result. A GPU waits
-/// for each block before it takes the next one.
+/// Each block is a shard: `forward` runs for each, ctx.size() counts them, and results and reductions go in their
+/// order. So values do not depend on which device ran a block. Only calls with a const `forward`, no collectives and no
+/// fields of their own on each device are dealt. In others, each block runs where it was planned. One thread makes an
+/// asynchronous dealt call as a whole: that of the main device, or one that waits for the result. A GPU waits for each
+/// block before it takes the next one.
 template <Split S = EvenSplit>
 class DealtSplit {
  public:

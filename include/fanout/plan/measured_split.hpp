@@ -112,8 +112,8 @@ class CostEstimate {
 ///
 ///     fanout::ParallelModel model{net, host_devices(1) | cuda_devices(), {.split = fanout::MeasuredSplit{}}};
 ///
-/// - A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size of
-///   the batch up to a factor of two. A device gets no rows if its fixed time is above the time of the others.
+/// - A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size
+///   of the batch up to a factor of two. A device gets no rows if its fixed time is above the time of the others.
 /// - A large change is believed after one call. Small changes are averaged over up to 32 calls. A plan changes only if
 ///   calls gain 0.5 % by it.
 /// - Batches of at most four rows for each device are first tried on each device alone.
@@ -125,7 +125,8 @@ class MeasuredSplit {
  public:
   MeasuredSplit() = default;
   /// Begins with these weights, one for each device, for example those that an earlier run has learnt: see weights().
-  /// Weights are in proportion to rows per second. A device of weight zero gets no rows. Throws InvalidArgument as WeightedSplit does.
+  /// Weights are in proportion to rows per second. A device of weight zero gets no rows. Throws InvalidArgument as
+  /// WeightedSplit does.
   template <detail::RangeOfWeights R>
   explicit MeasuredSplit(const R& weights) : guess_(std::begin(weights), std::end(weights)) {
     static_cast<void>(WeightedSplit(guess_));
@@ -252,9 +253,9 @@ class MeasuredSplit {
     return classes_.back();
   }
 
-  /// The learnt costs. If the fixed time of a device is not known yet, it is taken to be as large a part of the time as on
-  /// the other devices. A device that had no rows yet is taken to be a little better than the best one, so that it is
-  /// tried.
+  /// The learnt costs. If the fixed time of a device is not known yet, it is taken to be as large a part of the time as
+  /// on the other devices. A device that had no rows yet is taken to be a little better than the best one, so that it
+  /// is tried.
   Costs known_costs(const SizeClass& of) const {
     double best = unused;
     double part = 0;

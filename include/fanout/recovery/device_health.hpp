@@ -36,8 +36,8 @@ class DeviceHealth {
   /// True if any device is left out.
   bool leaves_out() const noexcept { return leaves_out_.load(MemoryOrder::relaxed); }
 
-  /// The device that runs a shard again which failed on another one: one that is not left out, for each shard in turn. The
-  /// same one if there is no other.
+  /// The device that runs a shard again which failed on another one: one that is not left out, for each shard in turn.
+  /// The same one if there is no other.
   std::size_t other_than(std::size_t device, std::size_t shard) const noexcept {
     const std::size_t others = failures_.size() - 1;
     for (std::size_t i = 0; i < others; ++i) {

@@ -64,8 +64,8 @@ class alignas(cores_apart) EarlyRoom {
   alignas(T) std::byte bytes_[sizeof(T)];
 };
 
-/// For shards that run on other devices than planned: the deal, if the plan is dealt, and the plan as it was run. Empty if
-/// `possible` is false. `Deal` is always Deal<>: see there.
+/// For shards that run on other devices than planned: the deal, if the plan is dealt, and the plan as it was run. Empty
+/// if `possible` is false. `Deal` is always Deal<>: see there.
 template <bool possible, class Deal = Deal<>>
 class MovedShards {
   struct Moved : Pooled {

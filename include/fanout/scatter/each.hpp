@@ -31,8 +31,8 @@ template <class X>
 inline constexpr bool splits_itself<detail::Each<X>> = true;
 
 /// `model(x, each(names))` passes the elements of a vector or a span as a list of arguments, not as rows. Elements with
-/// arrays are split. A list of elements without arrays goes to all shards whole. A vector of tensors is such a list without
-/// each(). Borrows an lvalue until the call has returned. Takes over an rvalue.
+/// arrays are split. A list of elements without arrays goes to all shards whole. A vector of tensors is such a list
+/// without each(). Borrows an lvalue until the call has returned. Takes over an rvalue.
 ///
 /// `return each(std::move(numbers))` from `forward`: each element is gathered with the elements at the same place of
 /// the other shards. Throws StructureMismatch if the lists have different lengths. An lvalue does not compile.

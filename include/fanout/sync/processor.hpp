@@ -16,7 +16,8 @@ struct WithoutCounter {
 
 // What C++ does not know of a processor:
 // - pause(): one turn of a spin loop, which tells the core that the thread only waits;
-// - ticks(): the value of its own counter; frequency(): the counter's ticks in a second, or 0 if that has to be measured.
+// - ticks(): the value of its own counter; frequency(): the counter's ticks in a second, or 0 if that has to be
+//   measured.
 #if defined(__x86_64__) || defined(__i386__)
 struct Processor {
   static constexpr bool has_counter = true;

@@ -83,8 +83,8 @@ concept TupleNode = !ArrayLeaf<X> && requires {
 template <class X>
 concept VariantNode = !ArrayLeaf<X> && detail::HasAlternatives<X>;
 
-/// True for a type that says how an argument is split: broadcast(x), split<1>(x). A tree with one in it is rebuilt like a
-/// tree with arrays.
+/// True for a type that says how an argument is split: broadcast(x), split<1>(x). A tree with one in it is rebuilt like
+/// a tree with arrays.
 template <class X>
 inline constexpr bool splits_itself = false;
 

@@ -15,8 +15,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Calls `run(job)` on a thread of its own for one job after the other. If one throws, drops those that wait. One thread
-/// at a time may use it.
+/// Calls `run(job)` on a thread of its own for one job after the other. If one throws, drops those that wait. One
+/// thread at a time may use it.
 template <class Job, class Run>
 class BackgroundJobs {
  public:

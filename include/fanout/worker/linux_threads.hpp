@@ -60,8 +60,8 @@ struct LinuxThreads {
     return cores;
   }
 
-  /// Binds a thread that is made with these attributes, before it runs. Returns false if there are no cores, or if the C
-  /// library cannot do it: musl.
+  /// Binds a thread that is made with these attributes, before it runs. Returns false if there are no cores, or if the
+  /// C library cannot do it: musl.
   template <std::same_as<pthread_attr_t> Attributes>
   static bool bind(Attributes& attributes, const std::vector<int>& cores) noexcept {
     if constexpr (requires(const CoreMask& mask) { pthread_attr_setaffinity_np(&attributes, 0, mask.get()); }) {

@@ -47,9 +47,9 @@ inline bool enter_gpu(GpuState& gpu) {
   return true;
 }
 
-/// Makes a GPU the current device while this lives, unless it is already. For calls of CUDA that take a stream or a pool
-/// of that GPU. Code that makes streams or events uses DeviceGuard: it depends on the current device alone, and what
-/// runs between enter() and its end may have set another one.
+/// Makes a GPU the current device while this lives, unless it is already. For calls of CUDA that take a stream or a
+/// pool of that GPU. Code that makes streams or events uses DeviceGuard: it depends on the current device alone, and
+/// what runs between enter() and its end may have set another one.
 class OnGpu {
  public:
   /// Throws DeviceLost and CudaError.
@@ -73,9 +73,9 @@ class OnGpu {
 };
 
 /// Calls CUDA with any current device, so that it need not be changed: `call()` returns a status. Only the given GPU's
-/// device is made current if the thread has none, since CUDA would take GPU 0. Right for events, and for copies in a given
-/// stream (CUDA C++ Programming Guide, "Stream and Event Behavior"). May call twice: if the current device is lost, its
-/// error must not be taken for this GPU's. Throws DeviceLost, if this GPU is known to be lost, and CudaError.
+/// device is made current if the thread has none, since CUDA would take GPU 0. Right for events, and for copies in a
+/// given stream (CUDA C++ Programming Guide, "Stream and Event Behavior"). May call twice: if the current device is
+/// lost, its error must not be taken for this GPU's. Throws DeviceLost, if this GPU is known to be lost, and CudaError.
 template <class Call>
 cudaError_t on_any_gpu(GpuState& gpu, const Call& call) {
   gpu.require();

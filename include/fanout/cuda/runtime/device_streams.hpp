@@ -21,11 +21,11 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// The streams of one CudaDevice: two streams on its GPU, staging memory, and the worker that drives it. Several devices
-/// on one GPU share its memory. Two more objects of each GPU belong to no device: the shared streams serve threads that
-/// have entered no device, and a stream without work serves allocations.
-/// On a machine with several NUMA nodes, the worker's thread and the staging memory are on the GPU's node. Made when
-/// first named, which makes no context: it only asks for the GPU's bus id if there are several nodes. Never destroyed.
+/// The streams of one CudaDevice: two streams on its GPU, staging memory, and the worker that drives it. Several
+/// devices on one GPU share its memory. Two more objects of each GPU belong to no device: the shared streams serve
+/// threads that have entered no device, and a stream without work serves allocations. On a machine with several NUMA
+/// nodes, the worker's thread and the staging memory are on the GPU's node. Made when first named, which makes no
+/// context: it only asks for the GPU's bus id if there are several nodes. Never destroyed.
 class DeviceStreams {
  public:
   DeviceStreams(GpuState& gpu, int instance, const NumaNode& node, DeviceStreams* next)
@@ -65,8 +65,8 @@ class DeviceStreams {
   /// A Completion of all the device's work so far.
   backend::Completion completion() { return completions_.of(compute()); }
 
-  /// False if no completion is waited for. Then the device is idle, unless its streams were given work elsewhere than in
-  /// calls of models.
+  /// False if no completion is waited for. Then the device is idle, unless its streams were given work elsewhere than
+  /// in calls of models.
   bool is_working() const noexcept { return completions_.pending() != 0; }
 
   /// Waits for all work in both streams. Throws if any of it failed.

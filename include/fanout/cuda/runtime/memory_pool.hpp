@@ -34,8 +34,8 @@ inline void require_pools(GpuState& gpu) {
 
 /// The pool of all of fanout's memory on a GPU, made at first use. It is not the GPU's default pool, so its statistics
 /// are fanout's own. It keeps released memory: getting memory back from the driver takes milliseconds. It does not give
-/// memory that one stream still uses to another one, which would then wait: a copy on `copies` for a kernel on `compute`.
-/// Throws DeviceLost and CudaError.
+/// memory that one stream still uses to another one, which would then wait: a copy on `copies` for a kernel on
+/// `compute`. Throws DeviceLost and CudaError.
 inline cudaMemPool_t pool_of(GpuState& gpu) {
   if (cudaMemPool_t known = gpu.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
   const DeviceGuard entered(gpu);

@@ -117,10 +117,10 @@ inline fanout::detail::Storage kept_pinned_storage(std::size_t bytes) {
 
 }  // namespace detail
 
-/// Page-locked host memory for the batches of a Loader, `{.batch = 128, .pin = cuda::pinned_memory}`, and for collate().
-/// The elements of a new tensor are not set. A destroyed tensor's memory is kept for the next one, until empty_cache().
-/// The destructor waits for GPUs that still copy from it. Copies of the tensor are ordinary tensors. Without a CUDA
-/// device, this is ordinary memory. Allocating throws OutOfMemory and CudaError.
+/// Page-locked host memory for the batches of a Loader, `{.batch = 128, .pin = cuda::pinned_memory}`, and for
+/// collate(). The elements of a new tensor are not set. A destroyed tensor's memory is kept for the next one, until
+/// empty_cache(). The destructor waits for GPUs that still copy from it. Copies of the tensor are ordinary tensors.
+/// Without a CUDA device, this is ordinary memory. Allocating throws OutOfMemory and CudaError.
 inline constexpr backend::HostAllocator pinned_memory{&detail::kept_pinned_storage};
 
 }}}  // namespace fanout::v0::cuda

@@ -41,8 +41,8 @@ class Unfinished {
   bool finished_ = false;
 };
 
-/// Copies host memory to the streams' GPU in one of its streams. When this returns, the source has been read, unless it is
-/// pinned.
+/// Copies host memory to the streams' GPU in one of its streams. When this returns, the source has been read, unless it
+/// is pinned.
 inline void send(DeviceStreams& streams, StreamRef stream, void* to, const void* from, std::size_t bytes) {
   if (pinned_blocks().use(from, bytes, stream)) return enqueue_copy(stream, to, from, bytes, cudaMemcpyHostToDevice);
   for (Run run{0, 0}; run.begin < bytes; run.begin += run.bytes) {
@@ -54,8 +54,8 @@ inline void send(DeviceStreams& streams, StreamRef stream, void* to, const void*
   }
 }
 
-/// Copies by `copy(stream)`, in the copies stream and in order with the device's work: after earlier work, which may still use
-/// the memory, and before later work.
+/// Copies by `copy(stream)`, in the copies stream and in order with the device's work: after earlier work, which may
+/// still use the memory, and before later work.
 template <class Copy>
 void copy_in_order(DeviceStreams& streams, const Copy& copy) {
   const StreamRef copies = streams.copies();
@@ -77,8 +77,8 @@ inline void download(DeviceStreams& streams, void* to, const void* from, std::si
   Downloads(&copy, 1).make();
 }
 
-/// Copies another GPU's memory through the host, if the GPUs cannot copy directly. In order as fetch(). Waits only while
-/// all chunks are in use.
+/// Copies another GPU's memory through the host, if the GPUs cannot copy directly. In order as fetch(). Waits only
+/// while all chunks are in use.
 inline void fetch_by_host(DeviceStreams& to, StreamRef target, void* to_data, DeviceStreams& from,
                           const void* from_data, std::size_t bytes) {
   const StreamRef source = from.compute();
@@ -99,10 +99,10 @@ inline void fetch_by_host(DeviceStreams& to, StreamRef target, void* to_data, De
   writing.finished();
 }
 
-/// Copies another GPU's memory in a stream of the target's. The copy waits for earlier work of the source's device, whose
-/// later work waits for the copy. Threads that have entered no device of the source's GPU have waited for their work. So
-/// the copy waits for none of theirs, and they wait for it only if they overwrite or release the source. Does not wait if
-/// the GPUs copy directly.
+/// Copies another GPU's memory in a stream of the target's. The copy waits for earlier work of the source's device,
+/// whose later work waits for the copy. Threads that have entered no device of the source's GPU have waited for their
+/// work. So the copy waits for none of theirs, and they wait for it only if they overwrite or release the source. Does
+/// not wait if the GPUs copy directly.
 inline void fetch(DeviceStreams& to, StreamRef target, void* to_data, DeviceStreams& from, const void* from_data,
                   std::size_t bytes) {
   const StreamRef source = from.compute();
@@ -141,8 +141,8 @@ inline bool push(DeviceStreams& to, void* to_data, DeviceStreams& from, const vo
   return to.is_shared();
 }
 
-/// Allocates memory on the streams' GPU and copies to it by `copy(stream, data)`. Earlier work of the device does not use
-/// this memory, so the copy overlaps with that work. If there is none, the copy needs no stream of its own. Throws
+/// Allocates memory on the streams' GPU and copies to it by `copy(stream, data)`. Earlier work of the device does not
+/// use this memory, so the copy overlaps with that work. If there is none, the copy needs no stream of its own. Throws
 /// OutOfMemory, CudaError and what `copy` throws.
 template <class Copy>
 void* fill_new(DeviceStreams& streams, std::size_t bytes, const Copy& copy) {

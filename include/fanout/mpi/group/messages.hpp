@@ -71,8 +71,8 @@ class Messages {
     return done != 0;
   }
 
-  /// Ends messages of which others have left: receives nothing more into the memory. What is being sent may still be read,
-  /// if the other rank receives it.
+  /// Ends messages of which others have left: receives nothing more into the memory. What is being sent may still be
+  /// read, if the other rank receives it.
   void give_up() {
     for (std::size_t i = 0; i < open_.size(); ++i) {
       if (open_[i] == MPI_REQUEST_NULL) continue;

@@ -18,8 +18,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-// Exceptions as text, so that a rank can tell the others why it failed. A text is a list of fields, each ended by a zero
-// character: the rank's name, then either one message, or eight fields for each Failure of a ReplicaError.
+// Exceptions as text, so that a rank can tell the others why it failed. A text is a list of fields, each ended by a
+// zero character: the rank's name, then either one message, or eight fields for each Failure of a ReplicaError.
 
 inline std::string message_with_type(const std::exception_ptr& exception) {
   try {
@@ -82,10 +82,10 @@ inline std::vector<std::string> fields_of(const std::string& text) {
   return fields;
 }
 
-/// Throws what ranks failed of. `texts` has the text of each, empty for a rank that has not failed. Throws the exception
-/// of this rank if it has one. But if `forward` threw on ranks, all of these throw one ReplicaError with the failures of
-/// all of them, as do ranks that have not failed. It lists shards that were only released from a collective if there are
-/// no others.
+/// Throws what ranks failed of. `texts` has the text of each, empty for a rank that has not failed. Throws the
+/// exception of this rank if it has one. But if `forward` threw on ranks, all of these throw one ReplicaError with the
+/// failures of all of them, as do ranks that have not failed. It lists shards that were only released from a collective
+/// if there are no others.
 [[noreturn]] inline void throw_failures_of_ranks(const std::vector<std::string>& texts, const std::exception_ptr& own,
                                                  std::size_t shards) {
   std::vector<Failure> failures;

@@ -61,8 +61,8 @@ class RankGroup {
     MPI_Comm_free(&all_);
   }
 
-  /// The communicator is never freed: a late rank may still send messages, which another one would receive that gets its
-  /// place. All ranks do this, or none.
+  /// The communicator is never freed: a late rank may still send messages, which another one would receive that gets
+  /// its place. All ranks do this, or none.
   void keep() const noexcept { is_kept_ = true; }
 
   MPI_Comm get() const noexcept { return all_; }
@@ -94,8 +94,8 @@ class RankGroup {
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
   std::unique_lock<std::mutex> lock_if_free() const { return std::unique_lock(mutex_, std::try_to_lock); }
 
-  /// Calls `f`, which exchanges messages. If a rank was lost, throws RankLost: on all ranks that are left, at their next
-  /// exchange at the latest.
+  /// Calls `f`, which exchanges messages. If a rank was lost, throws RankLost: on all ranks that are left, at their
+  /// next exchange at the latest.
   template <class F>
   decltype(auto) guarded(const F& f) const {
     try {
@@ -106,17 +106,17 @@ class RankGroup {
     }
   }
 
-  /// A group of the ranks that are left. All of them make it together, and waits for them. Throws Error if the group does
-  /// not survive.
+  /// A group of the ranks that are left. All of them make it together, and waits for them. Throws Error if the group
+  /// does not survive.
   RankGroup survivors() const { return RankGroup(*this, Shrunk{}); }
 
   using Words = RankWords;
 
   /// All ranks come here with the same hash, and get the words of all. Otherwise all throw StructureMismatch, which
   /// lists what the ranks call: `name()`, which is called only then. If ranks come with an exception, all throw: see
-  /// throw_failures_of_ranks(). With a deadline, which all ranks have or none, ranks that have not come by then are given
-  /// up: then all throw Timeout, or their own exception. Later exchanges work as before. The words are valid until the
-  /// next exchange.
+  /// throw_failures_of_ranks(). With a deadline, which all ranks have or none, ranks that have not come by then are
+  /// given up: then all throw Timeout, or their own exception. Later exchanges work as before. The words are valid
+  /// until the next exchange.
   template <class Name>
   const std::vector<Words>& agree(Words mine, const Name& name, const std::exception_ptr& own,
                                   const backend::StepDeadline& deadline = {}) const {

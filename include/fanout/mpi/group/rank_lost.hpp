@@ -12,8 +12,8 @@
 
 namespace fanout { inline namespace v0 { namespace mpi {
 
-/// Ranks have died, or can no longer be reached. Thrown on the ranks that are left, if RanksOptions::survive is set. From
-/// then on, all exchanges of these Ranks throw it. Ranks::shrink() makes new ones.
+/// Ranks have died, or can no longer be reached. Thrown on the ranks that are left, if RanksOptions::survive is set.
+/// From then on, all exchanges of these Ranks throw it. Ranks::shrink() makes new ones.
 class [[gnu::visibility("default")]] RankLost : public Error {
  public:
   explicit RankLost(std::vector<std::size_t> ranks) : Error(text(ranks)), ranks_(std::move(ranks)) {}

@@ -40,8 +40,8 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
   return Timeout(text, std::move(ranks));
 }
 
-/// Throws what ranks failed of, see throw_failures_of_ranks(). But if all of them failed with a Timeout, a rank that has
-/// not failed throws one too, which names them: those that were late, or that kept the others waiting.
+/// Throws what ranks failed of, see throw_failures_of_ranks(). But if all of them failed with a Timeout, a rank that
+/// has not failed throws one too, which names them: those that were late, or that kept the others waiting.
 [[noreturn]] inline void throw_failures(const std::vector<RankWords>& words, const std::vector<std::string>& texts,
                                         const std::exception_ptr& own) {
   std::size_t shards = 0;
@@ -63,8 +63,8 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
   throw timeout_of_ranks("ranks were late in a call of all ranks:" + list, late);
 }
 
-/// Throws what rank `own` throws in a step that ranks gave up: see TimedOutcome. `name_of(i)` is the name of rank i, and
-/// `call` the step. If a rank that gave up had failed, this throws what it failed of.
+/// Throws what rank `own` throws in a step that ranks gave up: see TimedOutcome. `name_of(i)` is the name of rank i,
+/// and `call` the step. If a rank that gave up had failed, this throws what it failed of.
 template <class NameOf>
 [[noreturn]] void throw_given_up(const TimedOutcome& outcome, std::size_t own, const NameOf& name_of,
                                  const std::string& call) {

@@ -12,10 +12,10 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The communicator of the TimedExchanges of all groups over one communicator of the user, whose attribute it is. A rank
-/// that came too late never receives what was sent to it, and may not know of that. MPI could give the place of a freed
-/// communicator to another one, which would then receive it, and Open MPI hangs if only some ranks free one. So this one
-/// is never freed.
+/// The communicator of the TimedExchanges of all groups over one communicator of the user, whose attribute it is. A
+/// rank that came too late never receives what was sent to it, and may not know of that. MPI could give the place of a
+/// freed communicator to another one, which would then receive it, and Open MPI hangs if only some ranks free one. So
+/// this one is never freed.
 struct TimedCommunicator {
   MPI_Comm over = MPI_COMM_NULL;
 

@@ -28,12 +28,13 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// Exchanges of words between all ranks of a communicator that wait for other ranks only until a deadline. All ranks
 /// make them in the same order. Each rank sends its words to each other one. A rank that has the words of all sends its
-/// vote: ready. A rank whose deadline is over before that sends that it gives up, and so does a rank that hears this. An
-/// exchange is complete if all ranks voted ready. So it is complete on all ranks or on none, and a rank that comes late
-/// finds the votes of those that gave it up. Votes need no deadline: each rank that has sent its words votes at its own.
+/// vote: ready. A rank whose deadline is over before that sends that it gives up, and so does a rank that hears this.
+/// An exchange is complete if all ranks voted ready. So it is complete on all ranks or on none, and a rank that comes
+/// late finds the votes of those that gave it up. Votes need no deadline: each rank that has sent its words votes at
+/// its own.
 ///
-/// Nothing is left open between two exchanges but what KeptMessages owns. Borrows the communicator, which is never freed,
-/// and on which nobody else uses the tag. One thread at a time may use it.
+/// Nothing is left open between two exchanges but what KeptMessages owns. Borrows the communicator, which is never
+/// freed, and on which nobody else uses the tag. One thread at a time may use it.
 class TimedExchange {
  public:
   TimedExchange(MPI_Comm over, int tag, int rank, int size)

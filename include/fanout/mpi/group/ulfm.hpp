@@ -19,8 +19,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// What MPI does about ranks that were lost: its extension ULFM, of which only this header knows. MPICH 4 has the
 /// functions too, but its launcher ends the job.
 struct Ulfm {
-  /// From now on functions on this communicator return errors. If the error is that a rank was lost, all exchanges of the
-  /// communicator end: those of ranks that wait for others, too, which may not learn of it by themselves.
+  /// From now on functions on this communicator return errors. If the error is that a rank was lost, all exchanges of
+  /// the communicator end: those of ranks that wait for others, too, which may not learn of it by themselves.
   static void revoke_if_lost(MPI_Comm communicator) {
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
     check_mpi(MPI_Comm_create_errhandler(&note_error, &handler), "MPI_Comm_create_errhandler");

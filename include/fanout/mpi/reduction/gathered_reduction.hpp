@@ -22,9 +22,10 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Combines a few values of all ranks in place. Each rank gets the values of all ranks, and combines them in the order of
-/// the ranks. The result is bitwise that of SlicedReduction, which sends more messages and fewer bytes. MPI may gather as
-/// it likes, since it computes nothing. The values are in host memory, and the same on all ranks but for their elements.
+/// Combines a few values of all ranks in place. Each rank gets the values of all ranks, and combines them in the order
+/// of the ranks. The result is bitwise that of SlicedReduction, which sends more messages and fewer bytes. MPI may
+/// gather as it likes, since it computes nothing. The values are in host memory, and the same on all ranks but for
+/// their elements.
 class GatheredReduction {
  public:
   /// True if these values are so few that sending messages takes longer than sending bytes.

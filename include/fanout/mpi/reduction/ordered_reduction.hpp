@@ -14,8 +14,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Combines values of all ranks in place: by messages with all values if they are few, else by slices. Both give bitwise
-/// the same result, in the order of the ranks.
+/// Combines values of all ranks in place: by messages with all values if they are few, else by slices. Both give
+/// bitwise the same result, in the order of the ranks.
 class OrderedReduction {
  public:
   /// Sends nothing yet. Borrows the values, which must be in host memory.

@@ -20,9 +20,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Combines values of all ranks in place. Rank r combines the r-th slice of all bytes, which it gets from all others, in
-/// the order of the ranks, and sends them the result. So each byte is sent twice, however many ranks there are, and no
-/// order depends on the MPI. The values are in host memory, and the same on all ranks but for their elements.
+/// Combines values of all ranks in place. Rank r combines the r-th slice of all bytes, which it gets from all others,
+/// in the order of the ranks, and sends them the result. So each byte is sent twice, however many ranks there are, and
+/// no order depends on the MPI. The values are in host memory, and the same on all ranks but for their elements.
 ///
 /// A slice travels in blocks, one in each round. While a block is combined, the next one arrives.
 class SlicedReduction {
@@ -80,8 +80,8 @@ class SlicedReduction {
   Slot& slot(std::size_t round) noexcept { return slots_[round % most_slots]; }
   std::byte* slice_of(Slot& in, std::size_t rank) const noexcept { return in.slices + rank * room_; }
   std::byte* result_of(Slot& in, std::size_t rank) const noexcept { return in.results + rank * room_; }
-  /// Where this rank sends its packed result from: the room of the first other rank's block. A room that only the result
-  /// is written to would make combining small parts take four times as long.
+  /// Where this rank sends its packed result from: the room of the first other rank's block. A room that only the
+  /// result is written to would make combining small parts take four times as long.
   std::byte* own_result(Slot& in) const noexcept { return slice_of(in, own_ == 0 ? 1 : 0); }
 
   template <class F>

@@ -19,8 +19,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// collective that the other one has not begun.
 ///
 /// This is Skeen's algorithm. Each process proposes a turn, which is after all that it knows of. The latest proposal of
-/// the processes that take part counts. A process starts a collective when its turn is known, and before all other turns
-/// of this process. Thread-safe.
+/// the processes that take part counts. A process starts a collective when its turn is known, and before all other
+/// turns of this process. Thread-safe.
 class LaunchOrder {
  public:
   /// Different for any two proposals of all processes.

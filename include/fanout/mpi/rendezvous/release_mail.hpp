@@ -14,9 +14,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Tells all processes of a call if one of them has released its devices, since a rank has failed or was late: the devices
-/// of the others may wait for those. Each process sends one word to each other one with devices: word_of() at once, or 0
-/// when its shards have ended. The caller of each function may use MPI. Borrows all.
+/// Tells all processes of a call if one of them has released its devices, since a rank has failed or was late: the
+/// devices of the others may wait for those. Each process sends one word to each other one with devices: word_of() at
+/// once, or 0 when its shards have ended. The caller of each function may use MPI. Borrows all.
 class ReleaseMail {
  public:
   /// Why devices were released: this rank has failed or, if `late`, its process waits no more for ranks that are late.

@@ -41,8 +41,8 @@ struct RendezvousState {
 
   Own& of(std::size_t rank) noexcept { return own[rank - here.first]; }
 
-  /// True if all ranks of all processes have left, and know that those of this process have. Does not wait. The caller may
-  /// use MPI.
+  /// True if all ranks of all processes have left, and know that those of this process have. Does not wait. The caller
+  /// may use MPI.
   bool poll() {
     bool done = releases == nullptr || (releases->poll(), releases->is_done());
     for (Own& each : own) {
