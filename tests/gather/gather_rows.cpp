@@ -100,6 +100,28 @@ TEST_CASE("a vector whose elements hold no tensors is concatenated by element, o
   check_rows([](std::size_t row) { return Sealed(std::to_string(row)); });
 }
 
+TEST_CASE("a struct inside itself is a row under any rule that takes rows, and is merged by reduce") {
+  const ParallelModel model{[](RowRange some) {
+                              std::vector<Branch> rows;
+                              for (const std::size_t row : some) rows.push_back({static_cast<int>(row), {{7, {}}}});
+                              const Branch root{1, rows};
+                              return std::tuple(
+                                  fanout::concat<0>(rows), fanout::pmax(fanout::concat<0>(rows)), fanout::first(root),
+                                  fanout::reduce(root, [](Branch all, const Branch& more) {
+                                    all.number += more.number;
+                                    all.branches.insert(all.branches.end(), more.branches.begin(), more.branches.end());
+                                    return all;
+                                  }));
+                            },
+                            host_devices(2)};
+  const auto [rows, inside, first, merged] = model(Range{3});
+  const std::vector<Branch> expected{{0, {{7, {}}}}, {1, {{7, {}}}}, {2, {{7, {}}}}};
+  CHECK(rows == expected);
+  CHECK(inside == expected);
+  CHECK(first == Branch{1, {expected[0], expected[1]}});
+  CHECK(merged == Branch{2, expected});
+}
+
 TEST_CASE("rows stand in trees, and a span of them is copied") {
   const std::vector<std::pair<int, std::string>> table{{1, "a"}, {2, "b"}};
   const ParallelModel model{[&table](RowRange some) {

@@ -137,6 +137,12 @@ static_assert(!HasArrayLeaf<Recursive>);
 static_assert(!HasArrayLeaf<RecursiveByVariant>);
 static_assert(!HasArrayLeaf<HoldsRecursive>);
 static_assert(!HasArrayLeaf<Unnamed>);
+
+template <class X>
+constexpr bool inside_itself = fanout::detail::InsideItself<X, false>;
+static_assert(inside_itself<Recursive> && inside_itself<RecursiveWithColumn> && inside_itself<RecursiveByVariant>);
+static_assert(!inside_itself<HoldsRecursive> && !inside_itself<Deep> && !inside_itself<std::vector<Recursive>>);
+static_assert(fanout::detail::InsideItself<Recursive, true>, "by way of its map");
 static_assert(HasArrayLeaf<NoDefaultAround>);
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <fanout/tree/alternatives.hpp>
 #include <fanout/tree/child_types.hpp>
 #include <fanout/tree/children.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
@@ -147,7 +148,7 @@ struct FieldsHoldGathered {
 };
 
 template <class Rule, StructNode X>
-  requires(Makeable<X>&& all_children<FieldsHoldGathered<Rule>, X>)
+  requires(Makeable<X> && !InsideItself<X, takes_rows<Rule>> && all_children<FieldsHoldGathered<Rule>, X>)
 struct gather_defaults<Rule, X> {
   using type = X;
 

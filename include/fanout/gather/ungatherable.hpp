@@ -8,6 +8,7 @@
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/tree/child_types.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/fields.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/node.hpp>
@@ -82,7 +83,7 @@ template <class Rule, class... Field, class... Step, class... Steps>
 struct find_in_fields<Rule, ChildTypes<ChildType<Field, Step>...>, LeafAt<Steps...>>
     : first_finding<typename find_in_field<Rule, Field, LeafAt<Steps..., Step>>::type...> {};
 template <class Rule, StructNode X, class Place>
-  requires(Makeable<X> && !Gatherable<Rule, X> && !GathersIncompletely<Rule, X>)
+  requires(Makeable<X> && !InsideItself<X, takes_rows<Rule>> && !Gatherable<Rule, X> && !GathersIncompletely<Rule, X>)
 struct find_ungatherable<Rule, X, Place> : find_in_fields<Rule, child_types_t<X>, Place> {};
 
 template <class Finding>

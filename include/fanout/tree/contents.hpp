@@ -32,6 +32,10 @@ struct WhatStandsAlone {
   static constexpr bool found = StandsAlone<X>;
 };
 
+/// True for a search that leaves out the elements of vectors.
+template <class Sought>
+inline constexpr bool skips_vectors = false;
+
 // `Around` are the structs that contain this type. A struct inside itself, by way of a vector or a map, is not searched
 // again.
 template <class Sought, class X, class... Around>
@@ -58,6 +62,8 @@ constexpr bool has_inside() {
     return true;
   } else if constexpr (std::is_array_v<X>) {  // first, since it decides if X is an array leaf
     return has_inside<Sought, std::remove_extent_t<X>, Around...>();
+  } else if constexpr (owns_elements<X> && skips_vectors<Sought>) {
+    return false;
   } else if constexpr (owns_elements<X>) {
     return has_inside<Sought, typename X::value_type, Around...>();
   } else if constexpr (!StructLike<X>) {
@@ -88,6 +94,20 @@ namespace detail {
 /// broadcast() and psum() do. A vector of such trees is a list of them. The elements of any other vector are rows.
 template <class X>
 concept HoldsTree = detail::has_inside<detail::WhatStandsAlone, X>();
+
+/// A tree of type X.
+template <class X, bool in_vectors>
+struct WhatIs {
+  template <class Y>
+  static constexpr bool found = std::is_same_v<X, Y>;
+};
+template <class X>
+inline constexpr bool skips_vectors<WhatIs<X, false>> = true;
+
+/// A struct inside itself, by way of a map, or of a vector that is no rows or whose rows are not taken as they are. To
+/// ask of the children of such a struct, and of theirs in turn, would never end.
+template <class X, bool takes_rows>
+concept InsideItself = StructNode<X> && any_has_inside<WhatIs<X, !takes_rows || HoldsTree<X>>, X>(child_types_t<X>());
 
 }  // namespace detail
 }}  // namespace fanout::v0
