@@ -10,7 +10,20 @@
 namespace stand_in {
 namespace {
 
-void after_fork() { state().forked = state().touched; }
+// A fork waits for the books, so that the child finds them unlocked.
+void before_fork() {
+  const Quiet quiet;
+  state().mutex.lock();
+}
+void after_fork_in_parent() {
+  const Quiet quiet;
+  state().mutex.unlock();
+}
+void after_fork_in_child() {
+  const Quiet quiet;
+  state().forked = state().touched;
+  state().mutex.unlock();
+}
 
 }  // namespace
 
@@ -18,7 +31,7 @@ State& state() {
   static State* const all = [] {
     auto* const made = new State;
     read_environment(*made);
-    pthread_atfork(nullptr, nullptr, after_fork);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return made;
   }();
   return *all;
@@ -42,7 +55,6 @@ std::string device_text(int device) { return "device " + std::to_string(device);
 Call::Call(const char* called, unsigned needs) : name(called), needs_(needs) {
   auto& all = state();
   auto& mine = this_thread();
-  // The books may have been locked by another thread when the process was forked.
   if (all.forked) {
     refused_ = true;
     wanted_ = cudaErrorInitializationError;
