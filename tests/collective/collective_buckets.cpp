@@ -109,7 +109,7 @@ TEST_CASE("buckets close at the array that fills them, the first one earlier, as
 }
 
 TEST_CASE("full buckets run on one thread of their own, the last one on the caller's, and small ones start no thread") {
-  const std::size_t before = fanout_test::count_threads();
+  const std::size_t before = fanout_test::count_settled_threads();
   const auto caller = std::this_thread::get_id();
   Tensor<float, 1> array(16);  // 64 bytes
   NotingCommunicator communicator;
@@ -258,7 +258,7 @@ TEST_CASE("buckets that do not fit together throw on all ranks, at the next call
 }
 
 TEST_CASE("a rank that throws drops its buckets, and releases the ranks that wait for them") {
-  const std::size_t before = fanout_test::count_threads();
+  const std::size_t before = fanout_test::count_settled_threads();
   const auto texts =
       fanout_test::texts_of<CommunicatorAbandoned, HostCommunicator>(3, [](HostCommunicator& communicator) {
         auto array = filled(100, 1);

@@ -25,6 +25,7 @@
 using fanout::Loader;
 using fanout::LoadError;
 using fanout::Shuffle;
+using fanout_test::count_settled_threads;
 using fanout_test::count_threads;
 using fanout_test::has_threads;
 using fanout_test::message_of;
@@ -137,7 +138,7 @@ TEST_CASE("a loop that was left goes on with the next batch, and one that ended 
 }
 
 TEST_CASE("no thread is left: after a loop that was left, an exception, a second loop, or without a loop") {
-  const std::size_t before = count_threads();
+  const std::size_t before = count_settled_threads();
   const Loader loader{Fragile{{7}}, {.batch = 1, .workers = 3, .prefetch = 4}};
   {
     auto unused = loader.epoch(0);

@@ -19,6 +19,7 @@
 #include "support/threads_of_process.hpp"
 
 using fanout::detail::Prefetcher;
+using fanout_test::count_settled_threads;
 using fanout_test::count_threads;
 using fanout_test::has_threads;
 using fanout_test::message_of;
@@ -104,7 +105,7 @@ TEST_CASE("several threads make values at the same time, no more than there is r
     --inside;
     return i;
   };
-  const std::size_t before = count_threads();
+  const std::size_t before = count_settled_threads();
   {
     Prefetcher prefetcher(load, 50, 7, 2);
     CHECK(prefetcher.next() == std::size_t{0});
@@ -116,7 +117,7 @@ TEST_CASE("several threads make values at the same time, no more than there is r
 }
 
 TEST_CASE("without threads, a value is made by the thread that asks for it, when it does") {
-  const std::size_t before = count_threads();
+  const std::size_t before = count_settled_threads();
   std::vector<std::size_t> made;
   Prefetcher prefetcher(
       [&made](std::size_t i) {
@@ -157,7 +158,7 @@ TEST_CASE("an exception comes in the place of its value, and the next value afte
 }
 
 TEST_CASE("a prefetcher that is destroyed early waits for what is in work, drops it, and leaves no thread") {
-  const std::size_t before = count_threads();
+  const std::size_t before = count_settled_threads();
   for (std::size_t taken = 0; taken < 6; ++taken) {
     CAPTURE(taken);
     const auto counted = std::make_shared<int>(0);

@@ -17,8 +17,19 @@ inline std::size_t count_threads() {
   return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-/// True if the process has so many threads, at the latest after a second: the kernel may list a thread for a moment
-/// after it was joined.
+/// The same once it has not changed for 20 ms, since the kernel may list a thread for a moment after it was joined.
+inline std::size_t count_settled_threads() {
+  std::size_t count = count_threads();
+  for (int unchanged = 0; unchanged < 20;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::size_t now = count_threads();
+    unchanged = now == count ? unchanged + 1 : 0;
+    count = now;
+  }
+  return count;
+}
+
+/// True if the process has so many threads, at the latest after a second.
 inline bool has_threads(std::size_t count) {
   for (int turn = 0; turn < 1'000 && count_threads() != count; ++turn) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
