@@ -6,7 +6,7 @@ The backward pass makes gradients layer by layer, the last layers first. Horovod
 pass goes on: as soon as the network is free, it takes all gradients that are there, up to a bucket. A step ends when the
 backward pass and the last bucket have ended. What fanout's `pmean` returns is reduced after the backward pass, by slices
 that the servers exchange directly. `communicator.buckets()` by NCCL reduces while the backward pass goes on, by a ring, too:
-a bucket begins when it is full and the one before has ended. Each way, each byte crosses the link of a server twice.
+a bucket begins when it is full and the one before has ended. Either way, each byte crosses the link of a server twice.
 
 Two numbers are not published, and are fitted to the three published efficiencies: the share of the link that TCP reaches,
 and how much longer all GPUs together compute than one alone, since the slowest one counts. So the three efficiencies test

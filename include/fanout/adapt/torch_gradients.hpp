@@ -54,9 +54,9 @@ inline torch::OrderedDict<std::string, at::Tensor> gradients(const torch::nn::Mo
   return result;
 }
 
-/// The gradients that `backward()` has added up in the parameters of a module, by their names, for a module that no
-/// other device uses: a clone of its own by `factory`, or the only device of a rank. Zeros for those that have none.
-/// Shares memory with `parameter.grad()`.
+/// Returns the gradients that `backward()` has added up, by the names of the parameters. A parameter without one has
+/// zeros. No other device may use the module: it is a clone by `factory`, or that of the only device of a rank. Shares
+/// memory with `parameter.grad()`.
 inline torch::OrderedDict<std::string, at::Tensor> gradients(const torch::nn::Module& module) {
   torch::OrderedDict<std::string, at::Tensor> result("Gradient");
   for (const auto& parameter : module.named_parameters()) {

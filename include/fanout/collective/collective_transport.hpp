@@ -46,8 +46,8 @@ class TransportRanks {
     void* of = nullptr;
   };
   /// Called before run() if other processes have ranks, too. The transport calls `look.at(look.of)` from time to time,
-  /// on a thread of its own, until settle() or close(): all other threads may be waiting for devices. The function may
-  /// call abort() and failure().
+  /// until settle() or close(). It does so on a thread of its own, since all others may be waiting for devices.
+  /// `look.at` may call abort() and failure().
   virtual void look_also(const Look& /*look*/) {}
 
   /// Called when the devices of all ranks have done their work. What failure() returns must not change any more.

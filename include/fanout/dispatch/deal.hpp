@@ -17,8 +17,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The blocks of a plan during one call. Each device runs the blocks that were planned for it, the first ones first,
 /// one at a time. If the plan is dealt, it then takes over blocks of the device that has the most rows left. A device
-/// that has been given less than others, since it is slower than planned, takes smaller blocks. So it keeps its call
-/// waiting for one block at most.
+/// that is slower than planned takes smaller blocks, so the call waits for one of its blocks at most.
 ///
 /// `deal(i)` runs blocks on the i-th device until none are left. It is the body of a ForkJoin with one shard for each
 /// device. If all devices have clocks of their own, blocks are dealt one at a time, to the device with the earliest

@@ -47,7 +47,7 @@ gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
       "fanout: the result of forward cannot be gathered (this diagnostic shows its type and place); return tensors, "
       "outputs, vectors, scalars, strings, or tuples, dicts, maps, vectors and structs of these; a class with private "
       "members, base classes, constructors, C arrays or more than 32 members lists its fields (tree/fields.hpp) or "
-      "specialises gather_traits; a struct inside itself goes into rows(v), a PerShard<T> or reduce(x, f)");
+      "specialises gather_traits; a struct inside itself goes into a PerShard<T> or reduce(x, f)");
   static_assert(detail::has_complete_traits<finding>,
                 "fanout: gather_traits of this type needs a `type` and a `gather` that fits (this diagnostic shows the "
                 "rule, the type X and its place); add `using type = T;`, which the values of all shards are gathered "

@@ -10,8 +10,8 @@ namespace fanout { inline namespace v0 { namespace backend {
 
 /// Allocates host memory for new tensors. By default that of all tensors.
 struct HostAllocator {
-  /// Returns `bytes` bytes of host memory that are not set, aligned to `memory_alignment`. Several threads may call it
-  /// at once. Throws OutOfMemory. Null: as all tensors are allocated.
+  /// Returns `bytes` bytes of host memory, aligned to `memory_alignment`. Their values are unset. The caller owns them.
+  /// Several threads may call it at once. Throws OutOfMemory. If null, memory comes from where all tensors have it.
   detail::Storage (*allocate)(std::size_t bytes) = nullptr;
 
   /// Allocates. Throws OutOfMemory, and what `allocate` throws.

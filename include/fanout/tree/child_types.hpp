@@ -80,8 +80,7 @@ inline constexpr ChildKind child_kind = find_child_kind<X>();
 
 /// A node that can be rebuilt with other children. For a struct, each walker says which children it can hold.
 template <class X>
-concept Rebuildable = child_kind<X>
-!= ChildKind::none&& child_kind<X> != ChildKind::sequence;
+concept Rebuildable = (child_kind<X> != ChildKind::none) && (child_kind<X> != ChildKind::sequence);
 
 /// The children of a node of the kind `fixed`, like FieldsOf for a struct:
 ///

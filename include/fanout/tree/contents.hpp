@@ -104,8 +104,8 @@ struct WhatIs {
 template <class X>
 inline constexpr bool skips_vectors<WhatIs<X, false>> = true;
 
-/// A struct inside itself, by way of a map, or of a vector that is no rows or whose rows are not taken as they are. To
-/// ask of the children of such a struct, and of theirs in turn, would never end.
+/// A struct that contains itself in a map or a vector. If `takes_rows`, a vector of rows does not count, since nothing
+/// looks into it. A question that is put to each child in turn never ends at such a struct.
 template <class X, bool takes_rows>
 concept InsideItself = StructNode<X> && any_has_inside<WhatIs<X, !takes_rows || HoldsTree<X>>, X>(child_types_t<X>());
 

@@ -2,6 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "use.hpp"
 
 using namespace stand_in_test;
@@ -109,6 +112,28 @@ TEST_CASE("after fork the child has no CUDA") {
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("a fork while another thread makes calls leaves the child books that are unlocked") {
+  const Fresh fresh;
+  std::atomic<bool> over{false};
+  std::thread other([&over] {
+    while (!over) stand_in_calls(nullptr);
+  });
+  int ended = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      stand_in_calls(nullptr);
+      _exit(0);
+    }
+    int status = -1;
+    if (waitpid(child, &status, 0) == child && status == 0) ++ended;
+  }
+  over = true;
+  other.join();
+  CHECK(ended == 20);
 }
 
 TEST_CASE("the calls that were made are known") {

@@ -82,10 +82,10 @@ inline std::vector<std::string> fields_of(const std::string& text) {
   return fields;
 }
 
-/// Throws what ranks failed of. `texts` has the text of each, empty for a rank that has not failed. Throws the
-/// exception of this rank if it has one. But if `forward` threw on ranks, all of these throw one ReplicaError with the
-/// failures of all of them, as do ranks that have not failed. It lists shards that were only released from a collective
-/// if there are no others.
+/// Throws the exception of a call that failed on ranks. `texts` has the text of each rank, empty if it has not failed. A
+/// rank whose own exception is no ReplicaError throws that. All others throw one ReplicaError with the failures of all
+/// ranks, or an Error with the texts if `forward` threw on none. The ReplicaError lists shards that were only released
+/// from a collective if there are no others.
 [[noreturn]] inline void throw_failures_of_ranks(const std::vector<std::string>& texts, const std::exception_ptr& own,
                                                  std::size_t shards) {
   std::vector<Failure> failures;
