@@ -96,3 +96,16 @@ TEST_CASE("a failed call is only counted") {
   CHECK(totals.devices[0].shards == 0);
   CHECK(totals.devices[0].forward == 0);
 }
+
+TEST_CASE("a device whose shards ran at the same time worked no longer than the call") {
+  const Plan both_on_one{{{0, 10}, 0}, {{10, 20}, 0}};
+  const std::array<ShardTimes, 2> at_once{ShardTimes{.began = 5, .forward = 6, .returned = 50, .ended = 50},
+                                          ShardTimes{.began = 5, .forward = 6, .returned = 48, .ended = 48}};
+  CallTimes call = some_call();
+  call.plan = &both_on_one;
+  call.shards = at_once.data();
+  CallTotals<> totals;
+  totals.add(call);
+  CHECK(totals.devices[0].calls == 1);
+  CHECK(totals.devices[0].forward == 46);
+}

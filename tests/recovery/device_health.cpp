@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <thread>
+
 #include <fanout/observe.hpp>
 #include <fanout/simulated.hpp>
 
@@ -40,7 +43,9 @@ TEST_CASE("shards of a failed device go to the others in turn, but not to those 
   CHECK(health.other_than(1, 1) == 3);
   CHECK(health.other_than(1, 2) == 0);
   CHECK(health.other_than(1, 3) == 2);
-  for (int i = 0; i < 2; ++i) health.note_failure(2);
+  health.note_failure(2);
+  CHECK(health.other_than(1, 0) == 3);  // which has not failed yet
+  health.note_failure(2);
   CHECK(health.other_than(1, 0) == 3);
   for (int i = 0; i < 2; ++i) health.note_failure(3);
   CHECK(health.other_than(1, 0) == 0);
@@ -59,6 +64,40 @@ TEST_CASE("the others share the rows of a device that is left out, in proportion
     fanout::check_plan(without, rows, 3);  // all rows, without gaps
     for (const fanout::Shard& shard : without) CHECK((shard.device != 1 || rows == 0));
   }
+}
+
+TEST_CASE("a plan without rows for a left-out device keeps its rows") {
+  for (std::size_t devices = 2; devices < 60; ++devices) {
+    DeviceHealth<> health(devices);
+    for (int i = 0; i < 2; ++i) health.note_failure(devices - 1);
+    Plan plan;
+    for (std::size_t i = 0; i + 1 < devices; ++i) plan.add({.rows = {i, i + 1}, .device = i});
+    CHECK(health.without_left_out(plan) == plan);
+  }
+}
+
+TEST_CASE("all rows are planned while another thread leaves devices out and readmits them") {
+  DeviceHealth<> health(4);
+  Plan plan;
+  for (std::size_t i = 0; i < 400; ++i) plan.add({.rows = {i, i + 1}, .device = i % 4});
+  std::atomic<bool> ends{false};
+  std::thread changing([&] {
+    for (std::size_t i = 0; !ends; ++i) {
+      for (int twice = 0; twice < 2; ++twice) health.note_failure(i % 4);
+      health.readmit((i + 2) % 4);
+    }
+  });
+  int wrong = 0;
+  for (int i = 0; i < 2000; ++i) {
+    try {
+      fanout::check_plan(health.without_left_out(plan), 400, 4);
+    } catch (const fanout::InvalidArgument&) {
+      ++wrong;
+    }
+  }
+  ends = true;
+  changing.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("a plan in which only left-out devices have rows goes to other devices") {

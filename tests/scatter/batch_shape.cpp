@@ -10,13 +10,16 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
+#include <fanout/scatter/broadcast.hpp>
+#include <fanout/scatter/inout.hpp>
+#include <fanout/scatter/split_on.hpp>
 
 using fanout::Tensor;
 using fanout::detail::batch_shape;
 
 namespace {
 
-std::uint64_t shape_of(const auto&... arguments) { return batch_shape(std::tie(arguments...)); }
+std::uint64_t shape_of(const auto&... arguments) { return batch_shape(0, std::tie(arguments...)); }
 
 }  // namespace
 
@@ -31,4 +34,23 @@ TEST_CASE("batches that differ only in their rows have one shape") {
   CHECK(shape_of(std::tuple(Tensor<float, 2>(3, 5), 1.0)) == shape_of(std::tuple(Tensor<float, 2>(4, 5), 2.0)));
   CHECK(shape_of(std::vector<int>(3)) == shape_of(std::vector<int>(4)));
   CHECK(shape_of() == shape_of(1, std::string("x")));
+}
+
+TEST_CASE("the axis that is split does not count, whichever it is") {
+  const Tensor<float, 2> x(4, 1000);
+  const auto on = [](int axis, const auto& array) { return batch_shape(axis, std::tie(array)); };
+  CHECK(on(1, x) == on(1, Tensor<float, 2>(4, 999)));
+  CHECK(on(-1, x) == on(1, x));
+  CHECK(on(1, x) != on(1, Tensor<float, 2>(1, 1000)));
+  CHECK(shape_of(fanout::split<1>(x)) == on(1, x));
+  CHECK(shape_of(fanout::split<1>(x)) == shape_of(fanout::split<1>(Tensor<float, 2>(4, 3))));
+  Tensor<float, 2> y(7, 1000);
+  CHECK(shape_of(fanout::inout(y)) == shape_of(y));
+}
+
+TEST_CASE("all extents of an argument that is sent whole count") {
+  const Tensor<float, 1> table(5000);
+  CHECK(shape_of(fanout::broadcast(table)) != shape_of(fanout::broadcast(Tensor<float, 1>(10))));
+  CHECK(shape_of(fanout::broadcast(std::vector<int>(3))) != shape_of(fanout::broadcast(std::vector<int>(4))));
+  CHECK(shape_of(fanout::broadcast(std::tuple(table, 1))) == shape_of(fanout::broadcast(std::tuple(table, 2))));
 }

@@ -231,3 +231,46 @@ TEST_CASE("batches of few rows, and of none, are not dealt") {
     CHECK(std::get<1>(model(dealt_test::ascending(rows))) == rows);
   }
 }
+
+TEST_CASE("a device that the shares give no rows takes over no blocks") {
+  const std::vector<SimulatedDeviceOptions> options{{.rows_per_second = 1e6},
+                                                    {.rows_per_second = 1e6, .launch = std::chrono::seconds(1)}};
+  const auto time_of_last = [&](const auto& shares) {
+    const auto devices = simulated_devices(options);
+    const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); }, devices,
+                              Options{.output = dealt_test::on_host, .split = DealtSplit{shares}}};
+    const Tensor<float, 1> x(10'000);
+    for (int i = 0; i < 19; ++i) static_cast<void>(model(x));
+    const auto before = devices[0].time();
+    CHECK(model(x) == 10'000);
+    return devices[0].time() - before;
+  };
+  CHECK(time_of_last(fanout::WeightedSplit{1, 0}) == 10'000'000);
+  CHECK(time_of_last(MeasuredSplit{}) <= 10'100'000);
+}
+
+TEST_CASE("a device that is left out takes over no blocks") {
+  const auto devices = simulated_devices({{}, {.fail_at = 1, .failures = SIZE_MAX}, {}});
+  const ParallelModel model{
+      [](View<const float, 1> x) { return fanout::psum(x.size()); }, devices,
+      Options{
+          .output = dealt_test::on_host, .split = DealtSplit{}, .measure = true, .retry = fanout::Retry{.times = 1}}};
+  const Tensor<float, 1> x(3000);
+  for (int i = 0; i < 6; ++i) CHECK(model(x) == 3000);
+  CHECK(model.report().devices()[1].left_out);
+  CHECK(model.report().devices()[1].failures == 2);
+}
+
+TEST_CASE("a policy whose plan covers too few rows is refused in a DealtSplit, too") {
+  const auto half = [](std::size_t rows, std::size_t) { return Plan{{{0, rows / 2}, 0}}; };
+  const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); }, fanout::host_devices(2),
+                            Options{.split = DealtSplit{half}}};
+  CHECK_THROWS_AS(static_cast<void>(model(Tensor<float, 1>(100))), fanout::InvalidArgument);
+}
+
+TEST_CASE("blocks are dealt at the end of simulated time, too") {
+  const auto devices = simulated_devices({{.rows_per_second = 1e-300, .memory = 6000}, {.rows_per_second = 1e-300}});
+  const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); }, devices,
+                            Options{.output = dealt_test::on_host, .shrink_on_out_of_memory = true}};
+  CHECK(model(Tensor<float, 1>(4000)) == 4000);
+}

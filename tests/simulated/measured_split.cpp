@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -169,4 +170,35 @@ TEST_CASE("once it has measured, a model is never slower than on its best device
       if (call > 6) CHECK(time <= 1.02 * best);
     }
   }
+}
+
+TEST_CASE("a device that was slow for a while is used again") {
+  Timed model({{.launch = 100us}, {.launch = 100us, .slow_down = {.at = 5ms, .until = 10ms, .factor = 6}}},
+              MeasuredSplit{});
+  const Tensor<float, 1> x(400);
+  double last = 0;
+  double unused = 0;
+  for (int i = 0; i < 300; ++i) {
+    if (model.plan(400).size() == 1) unused += 1;
+    last = model.call(x);
+  }
+  CHECK(unused > 0);
+  CHECK(last == doctest::Approx(300e-6));
+}
+
+TEST_CASE("trials of a device that is too slow take about one percent of the time") {
+  Timed model({{}, {.launch = 100ms}}, MeasuredSplit{});
+  const Tensor<float, 1> x(10'000);
+  for (int i = 0; i < 10; ++i) model.call(x);
+  double seconds = 0;
+  for (int i = 0; i < 5000; ++i) seconds += model.call(x);
+  CHECK(seconds > 5000 * 10e-3);  // one trial at least
+  CHECK(seconds < 5000 * 10e-3 * 1.015);
+}
+
+TEST_CASE("a device that takes no time gets the rows") {
+  Timed model({{}, {.rows_per_second = std::numeric_limits<double>::infinity()}}, MeasuredSplit{});
+  const Tensor<float, 1> x(4000);
+  for (int i = 0; i < 9; ++i) model.call(x);
+  CHECK(model.call(x) < 10e-6);
 }

@@ -3,11 +3,18 @@
 // Calls that are made again with fewer rows at a time on a device that ran out of memory.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fanout/observe.hpp>
@@ -230,4 +237,152 @@ TEST_CASE("an asynchronous call is made again, too, and the next ones know what 
   shrink_test::check_doubled(second.get(), x);
   shrink_test::check_doubled(model(x), x);
   CHECK(model.report().failed_calls() == failed);
+}
+
+namespace shrink_test {
+
+/// Uses 8 bytes for each row: the input and the output. `fails_at` is a row that throws.
+struct Copies {
+  std::size_t fails_at = SIZE_MAX;
+
+  auto forward(Context auto& ctx, View<const float, 1> x) const {
+    auto y = fanout::output<float>(ctx);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (ctx.rows().first + i == fails_at) throw std::domain_error("a bad row");
+      y[i] = x[i];
+    }
+    return y;
+  }
+};
+
+}  // namespace shrink_test
+
+TEST_CASE("a call of a sharded argument is not made again, since its plan is that of the argument") {
+  const auto devices = simulated_devices({{.memory = 100'000}, {.memory = 100'000}});
+  const ParallelModel first{[](Context auto& ctx, View<const float, 1> x) {
+                              auto y = fanout::output<float>(ctx);
+                              std::copy(x.begin(), x.end(), y.begin());
+                              return fanout::sharded(y);
+                            },
+                            devices};
+  int forwards = 0;
+  const ParallelModel second{[&forwards](Context auto& ctx, View<const float, 1> x) {
+                               ++forwards;
+                               return fanout::psum(fanout::empty<float>(ctx, 20 * x.size()).size());
+                             },
+                             devices, Options{.shrink_on_out_of_memory = true}};
+  const auto kept = first(Tensor<float, 1>(4000));
+  const std::string message = message_of<ReplicaError>([&] { static_cast<void>(second(kept)); });
+  CHECK(says(message, "not made again with fewer rows at a time, since an argument is sharded"));
+  CHECK(forwards == 2);
+}
+
+TEST_CASE("an exception of forward ends a dealt call that has a limit") {
+  shrink_test::Copies copies;
+  const ParallelModel plain{copies, simulated_devices({{.memory = 2'000}, {.rows_per_second = 4e6}}),
+                            Options{.output = shrink_test::on_host,
+                                    .split = fanout::DealtSplit<>{},
+                                    .measure = true,
+                                    .shrink_on_out_of_memory = true}};
+  copies.fails_at = 600;
+  const ParallelModel failing{copies, simulated_devices({{.memory = 2'000}, {.rows_per_second = 4e6}}),
+                              Options{.output = shrink_test::on_host,
+                                      .split = fanout::DealtSplit<>{},
+                                      .measure = true,
+                                      .shrink_on_out_of_memory = true}};
+  const Tensor<float, 1> x(4000);
+  CHECK(plain(x).size() == 4000);
+  try {
+    static_cast<void>(failing(x));
+    FAIL("it must throw");
+  } catch (const ReplicaError& error) {
+    CHECK(error.get_if<std::domain_error>() != nullptr);
+  }
+  CHECK(failing.report().devices()[0].most_rows == plain.report().devices()[0].most_rows);
+}
+
+TEST_CASE("blocks that share the memory of a device are first run in turns") {
+  for (const int devices : {1, 2}) {
+    std::vector<SimulatedDeviceOptions> options(static_cast<std::size_t>(devices));
+    options[0].memory = 5'000;  // of 625 rows
+    const ParallelModel model{shrink_test::Copies{}, simulated_devices(options),
+                              Options{.output = shrink_test::on_host,
+                                      .split = fanout::DealtSplit<>{},
+                                      .measure = true,
+                                      .shrink_on_out_of_memory = true}};
+    CHECK(model(Tensor<float, 1>(4000)).size() == 4000);
+    CHECK(model.report().devices()[0].most_rows >= 312);
+  }
+}
+
+TEST_CASE("the error says why a call is not made again, also if memory runs out while inputs are copied") {
+  const auto message = [](auto model, std::size_t rows, std::size_t memory) {
+    const ParallelModel parallel{std::move(model), simulated_devices({{.memory = memory}}),
+                                 Options{.output = shrink_test::on_host, .shrink_on_out_of_memory = true}};
+    return message_of<ReplicaError>([&] { static_cast<void>(parallel(Tensor<float, 1>(rows))); });
+  };
+  struct Counts {
+    std::size_t calls = 0;
+    auto forward(View<const float, 1> x) { return fanout::psum(x.size() + 0 * ++calls); }
+  };
+  CHECK(says(message(Counts{}, 4000, 1000), "since forward is not const, or may change its replica"));
+  CHECK(says(message([](View<const float, 1> x) { return fanout::psum(x.size()); }, 4, 3),
+             "since a single row does not fit"));
+  const auto maybe = [](Context auto& ctx, View<const float, 1> x) {
+    auto y = fanout::output<float>(ctx);
+    std::copy(x.begin(), x.end(), y.begin());
+    return std::optional<Tensor<float, 1>>(y);
+  };
+  CHECK(says(message(maybe, 4000, 5000), "since results of this type stay in the memory of the device"));
+}
+
+TEST_CASE("only the device whose memory is full gets fewer rows") {
+  const auto devices = simulated_devices({{.memory = 100'000}, {}});
+  const ParallelModel model{shrink_test::Copies{}, devices, Options{.measure = true, .shrink_on_out_of_memory = true}};
+  const Tensor<float, 1> x(8000);
+  CHECK(model(x).size() == 8000);
+  {
+    const auto held = fanout::to(Tensor<float, 1>(20'000), devices[0]);
+    const std::string message = message_of<ReplicaError>([&] { static_cast<void>(model(x)); });
+    CHECK(says(message, "since the results do not fit into the memory for them"));
+  }
+  CHECK(model(x).size() == 8000);
+  CHECK(model.report().devices()[0].most_rows > 0);
+  CHECK(model.report().devices()[1].most_rows == 0);
+  const auto failed = model.report().failed_calls();
+  SUBCASE("until it is readmitted") {
+    const_cast<std::remove_const_t<decltype(model)>&>(model).readmit(0);
+    CHECK(model.report().devices()[0].most_rows == 0);
+  }
+  CHECK(model(x).size() == 8000);
+  CHECK(model.report().failed_calls() == failed);
+}
+
+TEST_CASE("all tries of a call are one call: it has one number and one deadline") {
+  const auto draw = [](std::size_t memory) {
+    const ParallelModel model{[](Context auto& ctx, View<const float, 1> x) {
+                                auto y = fanout::output<double>(ctx);
+                                for (std::size_t i = 0; i < x.size(); ++i) y[i] = ctx.random(i).uniform();
+                                return y;
+                              },
+                              simulated_devices({{.memory = memory}}),
+                              Options{.output = shrink_test::on_host, .shrink_on_out_of_memory = true}};
+    std::vector<double> drawn;
+    for (int i = 0; i < 3; ++i) {
+      const auto y = model(Tensor<float, 1>(100));
+      drawn.insert(drawn.end(), y.begin(), y.end());
+    }
+    return drawn;
+  };
+  CHECK(draw(600) == draw(100'000));
+
+  const ParallelModel slow{
+      [](Context auto& ctx, View<const float, 1> x) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        return fanout::psum(fanout::empty<float>(ctx, x.size()).size());
+      },
+      simulated_devices({{.memory = 1'000}}),
+      Options{
+          .output = shrink_test::on_host, .deadline = std::chrono::milliseconds(90), .shrink_on_out_of_memory = true}};
+  CHECK_THROWS_AS(static_cast<void>(slow(Tensor<float, 1>(1000))), fanout::Timeout);
 }

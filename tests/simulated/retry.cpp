@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -395,4 +396,74 @@ TEST_CASE("1,000 random runs in which devices fail and are lost give complete re
       CHECK(text.size() == plan.size());
     }
   }
+}
+
+TEST_CASE("a shard that writes an inout argument in a tuple, a dict or a struct does not run again") {
+  std::atomic<int> forwards{0};
+  const auto add_one = [&forwards](View<float, 1> x, std::size_t rank) {
+    for (float& each : x) each += 1;
+    if (rank == 1 && forwards++ == 0) throw DeviceError("lost");
+  };
+  const auto check = [&](const auto& forward, const auto& wrap) {
+    forwards = 0;
+    const ParallelModel model{forward, fanout::host_devices(2), Options{.retry = Retry{.times = 1}}};
+    Tensor<float, 1> x(8);
+    const std::string message = message_of<ReplicaError>([&] { model(wrap(fanout::inout(x))); });
+    CHECK(says(message, "not run again on another device, since an argument is inout()"));
+    for (const float each : x) CHECK(each == 1);
+  };
+  using namespace fanout::literals;
+  check([&](Context auto& ctx, View<float, 1> x) { add_one(x, ctx.rank()); }, [](auto x) { return x; });
+  check([&](Context auto& ctx, const auto& x) { add_one(std::get<0>(x), ctx.rank()); },
+        [](auto x) { return std::tuple{x}; });
+  check([&](Context auto& ctx, const auto& x) { add_one(x["x"_k], ctx.rank()); },
+        [](auto x) { return fanout::dict("x"_k = x); });
+}
+
+TEST_CASE("two lost devices of four are survived, by the devices that have not failed") {
+  std::vector<SimulatedDeviceOptions> options(4);
+  for (const std::size_t lost : {1U, 3U}) {
+    options[lost].fail_at = 1;
+    options[lost].failures = SIZE_MAX;
+  }
+  const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); }, simulated_devices(options),
+                            Options{.output = retry_test::on_host, .retry = Retry{.times = 2}}};
+  for (int i = 0; i < 3; ++i) CHECK(model(Tensor<float, 1>(40)) == 40);
+}
+
+TEST_CASE("a call in which nothing fails does not count its tries") {
+  const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); }, simulated_devices({{}, {}}),
+                            Options{.output = retry_test::on_host, .measure = true, .retry = Retry{.times = INT_MAX}}};
+  CHECK(model(Tensor<float, 1>(40)) == 40);
+}
+
+TEST_CASE("a shard that is late in its second run is told to Options::late") {
+  std::atomic<int> forwards{0};
+  std::atomic<int> told{0};
+  const ParallelModel model{[&](Context auto& ctx, View<const float, 1> x) {
+                              if (ctx.rank() == 1) {
+                                if (forwards++ == 0) throw DeviceError("lost");
+                                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                              }
+                              return fanout::psum(x.size());
+                            },
+                            fanout::host_devices(2),
+                            Options{.deadline = std::chrono::milliseconds(50),
+                                    .late = [&told](const fanout::LateShard&) { ++told; },
+                                    .retry = Retry{.times = 1}}};
+  CHECK_THROWS_AS(static_cast<void>(model(Tensor<float, 1>(40))), fanout::Timeout);
+  CHECK(told >= 1);
+}
+
+TEST_CASE("the report counts the bytes of the run that succeeded") {
+  const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); },
+                            simulated_devices({{}, {.fail_at = 1}, {}}),
+                            Options{.output = retry_test::on_host, .measure = true, .retry = Retry{.times = 1}}};
+  CHECK(model(Tensor<float, 1>(3000)) == 3000);
+  std::uint64_t bytes = 0;
+  for (const fanout::DeviceReport& device : model.report().devices()) {
+    CHECK(device.bytes_in == device.rows * sizeof(float));
+    bytes += device.bytes_in;
+  }
+  CHECK(bytes == 3000 * sizeof(float));
 }

@@ -11,6 +11,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
+#include <fanout/base/inline_array.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_state.hpp>
@@ -29,6 +30,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// For calls whose shards never run again, and which are not made again: see ShardEnds::check_ends().
 struct NeverAgain {
   static const char* refusal() noexcept { return nullptr; }
+  static const char* refusal_of_less() noexcept { return nullptr; }
+  static const char* refusal_of_one_row() noexcept { return nullptr; }
   static void shards_ended() noexcept {}
   void operator()(std::size_t, std::size_t) const noexcept {}
   static std::uint64_t shape() noexcept { return 0; }
@@ -137,8 +140,9 @@ class ShardEnds {
   /// again.
   ///
   /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, as
-  /// the end of a sentence, null if they can. `again.shards_ended()` is called first, if a shard ran on another device
-  /// than planned.
+  /// the end of a sentence, null if they can; `again.refusal_of_less()` that if the call cannot be made again with fewer
+  /// rows at a time; `again.refusal_of_one_row()` that if it has run out of memory with one row.
+  /// `again.shards_ended()` is called first, if a shard ran on another device than planned.
   template <class Again = NeverAgain>
   void check_ends(Again again = {}) {
     if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
@@ -194,40 +198,68 @@ class ShardEnds {
     }
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-    const char* const refusal = again.refusal();
-    if (recovery() != nullptr && state_.settings.retries > 0) run_again(again, refusal == nullptr);
+    if (recovery() != nullptr && state_.settings.retries > 0) {
+      run_again(again, again.refusal() == nullptr ? state_.settings.retries : 0);
+      if (has_deadline()) tell_late();
+    }
     if (clock() != nullptr) clock()->all_ended();
-    if (refusal == nullptr && recovery() != nullptr && state_.settings.shrinks) note_limits(again);
-    throw_failures(refusal);
+    if (again.refusal_of_less() == nullptr && recovery() != nullptr && state_.settings.shrinks) note_limits(again);
+    throw_failures(again);
   }
 
-  /// Counts each failure of a device. If shards `may` run again, runs those of failed devices.
+  /// Counts each failure of a device. Runs the shards of failed devices again, at most `most` times.
   template <class Again>
-  void run_again(const Again& again, bool may) {
-    const int most = may ? state_.settings.retries : 0;
-    for (int tries = 0; tries <= most; ++tries) {
+  void run_again(const Again& again, int most) {
+    for (int tries = 0;; ++tries) {
+      bool failed = false;
       for (std::size_t i = 0; i < size(); ++i) {
-        if (!is_failure<DeviceError>(remains(i).failure)) continue;
-        const std::size_t failed_on = plan()[i].device;
-        recovery()->note_failure(failed_on);
-        if (tries == most) continue;
-        again(i, recovery()->health().other_than(failed_on, i));
+        if (!remains(i).template failed_with<DeviceError>()) continue;
+        recovery()->note_failure(plan()[i].device);
+        failed = true;
+      }
+      if (!failed || tries == most) return;
+      for (std::size_t i = 0; i < size(); ++i) {
+        if (!remains(i).template failed_with<DeviceError>()) continue;
+        again(i, recovery()->health().other_than(plan()[i].device, i));
         if (remains(i).completion) wait_for_device(remains(i));
       }
     }
   }
 
-  /// Notes the shards that ran out of memory. Throws LimitLearnt if there are any, unless other processes make the
-  /// call, too.
+  /// Notes how many rows fit into the memory of each device that had too little. Throws LimitLearnt if that is all that
+  /// failed, unless other processes make the call, too.
   template <class Again>
   void note_limits(const Again& again) {
     if (state_.settings.ranks != nullptr) return;
-    bool learnt = false;
+    struct Device {
+      std::size_t shards = 0;
+      std::size_t too_many = 0;  // rows, in one shard
+    };
+    InlineArray<Device> devices(recovery()->health().devices());
+    bool fits_smaller = false;
+    bool failed_otherwise = false;
     for (std::size_t i = 0; i < size(); ++i) {
-      if (!is_failure<OutOfMemory>(remains(i).failure)) continue;
-      learnt = recovery()->note_limit(again.shape(), plan()[i].device, plan()[i].rows.size()) || learnt;
+      const Shard& shard = plan()[i];
+      Device& device = devices[shard.device];
+      ++device.shards;
+      if (remains(i).failure == nullptr || remains(i).released) continue;
+      if (!remains(i).template failed_with<OutOfMemory>() || remains(i).results_do_not_fit) {
+        failed_otherwise = true;
+      } else if (shard.rows.size() > device.too_many) {
+        device.too_many = shard.rows.size();
+      }
     }
-    if (learnt) throw LimitLearnt();
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const std::size_t too_many = devices[i].too_many;
+      // Shards that run at the same time share the memory: first they run in turns.
+      const bool had_all = devices[i].shards == 1 || state_.plan.runs_in_turns();
+      const std::size_t fewer = had_all ? too_many / 2 : too_many;
+      if (fewer == 0) continue;
+      fits_smaller = true;
+      // Above the limit, the shard was planned for another device, or before the limit was learnt.
+      if (too_many <= recovery()->limits().most(again.shape(), i)) recovery()->note_limit(again.shape(), i, fewer);
+    }
+    if (fits_smaller && !failed_otherwise) throw LimitLearnt();
   }
 
   static void wait_for_device(Remains& shard) noexcept {
@@ -265,18 +297,6 @@ class ShardEnds {
     }
   }
 
-  template <class E>
-  static bool is_failure(const std::exception_ptr& failure) noexcept {
-    if (failure == nullptr) return false;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const E&) {
-      return true;
-    } catch (...) {
-      return false;
-    }
-  }
-
   /// Throws the Timeout of a shard that waited in a collective for ranks that were late.
   static void throw_if_ranks_late(const std::exception_ptr& failure) {
     try {
@@ -287,11 +307,11 @@ class ShardEnds {
     }
   }
 
-  /// `refusal` is why nothing runs again, for the error of a device.
-  void throw_failures(const char* refusal) const {
+  /// Throws what the shards threw.
+  template <class Again>
+  void throw_failures(const Again& again) const {
     std::vector<Failure> failures;
-    const char* what = nullptr;
-    const char* why = refusal;
+    std::string note;
     bool all_released = true;  // no shard failed by itself
     for (std::size_t i = 0; i < size(); ++i) {
       all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
@@ -302,15 +322,9 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       const Remains& shard = remains(i);
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
-      if (!shard.failed_in_forward) std::rethrow_exception(shard.failure);
-      if (refusal != nullptr && state_.settings.retries > 0 && is_failure<DeviceError>(shard.failure)) {
-        what = "not run again on another device, ";
-      }
-      if (state_.settings.shrinks && is_failure<OutOfMemory>(shard.failure)) {
-        if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
-        if (why == nullptr && plan()[i].rows.size() < 2) why = "since a single row does not fit";
-        what = why == nullptr ? nullptr : "not made again with fewer rows at a time, ";
-      }
+      const std::string reason = why_not_again(again, i);
+      if (!shard.failed_in_forward && reason.empty()) std::rethrow_exception(shard.failure);
+      if (!reason.empty()) note = reason;
       const Shard& planned = plan()[i];
       failures.push_back({.shard = state_.place.first_shard + i,
                           .device = devices_[planned.device],
@@ -319,8 +333,23 @@ class ShardEnds {
     }
     if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
     if (failures.empty()) return;
-    throw ReplicaError(std::move(failures), size() + state_.place.other_shards,
-                       what == nullptr ? std::string() : std::string(what) + why);
+    throw ReplicaError(std::move(failures), size() + state_.place.other_shards, note);
+  }
+
+  /// Why a shard that failed with its device did not run again, though the settings of the call ask for it. Empty if
+  /// they do not, or if it did run again.
+  template <class Again>
+  std::string why_not_again(const Again& again, std::size_t i) const {
+    const Remains& shard = remains(i);
+    if (state_.settings.retries > 0 && again.refusal() != nullptr && shard.template failed_with<DeviceError>()) {
+      return std::string("not run again on another device, ") + again.refusal();
+    }
+    if (!state_.settings.shrinks || !shard.template failed_with<OutOfMemory>()) return {};
+    const char* why = again.refusal_of_less();
+    if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
+    if (why == nullptr && shard.results_do_not_fit) why = "since the results do not fit into the memory for them";
+    if (why == nullptr && plan()[i].rows.size() < 2) why = again.refusal_of_one_row();
+    return why == nullptr ? std::string() : std::string("not made again with fewer rows at a time, ") + why;
   }
 
   CallState state_;

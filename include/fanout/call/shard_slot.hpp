@@ -29,9 +29,23 @@ struct ShardRemains {
   bool failed_in_forward = false;
   bool released = false;  // it failed only because it waited for a shard that had left
   bool told_late = false;
+  bool results_do_not_fit = false;  // into the memory that gathers them, which is not the device's
   Lateness lateness;
 
   void runs_as_planned() noexcept { moved_to = as_planned; }
+
+  /// True if it has thrown an E.
+  template <class E>
+  bool failed_with() const noexcept {
+    if (failure == nullptr) return false;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const E&) {
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
 };
 
 /// What one shard returned. Stores nothing for void.

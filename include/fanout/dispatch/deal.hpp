@@ -17,16 +17,17 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The blocks of a plan during one call. Each device runs the blocks that were planned for it, the first ones first,
 /// one at a time. If the plan is dealt, it then takes over blocks of the device that has the most rows left. A device
-/// that is slower than planned takes smaller blocks, so the call waits for one of its blocks at most.
+/// that is slower than planned takes smaller blocks, so the call waits for one of its blocks at most. A device for
+/// which no blocks were planned takes over none: it is too slow, or has failed.
 ///
-/// `deal(i)` runs blocks on the i-th device until none are left. It is the body of a ForkJoin with one shard for each
-/// device. If all devices have clocks of their own, blocks are dealt one at a time, to the device with the earliest
+/// `deal(i)` runs blocks on the i-th of the devices that have blocks, until none are left. It is the body of a ForkJoin
+/// with one shard for each of these devices. If all devices have clocks of their own, blocks are dealt one at a time, to the device with the earliest
 /// time. So the order of the threads does not matter.
 ///
-/// In a dealt plan, a device takes no more blocks after one has failed, since a broken device would fail all of them
+/// In a dealt plan, a device that has failed takes no more blocks, since a broken device would fail all of them
 /// quickly. If no other device takes blocks any more, it runs those that are left.
 ///
-/// Borrows all that it is made of. `Body::run_on(block, device)` runs a block, and returns false if it failed.
+/// Borrows all that it is made of. `Body::run_on(block, device)` runs a block, and returns false if the device failed.
 /// `Position` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
 template <class Position = std::size_t>
 class Deal {
@@ -42,17 +43,19 @@ class Deal {
         hands_(devices.size()),
         ran_on_(blocks.size(), [](std::size_t) noexcept { return nobody; }),
         left_(blocks.rows()),
-        has_clocks_((HasOwnClock<Ds> && ...)),
-        working_(devices.size()) {
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      dealers_.add({.rows = {}, .device = i});
-      devices.visit(i, [this, i](const auto& device) { hands_[i].clock = DeviceClock::of(device); });
-    }
+        has_clocks_((HasOwnClock<Ds> && ...)) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       Hand& hand = hands_[blocks[i].device];
       hand.blocks.push_back(i);
       hand.rows += blocks[i].rows.size();
     }
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      hands_[i].takes_no_more = hands_[i].is_empty();
+      if (hands_[i].takes_no_more) continue;
+      dealers_.add({.rows = {}, .device = i});
+      devices.visit(i, [this, i](const auto& device) { hands_[i].clock = DeviceClock::of(device); });
+    }
+    working_ = dealers_.size();
   }
   Deal(const Deal&) = delete;
   Deal& operator=(const Deal&) = delete;
@@ -60,14 +63,15 @@ class Deal {
   /// Lets a device run only blocks of at most so many rows, until another device has failed. Call it first.
   void limit(std::size_t device, std::size_t rows) noexcept { hands_[device].most = rows; }
 
-  /// One shard without rows for each device.
+  /// One shard without rows for each device that has blocks.
   const Plan& dealers() const noexcept { return dealers_; }
 
   void operator()(std::size_t dealer) const noexcept {
     auto& self = const_cast<Deal&>(*this);  // a ForkJoin's body is const; this one is shared by its threads
     if (has_clocks_) return self.run_by_clocks();
-    for (std::size_t block = 0; self.take(dealer, block);) {
-      if (!run_(body_, block, dealer) && self.fails()) return;
+    const std::size_t device = dealers_[dealer].device;
+    for (std::size_t block = 0; self.take(device, block);) {
+      if (!run_(body_, block, device) && self.fails()) return;
     }
   }
   void tell_late() const noexcept { tell_late_(body_); }
@@ -169,18 +173,19 @@ class Deal {
   void run_by_clocks() noexcept {
     const ForkSafeLock dealing(mutex_);
     for (;;) {
-      std::size_t first = 0;
+      if (taken_ == blocks_.size()) return;
+      std::size_t first = nobody;
       Clock::Time earliest = Clock::never;
       for (std::size_t i = 0; i < hands_.size(); ++i) {
         if (hands_[i].takes_no_more) continue;
         const Clock::Time now = hands_[i].clock.now();
         const Clock::Time done = hands_[i].clock.done();
-        if ((done > now ? done : now) >= earliest) continue;
-        earliest = done > now ? done : now;
+        const Clock::Time free = done > now ? done : now;
+        if (first != nobody && free >= earliest) continue;
+        earliest = free;
         first = i;
       }
       std::size_t block = 0;
-      if (taken_ == blocks_.size()) return;
       if (!take_locked(first, block)) {  // until another device fails, the rest is for others
         hands_[first].takes_no_more = true;
         --working_;
@@ -201,7 +206,7 @@ class Deal {
   std::size_t left_;              // rows that nobody has taken
   const bool has_clocks_;
   std::size_t taken_ = 0;    // blocks
-  std::size_t working_;      // devices that take blocks
+  std::size_t working_ = 0;  // devices that take blocks
   bool has_failed_ = false;  // a device
   ForkSafeMutex mutex_;      // guards the hands, ran_on_ and what follows it
 };

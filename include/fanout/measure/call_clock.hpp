@@ -46,6 +46,8 @@ class ShardClock final : public TransferLog {
   /// Begins on a device, which it borrows.
   void begin(const MeasuredDevice& device) noexcept {
     device_ = &device;
+    times_ = {};  // an earlier run of the shard may have failed
+    returned_ = false;
     outer_shard_ = detail::exchange(measured_shard(), shard_);
     times_.thread = thread_number();
     outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));

@@ -53,16 +53,25 @@ struct CallTotals {
     shards += call.joined - call.planned;
     gather += call.ended - call.joined;
     for (std::size_t i = 0; i < call.plan->size(); ++i) add((*call.plan)[i], call.shards[i], call.thread);
-    for (std::size_t device = 0; device < devices.size(); ++device) {
-      for (const Shard& shard : *call.plan) {
-        if (shard.device != device) continue;
-        ++devices[device].calls;
-        break;
-      }
-    }
+    for (std::size_t device = 0; device < devices.size(); ++device) add(device, call);
   }
 
  private:
+  /// Counts the call for a device that had a shard. Shards of a host device may run at the same time, if a thread that
+  /// waits for the call runs some of them. Then the device worked no longer than the call.
+  void add(std::size_t device, const CallTimes& call) {
+    std::int64_t useful = 0;
+    bool has_shard = false;
+    for (std::size_t i = 0; i < call.plan->size(); ++i) {
+      if ((*call.plan)[i].device != device) continue;
+      useful += call.shards[i].ended - call.shards[i].forward;
+      has_shard = true;
+    }
+    if (has_shard) ++devices[device].calls;
+    const std::int64_t duration = call.joined - call.planned;
+    if (useful > duration) devices[device].forward -= useful - duration;
+  }
+
   void add(const Shard& shard, const ShardTimes& times, std::uint32_t caller) {
     Device& device = devices[shard.device];
     ++device.shards;

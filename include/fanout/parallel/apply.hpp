@@ -74,6 +74,8 @@ struct CallOfModels {
   static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
   static constexpr bool may_be_dealt = false;  // each shard has a model of its own
   static const char* refusal() noexcept { return nullptr; }
+  static const char* refusal_of_less() noexcept { return nullptr; }
+  static const char* refusal_of_one_row() noexcept { return nullptr; }
   struct Fields {  // none: a const `forward` changes no combined fields
     Fields(const Runners&, const Plan&) noexcept {}
     template <class Ranked>

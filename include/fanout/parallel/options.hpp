@@ -50,7 +50,8 @@ struct Options {
   /// this thread runs itself. Several threads may call it at once if they call the model. Its exceptions are ignored.
   detail::AnyFunction<void(const LateShard&)> late = {};
   /// `.retry = Retry{.times = 1}`: a shard that throws a DeviceError runs again, on another device of the model. Only
-  /// if `forward` is const and has no collectives, and no argument is inout(); otherwise the ReplicaError says why not.
+  /// if `forward` is const and has no collectives, and no argument has an inout() in it; otherwise the ReplicaError says
+  /// why not.
   /// One thread then makes an asynchronous call as a whole: that of the main device, or one that waits for the result.
   /// A device that has failed twice gets no rows in later calls, as long as there is another one, until
   /// ParallelModel::readmit(). By default no shard runs again, and no failure is counted.
@@ -59,8 +60,9 @@ struct Options {
   /// Its share of the batch stays the same: it runs its rows in several shards, one after the other. Each of these
   /// gives its inputs, outputs and scratch back before the next one begins, unless `forward` returns something else
   /// than outputs, tensors, numbers, and tuples, dicts or structs of these. From then on, no more rows are tried there
-  /// with arguments of that shape. Each try counts as a call. Only for calls that `retry` can run again, and not with
-  /// several ranks; otherwise the ReplicaError says why not.
+  /// with arguments of that shape. All tries have one number of the random numbers, and one deadline. Only for calls
+  /// that `retry` can run again, and not with sharded arguments or several ranks; otherwise the ReplicaError says why
+  /// not.
   bool shrink_on_out_of_memory = false;
   /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default
   /// through host memory.

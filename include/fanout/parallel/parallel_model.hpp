@@ -252,6 +252,7 @@ class ParallelModel {
   Report report() const;
 
   /// Lets the i-th device take part in later calls again, after it was left out for its failures: see Options::retry.
+  /// Forgets how many rows fit into its memory, too: see Options::shrink_on_out_of_memory.
   /// Throws InvalidDeviceId if there is no such device.
   void readmit(std::size_t i) {
     check_position(i, "readmit");
@@ -304,8 +305,19 @@ class ParallelModel {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     detail::CallRequest careful = request;
-    careful.is_limited = state.settings.shrinks && Call::may_be_dealt && !Call::shards_may_meet();
-    if (careful.is_limited) careful.shape = detail::batch_shape(std::tie(std::as_const(args)...));
+    careful.is_limited =
+        state.settings.shrinks && state.settings.ranks == nullptr && Call::refusal_of_less() == nullptr;
+    detail::EnteredModel entered;
+    detail::CallStart begin;
+    if (careful.is_limited) {
+      careful.shape = detail::batch_shape(state.options.axis, std::tie(std::as_const(args)...));
+      if (careful.begun == nullptr) {  // all tries are one call, with one number and one deadline
+        entered.enter(state.mutex, &state.original);
+        state.pending.wait_for_earlier(Call::order());
+        begin = state.start(request, entered.number());
+        careful.begun = &begin;
+      }
+    }
     for (;;) {
       try {
         const detail::CallMeter<> meter(state.observer(), state.replicas.devices(), detail::type_name_view<M>());

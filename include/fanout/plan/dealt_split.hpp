@@ -37,11 +37,12 @@ class DealtSplit {
   explicit DealtSplit(S shares) : shares_(std::move(shares)) {}
 
   /// The plan for `rows` rows. Not dealt if there are fewer than two rows for each device. Throws what the other policy
-  /// throws.
+  /// throws, and InvalidArgument if its plan is not valid.
   Plan operator()(std::size_t rows, std::size_t devices) const {
     Plan shares = shares_(rows, devices);
-    Plan plan;
     if (rows < 2 * devices) return shares;
+    check_plan(shares, rows, devices);
+    Plan plan;
     std::size_t next = 0;
     for (std::size_t round = 1; next < rows; ++round) {
       for (const Shard& share : shares) {

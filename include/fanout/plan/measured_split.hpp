@@ -56,7 +56,8 @@ class CostEstimate {
   }
 
   void observe(double rows, double seconds) noexcept {
-    if (rows <= 0 || seconds <= 0) return;
+    if (rows <= 0) return;
+    seconds = std::max(seconds, 1e-9);  // a clock may see no time pass
     const bool resized = rows_ > 0 && (rows > 1.25 * rows_ || 1.25 * rows < rows_);
     knows_fixed_ = knows_fixed_ || resized;
     const double fixed = resized ? fixed_of(rows, seconds) : cost_.fixed;
@@ -116,6 +117,7 @@ class CostEstimate {
 ///   of the batch up to a factor of two. A device gets no rows if its fixed time is above the time of the others.
 /// - A large change is believed after one call. Small changes are averaged over up to 32 calls. A plan changes only if
 ///   calls gain 0.5 % by it.
+/// - A device without rows gets one now and then, in case it has become faster. That takes 1 % of the time at most.
 /// - Batches of at most four rows for each device are first tried on each device alone.
 /// - Before the first call, weights are guessed: a device of another kind than the host's counts as ten host devices.
 ///
@@ -138,7 +140,9 @@ class MeasuredSplit {
     if (rows == 0) return EvenSplit{}(rows, devices);
     const SizeClass* const own = find_class(width_of(rows));
     if (own != nullptr && own->untried < devices) return {{.rows = {0, rows}, .device = own->untried}};
-    return plan_of(whole_rows(costs, rows));
+    std::vector<std::size_t> whole = whole_rows(costs, rows);
+    if (own != nullptr) try_unused(*own, costs, whole);
+    return plan_of(whole);
   }
 
   /// Guesses the weights from the kinds of the devices. A model calls this when it is made.
@@ -158,6 +162,12 @@ class MeasuredSplit {
       const Shard& shard = (*call.plan)[i];
       const std::int64_t nanoseconds = call.shards[i].ended - call.shards[i].began;
       own.learnt[shard.device].observe(static_cast<double>(shard.rows.size()), 1e-9 * static_cast<double>(nanoseconds));
+    }
+    for (double& unused_for : own.unused_for) {
+      unused_for += own.untried == done ? 1e-9 * static_cast<double>(call.joined - call.planned) : 0;
+    }
+    for (const Shard& shard : *call.plan) {
+      if (shard.rows.size() > 0) own.unused_for[shard.device] = 0;
     }
     const Costs learnt = known_costs(own);
     if (own.held.empty() || longest(own.held, learnt, rows) > dead_band * longest(learnt, learnt, rows)) {
@@ -187,11 +197,13 @@ class MeasuredSplit {
     int width = 0;
     std::vector<detail::CostEstimate> learnt;  // of each device
     Costs held;                                // that plans are made of; empty until a call was measured
+    std::vector<double> unused_for;            // seconds of calls since each device had rows
     std::size_t untried = done;                // the next device to be tried alone
   };
 
   static constexpr std::size_t few = 4;  // rows for each device
   static constexpr double dead_band = 1.005;
+  static constexpr double trials = 0.01;  // part of the time in which devices are tried that have become too slow
 
   [[noreturn]] static void refuse(std::size_t known, std::size_t devices) {
     detail::refuse_number_of_weights("MeasuredSplit", known, devices);
@@ -228,6 +240,18 @@ class MeasuredSplit {
     if (of.untried >= devices) of.untried = done;
   }
 
+  /// Gives one row to a device that has been without rows for long, since it may have become faster.
+  void try_unused(const SizeClass& of, const Costs& costs, std::vector<std::size_t>& whole) const {
+    const double call = end_of(whole, costs);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      if (whole[i] > 0 || !(guess_of(i) > 0)) continue;
+      if (std::max(call, costs[i].of(1)) > trials * of.unused_for[i]) continue;
+      --*std::max_element(whole.begin(), whole.end());
+      ++whole[i];
+      return;
+    }
+  }
+
   static int width_of(std::size_t rows) noexcept { return static_cast<int>(std::bit_width(rows)); }
 
   const SizeClass* find_class(int width) const noexcept {
@@ -240,7 +264,10 @@ class MeasuredSplit {
   SizeClass& class_of(std::size_t rows, std::size_t devices) {
     const int width = width_of(rows);
     if (const SizeClass* const known = find_class(width)) return const_cast<SizeClass&>(*known);
-    SizeClass made{.width = width, .learnt = std::vector<detail::CostEstimate>(devices), .held = {}};
+    SizeClass made{.width = width,
+                   .learnt = std::vector<detail::CostEstimate>(devices),
+                   .held = {},
+                   .unused_for = std::vector<double>(devices)};
     if (const SizeClass* const nearest = nearest_class(width)) {
       for (std::size_t i = 0; i < devices; ++i) made.learnt[i].guess(nearest->held[i]);
     }
@@ -304,12 +331,14 @@ class MeasuredSplit {
 
   /// The time of a batch that is shared out by some costs and takes others.
   static double longest(const Costs& planned, const Costs& real, std::size_t rows) {
-    double longest = 0;
-    const std::vector<std::size_t> whole = whole_rows(planned, rows);
+    return end_of(whole_rows(planned, rows), real);
+  }
+  static double end_of(const std::vector<std::size_t>& whole, const Costs& costs) {
+    double end = 0;
     for (std::size_t i = 0; i < whole.size(); ++i) {
-      if (whole[i] > 0) longest = std::max(longest, real[i].of(static_cast<double>(whole[i])));
+      if (whole[i] > 0) end = std::max(end, costs[i].of(static_cast<double>(whole[i])));
     }
-    return longest;
+    return end;
   }
 
   /// Whole numbers of rows near the shares: each row that is left goes where it ends first.

@@ -31,35 +31,38 @@ class DeviceHealth {
     leaves_out_.store(leaves_out, MemoryOrder::relaxed);
   }
 
+  std::size_t devices() const noexcept { return failures_.size(); }
   Count failures(std::size_t device) const noexcept { return failures_[device].load(MemoryOrder::relaxed); }
   bool is_left_out(std::size_t device) const noexcept { return failures(device) >= 2; }
   /// True if any device is left out.
   bool leaves_out() const noexcept { return leaves_out_.load(MemoryOrder::relaxed); }
 
-  /// The device that runs a shard again which failed on another one: one that is not left out, for each shard in turn.
-  /// The same one if there is no other.
+  /// The device that runs a shard again which failed on another one: of those that are not left out, one with the
+  /// fewest failures, for each shard in turn. The same one if there is no other.
   std::size_t other_than(std::size_t device, std::size_t shard) const noexcept {
+    std::size_t best = device;
     const std::size_t others = failures_.size() - 1;
     for (std::size_t i = 0; i < others; ++i) {
       const std::size_t other = (device + 1 + (shard + i) % others) % failures_.size();
-      if (!is_left_out(other)) return other;
+      if (!is_left_out(other) && (best == device || failures(other) < failures(best))) best = other;
     }
-    return device;
+    return best;
   }
 
   /// The plan without the devices that are left out. The others share their rows, in proportion to their own.
   Plan without_left_out(const Plan& plan) const {
+    // Asked once: another thread may change it meanwhile.
+    const InlineArray<bool> left_out(failures_.size(), [this](std::size_t i) noexcept { return is_left_out(i); });
     std::size_t kept = 0;  // rows
-    for (const Shard& shard : plan) kept += is_left_out(shard.device) ? 0 : shard.rows.size();
-    const std::size_t rows = plan.rows();
-    if (kept == 0) return of_other_devices(plan);
+    for (const Shard& shard : plan) kept += left_out[shard.device] ? 0 : shard.rows.size();
+    if (kept == 0) return of_other_devices(plan, left_out);
     Plan without;
     std::size_t next = 0;
     std::size_t before = 0;  // rows of the shards up to here that are kept
     for (const Shard& shard : plan) {
-      if (is_left_out(shard.device)) continue;
+      if (left_out[shard.device]) continue;
       before += shard.rows.size();
-      const std::size_t end = before == kept ? rows : scaled(before, rows, kept);
+      const std::size_t end = before + part_of(plan.rows() - kept, before, kept);
       without.add({.rows = {next, end}, .device = shard.device});
       next = end;
     }
@@ -69,17 +72,19 @@ class DeviceHealth {
 
  private:
   /// For plans in which no other device has rows: each shard goes to another device.
-  Plan of_other_devices(const Plan& plan) const {
+  Plan of_other_devices(const Plan& plan, const InlineArray<bool>& left_out) const {
     return Plan(plan.size(), [&](std::size_t i) {
       const std::size_t device = plan[i].device;
-      return Shard{.rows = plan[i].rows, .device = is_left_out(device) ? other_than(device, i) : device};
+      return Shard{.rows = plan[i].rows, .device = left_out[device] ? other_than(device, i) : device};
     });
   }
 
-  /// part * rows / whole, without overflow below 2^52 rows.
-  static std::size_t scaled(std::size_t part, std::size_t rows, std::size_t whole) noexcept {
-    return static_cast<std::size_t>(static_cast<double>(rows) *
-                                    (static_cast<double>(part) / static_cast<double>(whole)));
+  /// rows * part / whole: all rows if the part is the whole.
+  static std::size_t part_of(std::size_t rows, std::size_t part, std::size_t whole) noexcept {
+    if (part == whole) return rows;
+    const auto some =
+        static_cast<std::size_t>(static_cast<double>(rows) * (static_cast<double>(part) / static_cast<double>(whole)));
+    return some < rows ? some : rows;  // of more than 2^53 rows, the quotient may be rounded up
   }
 
   InlineArray<Atomic<Count>> failures_;

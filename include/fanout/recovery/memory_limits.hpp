@@ -21,19 +21,26 @@ class MemoryLimits {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// A device ran out of memory with so many rows. From now on it gets half of them at a time. Returns false for a
-  /// single row, of which nothing is learnt. Throws std::bad_alloc.
+  /// From now on a device gets at most so many rows at a time. Returns false if that was known already, and for no
+  /// rows. Throws std::bad_alloc.
   bool note(std::uint64_t shape, std::size_t device, std::size_t rows) {
-    if (rows < 2) return false;
+    if (rows == 0) return false;
     const ForkSafeLock changing(mutex_);
     for (Limit& known : limits_) {
       if (!known.is_for(shape, device)) continue;
-      if (rows / 2 < known.rows) known.rows = rows / 2;
+      if (rows >= known.rows) return false;
+      known.rows = rows;
       return true;
     }
-    limits_.push_back({.shape = shape, .device = device, .rows = rows / 2});
+    limits_.push_back({.shape = shape, .device = device, .rows = rows});
     exist_.store(true, MemoryOrder::relaxed);
     return true;
+  }
+
+  /// Forgets the limits of a device.
+  void forget(std::size_t device) noexcept {
+    const ForkSafeLock changing(mutex_);
+    std::erase_if(limits_, [device](const Limit& known) { return known.device == device; });
   }
 
   /// True if anything has been learnt.
@@ -58,7 +65,7 @@ class MemoryLimits {
   }
 
   /// The plan within the limits: a device keeps its rows. Shards of it that do not fit are cut into as few equal parts
-  /// as fit, which run in turns.
+  /// as fit. If a limited device may run several shards, they run in turns.
   Plan applied_to(const Plan& plan, std::uint64_t shape) const {
     Plan limited;
     bool is_limited = false;
@@ -74,7 +81,7 @@ class MemoryLimits {
       }
     }
     if (plan.is_dealt()) limited.deal();
-    if (limited.size() != plan.size() || (is_limited && plan.is_dealt())) limited.run_in_turns();
+    if (is_limited && (plan.is_dealt() || has_two_for_one(limited))) limited.run_in_turns();
     return limited;
   }
 
@@ -88,6 +95,17 @@ class MemoryLimits {
       return shape == other_shape && device == other_device;
     }
   };
+
+  /// True if a device has more than one shard.
+  static bool has_two_for_one(const Plan& plan) {
+    std::vector<bool> has_one;
+    for (const Shard& shard : plan) {
+      if (shard.device >= has_one.size()) has_one.resize(shard.device + 1);
+      if (has_one[shard.device]) return true;
+      has_one[shard.device] = true;
+    }
+    return false;
+  }
 
   std::vector<Limit> limits_;
   Atomic<bool> exist_{false};

@@ -23,18 +23,19 @@ class Recovery {
   /// True if plans may change by what was learnt. Stays true from then on. A call reads this one flag.
   bool changes_plans() const noexcept { return changes_plans_.load(MemoryOrder::relaxed); }
 
-  /// See DeviceHealth.
+  /// See DeviceHealth. readmit() forgets how many rows fit into the device's memory, too.
   void note_failure(std::size_t device) noexcept {
     health_.note_failure(device);
     if (health_.leaves_out()) changes_plans_.store(true, MemoryOrder::relaxed);
   }
-  void readmit(std::size_t device) noexcept { health_.readmit(device); }
+  void readmit(std::size_t device) noexcept {
+    health_.readmit(device);
+    limits_.forget(device);
+  }
 
   /// See MemoryLimits.
-  bool note_limit(std::uint64_t shape, std::size_t device, std::size_t rows) {
-    const bool learnt = limits_.note(shape, device, rows);
-    if (learnt) changes_plans_.store(true, MemoryOrder::relaxed);
-    return learnt;
+  void note_limit(std::uint64_t shape, std::size_t device, std::size_t rows) {
+    if (limits_.note(shape, device, rows)) changes_plans_.store(true, MemoryOrder::relaxed);
   }
 
  private:

@@ -12,11 +12,13 @@
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/model/model_fields.hpp>
 #include <fanout/replica/combined_fields.hpp>
+#include <fanout/replica/early_release.hpp>
 #include <fanout/replica/forward_result.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/strided_pieces.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
+#include <fanout/tree/contents.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -53,10 +55,30 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   static const char* refusal() noexcept {
     if constexpr (!may_be_dealt) {
       return "since forward is not const, or may change its replica";
-    } else if constexpr ((is_inout<std::remove_cvref_t<Args>> || ...)) {
+    } else if constexpr ((has_inside<WhatIsInout, std::remove_cvref_t<Args>>() || ...)) {
       return "since an argument is inout()";
     } else {
       return shards_may_meet() ? "since forward has collectives" : nullptr;
+    }
+  }
+
+  /// Why such a call may not be made again with fewer rows at a time, in the same form.
+  static const char* refusal_of_less() noexcept {
+    if (const char* const why = refusal()) return why;
+    if constexpr ((has_inside<WhatIsSharded, std::remove_cvref_t<Args>>() || ...)) {
+      return "since an argument is sharded";
+    } else {
+      return nullptr;
+    }
+  }
+
+  /// Why not even a single row fits into the memory of a device, in the same form.
+  static const char* refusal_of_one_row() noexcept {
+    if constexpr (std::is_void_v<R>) {
+      return "since a single row does not fit";
+    } else {
+      return can_leave_device<R>() ? "since a single row does not fit"
+                                   : "since results of this type stay in the memory of the device";
     }
   }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <fanout/base/cache_line.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
@@ -19,6 +20,7 @@
 #include <fanout/device/device_clock.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/measure/call_clock.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/early_release.hpp>
@@ -110,8 +112,8 @@ class alignas(cache_line) ShardBody {
   /// Call this before run_on(), if a call that was begun as plain has made all slots since then.
   void slots_are_made() noexcept { is_plain_ = false; }
 
-  /// Runs the i-th shard on another device than the planned one. Returns false if it failed. The slots must have been
-  /// made.
+  /// Runs the i-th shard on another device than the planned one. Returns false if the device failed, or has no memory.
+  /// The slots must have been made.
   [[gnu::cold, gnu::noinline]] bool run_on(std::size_t i, std::size_t device) const noexcept {
     ShardSlot<R>& slot = cells_[i].slot();
     slot.moved_to = device;
@@ -119,11 +121,11 @@ class alignas(cache_line) ShardBody {
     runner.run(this, i);
     if (slot.failure == nullptr) return true;
     slot.scratch.release();  // the device may need it for its next shard; see SettledIfThrown
-    return false;
+    return !slot.template failed_with<DeviceError>() && !slot.template failed_with<OutOfMemory>();
   }
 
   /// See batch_shape().
-  std::uint64_t shape() const { return batch_shape(arguments_); }
+  std::uint64_t shape() const { return batch_shape(axis_, arguments_); }
 
   DoneFlags done_flags() const noexcept { return {cells_->ended(), sizeof(*cells_)}; }
   void tell_late() const noexcept { outputs_.tell_late(); }
@@ -191,7 +193,12 @@ class alignas(cache_line) ShardBody {
     if constexpr (std::is_void_v<R>) {
       early.release();
     } else if constexpr (can_leave_device<R>()) {
-      early.move(slot.value());
+      try {
+        early.move(slot.value());
+      } catch (const OutOfMemory&) {
+        slot.results_do_not_fit = !(outputs_.state().settings.target.space == backend::Memory(device.memory()).space);
+        throw;
+      }
       early.release();
     }
   }

@@ -167,6 +167,8 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     ShardedCall& call;
 
     const char* refusal() const noexcept { return Call::refusal(); }
+    const char* refusal_of_less() const noexcept { return Call::refusal_of_less(); }
+    const char* refusal_of_one_row() const noexcept { return Call::refusal_of_one_row(); }
     std::uint64_t shape() const { return call.body_.shape(); }
     void shards_ended() const {
       if constexpr (Call::may_be_dealt) {

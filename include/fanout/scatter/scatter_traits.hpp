@@ -318,6 +318,16 @@ inline constexpr bool splits_by_rows = true;
 template <class X>
 inline constexpr bool is_sharded = false;
 
+// What the arguments of a call are searched for: see has_inside().
+struct WhatIsInout {
+  template <class X>
+  static constexpr bool found = is_inout<X>;
+};
+struct WhatIsSharded {
+  template <class X>
+  static constexpr bool found = is_sharded<X>;
+};
+
 /// All rows of an array, however many there are.
 inline constexpr RowRange all_rows{0, ~std::size_t{0}};
 
