@@ -39,12 +39,22 @@ concept ShapedArray = ArrayLeaf<std::remove_const_t<X>> && requires(X& x) {
   x.strides();
 };
 
+/// A vector or a span of elements that can be copied as bytes. Another array with data() and size() may have them in an
+/// order of its own: matrices of other libraries do.
 template <class X>
-concept ElementRange = ArrayLeaf<std::remove_const_t<X>> && !ShapedArray<X> && requires(X & x) {
+concept ElementRange = ArrayLeaf<std::remove_const_t<X>> &&
+    (owns_elements<std::remove_const_t<X>> || shows_elements<std::remove_const_t<X>>)&&requires(X& x) {
   requires std::is_trivially_copyable_v<std::remove_reference_t<decltype(*x.data())>>;
   { x.size() } -> std::convertible_to<std::size_t>;
-}
-&&!requires(X & x) { x.strides(); };
+};
+
+/// A matrix of another library, as Eigen's. Only its adapter knows in which order its elements are.
+template <class X>
+concept ForeignMatrix = !Rebuildable<X> && requires(const X& x) {
+  x.data();
+  x.rows();
+  x.cols();
+};
 
 /// A tree that is one array or one number.
 template <class X>
@@ -87,7 +97,8 @@ void visit_elements_of(X& tree, const LeafPath& path, const F& f) {
   } else {
     static_assert(sizeof(X) == 0,
                   "fanout: a collective takes arrays (tensors, views, vectors, spans), numbers, and trees of these: "
-                  "tuples, dicts, maps, vectors, optionals, variants and plain structs, with nothing else in them");
+                  "tuples, dicts, maps, vectors, optionals, variants and plain structs, with nothing else in them; a "
+                  "matrix of another library goes in as the view that as_view(x) makes");
   }
 }
 

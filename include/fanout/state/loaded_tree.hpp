@@ -43,7 +43,7 @@ class StateStructure {
   template <class X>
   void give_to(X& node, std::string& name) const {
     constexpr ChildKind kind = child_kind<X>;
-    if constexpr (is_no_model_value<X> || HasDtype<X> || StringNode<X> || FixedNumbers<X>) {
+    if constexpr (is_no_model_value<X> || HasDtype<X> || StringNode<X> || FixedNumbers<X> || ForeignMatrix<X>) {
     } else if constexpr (is_reduced<X>) {
       give_to(node.value, name);
     } else if constexpr (ShapedArray<X>) {

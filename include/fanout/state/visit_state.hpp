@@ -182,6 +182,10 @@ void visit_state(X& node, std::string& name, const F& f) {
                     "fanout: save() and load() take arrays of numbers, and this array's elements are none (this "
                     "diagnostic shows their type)");
     }
+  } else if constexpr (ForeignMatrix<Node>) {
+    static_assert(can_be_saved<X> || !std::is_const_v<Byte>,  // load() comes here with both kinds of bytes
+                  "fanout: save() and load() take no matrices of other libraries, since they do not know the order of "
+                  "the elements (this diagnostic shows the type); as_view(x) shows one as a View");
   } else if constexpr (HasDtype<Node>) {
     StateLeaf<Byte> leaf{.name = name, .dtype = dtype_of<Node>(), .shape = {}, .data = state_bytes<Byte>(&node)};
     if constexpr (saved_as_pair<Node>) leaf.shape.push_back(2);
