@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "observe/python.hpp"
+#include "support/fork.hpp"
 #include "support/message_of.hpp"
 
 using fanout::detail::ReplacedFile;
@@ -168,6 +171,38 @@ TEST_CASE("a new file has the owner of the old one, if root writes it") {
   CHECK(mode_of(path) == 06755);
 }
 
+TEST_CASE("a file is replaced where its owner has no number, as in a container" *
+          doctest::skip(!fanout_test::can_fork)) {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  const bool is_root = ::geteuid() == 0;
+  const int none = 77;
+  const auto replaced = [&](const std::string& users) {
+    replace(path, "old");
+    if (is_root) REQUIRE(::chown(path.c_str(), 4711, 815) == 0);
+    return fanout_test::in_child([&] {
+      if (::unshare(CLONE_NEWUSER) != 0) return none;
+      if (!users.empty()) {
+        const int map = ::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+        if (::write(map, users.data(), users.size()) != static_cast<ssize_t>(users.size())) return none;
+      }
+      try {
+        replace(path, "new");
+      } catch (const fanout::Error&) {
+        return 1;
+      }
+      return 0;
+    });
+  };
+  for (const std::string& users : {std::string(), "0 " + std::to_string(::geteuid()) + " 1"}) {
+    CAPTURE(users);
+    const int status = replaced(users);
+    if (status == none) return fanout_test::skip("this needs user namespaces");
+    CHECK(status == 0);
+    CHECK(text_of(path) == "new");
+  }
+}
+
 TEST_CASE("a symbolic link stays, and what it refers to is replaced") {
   const TestFolder folder;
   std::filesystem::create_directory(folder / "runs");
@@ -177,8 +212,15 @@ TEST_CASE("a symbolic link stays, and what it refers to is replaced") {
   CHECK(std::filesystem::is_symlink(folder / "latest"));
   CHECK(text_of(folder / "runs/first") == "new");
   std::filesystem::create_symlink("nowhere", folder / "broken");
-  CHECK(says(message_of<fanout::Error>([&] { replace(folder / "broken", "new"); }), "cannot be saved", "broken",
-             "realpath: No such file"));
+  replace(folder / "broken", "first");  // to what is not there yet
+  CHECK(std::filesystem::is_symlink(folder / "broken"));
+  CHECK(text_of(folder / "nowhere") == "first");
+  std::filesystem::create_symlink(folder / "latest", folder / "runs/link");
+  replace(folder / "runs/link", "over two links");
+  CHECK(text_of(folder / "runs/first") == "over two links");
+  std::filesystem::create_symlink("circle", folder / "circle");
+  CHECK(says(message_of<fanout::Error>([&] { replace(folder / "circle", "new"); }), "cannot be saved", "circle",
+             "readlink: Too many levels"));
 }
 
 TEST_CASE("a path without a folder is in the working directory") {
@@ -201,6 +243,7 @@ TEST_CASE("a file that cannot be written is an error with its path and the syste
   };
   CHECK(says(refused(folder / "none/file"), "a state cannot be saved at ", "none/file", "open: No such file"));
   CHECK(says(refused(folder / ""), "open: Is a directory"));
+  CHECK(says(refused(""), "a state cannot be saved", "expected the path of a file", "found an empty path"));
   std::filesystem::create_directory(folder / "folder");
   CHECK(says(refused(folder / "folder"), "folder", "expected a regular file"));
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);

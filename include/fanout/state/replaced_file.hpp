@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -35,6 +35,7 @@ class ReplacedFile {
  public:
   /// `unnamed` is false to act as if the file system needed names.
   explicit ReplacedFile(const std::string& path, bool unnamed = true) : path_(path) {
+    if (path.empty()) throw Error(explain({.what = what, .expected = "the path of a file", .found = "an empty path"}));
     const std::string target = followed();
     const std::size_t slash = target.rfind('/');
     name_ = slash == std::string::npos ? target : target.substr(slash + 1);
@@ -94,19 +95,25 @@ class ReplacedFile {
 
  private:
   static constexpr const char* what = "a state cannot be saved";
+  static constexpr int most_links = 40;  // as Linux
   static constexpr std::size_t buffer_size = std::size_t{1} << 16;
 
   [[noreturn]] void refuse(const char* call, int error) const { refuse_file(what, path_, call, error); }
 
-  /// The path, or what it refers to if it is a symbolic link.
+  /// The path, or what it refers to if it is a symbolic link, whether that is there or not.
   std::string followed() const {
-    struct stat status {};
-    if (::lstat(path_.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path_;
-    char* const real = ::realpath(path_.c_str(), nullptr);
-    if (real == nullptr) refuse("realpath", errno);
-    std::string target = real;
-    std::free(real);
-    return target;
+    std::string target = path_;
+    for (int links = 0; links <= most_links; ++links) {
+      struct stat status {};
+      if (::lstat(target.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return target;
+      char to[PATH_MAX];
+      const ssize_t size = ::readlink(target.c_str(), to, sizeof to);
+      if (size < 0) refuse("readlink", errno);
+      const bool is_absolute = size > 0 && to[0] == '/';
+      target.resize(is_absolute ? 0 : target.rfind('/') + 1);  // the folder, or nothing if there is no slash
+      target.append(to, static_cast<std::size_t>(size));
+    }
+    refuse("readlink", ELOOP);
   }
 
   /// Leaves the file closed if the system cannot do it.
@@ -143,8 +150,13 @@ class ReplacedFile {
   }
 
   void keep_permissions(const struct stat& old) const {
-    // Only root may give a file away. For others it becomes their own, as any new file.
-    if (::fchown(file_.get(), old.st_uid, old.st_gid) != 0 && errno != EPERM) refuse("fchown", errno);
+    struct stat made {};
+    if (::fstat(file_.get(), &made) != 0) refuse("fstat", errno);
+    if (made.st_uid != old.st_uid || made.st_gid != old.st_gid) {
+      // Only root may give a file away, and in a container only to users that it knows. If that fails, the file becomes
+      // the saver's own, as any new file.
+      [[maybe_unused]] const int result = ::fchown(file_.get(), old.st_uid, old.st_gid);
+    }
     if (::fchmod(file_.get(), old.st_mode & 07777U) != 0) refuse("fchmod", errno);
   }
 
