@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include <fanout/state/save.hpp>
 
 #include "observe/python.hpp"
+#include "state/file_of.hpp"
 #include "support/message_of.hpp"
 #include "support/random_tree.hpp"
 
@@ -41,6 +43,19 @@ struct MadeTree {
   long number = 0;
   friend bool operator==(const MadeTree&, const MadeTree&) = default;
 };
+
+/// A struct inside itself.
+struct MadeNode {
+  double value = 0;
+  std::vector<MadeNode> inner;
+};
+
+/// The file of a MadeNode that has so many inside each other, of which only the last one has a value.
+std::string nodes_saved(std::size_t count) {
+  std::string name;
+  for (std::size_t i = 0; i < count; ++i) name += "inner.0.";
+  return fanout_test::file_of('{' + ('"' + name + R"(value":{"dtype":"F64","shape":[],"data_offsets":[0,8]}})"), 8);
+}
 
 /// The file that a tree is saved to, as bytes.
 template <class X>
@@ -100,6 +115,18 @@ TEST_CASE("a file that does not fit the type of a tree is a mismatch") {
   save(path, std::map<std::string, int>{{"0", 1}, {"2", 2}});
   CHECK(says(message_of<StateMismatch>([&] { load<std::vector<std::vector<int>>>(path); }), "Unexpected", "\"2\"",
              "size mismatch for 0"));
+}
+
+TEST_CASE("a file cannot make a tree so deep that it takes all the stack") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  const auto refused = [&](std::size_t count) {
+    std::ofstream(path, std::ios::binary) << nodes_saved(count);
+    return message_of<StateMismatch>([&] { load<MadeNode>(path); });
+  };
+  CHECK(says(refused(100'000), path, "more than 1000 levels in a name: inner.0.inner.0.", "load<T>() makes no deeper"));
+  CHECK(says(refused(500), "more than 1000 levels"));
+  CHECK(says(refused(499), "Missing", "\"value\", \"inner.0.value\""));
 }
 
 TEST_CASE("random trees are loaded as they were saved") {

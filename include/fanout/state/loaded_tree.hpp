@@ -17,6 +17,7 @@
 #include <fanout/state/dtype.hpp>
 #include <fanout/state/load.hpp>
 #include <fanout/state/state_file.hpp>
+#include <fanout/state/state_mismatch.hpp>
 #include <fanout/state/strip_prefix.hpp>
 #include <fanout/state/visit_state.hpp>
 #include <fanout/tree/child_types.hpp>
@@ -34,18 +35,26 @@ concept NumberRange = ElementRange<X> && requires(X& range) {
   requires HasDtype<std::remove_cvref_t<decltype(*range.data())>>;
 };
 
+/// A key that keeps its text when the one that it was made from is gone, unlike a view, whose front can be left out.
+template <class Key>
+concept OwnsText = std::constructible_from<Key, std::string_view> && !requires(Key & key) {
+  key.remove_prefix(1U);
+};
+
 /// Gives a tree the structure of which a file tells: the extents of its tensors, the sizes of its vectors, the keys of
 /// its maps. Leaves what it cannot tell, for load() to complain about.
 class StateStructure {
  public:
   explicit StateStructure(const StateFile& file) noexcept : file_(file) {}
 
+  /// `depth` is the number of nodes around this one.
   template <class X>
-  void give_to(X& node, std::string& name) const {
+  void give_to(X& node, std::string& name, std::size_t depth = 0) const {
+    if (depth == most_depth) refuse_depth(name);
     constexpr ChildKind kind = child_kind<X>;
     if constexpr (is_no_model_value<X> || HasDtype<X> || StringNode<X> || FixedNumbers<X> || ForeignMatrix<X>) {
     } else if constexpr (is_reduced<X>) {
-      give_to(node.value, name);
+      give_to(node.value, name, depth);
     } else if constexpr (ShapedArray<X>) {
       if constexpr (requires { X::uninitialized(node.extents()); }) give_extents(node, name);
     } else if constexpr (NumberRange<X>) {
@@ -67,13 +76,23 @@ class StateStructure {
                                    if constexpr (!std::is_const_v<typename Place::type>) {
                                      const NameStep step(name);
                                      step.add_place(place);
-                                     this->give_to(child, name);
+                                     this->give_to(child, name, depth + 1);
                                    }
                                  });
     }
   }
 
  private:
+  // The names in a file must not decide how much stack a tree takes whose struct is inside itself.
+  static constexpr std::size_t most_depth = 1000;
+
+  [[noreturn]] void refuse_depth(const std::string& name) const {
+    const std::string most = std::to_string(most_depth);
+    throw StateMismatch({.texts = {"more than " + most + " levels in a name: " + name.substr(0, 60) + "..."},
+                         .advice = "load<T>() makes no deeper trees: make the tree, and load() into it."},
+                        file_.path());
+  }
+
   bool has_tree(std::string_view name) const { return name.empty() ? file_.size() != 0 : file_.has_tree(name); }
 
   /// The shape of the tensor of this name, if it has elements of type T and so many axes.
@@ -111,7 +130,11 @@ class StateStructure {
       if (!found.starts_with(front)) return false;
       const std::string_view rest = found.substr(front.size());
       const std::string_view text = rest.substr(0, rest.find('.'));
-      if constexpr (std::is_integral_v<Key>) {
+      if constexpr (!std::is_integral_v<Key> && !OwnsText<Key>) {
+        static_assert(OwnsText<Key>,
+                      "fanout: load<T>() makes the keys of a map from names in a file that is gone afterwards, so they "
+                      "own their text: std::string, and no view of one");
+      } else if constexpr (std::is_integral_v<Key>) {
         using Number = std::conditional_t<std::is_signed_v<Key>, long long, unsigned long long>;
         Number number{};
         const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -133,7 +156,7 @@ class StateStructure {
 /// Makes a tree from a safetensors file: `auto network = fanout::load<Network>("network.safetensors")`. T is default
 /// constructed. Then its tensors get the extents that are in the file, in host memory, its vectors as many elements as
 /// are numbered there, its maps the keys, and its optionals a value if there is one. Variants stay as they are. Loads
-/// the file into that tree and returns it. A key of a map must not have a dot.
+/// the file into that tree and returns it. A key of a map must not have a dot. A tree has at most 1000 levels.
 ///
 /// Throws as load() does: StateMismatch if the file does not fit a T.
 template <std::default_initializable T>
