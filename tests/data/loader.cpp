@@ -152,6 +152,15 @@ TEST_CASE("a loader goes on from each of its positions with the same batches, wi
   }
 }
 
+TEST_CASE("making an epoch moves the position to its beginning, also that of copies") {
+  const Loader loader{Numbered(10), {.batch = 4}};
+  const auto copy = loader;
+  auto epoch = loader.epoch(7);
+  CHECK(copy.position() == LoaderPosition{.epoch = 7, .row = 0, .rows = 10});
+  static_cast<void>(epoch.next());
+  CHECK(copy.position().row == 4);
+}
+
 TEST_CASE("with another batch, a loader goes on at the same sample") {
   const Numbered dataset(10);
   const Loader first{dataset, {.batch = 4, .shuffle = Shuffle{.seed = 1}}};

@@ -6,8 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <new>
 #include <ranges>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -120,6 +124,62 @@ TEST_CASE("exceptions of collating come with the batch, without a sample") {
   const Loader ragged{std::vector<std::vector<int>>{{1}, {1, 2}}, {.batch = 2}};
   CHECK(says(message_of<LoadError>([&] { static_cast<void>(ragged.epoch(0).next()); }), "ShapeMismatch",
              "rows [0, 2) of the order. Original message: the samples of a batch have different extents"));
+}
+
+TEST_CASE("no batch is lost if its move throws, and the position stands before it") {
+  struct Copied {
+    std::size_t first;
+    int* copies_left;
+    Copied(std::size_t i, int* countdown) : first(i), copies_left(countdown) {}
+    Copied(const Copied& other) : first(other.first), copies_left(other.copies_left) {
+      if ((*copies_left)-- == 0) throw std::bad_alloc();
+    }
+    Copied& operator=(const Copied&) = delete;
+    ~Copied() = default;
+  };
+  for (const int workers : {0, 1}) {
+    for (int failing = 0; failing < 4; ++failing) {
+      CAPTURE(workers);
+      CAPTURE(failing);
+      int copies_left = failing;
+      const Loader loader{
+          8,
+          [&copies_left](std::span<const std::size_t> samples) { return Copied(samples[0], &copies_left); },
+          {.batch = 2, .workers = workers, .prefetch = 1}};
+      auto epoch = loader.epoch(0);
+      std::vector<std::size_t> firsts;
+      int errors = 0;
+      for (bool over = false; !over;) {
+        try {
+          for (auto&& batch : epoch) firsts.push_back(batch.first);
+          over = true;
+        } catch (const std::bad_alloc&) {
+          ++errors;
+          CHECK(loader.position().row == 2 * firsts.size());
+          CHECK(epoch.size() == 4 - firsts.size());
+        }
+      }
+      CHECK(firsts == std::vector<std::size_t>{0, 2, 4, 6});
+      CHECK(errors == 1);
+    }
+  }
+}
+
+TEST_CASE("the position is not behind a batch that the loop waits for") {
+  struct Watched {
+    const std::function<void()>* watch;
+    std::size_t size() const { return 4; }
+    std::size_t operator[](std::size_t i) const {
+      (*watch)();
+      return i;
+    }
+  };
+  std::function<void()> watch = [] {};
+  const Loader loader{Watched{&watch}, {.batch = 2}};
+  std::vector<std::uint64_t> rows;
+  watch = [&] { rows.push_back(loader.position().row); };
+  for (auto&& batch : loader.epoch(0)) rows.push_back(10 + loader.position().row + batch[0]);
+  CHECK(rows == std::vector<std::uint64_t>{0, 0, 12, 2, 2, 16});
 }
 
 TEST_CASE("a loop that was left goes on with the next batch, and one that ended begins again") {

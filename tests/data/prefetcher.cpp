@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -39,6 +40,19 @@ std::vector<std::size_t> squares(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values.push_back(i * i);
   return values;
 }
+
+/// A value one of whose moves throws: the one after so many.
+struct Unmovable {
+  std::size_t number;
+  int* moves_left;
+
+  Unmovable(std::size_t i, int* countdown) : number(i), moves_left(countdown) {}
+  Unmovable(const Unmovable& other) : number(other.number), moves_left(other.moves_left) {
+    if ((*moves_left)-- == 0) throw std::bad_alloc();
+  }
+  Unmovable& operator=(const Unmovable&) = delete;
+  ~Unmovable() = default;
+};
 
 void sleep_a_little(std::size_t i) { std::this_thread::sleep_for(std::chrono::microseconds(i * 7'919 % 400)); }
 
@@ -194,4 +208,29 @@ TEST_CASE("a value lives no longer in the prefetcher than until it is taken") {
 TEST_CASE("values that can only be moved are prefetched") {
   Prefetcher prefetcher([](std::size_t i) { return std::make_unique<std::size_t>(i); }, 5, 2, 2);
   for (std::size_t i = 0; i < 5; ++i) CHECK(**prefetcher.next() == i);
+}
+
+TEST_CASE("a value whose move throws is neither lost nor given out twice") {
+  for (const std::size_t threads : {0U, 1U}) {
+    for (int failing = 0; failing < 4; ++failing) {
+      CAPTURE(threads);
+      CAPTURE(failing);
+      int moves_left = failing;
+      Prefetcher prefetcher([&moves_left](std::size_t i) { return Unmovable(i, &moves_left); }, 4, threads, 1);
+      std::vector<std::size_t> values;
+      int errors = 0;
+      for (bool over = false; !over;) {
+        try {
+          const auto value = prefetcher.next();
+          over = !value;
+          if (value) values.push_back(value->number);
+        } catch (const std::bad_alloc&) {
+          ++errors;
+        }
+        CHECK(prefetcher.taken() == values.size());
+      }
+      CHECK(values == std::vector<std::size_t>{0, 1, 2, 3});
+      CHECK(errors == 1);
+    }
+  }
 }

@@ -83,7 +83,8 @@ class Loader {
   }
 
   /// Where the loop is: behind the last batch that an epoch of this loader has given out. At the end of an epoch, the
-  /// start of the next one. Before the first epoch, the start of epoch 0. Save it to go on in a later run:
+  /// start of the next one. epoch() moves it to where that epoch begins. Before the first epoch, the start of epoch 0.
+  /// Copies of a loader share it. Save it to go on in a later run:
   ///
   ///     for (auto at = loader.position(); at.epoch < 10; at = loader.position())
   ///       for (auto&& [x, y] : loader.epoch(at)) train(x, y);

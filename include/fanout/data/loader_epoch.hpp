@@ -179,26 +179,27 @@ class LoaderEpoch {
 
     /// The batch. If FANOUT_CHECKS is 1, throws InvalidArgument at the end.
     Batch& operator*() const {
-      if (FANOUT_CHECKS && !epoch_->current_) {
+      if (FANOUT_CHECKS && !epoch_->has_batch()) {
         throw InvalidArgument(explain({.what = "there is no batch at the end of an epoch",
                                        .where = "LoaderEpoch::Iterator",
                                        .advice = "compare with end() first"}));
       }
-      return *epoch_->current_;  // NOLINT(bugprone-unchecked-optional-access): the caller compares with end()
+      return *epoch_->current_->batch;  // NOLINT(bugprone-unchecked-optional-access): the caller compares with end()
     }
     Iterator& operator++() {
       epoch_->advance();
       return *this;
     }
     void operator++(int) { ++*this; }
-    bool operator==(std::default_sentinel_t) const noexcept { return !epoch_->current_; }
+    bool operator==(std::default_sentinel_t) const noexcept { return !epoch_->has_batch(); }
 
    private:
     LoaderEpoch* epoch_;
   };
 
   /// The next batch, or none after the last one. Waits for it. Throws LoadError in the place of a batch that could not
-  /// be loaded; the call after it goes on with the next batch. Throws Error in the child of a fork.
+  /// be loaded; the call after it goes on with the next batch. If the batch's own move throws, the call after it takes
+  /// the same batch. Throws Error in the child of a fork.
   std::optional<Batch> next() {
     if (!batches_) start();
     if (batches_->is_lost()) {
@@ -213,7 +214,7 @@ class LoaderEpoch {
       state_->move_to(state_->position(order.epoch() + 1, 0));
       return {};
     }
-    state_->move_to(state_->position(order.epoch(), order.rows(taken_++).last));
+    const Follow follow{*this};
     return batches_->next();
   }
 
@@ -244,6 +245,27 @@ class LoaderEpoch {
     batches_.reset(new Batches(load_, load_.order().batches(), workers, ahead));
   }
 
+  /// Moves the loader's position behind the batch that has been given out, or whose place an exception took.
+  struct Follow {
+    LoaderEpoch& epoch;
+
+    ~Follow() {
+      if (epoch.taken_ == epoch.batches_->taken()) return;
+      epoch.taken_ = epoch.batches_->taken();
+      const detail::EpochOrder& order = epoch.load_.order();
+      epoch.state_->move_to(epoch.state_->position(order.epoch(), order.rows(epoch.taken_ - 1).last));
+    }
+  };
+
+  /// Holds what next() returned without a move, which may throw.
+  struct Current {
+    explicit Current(LoaderEpoch& epoch) : batch(epoch.next()) {}
+
+    std::optional<Batch> batch;
+  };
+
+  bool has_batch() const noexcept { return current_ && current_->batch; }
+
   void restart() noexcept {
     batches_.reset();
     taken_ = 0;
@@ -252,13 +274,13 @@ class LoaderEpoch {
 
   void advance() {
     current_.reset();  // first, so that its memory is free
-    if (std::optional<Batch> batch = next()) static_cast<void>(current_.emplace(std::move(*batch)));
+    static_cast<void>(current_.emplace(*this));
   }
 
   std::shared_ptr<State> state_;
   Load load_;
   std::unique_ptr<Batches, Destroy> batches_;
-  std::optional<Batch> current_;
+  std::optional<Current> current_;
   std::size_t taken_ = 0;
   bool is_over_ = false;
 };

@@ -53,31 +53,74 @@ class Prefetcher {
   bool is_lost() const noexcept { return !threads_.empty() && born_ != fork_epoch(); }
 
   /// The next value; none after the last. Waits for it. Throws what `load` threw for it; then the next call returns the
-  /// value after it.
+  /// value after it. Throws what the value's own move throws; then the next call takes the same value.
   std::optional<Value> next() {
     if (taken_ == count_) return {};
     if (taken_ == 0 && wanted_ != 0 && threads_.empty()) start();
-    if (threads_.empty()) return std::optional<Value>(std::as_const(load_)(taken_++));
+    if (threads_.empty()) {
+      if (!own_.is_made) make(own_, taken_);
+      own_.is_made = true;
+      return take(own_);
+    }
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[taken_ % slots_.size()];
     ready_.wait(lock, [&slot] { return slot.is_made; });
-    std::optional<Value> value = std::move(slot.value);
-    std::exception_ptr failure = detail::exchange(slot.failure, nullptr);
-    slot.value.reset();
-    slot.is_made = false;
-    ++taken_;
-    lock.unlock();
-    room_.notify_one();
-    if (failure != nullptr) std::rethrow_exception(std::move(failure));
-    return value;
+    const WakeOne last{room_, lock};
+    return take(slot);
   }
 
+  /// How many values, or exceptions in their places, next() has given out.
+  std::size_t taken() const noexcept { return taken_; }
+
  private:
+  /// Initialised by a function's result without a move, which may throw.
+  struct Made {
+    template <class F>
+    explicit Made(const F& make) : value(make()) {}
+
+    Value value;
+  };
+
   struct Slot {
-    std::optional<Value> value;
+    std::optional<Made> made;
     std::exception_ptr failure;
     bool is_made = false;
   };
+
+  /// Lets a thread that waits for room go on.
+  struct WakeOne {
+    std::condition_variable& waiting;
+    std::unique_lock<std::mutex>& lock;
+
+    ~WakeOne() {
+      lock.unlock();
+      waiting.notify_one();
+    }
+  };
+
+  void make(Slot& slot, std::size_t i) noexcept {
+    try {
+      static_cast<void>(slot.made.emplace([this, i] { return std::as_const(load_)(i); }));
+    } catch (...) {
+      slot.failure = std::current_exception();
+    }
+  }
+
+  std::optional<Value> take(Slot& slot) {
+    if (slot.failure != nullptr) {
+      leave(slot);
+      std::rethrow_exception(detail::exchange(slot.failure, nullptr));
+    }
+    std::optional<Value> value(std::move(slot.made->value));
+    leave(slot);
+    return value;
+  }
+
+  void leave(Slot& slot) noexcept {
+    slot.made.reset();
+    slot.is_made = false;
+    ++taken_;
+  }
 
   static std::size_t least(std::size_t a, std::size_t b) noexcept { return a < b ? a : b; }
   static std::size_t least(std::size_t a, std::size_t b, std::size_t c) noexcept { return least(least(a, b), c); }
@@ -107,11 +150,7 @@ class Prefetcher {
       const std::size_t i = begun_++;
       Slot& slot = slots_[i % slots_.size()];  // this thread's alone until it is made
       lock.unlock();
-      try {
-        static_cast<void>(slot.value.emplace(std::as_const(load_)(i)));
-      } catch (...) {
-        slot.failure = std::current_exception();
-      }
+      make(slot, i);
       lock.lock();
       slot.is_made = true;
       if (i == taken_) ready_.notify_one();
@@ -122,6 +161,7 @@ class Prefetcher {
   std::size_t count_;
   std::size_t wanted_;
   std::vector<Slot> slots_;
+  Slot own_;  // without threads
   std::vector<pthread_t> threads_;
   std::uint32_t born_ = 0;
 
