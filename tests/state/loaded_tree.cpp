@@ -117,6 +117,15 @@ TEST_CASE("a file that does not fit the type of a tree is a mismatch") {
              "size mismatch for 0"));
 }
 
+TEST_CASE("a name with an empty key is one that no tree has") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  std::ofstream(path, std::ios::binary) << fanout_test::file_of(
+      R"({"a.":{"dtype":"U8","shape":[],"data_offsets":[0,1]},"":{"dtype":"U8","shape":[],"data_offsets":[1,2]}})", 2);
+  using Map = std::map<std::string, std::map<std::string, std::uint8_t>>;
+  CHECK(says(message_of<StateMismatch>([&] { load<Map>(path); }), "Unexpected key(s) in state_dict: \"a.\", \"\". "));
+}
+
 TEST_CASE("a file cannot make a tree so deep that it takes all the stack") {
   const TestFolder folder;
   const std::string path = folder / "file";

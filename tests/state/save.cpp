@@ -24,6 +24,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/to.hpp>
 #include <fanout/fanout.hpp>
+#include <fanout/state/loaded_tree.hpp>
 #include <fanout/state/parse_header.hpp>
 
 #include "memory/remote_memory.hpp"
@@ -159,6 +160,31 @@ TEST_CASE("all kinds of trees are saved, with the way to a value as its name") {
   CHECK(file.elements<double>("8") == std::vector<double>{1, 2});
 }
 
+TEST_CASE("only the const members of structs are left out") {
+  const TestFolder folder;
+  save(folder / "tree",
+       std::tuple<const double, std::map<std::string, const int>, std::optional<const float>, SavedWithConst>(
+           1, {{"a", 2}}, 3.0F, {4, 5}));
+  CHECK(SavedFile(folder / "tree").names() == "0 F64[], 1.a I32[], 2 F32[], 3.height I32[]");
+}
+
+TEST_CASE("arrays of complex numbers are saved as one tensor") {
+  const TestFolder folder;
+  struct Waves {
+    std::array<std::complex<double>, 3> wide{{{1, 2}, {3, 4}, {5, 6}}};
+    std::array<std::complex<float>, 2> narrow{};
+  };
+  save(folder / "waves", Waves());
+  const SavedFile file(folder / "waves");
+  CHECK(file.names() == "narrow C64[2], wide F64[3, 2]");
+  CHECK(file.elements<double>("wide") == std::vector<double>{1, 2, 3, 4, 5, 6});
+  CHECK(fanout::load<Waves>(folder / "waves").wide[2] == std::complex<double>(5, 6));
+  const std::complex<double> two[]{{7, 8}, {9, 10}};
+  save(folder / "two", two);
+  CHECK(SavedFile(folder / "two").names() == "value F64[2, 2]");
+  CHECK(SavedFile(folder / "two").elements<double>("value") == std::vector<double>{7, 8, 9, 10});
+}
+
 TEST_CASE("an array alone has the name value") {
   const TestFolder folder;
   save(folder / "array", std::vector<std::complex<float>>{{1, 2}, {3, 4}});
@@ -221,6 +247,10 @@ TEST_CASE("a tree whose names are not clear is not saved, and the old file stays
   CHECK(says(message_of<fanout::InvalidArgument>([&] { save(folder / "file", twice); }), "one name", "a.b.c"));
   const std::map<std::string, int> no_text{{"\xFF", 1}};
   CHECK(says(message_of<fanout::InvalidArgument>([&] { save(folder / "file", no_text); }), "UTF-8"));
+  const std::map<std::string, std::map<std::string, int>> empty{{"a", {{"", 1}}}};
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { save(folder / "file", empty); }), "empty key", "at a",
+             "at least one letter"));
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { save(folder / "file", empty.at("a")); }), "empty key"));
   const auto unknown = Tensor<int, 1>(fanout::View<const int, 1>());
   const fanout::View<const int, 1> nowhere(unknown.data(), {{3}}, {{.kind = "nowhere", .index = 0}});
   CHECK_THROWS_AS(save(folder / "file", nowhere), fanout::DeviceMismatch);

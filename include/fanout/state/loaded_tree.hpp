@@ -142,7 +142,7 @@ class StateStructure {
                             static_cast<Number>(static_cast<Key>(number)) == number;
         if (is_key) map[static_cast<Key>(number)];
       } else {
-        map[Key(text)];
+        if (!text.empty()) map[Key(text)];
       }
       return true;
     });

@@ -74,14 +74,14 @@ class StateWriter {
 ///
 /// Each array, number and text is a tensor of the file. Its name is the way to it, `model.layers.0.weight`, and is the
 /// same for a model and for the ParallelModel around it. A number is a tensor without axes, a text one of bytes. Arrays
-/// may be in any memory. Const members, PerReplica and Shared fields are left out.
+/// may be in any memory. Const members of structs, PerReplica and Shared fields are left out.
 ///
 /// All or nothing: if the process is killed, the machine fails or the disk is full, the file is the old one or the new
 /// one, whole. Keeps the permissions of an old file. Waits until the file is on its disk, and for the devices whose
 /// memory it reads. The tree must not change meanwhile; a ParallelModel must not be updated.
 ///
 /// Throws Error, which names the path and the system's reason, if the file cannot be written. Throws InvalidArgument if
-/// two values have one name, which only keys of maps with dots can cause, or if a key is no UTF-8.
+/// two values have one name, which only keys of maps with dots can cause, or if a key is empty or no UTF-8.
 template <class X>
 void save(const std::string& path, const X& tree) {
   detail::check_byte_order();

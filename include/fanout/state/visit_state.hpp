@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fanout/array/strided_view.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/collective/visit_elements.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/gather/reduced_member.hpp>
@@ -55,6 +56,13 @@ class NameStep {
   ~NameStep() { name_.resize(size_); }
 
   void add(std::string_view step) const {
+    if (step.empty()) {
+      // Nothing would tell it from the names of the things around it.
+      throw InvalidArgument(explain({.what = "a value under an empty key cannot be saved or loaded",
+                                     .where = name_.empty() ? std::string(single_name) : name_,
+                                     .expected = "keys of at least one letter",
+                                     .found = "\"\""}));
+    }
     if (size_ != 0) name_ += '.';
     name_ += step;
   }
@@ -116,7 +124,7 @@ concept StateArray = ShapedArray<X> || ElementRange<X> || requires(X& x) {
 /// `std::array` and C arrays of numbers.
 template <class X>
 concept FixedNumbers = (child_kind<X> == ChildKind::array || std::is_array_v<X>)&&requires(X& x) {
-  requires HasDtype<std::remove_cvref_t<decltype(x[0])>> && !saved_as_pair<std::remove_cvref_t<decltype(x[0])>>;
+  requires HasDtype<std::remove_cvref_t<decltype(x[0])>>;
 };
 
 template <class Byte, StateArray X>
@@ -142,6 +150,10 @@ StateLeaf<Byte> array_leaf(X& array, std::string_view name) {
 
 template <class X>
 inline constexpr bool can_be_saved = false;
+
+/// A const member of a struct says how an object is made, and cannot be loaded. It is no state.
+template <class Node, class Place>
+inline constexpr bool is_const_member = std::is_const_v<typename Place::type>&& StructNode<Node>;
 
 /// Calls `f(leaf)` with a StateLeaf for each array, number and text of a tree or model, in its order. `name` is that of
 /// the tree. Byte is `std::byte` if the leaves are written.
@@ -207,10 +219,13 @@ void visit_state(X& node, std::string& name, const F& f) {
     }
     emit(std::move(leaf));
   } else if constexpr (FixedNumbers<Node>) {
-    emit({.name = name,
-          .dtype = dtype_of<std::remove_cvref_t<decltype(node[0])>>(),
-          .shape = {std::size(node)},
-          .data = state_bytes<Byte>(std::data(node))});
+    using Element = std::remove_cvref_t<decltype(node[0])>;
+    StateLeaf<Byte> leaf{.name = name,
+                         .dtype = dtype_of<Element>(),
+                         .shape = {std::size(node)},
+                         .data = state_bytes<Byte>(std::data(node))};
+    if constexpr (saved_as_pair<Element>) leaf.shape.push_back(2);
+    emit(std::move(leaf));
   } else if constexpr (std::is_array_v<Node>) {
     for (std::size_t i = 0; i < std::extent_v<Node>; ++i) {
       const NameStep step(name);
@@ -219,8 +234,7 @@ void visit_state(X& node, std::string& name, const F& f) {
     }
   } else if constexpr (child_kind<Node> != ChildKind::none) {
     visit_children<WithPlaces>(node, LeafPath(""), [&]<class Place>(auto& child, const LeafPath&, const Place& place) {
-      // A const member says how an object is made. It cannot be loaded.
-      if constexpr (!std::is_const_v<typename Place::type>) {
+      if constexpr (!is_const_member<Node, Place>) {
         const NameStep step(name);
         step.add_place(place);
         visit_state<Byte>(child, name, f);
