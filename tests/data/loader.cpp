@@ -16,12 +16,14 @@
 #include <vector>
 
 #include <fanout/array/tensor.hpp>
+#include <fanout/array/view.hpp>
 #include <fanout/data/loader_options.hpp>
 #include <fanout/memory/host_allocator.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/tree/plain_struct.hpp>
 
+#include "memory/remote_memory.hpp"
 #include "support/message_of.hpp"
 
 using fanout::Loader;
@@ -306,6 +308,30 @@ TEST_CASE("a dataset may be an array, whose samples are its rows") {
   std::vector<int> elements;
   for (auto&& rows : Loader{table, {.batch = 2}}.epoch(0)) elements.insert(elements.end(), rows.begin(), rows.end());
   CHECK(elements == std::vector{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("an array in the memory of a device is no dataset, but for a function that takes its rows") {
+  const fanout::MemorySpace space = fanout_test::RemoteMemory::memory(1).space;
+  const auto refused = [](const auto& dataset) {
+    return message_of<fanout::DeviceMismatch>([&] { static_cast<void>(Loader{dataset, {.batch = 2}}); });
+  };
+  int none = 0;  // nobody reads it
+  const fanout::View<const int, 1> numbers(&none, {{4}}, space);
+  const fanout::View<const int, 2> rows(&none, {{4, 3}}, space);
+  CHECK(says(refused(numbers), "a dataset is in the wrong memory", "expected host memory, found the memory of remote:1",
+             "to_host"));
+  CHECK(says(refused(rows), "wrong memory"));
+  const auto count = [](const auto& samples) { return samples.size(); };
+  CHECK_THROWS_AS(static_cast<void>(Loader{numbers, {.batch = 2}, count}), fanout::DeviceMismatch);
+  CHECK(Loader{rows, {.batch = 2}, count}.epoch(0).next() == std::size_t{2});
+}
+
+TEST_CASE("a dataset has no negative number of samples") {
+  struct Negative {
+    int size() const { return -1; }
+    int operator[](std::size_t i) const { return static_cast<int>(i); }
+  };
+  CHECK(says(refusal_of(Negative(), {}), "negative number of samples", "0 or more", "found -1"));
 }
 
 TEST_CASE("a function of your own makes the batch of the samples") {

@@ -4,9 +4,11 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/error.hpp>
 #include <fanout/tree/leaf.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -25,13 +27,27 @@ concept BatchDataset = requires(const D& dataset, std::span<const std::size_t> s
   requires !std::is_void_v<decltype(dataset(samples))>;
 };
 
+/// A number of samples, which may be of any type. Throws InvalidArgument for a negative one.
+template <class I>
+std::size_t checked_samples(I size) {
+  if constexpr (std::is_arithmetic_v<I> && std::is_signed_v<I>) {
+    if (size < 0) {
+      throw InvalidArgument(explain({.what = "a loader of a negative number of samples",
+                                     .where = "Loader",
+                                     .expected = "0 or more",
+                                     .found = std::to_string(size)}));
+    }
+  }
+  return static_cast<std::size_t>(size);
+}
+
 /// The number of samples. An array has one for each row.
 template <class D>
 std::size_t samples_of(const D& dataset) {
   if constexpr (ArrayLeaf<D>) {
     return leaf_traits<D>::rows(dataset);
   } else if constexpr (IndexedDataset<D> || BatchDataset<D>) {
-    return static_cast<std::size_t>(dataset.size());
+    return checked_samples(dataset.size());
   } else {
     return 0;  // the loader has refused it
   }

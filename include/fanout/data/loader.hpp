@@ -51,14 +51,15 @@ class Loader {
                 "fanout: this dataset makes whole batches, so a collate function has nothing to do; leave it out");
 
  public:
-  /// The size of the dataset is asked for once, here. Throws InvalidArgument for invalid options.
+  /// The size of the dataset is asked for once, here. Throws InvalidArgument for invalid options or a negative size, and
+  /// DeviceMismatch if the dataset is an array in another memory than the host's.
   explicit Loader(Dataset&& dataset, const LoaderOptions& options = {}, Collate collate = {})
       : state_(std::make_shared<State>(std::forward<Dataset>(dataset), options, std::move(collate))) {}
 
   /// A function that makes batches of `size` samples. Throws InvalidArgument for invalid options.
   template <std::integral I, class F, std::same_as<detail::BatchFunction<F>> = Dataset>
   Loader(I size, F function, const LoaderOptions& options = {})
-      : Loader(detail::BatchFunction<F>(checked_size(size), std::move(function)), options) {}
+      : Loader(detail::BatchFunction<F>(detail::checked_samples(size), std::move(function)), options) {}
 
   /// The batches of an epoch, from its first one on. Each epoch has an order of its own if the loader shuffles.
   LoaderEpoch<Dataset, Collate> epoch(std::uint64_t epoch) const { return from(epoch, 0); }
@@ -101,17 +102,6 @@ class Loader {
  private:
   LoaderEpoch<Dataset, Collate> from(std::uint64_t epoch, std::size_t row) const {
     return {state_, detail::EpochOrder(state_->options, state_->samples, epoch, row)};
-  }
-
-  template <std::integral I>
-  static std::size_t checked_size(I size) {
-    if (std::cmp_less(size, 0)) {
-      throw InvalidArgument(explain({.what = "a loader of a negative number of samples",
-                                     .where = "Loader",
-                                     .expected = "0 or more",
-                                     .found = std::to_string(size)}));
-    }
-    return static_cast<std::size_t>(size);
   }
 
   [[noreturn]] static void refuse_position(std::string expected, std::string found, const char* advice) {

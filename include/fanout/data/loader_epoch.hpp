@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -23,8 +24,10 @@
 #include <fanout/data/loader_position.hpp>
 #include <fanout/data/prefetcher.hpp>
 #include <fanout/gather/shard_results.hpp>
+#include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
+#include <fanout/tree/leaf.hpp>
 
 namespace fanout { inline namespace v0 {
 namespace detail {
@@ -42,6 +45,7 @@ class LoaderState {
         options(chosen),
         collate(std::move(function)) {
     check_loader(options, samples);
+    check_memory();
     if constexpr (BatchDataset<std::remove_cvref_t<Dataset>> || !std::is_same_v<Collate, StackSamples>) {
       if (options.pin.allocate != nullptr) {
         refuse_loader("memory for batches that a function of yours makes", "pin",
@@ -76,6 +80,25 @@ class LoaderState {
   const Collate collate;
 
  private:
+  /// The host reads the elements of an array. Only a collate function may take rows in another memory.
+  void check_memory() const {
+    using D = std::remove_cvref_t<Dataset>;
+    if constexpr (ArrayLeaf<D> && requires {
+                    { dataset.space() } -> std::convertible_to<MemorySpace>;
+                  }) {
+      using Sample = decltype(dataset[std::size_t{}]);
+      if constexpr (std::is_same_v<Collate, StackSamples> || std::is_lvalue_reference_v<Sample>) {
+        const MemorySpace space = dataset.space();
+        if (space == host_memory) return;
+        throw DeviceMismatch(explain({.what = "a dataset is in the wrong memory",
+                                      .where = "Loader",
+                                      .expected = to_string(host_memory),
+                                      .found = to_string(space),
+                                      .advice = "copy it to the host with to_host(x)"}));
+      }
+    }
+  }
+
   mutable ForkSafeMutex mutex_;
   LoaderPosition at_;
 };
