@@ -97,16 +97,16 @@ int main(int argc, char** argv) try {
   const auto train = [&](const auto& step, const auto& now) {
     const auto epoch = [&](const fanout::LoaderPosition& from) {
       const Progress progress(from.epoch);
-      double loss = 0;
+      double sum = 0, rows = 0;  // of the batches that this run sees
       auto batches = loader.epoch(from);
       for (auto&& [x, y] : batches) {
         const double found = step(x, y);
         log.add(from.epoch, y.size(), found);
-        loss += found * static_cast<double>(y.size()) / static_cast<double>(loader.rows());
+        sum += found * static_cast<double>(y.size()), rows += static_cast<double>(y.size());
         progress.step(1 - static_cast<double>(batches.size()) / static_cast<double>(loader.batches()));
         if (--steps == 0) break;
       }
-      progress.end(loss);
+      if (rows > 0) progress.end(sum / rows);
       if (save.empty()) return;
       const auto [weights, velocity] = now();
       fanout::save(save, fanout::dict("network"_k = std::cref(weights), "velocity"_k = std::cref(velocity),

@@ -75,6 +75,13 @@ for count in "${in_step[@]}"; do
     --devices "$count" --mode replicas --workers 0
 done
 
+# shows_losses FILE: of each epoch of which the run has seen rows, it prints the loss of these rows.
+shows_losses() {
+  awk -F, 'NR > 1 { if (!($2 in rows)) epochs[++count] = $2; sum[$2] += $3 * $4; rows[$2] += $3 }
+    END { for (i = 1; i <= count; ++i) printf "epoch %2d: loss %.6f\n", epochs[i], sum[epochs[i]] / rows[epochs[i]] }' \
+    "$1" | diff - <(grep '^epoch' "$scratch/out") > "$scratch/diff" || fault "printed losses: $(head -n 4 "$scratch/diff")"
+}
+
 # resumes STEPS MODE WORKERS WORKERS: a run that is saved after so many steps, and goes on with other workers, has bit by bit
 # the losses of one that was not interrupted.
 resumes() {
@@ -82,8 +89,10 @@ resumes() {
   "$program" "${flags[@]}" --losses "$scratch/whole" > "$scratch/out" || fault "digits failed"
   "$program" "${flags[@]}" --workers "$3" --steps "$1" --save "$scratch/run" --losses "$scratch/first" > "$scratch/out" ||
     fault "a run that is saved failed"
+  shows_losses "$scratch/first"
   "$program" "${flags[@]}" --workers "$4" --resume "$scratch/run" --losses "$scratch/second" > "$scratch/out" ||
     fault "a run that goes on failed"
+  shows_losses "$scratch/second"
   diff <(tail -n +2 "$scratch/whole" | cut -d, -f2-) <(tail -qn +2 "$scratch/first" "$scratch/second" | cut -d, -f2-) \
     > "$scratch/diff" || fault "resumed after $1 steps: $(head -n 4 "$scratch/diff")"
 }
@@ -93,6 +102,7 @@ for ((i = 0; i < FANOUT_RESUMES; ++i)); do
   if ((i % 2)); then mode=update; else mode=replicas; fi
   resumes $((RANDOM % 35 + 1)) $mode $((RANDOM % 4)) $((RANDOM % 4))
 done
+resumes 12 update 0 1  # at the end of an epoch
 refuses "an invalid safetensors file at $data" --data "$data" --resume "$data"
 refuses "--mode: expected update or replicas, found \"both\"" --data "$data" --mode both
 
