@@ -126,6 +126,26 @@ TEST_CASE("a name with an empty key is one that no tree has") {
   CHECK(says(message_of<StateMismatch>([&] { load<Map>(path); }), "Unexpected key(s) in state_dict: \"a.\", \"\". "));
 }
 
+TEST_CASE("extents that no array can have are an error that names the file") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  for (const std::string shape : {"[0,18446744073709551615]", "[9223372036854775808,0]"}) {
+    std::ofstream(path, std::ios::binary)
+        << fanout_test::file_of(R"({"value":{"dtype":"F64","shape":)" + shape + R"(,"data_offsets":[0,0]}})");
+    CHECK(says(message_of<fanout::FormatError>([&] { load<Tensor<double, 2>>(path); }), path + ", byte 9",
+               "extents that an array can have"));
+  }
+}
+
+TEST_CASE("a file without elements makes no large array") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  std::ofstream(path, std::ios::binary) << fanout_test::file_of(
+      R"({"value":{"dtype":"F64","shape":[1152921504606846975,0],"data_offsets":[0,0]}})");
+  CHECK(says(message_of<StateMismatch>([&] { load<std::vector<std::complex<double>>>(path); }), "size mismatch"));
+  CHECK(says(message_of<StateMismatch>([&] { load<Tensor<std::complex<double>, 1>>(path); }), "size mismatch"));
+}
+
 TEST_CASE("a file cannot make a tree so deep that it takes all the stack") {
   const TestFolder folder;
   const std::string path = folder / "file";

@@ -102,6 +102,15 @@ TEST_CASE("a size of the header that cannot be is refused") {
   CHECK(says(refused_header("[]"), "a { at the beginning", "found '['"));
 }
 
+TEST_CASE("metadata may be null, as in the reference implementation") {
+  const auto header =
+      header_in(file_of(R"({"__metadata__" : null , "a":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", 1));
+  CHECK(header.metadata.empty());
+  CHECK(header.entries.size() == 1);
+  CHECK(says(refused_header(R"({"__metadata__":nul})"), "byte 24", "expected a { or null behind __metadata__"));
+  CHECK(says(refused_header(R"({"__metadata__":nulls})"), "a comma or a }"));
+}
+
 TEST_CASE("tensors that overlap, or leave a gap, are refused") {
   const auto two = [](const std::string& first, const std::string& second) { return '{' + first + ',' + second + '}'; };
   CHECK(header_in(file_of(two(tensor_named("b", "[1]", 4, 8), tensor_named("a", "[1]", 0, 4)), 8)).entries.size() == 2);
@@ -133,6 +142,7 @@ TEST_CASE("bytes that cannot be counted are refused") {
   // As in the reference implementation, a product that overflows is refused even if a 0 follows.
   CHECK(says(refused_header('{' + tensor_named("a", "[4294967296,4294967296,0]", 0, 0) + '}'), "below 2^64"));
   CHECK(header_in(file_of('{' + tensor_named("a", "[0,4294967296,4294967296]", 0, 0) + '}')).entries.size() == 1);
+  CHECK(header_in(file_of('{' + tensor_named("a", "[9223372036854775808,0]", 0, 0) + '}')).entries.size() == 1);
   CHECK(says(refused_header('{' + tensor_named("a", "[18446744073709551616]", 0, 0) + '}'), "a number below 2^64"));
 }
 

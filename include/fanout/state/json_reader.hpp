@@ -34,6 +34,14 @@ class JsonReader {
     return true;
   }
 
+  /// Skips this word if it is next.
+  bool take(std::string_view word) noexcept {
+    skip_space();
+    if (!text_.substr(at_).starts_with(word)) return false;
+    at_ += word.size();
+    return true;
+  }
+
   void expect(char wanted, const char* what) {
     if (!take(wanted)) refuse(what);
   }

@@ -10,13 +10,15 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
+#include <fanout/base/error.hpp>
 #include <fanout/collective/visit_elements.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/state/dtype.hpp>
+#include <fanout/state/format_error.hpp>
 #include <fanout/state/load.hpp>
 #include <fanout/state/state_file.hpp>
+#include <fanout/state/state_header.hpp>
 #include <fanout/state/state_mismatch.hpp>
 #include <fanout/state/strip_prefix.hpp>
 #include <fanout/state/visit_state.hpp>
@@ -59,9 +61,9 @@ class StateStructure {
       if constexpr (requires { X::uninitialized(node.extents()); }) give_extents(node, name);
     } else if constexpr (NumberRange<X>) {
       using T = std::remove_cvref_t<decltype(*node.data())>;
-      const std::vector<std::uint64_t>* const shape = shape_for<T>(name, 1);
+      const HeaderEntry* const entry = entry_for<T>(name, 1);
       if constexpr (requires { node.resize(std::size_t{}); }) {
-        if (shape != nullptr) node.resize(static_cast<std::size_t>((*shape)[0]));
+        if (entry != nullptr) node.resize(static_cast<std::size_t>(entry->shape[0]));
       }
     } else {
       if constexpr (kind == ChildKind::row || kind == ChildKind::sequence) {
@@ -95,23 +97,29 @@ class StateStructure {
 
   bool has_tree(std::string_view name) const { return name.empty() ? file_.size() != 0 : file_.has_tree(name); }
 
-  /// The shape of the tensor of this name, if it has elements of type T and so many axes.
+  /// The tensor of this name, if it has elements of type T and so many axes.
   template <class T>
-  const std::vector<std::uint64_t>* shape_for(std::string_view name, std::size_t rank) const {
+  const HeaderEntry* entry_for(std::string_view name, std::size_t rank) const {
     const std::size_t i = file_.find(name.empty() ? single_name : name);
+    constexpr std::size_t axes_of_element = saved_as_pair<T> ? 1 : 0;
     const bool fits = i != StateFile::none && file_[i].dtype == dtype_of<T>() &&
-                      file_[i].shape.size() == rank + (saved_as_pair<T> ? 1 : 0);
-    return fits ? &file_[i].shape : nullptr;
+                      file_[i].shape.size() == rank + axes_of_element &&
+                      (axes_of_element == 0 || file_[i].shape.back() == 2);
+    return fits ? &file_[i] : nullptr;
   }
 
   template <class Array>
   void give_extents(Array& array, std::string_view name) const {
-    const auto* const shape = shape_for<typename Array::value_type>(name, Array::rank);
-    if (shape == nullptr) return;
+    const HeaderEntry* const entry = entry_for<typename Array::value_type>(name, Array::rank);
+    if (entry == nullptr) return;
     Extents<Array::rank> extents;
     for (std::size_t axis = 0; axis < Array::rank; ++axis)
-      extents.values[axis] = static_cast<std::size_t>((*shape)[axis]);
-    array = Array::uninitialized(extents);
+      extents.values[axis] = static_cast<std::size_t>(entry->shape[axis]);
+    try {
+      array = Array::uninitialized(extents);
+    } catch (const ShapeMismatch&) {  // an array without elements may have any other extents in a file
+      refuse_format(file_.path(), entry->offset, "extents that an array can have", shape_text(entry->shape));
+    }
   }
 
   std::size_t elements_of(std::string& name) const {

@@ -84,7 +84,8 @@ class HeaderParser {
   }
 
   void metadata() {
-    reader_.expect('{', "a { behind __metadata__");
+    if (reader_.take("null")) return;
+    reader_.expect('{', "a { or null behind __metadata__");
     if (reader_.take('}')) return;
     std::vector<std::uint64_t> offsets;
     do {

@@ -40,16 +40,20 @@ struct StateHeader {
   std::uint64_t data_begin = header_begin;  ///< of the first element, in bytes from the beginning of the file
 };
 
-/// The bytes of so many elements. False if they cannot be counted, or end within a byte.
+/// The bytes of so many elements. False if they cannot be counted, or end within a byte. As in the reference
+/// implementation, the elements are counted first: 0 of them have 0 bytes if a 0 comes before their product overflows.
 inline bool count_bytes(Dtype dtype, const std::vector<std::uint64_t>& shape, std::uint64_t& bytes) noexcept {
-  std::uint64_t bits = row_of(dtype).bits;
-  const bool in_bytes = bits % 8 == 0;
-  if (in_bytes) bits /= 8;
+  std::uint64_t count = 1;
   for (const std::uint64_t extent : shape) {
-    if (__builtin_mul_overflow(bits, extent, &bits)) return false;
+    if (__builtin_mul_overflow(count, extent, &count)) return false;
   }
-  bytes = in_bytes ? bits : bits / 8;
-  return in_bytes || bits % 8 == 0;
+  const std::uint64_t bits = row_of(dtype).bits;
+  const bool in_bytes = bits % 8 == 0;
+  if (__builtin_mul_overflow(count, in_bytes ? bits / 8 : bits, &bytes)) return false;
+  if (in_bytes) return true;
+  const bool is_whole = bytes % 8 == 0;
+  bytes /= 8;
+  return is_whole;
 }
 
 /// `[2, 3]`, and `[]` for a number.
