@@ -199,3 +199,11 @@ TEST_CASE("a sample in another memory is refused") {
   CHECK(says(message_of<fanout::DeviceMismatch>([&] { collate(std::vector{elsewhere}); }), "wrong memory at sample",
              "host memory", "toy:0"));
 }
+
+TEST_CASE("bools in a vector are stacked as any numbers") {
+  const auto batch = fanout::collate(std::vector<bool>{true, false, true});
+  static_assert(std::is_same_v<decltype(batch), const Tensor<bool, 1>>);
+  CHECK(batch.size() == 3);
+  CHECK((batch[0] && !batch[1] && batch[2]));
+  CHECK_THROWS_AS(static_cast<void>(fanout::collate(std::vector<bool>())), fanout::InvalidArgument);
+}

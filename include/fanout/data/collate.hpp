@@ -16,6 +16,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/inline_array.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/gather_tree.hpp>
@@ -227,7 +228,12 @@ auto collate(std::span<const X> samples, const backend::HostAllocator& memory = 
 }
 template <class X>
 auto collate(const std::vector<X>& samples, const backend::HostAllocator& memory = {}) {
-  return collate(std::span<const X>(samples), memory);
+  if constexpr (std::is_same_v<X, bool>) {  // such a vector has no elements that a span could show
+    const detail::InlineArray<bool, 64> bools(samples.size(), [&](std::size_t i) { return bool(samples[i]); });
+    return collate(std::span<const bool>(bools.data(), bools.size()), memory);
+  } else {
+    return collate(std::span<const X>(samples), memory);
+  }
 }
 
 }}  // namespace fanout::v0

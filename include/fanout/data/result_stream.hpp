@@ -31,13 +31,28 @@ auto post_batch(const Model& model, Batch& batch) {
   }
 }
 
+template <class Batches>
+concept GivesBatches = requires(Batches& batches) {
+  typename std::remove_reference_t<decltype(batches.next())>::value_type;
+};
+
+template <GivesBatches Batches>
+using batch_of_t = typename std::remove_reference_t<decltype(std::declval<Batches&>().next())>::value_type;
+
+template <class Model, class Batch>
+using posted_t = decltype(post_batch(std::declval<const Model&>(), std::declval<Batch&>()));
+
+template <class Model, class Batches>
+concept GivesNoResults =
+    GivesBatches<Batches> && std::is_void_v<decltype(std::declval<posted_t<Model, batch_of_t<Batches>>&>().get())>;
+
 /// The results of a model for batches that `batches.next()` gives, one after the other. Made by
 /// ParallelModel::stream().
 template <class Model, class Batches>
 class ResultStream {
   using Source = std::remove_reference_t<Batches>;
-  using Batch = typename std::remove_reference_t<decltype(std::declval<Source&>().next())>::value_type;
-  using Call = decltype(post_batch(std::declval<const Model&>(), std::declval<Batch&>()));
+  using Batch = batch_of_t<Source>;
+  using Call = posted_t<Model, Batch>;
 
  public:
   using Result = decltype(std::declval<Call&>().get());
@@ -105,6 +120,36 @@ class ResultStream {
   std::optional<Call> call_;  // of the batch after that of the result
   std::exception_ptr failure_;
   std::optional<Result> result_;
+};
+
+/// A range that stands for a stream that was refused, so that no other error follows.
+struct RefusedStream {
+  template <class... X>
+  explicit(false) RefusedStream(const X&...) {}
+
+  int* begin() const noexcept { return nullptr; }
+  int* end() const noexcept { return nullptr; }
+};
+
+template <class Model, class Batches>
+  requires(!GivesBatches<std::remove_reference_t<Batches>>)
+class ResultStream<Model, Batches> : public RefusedStream {
+  static_assert(GivesBatches<std::remove_reference_t<Batches>>,
+                "fanout: model.stream() takes the batches of an epoch: pass loader.epoch(e), and no loader");
+
+ public:
+  using RefusedStream::RefusedStream;
+};
+
+template <class Model, class Batches>
+  requires GivesNoResults<Model, std::remove_reference_t<Batches>>
+class ResultStream<Model, Batches> : public RefusedStream {
+  static_assert(!GivesNoResults<Model, std::remove_reference_t<Batches>>,
+                "fanout: model.stream() gives the results of forward, and this forward returns nothing; call the model "
+                "with each batch of the epoch");
+
+ public:
+  using RefusedStream::RefusedStream;
 };
 
 }  // namespace detail

@@ -169,7 +169,9 @@ void visit_state(X& node, std::string& name, const F& f) {
     static_assert(HasOriginal<typename Node::model_type>,
                   "fanout: a model that a factory makes on each device has no original to save or load; "
                   "replica(i).model() is the one on the i-th device");
-    if constexpr (!HasOriginal<typename Node::model_type>) {
+    static_assert(std::is_const_v<Byte> || !std::is_const_v<X>,
+                  "fanout: load() updates the model that it writes into, and this ParallelModel is const");
+    if constexpr (!HasOriginal<typename Node::model_type> || (!std::is_const_v<Byte> && std::is_const_v<X>)) {
     } else if constexpr (std::is_const_v<Byte>) {
       visit_state<Byte>(node.model(), name, f);
     } else {
