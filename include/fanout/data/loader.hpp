@@ -27,11 +27,12 @@ namespace fanout { inline namespace v0 {
 ///     for (std::uint64_t e = 0; e < 10; ++e)
 ///       for (auto&& [x, y] : loader.epoch(e)) train(x, y);
 ///
-/// A dataset has `size()` and a const `operator[](i)`, which returns a sample: any tree. collate() makes a batch of the
-/// samples, or a function of your own: `Loader{dataset, options, collate}`, which receives a std::vector of samples.
-/// A dataset may also make whole batches, by a const call `dataset(samples)` with the numbers of the samples as a
-/// std::span<const std::size_t>. `Loader{size, function, options}` takes such a function alone. Workers access the
-/// dataset, and call the functions, at the same time.
+/// A dataset has `size()` and a const `operator[](i)`, which returns a sample: any tree. If it returns a reference or a
+/// view, what that shows must stay as it is until the batch is made: all samples of a batch are accessed before they are
+/// stacked. collate() makes a batch of the samples, or a function of your own: `Loader{dataset, options, collate}`,
+/// which receives a std::vector of samples. A dataset may also make whole batches, by a const call `dataset(samples)`
+/// with the numbers of the samples as a std::span<const std::size_t>. `Loader{size, function, options}` takes such a
+/// function alone. Workers access the dataset, and call the functions, at the same time.
 ///
 /// Batches come in their order, whichever worker is first. They depend only on the dataset, the options and the epoch,
 /// not on the number of workers. Random numbers for a sample should depend on its number and the epoch, not on a

@@ -13,8 +13,9 @@ namespace detail {
 
 }  // namespace detail
 
-/// Sets the seed of all models that are made from now on without Options::seed, in this process. It is 0 before.
-/// Models that exist keep theirs, so a run that makes its models after this call can be repeated. Thread-safe.
+/// Sets the seed of all Options that are made from now on without a seed, in this process, and of models that are made
+/// without Options. It is 0 before. Options and models that exist keep theirs, so a run that makes both after this call
+/// can be repeated. Thread-safe.
 inline void manual_seed(std::uint64_t seed) noexcept { detail::process_seed.store(seed, detail::MemoryOrder::relaxed); }
 
 }}  // namespace fanout::v0
