@@ -28,7 +28,7 @@ namespace fanout { inline namespace v0 {
 ///       for (auto&& [x, y] : loader.epoch(e)) train(x, y);
 ///
 /// A dataset has `size()` and a const `operator[](i)`, which returns a sample: any tree. If it returns a reference or a
-/// view, what that shows must stay as it is until the batch is made: all samples of a batch are accessed before they are
+/// view, what that shows must stay as it is until the batch is made: all samples of a batch are accessed before any is
 /// stacked. collate() makes a batch of the samples, or a function of your own: `Loader{dataset, options, collate}`,
 /// which receives a std::vector of samples. A dataset may also make whole batches, by a const call `dataset(samples)`
 /// with the numbers of the samples as a std::span<const std::size_t>. `Loader{size, function, options}` takes such a
@@ -52,8 +52,8 @@ class Loader {
                 "fanout: this dataset makes whole batches, so a collate function has nothing to do; leave it out");
 
  public:
-  /// The size of the dataset is asked for once, here. Throws InvalidArgument for invalid options or a negative size, and
-  /// DeviceMismatch if the dataset is an array in another memory than the host's.
+  /// The size of the dataset is asked for once, here. Throws InvalidArgument for invalid options or a negative size.
+  /// Throws DeviceMismatch if the dataset is an array in another memory than the host's.
   explicit Loader(Dataset&& dataset, const LoaderOptions& options = {}, Collate collate = {})
       : state_(std::make_shared<State>(std::forward<Dataset>(dataset), options, std::move(collate))) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: save() and load() take no matrices of other libraries, since they do not know the order of the elements
+// expect: fanout: save() and load() take no matrices of other libraries
 #include <fanout/adapt/eigen.hpp>
 #include <fanout/state.hpp>
 

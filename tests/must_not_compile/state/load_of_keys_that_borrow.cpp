@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: load<T>() makes the keys of a map from names in a file that is gone afterwards, so they own their text
+// expect: fanout: load<T>() makes the keys of a map from names in a file that is gone afterwards
 #include <map>
 #include <string>
 #include <string_view>
