@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fanout/call/call_rendezvous.hpp>
+#include <fanout/collective/process_rendezvous.hpp>
 
 namespace {
 
@@ -20,6 +21,16 @@ struct Place final : CallRendezvous::Place {
   }
   std::vector<int> left;
   static inline int destroyed = 0;
+};
+
+struct Processes final : fanout::backend::ProcessRendezvous {
+  void meet(std::size_t, fanout::backend::Collective*, std::size_t, const Help&) override {}
+  void leave(std::size_t rank, const std::exception_ptr& why) noexcept override {
+    left[rank] += why == nullptr ? 1 : 10;
+  }
+  void break_off(const char*) noexcept override {}
+
+  std::vector<int> left = std::vector<int>(5);
 };
 
 }  // namespace
@@ -46,6 +57,19 @@ TEST_CASE("a rendezvous learns of earlier shard ends, also with more than 64 sha
   for (std::size_t shard = 0; shard < 65; ++shard) {
     CHECK(left[shard] == (shard == 31 || shard == 63 || shard == 64 ? 1 : 0));
   }
+}
+
+TEST_CASE("other processes learn of a shard that ends before any shard of its own process meets others") {
+  Processes processes;
+  CallRendezvous rendezvous(3, true);
+  rendezvous.way_is({.processes = &processes, .first_shard = 2});
+  rendezvous.end(1, std::make_exception_ptr(std::runtime_error("")));
+  CHECK(processes.left == std::vector<int>{0, 0, 0, 10, 0});
+  rendezvous.end(0, nullptr);
+  CHECK(processes.left == std::vector<int>{0, 0, 1, 10, 0});
+  CHECK(rendezvous.place<Place>().left == std::vector<int>{1, 1, 0});
+  rendezvous.end(2, nullptr);  // now the place tells them
+  CHECK(processes.left == std::vector<int>{0, 0, 1, 10, 0});
 }
 
 TEST_CASE("without tasks there is nothing to take back") {

@@ -8,6 +8,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/requirements.hpp>
+#include <fanout/collective/process_rendezvous.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/sync/atomic.hpp>
 
@@ -22,7 +23,7 @@ template <class Ctx>
 inline const bool notes_meeting_in = (shards_meet_in<Ctx>.store(true, MemoryOrder::relaxed), true);
 
 /// The rendezvous of the shards of one call. It is made when a shard first asks for it. Until then it only notes which
-/// shards have ended, since no shard may wait for them.
+/// shards have ended, since no shard of this process may wait for them.
 class CallRendezvous {
  public:
   /// The base class of what place() makes.
@@ -97,7 +98,11 @@ class CallRendezvous {
     // two notices.
     Atomic<std::uint64_t>& ended = word(shard);
     if ((ended.load(MemoryOrder::relaxed) & bit(shard)) == 0) ended.fetch_add(bit(shard), MemoryOrder::seq_cst);
-    if (Place* place = place_.load(MemoryOrder::seq_cst)) place->leave(shard, why);
+    if (Place* place = place_.load(MemoryOrder::seq_cst)) {
+      place->leave(shard, why);
+    } else if (way_.processes != nullptr) {  // shards of other processes may wait for it already
+      way_.processes->leave(way_.first_shard + shard, why);
+    }
   }
 
   /// Place::settle(), if there is a place.
