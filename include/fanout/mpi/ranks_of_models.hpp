@@ -20,6 +20,7 @@
 #include <fanout/mpi/reduction/library_reduction.hpp>
 #include <fanout/mpi/reduction/ordered_reduction.hpp>
 #include <fanout/mpi/rendezvous/mpi_rendezvous.hpp>
+#include <fanout/mpi/rendezvous/rendezvous_places.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_state.hpp>
 #include <fanout/plan/batch_place.hpp>
 #include <fanout/plan/plan.hpp>
@@ -66,12 +67,11 @@ class RanksOfModels final : public backend::ProcessRanks {
       if (i < rank()) place.first_row += all[i].rows;
       if (i < rank()) place.first_shard += all[i].shards;
     }
-    const std::size_t serial = serial_++;
     abandoned_.poll();
     if (rendezvous != nullptr) {
       std::vector<std::size_t> shards;
       for (const RankGroup::Words& words : all) shards.push_back(words.shards);
-      *rendezvous = new MpiRendezvous(group_, abandoned_, shards, serial, step.deadline);
+      *rendezvous = new MpiRendezvous(group_, abandoned_, shards, tags_, step.deadline);
     }
     return place;
   }
@@ -136,7 +136,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   const RankGroup& group_;
   mpi::RanksOptions options_;
   mutable AbandonedRendezvous abandoned_;
-  mutable std::size_t serial_ = 0;  // of the calls that have begun; guarded by RankGroup::Use
+  mutable RendezvousTags tags_;  // guarded by RankGroup::Use
 };
 
 }}}  // namespace fanout::v0::detail

@@ -82,9 +82,9 @@ struct RanksOverMpi {
     for (int process = 0; process < group.size(); ++process) {
       shards.push_back(parts(ranks)[static_cast<std::size_t>(process)].size());
     }
-    static std::size_t serial = 0;
+    static fanout::detail::RendezvousTags tags;
     fanout::detail::AbandonedRendezvous abandoned;
-    MpiRendezvous rendezvous(group, abandoned, shards, serial++);
+    MpiRendezvous rendezvous(group, abandoned, shards, tags);
     std::vector<std::thread> threads;
     for (const std::size_t rank : own(ranks)) {
       threads.emplace_back([&, rank] {
@@ -389,7 +389,8 @@ TEST_CASE("two threads that call collectives as one rank at once are refused") {
   if (!any_thread_may_use_mpi()) return;
   const RankGroup group(MPI_COMM_SELF);
   fanout::detail::AbandonedRendezvous abandoned;
-  MpiRendezvous rendezvous(group, abandoned, {2}, 0);
+  fanout::detail::RendezvousTags tags;
+  MpiRendezvous rendezvous(group, abandoned, {2}, tags);
   std::atomic<int> refused{0};
   std::atomic<int> passed{0};
   const auto meets = [&](std::size_t rank) {

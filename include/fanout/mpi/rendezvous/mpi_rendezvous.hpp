@@ -48,14 +48,14 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// yield. At the deadline of the call they throw RanksLate, and the destructor waits no more.
 class MpiRendezvous final : public backend::ProcessRendezvous {
  public:
-  /// `shards`: of each process. `serial`: the number of the call, the same on all processes. `abandoned` gets the
-  /// messages if ranks are late at the deadline. Throws Error if MPI has too few tags. Borrows the group.
+  /// `shards`: of each process. `tags`: where it draws its own, as all processes do. `abandoned` gets the messages if
+  /// ranks are late at the deadline. Throws Error if MPI has too few tags. Borrows the group.
   MpiRendezvous(const RankGroup& group, AbandonedRendezvous& abandoned, const std::vector<std::size_t>& shards,
-                std::size_t serial, const backend::StepDeadline& deadline = {})
+                RendezvousTags& tags, const backend::StepDeadline& deadline = {})
       : group_(group),
         abandoned_(abandoned),
         deadline_(deadline),
-        state_(std::make_unique<RendezvousState>(group.get(), RendezvousPlaces(shards, serial, group.largest_tag()),
+        state_(std::make_unique<RendezvousState>(group.get(), RendezvousPlaces(shards, tags, group.largest_tag()),
                                                  static_cast<std::size_t>(group.rank()))) {}
   MpiRendezvous(const MpiRendezvous&) = delete;
   MpiRendezvous& operator=(const MpiRendezvous&) = delete;

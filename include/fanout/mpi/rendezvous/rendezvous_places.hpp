@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fanout/base/error.hpp>
@@ -14,16 +15,29 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Which process has which ranks of an MpiRendezvous, and the tags of messages between two of them. The tags of calls
-/// that run at the same time differ.
+/// Where the tags of the next call begin: those of calls that run at the same time must differ, however many each call
+/// needs. All processes draw the tags of the same calls in the same order, and so the same ones.
+class RendezvousTags {
+ public:
+  /// The first of `count` tags out of `all`, which must be as many or more. After the last tags, the first ones follow.
+  std::size_t draw(std::size_t count, std::size_t all) noexcept {
+    if (all - count < next_) next_ = 0;
+    return std::exchange(next_, next_ + count);
+  }
+
+ private:
+  std::size_t next_ = 0;
+};
+
+/// Which process has which ranks of an MpiRendezvous, and the tags of messages between two of them.
 class RendezvousPlaces {
  public:
   /// What travels between two ranks. Messages of one stream stay in order.
   enum class Stream : unsigned char { notes, collectives, between_two, releases };
 
-  /// `shards`: the number of ranks of each process. `serial`: the number of the call, the same on all processes.
-  /// `largest_tag`: MPI_TAG_UB. Throws Error if there are too few tags.
-  RendezvousPlaces(const std::vector<std::size_t>& shards, std::size_t serial, int largest_tag) {
+  /// `shards`: the number of ranks of each process. Draws from `tags`. `largest_tag`: MPI_TAG_UB. Throws Error if there
+  /// are too few tags for two such calls.
+  RendezvousPlaces(const std::vector<std::size_t>& shards, RendezvousTags& tags, int largest_tag) {
     for (std::size_t process = 0; process < shards.size(); ++process) {
       firsts_.push_back(processes_.size());
       if (shards[process] != 0) leaders_.push_back(processes_.size());
@@ -32,15 +46,15 @@ class RendezvousPlaces {
     }
     firsts_.push_back(processes_.size());
     const std::size_t tags_of_call = streams * most_ * most_;
-    const std::size_t calls = (static_cast<std::size_t>(largest_tag) - tags_of_others) / tags_of_call;
-    if (calls < 2) {
+    const std::size_t all = static_cast<std::size_t>(largest_tag) - tags_of_others;
+    if (all < 2 * tags_of_call) {
       throw Error(
           explain({.what = "too many shards on a rank for the tags of this MPI",
                    .where = "ctx.communicator()",
                    .expected = "MPI_TAG_UB of " + std::to_string(2 * tags_of_call + tags_of_others) + " or more",
                    .found = std::to_string(largest_tag)}));
     }
-    first_tag_ = tags_of_others + serial % calls * tags_of_call;
+    first_tag_ = tags_of_others + tags.draw(tags_of_call, all);
   }
 
   std::size_t size() const noexcept { return processes_.size(); }
