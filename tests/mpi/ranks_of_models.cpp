@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/mpi.hpp>
@@ -156,6 +158,49 @@ struct InOrder {
   }
 };
 
+/// Results whose structure depends on an argument.
+struct Keys {
+  auto forward(View<const double, 1> x, const std::string& key) const {
+    return fanout::psum(std::map<std::string, double>{{key, x(0)}});
+  }
+};
+struct Lists {
+  auto forward(View<const double, 1> x, std::size_t longer) const {
+    std::vector<std::vector<double>> lists(2, std::vector<double>{x(0)});
+    lists[longer].push_back(x(0));
+    std::vector<std::vector<Tensor<double, 1>>> arrays(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      for (const double each : lists[i]) arrays[i].push_back(Tensor<double, 1>::full({1}, each));
+    }
+    return fanout::psum(std::move(arrays));
+  }
+};
+struct OneOfTwo {
+  std::pair<std::optional<fanout::Sum<double>>, std::optional<fanout::Sum<double>>> forward(View<const double, 1> x,
+                                                                                            bool second) const {
+    if (second) return {std::nullopt, x(0)};
+    return {x(0), std::nullopt};
+  }
+};
+struct SumOrMean {
+  std::variant<fanout::Sum<double>, fanout::Mean<double>> forward(View<const double, 1> x, bool means) const {
+    if (means) return fanout::Mean<double>(x(0));
+    return fanout::Sum<double>(x(0));
+  }
+};
+
+struct Keeps {
+  std::map<std::string, double> weights;
+  std::variant<std::int64_t, double> step;
+
+  double forward(View<const double, 1> x) const { return x(0); }
+};
+
+struct Scales {
+  double by = 1;
+  auto forward(View<const double, 1> x) const { return fanout::psum(by * x(0)); }
+};
+
 struct Labels {
   auto operator<=>(const Labels&) const = default;
 };
@@ -272,8 +317,15 @@ TEST_CASE("broadcast_from names models and roots that differ") {
   CHECK(message_of<fanout::StructureMismatch>([&] {
           model.broadcast_from(ranks.rank() == 0 ? 0 : 1);
         }).find("broadcast_from(1) of ") != std::string::npos);
-  CHECK(message_of<fanout::InvalidArgument>([&] { model.broadcast_from(99); }).find("a root that is no rank") !=
-        std::string::npos);
+}
+
+TEST_CASE("broadcast_from refuses a root that is no rank, also on one rank") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  ParallelModel model{Scales{}, fanout::host_devices(1), {.ranks = ranks}};
+  const std::string text = message_of<fanout::InvalidArgument>([&] { model.broadcast_from(99); });
+  CHECK(text == "a root that is no rank at broadcast_from: expected a rank below " + std::to_string(ranks.size()) +
+                    ", found 99");
+  CHECK(model(Tensor<double, 1>::full({1}, 1)) == static_cast<double>(ranks.size()));
 }
 
 TEST_CASE("a forward that throws on a rank throws on all ranks, and names rank, shard, rows and text") {
@@ -352,6 +404,54 @@ TEST_CASE("reductions of other extents on ranks are named with their leaves, bef
   CHECK(text.find("psum of double at output[0], psum of float[2, 3] at output[1]") != std::string::npos);
   CHECK(text.find("psum of float[2, 4] at output[1]") != std::string::npos);
   CHECK(std::get<0>(model(x, std::size_t{3})) == static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("values at other places of a tree, or of other rules, are named and not combined") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const auto differs = [](const auto& call, const char* first, const char* second) {
+    const std::string text = message_of<fanout::StructureMismatch>(call);
+    INFO(text);
+    CHECK(text.find(first) != std::string::npos);
+    CHECK(text.find(second) != std::string::npos);
+  };
+  const Tensor<double, 1> x = Tensor<double, 1>::full({1}, 1);
+  const bool is_first = ranks.rank() == 0;
+  const auto devices = fanout::host_devices(1);
+  const ParallelModel keys{Keys{}, devices, {.ranks = ranks}};
+  differs([&] { keys(x, std::string(is_first ? "cats" : "dogs")); }, "output[\"cats\"]", "output[\"dogs\"]");
+  const ParallelModel lists{Lists{}, devices, {.ranks = ranks}};
+  differs([&] { lists(x, std::size_t{is_first ? 0U : 1U}); }, "output[0][1]", "output[1][1]");
+  const ParallelModel one{OneOfTwo{}, devices, {.ranks = ranks}};
+  differs([&] { one(x, is_first); }, "psum of double at output[0]", "psum of double at output[1]");
+  const ParallelModel rules{SumOrMean{}, devices, {.ranks = ranks}};
+  differs([&] { rules(x, is_first); }, "psum of double at output", "pmean of double at output");
+  ParallelModel keeps{Keeps{{{is_first ? "a" : "b", 1}}, 1.0}, devices, {.ranks = ranks}};
+  differs([&] { keeps.broadcast_from(0); }, "model.weights[\"a\"]", "model.weights[\"b\"]");
+  keeps.update([&](Keeps& model) { model = {{{"a", 1}}, 1.0}; });
+  if (!is_first) keeps.update([](Keeps& model) { model.step = std::int64_t{1}; });
+  differs([&] { keeps.broadcast_from(0); }, "first of double at model.step", "first of long int at model.step");
+  keeps.update([](Keeps& model) { model.step = 1.0; });
+  keeps.broadcast_from(0);
+  CHECK(keys(x, std::string("cats")).at("cats") == static_cast<double>(ranks.size()));
+}
+
+TEST_CASE("two models of one type that ranks call in other orders are told apart") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  ParallelModel one{Scales{1}, fanout::host_devices(1), {.ranks = ranks}};
+  ParallelModel other{Scales{100}, fanout::host_devices(1), {.ranks = ranks}};
+  const Tensor<double, 1> x = Tensor<double, 1>::full({1}, 1);
+  const std::string text = message_of<fanout::StructureMismatch>([&] { (ranks.rank() == 0 ? one : other)(x); });
+  CHECK(text.find("model 0, call 0: ") != std::string::npos);
+  CHECK(text.find("model 1, call 0: ") != std::string::npos);
+  CHECK(message_of<fanout::StructureMismatch>([&] {
+          (ranks.rank() == 0 ? one : other).broadcast_from(0);
+        }).find("model 1: broadcast_from(0) of ") != std::string::npos);
+  one.broadcast_from(0);
+  // The calls above have numbers only on the ranks that made them.
+  ParallelModel next{Scales{100}, fanout::host_devices(1), {.ranks = ranks}};
+  CHECK(next(x) == 100 * static_cast<double>(ranks.size()));
 }
 
 TEST_CASE("a function of reduce that throws on a rank throws on all") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -48,6 +50,33 @@ TEST_CASE("one parent has many children") {
   const LeafPath second(input, "rows");
   CHECK(to_string(first) == "input[0]");
   CHECK(to_string(second) == "input.rows");
+}
+
+TEST_CASE("paths of other texts have other hashes, and those of one text have one, wherever its letters are") {
+  const LeafPath output("output");
+  const LeafPath zero(output, std::size_t{0});
+  const LeafPath one(output, 1);
+  const std::string long_key = "a key of more than eight letters";
+  const std::string longer_key = "a key of more than eight letters, and more";
+  const int number = 7;
+  const double fraction = 0.5;
+  std::set<std::uint64_t> hashes;
+  std::set<std::string> texts;
+  for (const LeafPath& path :
+       {output, LeafPath("input"), zero, one, LeafPath(zero, std::size_t{0}), LeafPath(zero, 1),
+        LeafPath(one, std::size_t{0}), LeafPath(output, "x"), LeafPath(output, "y"), LeafPath(output, "x0"),
+        LeafPath(zero, "x"), LeafPath::at_key(output, long_key, 0), LeafPath::at_key(output, longer_key, 0),
+        LeafPath::at_key(one, number, 0), LeafPath::at_key(one, fraction, 0), LeafPath::at_key(zero, Spot{1}, 3)}) {
+    texts.insert(to_string(path));
+    hashes.insert(path.mixed_into(1));
+  }
+  CHECK(texts.size() == 16);
+  CHECK(hashes.size() == texts.size());
+
+  const std::string again = long_key;
+  CHECK(LeafPath::at_key(output, long_key, 0).mixed_into(1) == LeafPath::at_key(output, again, 5).mixed_into(1));
+  CHECK(LeafPath::at_key(output, Spot{1}, 3).mixed_into(1) == LeafPath::at_key(output, Spot{2}, 3).mixed_into(1));
+  CHECK(output.mixed_into(1) != output.mixed_into(2));
 }
 
 TEST_CASE("a key is written as text in quotes, as a number, or by its place") {

@@ -43,6 +43,11 @@ struct RankedCallType {
 /// Numbers the calls that a model makes together with other processes, also those that fail before their shards run.
 /// The numbers are the same on all processes.
 struct RankedCalls {
+  /// `ranks`: null without other processes.
+  explicit RankedCalls(const backend::ProcessRanks* ranks) noexcept
+      : model(ranks == nullptr ? 0 : ranks->number_model()) {}
+
+  const std::uint32_t model;  // its number among the models of all processes
   Atomic<std::uint32_t> count{0};
 };
 
@@ -68,6 +73,7 @@ class RankedCall {
     meets_ = other.meets_;
     rendezvous_ = other.rendezvous_;
     collectives_ = other.collectives_;
+    model_ = other.model_;
     number_ = other.number_;
     rows_ = other.rows_;
     shards_ = other.shards_;
@@ -149,6 +155,7 @@ class RankedCall {
     meets_ = meets;
     rendezvous_ = nullptr;
     collectives_ = settings.collectives;
+    model_ = calls.model;
     number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
     rows_ = 0;
     shards_ = 0;
@@ -212,8 +219,11 @@ class RankedCall {
 
   backend::RankedStep step(const std::exception_ptr& failure) const {
     const Type& type = type_();
-    return {.hash = type.hash ^ (((std::uint64_t{number_} << 3U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
+    std::uint64_t hash = type.hash;
+    backend::RankedStep::mix(hash, model_);
+    return {.hash = hash ^ (((std::uint64_t{number_} << 3U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
             .name = &type.name,
+            .model = model_,
             .number = number_,
             .rows = rows_,
             .shards = shards_,
@@ -227,6 +237,7 @@ class RankedCall {
   bool meets_;
   backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended
   const backend::CollectiveTransport* collectives_;
+  std::uint32_t model_;
   std::uint32_t number_;
   std::size_t rows_;
   std::size_t shards_;

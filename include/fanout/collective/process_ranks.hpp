@@ -13,6 +13,7 @@
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/batch_place.hpp>
+#include <fanout/sync/atomic.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
@@ -73,6 +74,7 @@ struct RankedStep {
 
   std::uint64_t hash = 0;
   const std::string* name = nullptr;  ///< of what all processes must do
+  std::uint32_t model = 0;            ///< ProcessRanks::number_model() of the model
   std::uint32_t number = 0;           ///< of the call, or no_number
   std::size_t rows = 0;               ///< of this process
   std::size_t shards = 0;
@@ -95,6 +97,10 @@ class ProcessRanks {
   virtual std::size_t rank() const noexcept = 0;
   virtual std::size_t size() const noexcept = 0;
 
+  /// Numbers the models that are called together, so that two of one type are told apart. All processes make their
+  /// models in the same order. Exchanges nothing. Thread-safe.
+  std::uint32_t number_model() const noexcept { return models_.fetch_add(1, detail::MemoryOrder::relaxed); }
+
   /// Begins a call. Returns where this process's shards stand in the whole batch. If `rendezvous` is not null, sets it
   /// to a new one for the shards of all processes, which the caller must delete, also if this throws. If the step's
   /// `collectives` join the processes, devices run collectives there.
@@ -109,6 +115,9 @@ class ProcessRanks {
 
  protected:
   ~ProcessRanks() = default;
+
+ private:
+  mutable detail::Atomic<std::uint32_t> models_{0};
 };
 
 }}}  // namespace fanout::v0::backend

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <type_traits>
@@ -50,31 +51,36 @@ void visit_model_values(X& value, const LeafPath& path, const F& f) {
   }
 }
 
+inline InvalidArgument no_such_root(const backend::ProcessRanks& ranks, std::size_t root) {
+  return InvalidArgument(explain({.what = "a root that is no rank",
+                                  .where = "broadcast_from",
+                                  .expected = "a rank below " + std::to_string(ranks.size()),
+                                  .found = std::to_string(root)}));
+}
+
 /// Gives the values of the root's model to the models of all other processes. All of them do this at the same time, or
-/// until `patience` is over.
+/// until `patience` is over. `number`: of the model among those of all processes.
 template <class M>
-void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::size_t root, const Duration& patience) {
+void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::uint32_t number, std::size_t root,
+                      const Duration& patience) {
   const auto visit = [&model](const auto& f) {
     visit_model_values(model, LeafPath("model"), [&f]<class T>(const Elements<T>& elements, const LeafPath& path) {
       f(rank_fold<FoldOverRanks<FirstOverRanks, T>, false, T>, elements, path);
     });
   };
   const std::string name = "broadcast_from(" + std::to_string(root) + ") of " + type_name<M>();
-  backend::RankedStep step{.hash = backend::RankedStep::hash_of(name),
+  std::uint64_t hash = backend::RankedStep::hash_of(name);
+  backend::RankedStep::mix(hash, number);
+  backend::RankedStep step{.hash = hash,
                            .name = &name,
+                           .model = number,
                            .number = backend::RankedStep::no_number,
                            .rows = ranks.rank() == root ? std::size_t{1} : 0,  // so only the root's values count
                            .visit = &show_values<decltype(visit)>,
                            .of = &visit,
                            .deadline = {.patience = patience}};
   if (step.deadline.exists()) step.deadline.at = Clock::after(patience);
-  if (root >= ranks.size()) {
-    step.failure =
-        std::make_exception_ptr(InvalidArgument(explain({.what = "a root that is no rank",
-                                                         .where = "broadcast_from",
-                                                         .expected = "a rank below " + std::to_string(ranks.size()),
-                                                         .found = std::to_string(root)})));
-  }
+  if (root >= ranks.size()) step.failure = std::make_exception_ptr(no_such_root(ranks, root));
   ranks.combine(step);
 }
 

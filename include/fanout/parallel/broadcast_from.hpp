@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <fanout/call/call_state.hpp>
+#include <fanout/collective/process_ranks.hpp>
 #include <fanout/model/broadcast_values.hpp>
 #include <fanout/parallel/parallel_model.hpp>
 
@@ -15,7 +16,11 @@ template <class M, class Source>
 void ParallelModel<M, Source>::broadcast_from(std::size_t root) {
   update([this, root](auto& original) {
     const detail::CallSettings& settings = state_->settings;
-    if (settings.ranks != nullptr) detail::broadcast_values(original, *settings.ranks, root, settings.deadline);
+    if (settings.ranks != nullptr) {
+      detail::broadcast_values(original, *settings.ranks, state_->ranked_calls.model, root, settings.deadline);
+    } else if (state_->options.ranks != nullptr && root >= state_->options.ranks->size()) {  // one rank, alone
+      throw detail::no_such_root(*state_->options.ranks, root);
+    }
   });
 }
 

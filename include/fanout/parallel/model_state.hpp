@@ -49,7 +49,7 @@ struct ModelState : CheckedOptions<Devices> {
   // What callers write is not in the cache lines that shards read.
   alignas(cores_apart) mutable SharedMutex mutex;
   mutable CallStatistics times;
-  mutable RankedCalls ranked_calls;
+  mutable RankedCalls ranked_calls{this->settings.ranks};  // after the replicas: one that throws takes no number
   alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original,
                                                                 replicas.size()};  // last, so that it goes first
 };

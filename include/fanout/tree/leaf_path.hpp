@@ -3,7 +3,10 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -23,6 +26,36 @@ std::string key_text(const K& key, std::size_t position) {
   }
 }
 
+constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15U + 0xD1B54A32D192ED03U;  // so that no number of zeros keeps it 0
+  return hash ^ (hash >> 32U);
+}
+
+/// Eight letters at once: the paths of thousands of leaves are hashed in a call.
+inline std::uint64_t mixed(std::uint64_t hash, std::string_view letters) noexcept {
+  hash = mixed(hash, letters.size());
+  while (!letters.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t count = letters.size() < sizeof word ? letters.size() : sizeof word;
+    std::memcpy(&word, letters.data(), count);
+    hash = mixed(hash, word);
+    letters.remove_prefix(count);
+  }
+  return hash;
+}
+
+/// Keys of the same key_text() have the same hash.
+template <class K>
+std::uint64_t mixed_with_key(std::uint64_t hash, const K& key, std::size_t position) {
+  if constexpr (requires { std::string_view(key); }) {
+    return mixed(hash, std::string_view(key));
+  } else if constexpr (std::integral<K>) {
+    return mixed(hash, static_cast<std::uint64_t>(key));
+  } else {
+    return mixed(hash, key_text(key, position));
+  }
+}
+
 }  // namespace detail
 
 /// The place of a leaf in a tree: `output[1].image.noise`. A path is a chain of steps on the stack of the function that
@@ -32,47 +65,76 @@ class LeafPath {
  public:
   /// The root of a tree: `output`, `input`.
   constexpr explicit LeafPath(std::string_view root) noexcept
-      : LeafPath(nullptr, root.data(), root.size(),
-                 [](const void* name, std::size_t size) { return std::string(static_cast<const char*>(name), size); }) {
-  }
+      : LeafPath(nullptr, root.data(), root.size(), root_step) {}
 
   /// An element of a tuple, an array or a vector: `parent[index]`.
   constexpr LeafPath(const LeafPath& parent, std::size_t index) noexcept
-      : LeafPath(&parent, nullptr, index,
-                 [](const void*, std::size_t position) { return "[" + std::to_string(position) + "]"; }) {}
+      : LeafPath(&parent, nullptr, index, index_step) {}
 
   /// A member or a dict's entry: `parent.name`.
   constexpr LeafPath(const LeafPath& parent, std::string_view name) noexcept
-      : LeafPath(&parent, name.data(), name.size(), [](const void* letters, std::size_t size) {
-          return "." + std::string(static_cast<const char*>(letters), size);
-        }) {}
+      : LeafPath(&parent, name.data(), name.size(), name_step) {}
 
   /// A map's entry: `parent["key"]`. A key without text is replaced by its position in the order.
   template <class K>
   static constexpr LeafPath at_key(const LeafPath& parent, const K& key, std::size_t position) noexcept {
-    return LeafPath(&parent, &key, position, [](const void* borrowed, std::size_t at) {
-      return "[" + detail::key_text(*static_cast<const K*>(borrowed), at) + "]";
-    });
+    return LeafPath(&parent, &key, position, key_step<K>);
   }
 
   friend std::string to_string(const LeafPath& path);
 
- private:
-  /// The text of a step, made of its name or key, and of its size or position.
-  using Text = std::string (*)(const void* name, std::size_t size);
+  /// Mixes the path into a hash, without making its text. Paths of the same text give the same, in all processes.
+  std::uint64_t mixed_into(std::uint64_t hash) const {
+    for (const LeafPath* at = this; at != nullptr; at = at->parent_) hash = at->step_.mixed(hash, at->name_, at->size_);
+    return hash;
+  }
 
-  constexpr LeafPath(const LeafPath* parent, const void* name, std::size_t size, Text text) noexcept
-      : parent_(parent), name_(name), size_(size), text_(text) {}
+ private:
+  /// What is made of the name or key of a step, and of its size or position.
+  struct Step {
+    std::string (*text)(const void* name, std::size_t size);
+    std::uint64_t (*mixed)(std::uint64_t hash, const void* name, std::size_t size);
+  };
+
+  constexpr LeafPath(const LeafPath* parent, const void* name, std::size_t size, const Step& step) noexcept
+      : parent_(parent), name_(name), size_(size), step_(step) {}
+
+  static std::string text_of_root(const void* name, std::size_t size) {
+    return std::string(static_cast<const char*>(name), size);
+  }
+  static std::string text_of_index(const void*, std::size_t index) { return "[" + std::to_string(index) + "]"; }
+  static std::string text_of_name(const void* name, std::size_t size) { return "." + text_of_root(name, size); }
+  template <class K>
+  static std::string text_of_key(const void* key, std::size_t position) {
+    return "[" + detail::key_text(*static_cast<const K*>(key), position) + "]";
+  }
+
+  static std::uint64_t mixed_with_name(std::uint64_t hash, const void* name, std::size_t size) {
+    return detail::mixed(hash, std::string_view(static_cast<const char*>(name), size));
+  }
+  static std::uint64_t mixed_with_index(std::uint64_t hash, const void*, std::size_t index) {
+    return detail::mixed(hash, std::uint64_t{index});
+  }
+  template <class K>
+  static std::uint64_t mixed_with_key(std::uint64_t hash, const void* key, std::size_t position) {
+    return detail::mixed_with_key(hash, *static_cast<const K*>(key), position);
+  }
+
+  static constexpr Step root_step{&text_of_root, &mixed_with_name};
+  static constexpr Step index_step{&text_of_index, &mixed_with_index};
+  static constexpr Step name_step{&text_of_name, &mixed_with_name};
+  template <class K>
+  static constexpr Step key_step{&text_of_key<K>, &mixed_with_key<K>};
 
   const LeafPath* parent_;
   const void* name_;
   std::size_t size_;
-  Text text_;
+  const Step& step_;
 };
 
 /// The path as text.
 inline std::string to_string(const LeafPath& path) {
-  const std::string step = path.text_(path.name_, path.size_);
+  const std::string step = path.step_.text(path.name_, path.size_);
   return path.parent_ == nullptr ? step : to_string(*path.parent_) + step;
 }
 

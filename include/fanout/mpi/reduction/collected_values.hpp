@@ -8,6 +8,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fanout/base/error.hpp>
@@ -31,9 +32,8 @@ class CollectedValues final : public backend::RankedValues {
                            .found = value.fold->name()}));
     }
     values_.push_back(value);
-    const backend::NumberFold& numbers = value.fold->numbers;
-    mix(value.fold->element_size);
-    mix(numbers.size << 16U | static_cast<std::size_t>(numbers.kind) << 8U | static_cast<std::size_t>(numbers.by));
+    mix(hash_of(*value.fold));
+    mix(path.mixed_into(backend::RankedStep::hash_of_nothing));
     mix(value.axes);
     for (std::size_t axis = 0; axis < value.axes; ++axis) mix(value.extents[axis]);
   }
@@ -77,6 +77,14 @@ class CollectedValues final : public backend::RankedValues {
   }
   void mix(std::uint64_t word) noexcept { backend::RankedStep::mix(hash_, word); }
 
+  /// That of the fold's name, which has the rule and the type. It is made once for each fold: values have few of them.
+  std::uint64_t hash_of(const backend::RankFold& fold) {
+    for (const auto& [known, hash] : folds_) {
+      if (known == &fold) return hash;
+    }
+    return folds_.emplace_back(&fold, backend::RankedStep::hash_of(fold.name())).second;
+  }
+
   struct Copy {
     backend::RankedValue of;
     Storage here;
@@ -84,6 +92,7 @@ class CollectedValues final : public backend::RankedValues {
 
   std::vector<backend::RankedValue, PoolAllocator<backend::RankedValue>> values_;
   std::deque<Copy> copies_;
+  std::vector<std::pair<const backend::RankFold*, std::uint64_t>> folds_;
   std::uint64_t hash_ = backend::RankedStep::hash_of_nothing;
 };
 
@@ -102,13 +111,13 @@ class DescribedValues final : public backend::RankedValues {
   std::string text;
 };
 
-/// `call 3: Network returns ...: psum of float[3, 4] at output.x`
+/// `model 0, call 3: Network returns ...: psum of float[3, 4] at output.x`
 inline std::string described(const backend::RankedStep& step) {
   DescribedValues values;
   if (step.visit != nullptr) step.visit(step.of, values);
-  const std::string call =
-      step.number == backend::RankedStep::no_number ? "" : "call " + std::to_string(step.number) + ": ";
-  return call + *step.name + values.text;
+  std::string text = "model " + std::to_string(step.model);
+  if (step.number != backend::RankedStep::no_number) text += ", call " + std::to_string(step.number);
+  return text + ": " + *step.name + values.text;
 }
 
 }}}  // namespace fanout::v0::detail
