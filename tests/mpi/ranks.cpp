@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <map>
@@ -246,6 +247,38 @@ TEST_CASE("the user's communicator and its error handler are left as they are") 
   }
   REQUIRE(MPI_Comm_free(&own) == MPI_SUCCESS);
   CHECK_THROWS_AS(Ranks{MPI_COMM_NULL}, fanout::InvalidArgument);
+}
+
+TEST_CASE("a communicator between two groups of ranks is refused") {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1) return;
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm both = MPI_COMM_NULL;
+  REQUIRE(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half) == MPI_SUCCESS);
+  REQUIRE(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &both) == MPI_SUCCESS);
+  const std::string text = message_of<fanout::InvalidArgument>([&] { const Ranks ranks{both}; });
+  CHECK(text.find("found an intercommunicator") != std::string::npos);
+  REQUIRE(MPI_Comm_free(&both) == MPI_SUCCESS);
+  REQUIRE(MPI_Comm_free(&half) == MPI_SUCCESS);
+}
+
+TEST_CASE("options that do not fit are refused, and a rank that alone has them is named on the others") {
+  using fanout::mpi::RanksOptions;
+  const auto refused = [](const RanksOptions& options) {
+    return message_of<fanout::InvalidArgument>([&] { const Ranks ranks(MPI_COMM_WORLD, options); });
+  };
+  CHECK(refused({.gpu_aware = true}).find("gpu_aware without by_library") != std::string::npos);
+  CHECK(refused({.deadline = std::chrono::seconds(-1)}).find("a negative time at RanksOptions::deadline") !=
+        std::string::npos);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::string text =
+      message_of<fanout::Error>([&] { const Ranks ranks(MPI_COMM_WORLD, RanksOptions{.gpu_aware = rank == 0}); });
+  CHECK(text.find("gpu_aware without by_library") != std::string::npos);
+  CHECK((text.find("a call of all ranks failed") != std::string::npos) == (rank != 0));
 }
 
 TEST_CASE("the MPI ends the ranks that wait for one, if that rank dies" * doctest::skip()) {

@@ -534,6 +534,27 @@ TEST_CASE("an asynchronous call combines fields on a device's thread, which FUNN
   CHECK(counted.model().rows.value == 4 * static_cast<int>(ranks.size()));
 }
 
+TEST_CASE("asynchronous calls with combined fields combine in the order in which they are made") {
+  if (is_funneled()) return;
+  const Ranks ranks{MPI_COMM_WORLD};
+  const ParallelModel counted{Counted{}, fanout::host_devices(2), {.ranks = ranks}};
+  const ParallelModel sums{Scales{}, fanout::host_devices(1), {.ranks = ranks}};
+  const auto all = static_cast<double>(ranks.size());
+  const RowRange mine{4 * ranks.rank(), 4 * ranks.rank() + 4};
+  for (int call = 0; call < 50; ++call) {
+    auto first = counted.async(numbers(mine));
+    auto second = counted.async(numbers(mine));
+    auto sum = sums.async(Tensor<double, 1>::full({1}, 1));
+    const auto gathered = ranks.gather(numbers(mine), 0);
+    if (gathered) CHECK(gathered->size() == 4 * ranks.size());
+    first.get();
+    CHECK(sum.get() == all);
+    second.get();
+    REQUIRE(counted.model().rows.value == (call + 1) * 8 * static_cast<int>(ranks.size()));
+    CHECK(counted.model().most.value == 4 * all - 1);
+  }
+}
+
 TEST_CASE("large reductions and trees of many arrays are those of all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   const auto big = [](fanout::Context auto& ctx, View<const double, 1>) {

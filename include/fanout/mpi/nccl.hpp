@@ -68,7 +68,7 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
 
  private:
   backend::TransportRanks* open_with_all(std::span<const DeviceId> devices, const BatchPlace& place) const {
-    const RankGroup::Use use(group_);
+    const RankGroup::Exchange alone(group_);
     const cuda::detail::NcclPlace among_all{.first = place.first_shard, .all = devices.size() + place.other_shards};
     Clique clique;
     Offer mine{.devices = devices.size()};

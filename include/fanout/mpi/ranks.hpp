@@ -77,12 +77,13 @@ namespace mpi {
 class Ranks {
  public:
   /// Duplicates the communicator. All its ranks must do this, with the same options. Throws Error if MPI is not
-  /// initialised, has been finalised, or allows only one thread, and if RanksOptions::survive asks for what the MPI
-  /// cannot do. Throws StructureMismatch on all ranks if their options differ. Throws InvalidArgument for
-  /// MPI_COMM_NULL, and MpiError.
+  /// initialised, has been finalised, or allows only one thread. Throws InvalidArgument for MPI_COMM_NULL and an
+  /// intercommunicator. A rank whose options are refused throws Error or InvalidArgument, and the others an Error that
+  /// names it. Throws StructureMismatch on all ranks if their options differ. Throws MpiError.
   explicit Ranks(MPI_Comm of, const RanksOptions& options = {})
       : options_(options), group_(of, options.survive), node_(group_), models_(group_, options) {
-    group_.agree(detail::described(options), nullptr);
+    const detail::RankGroup::Exchange exchange(group_);
+    group_.agree(detail::described(options), detail::RankGroup::exception_of([&] { check(options); }));
   }
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -161,6 +162,20 @@ class Ranks {
   Ranks(const Ranks& of, Shrunk)
       : options_(of.options_), group_(of.group_.survivors()), node_(group_), models_(group_, options_) {}
 
+  static void check(const RanksOptions& options) {
+    if (options.survive) detail::RankGroup::check_survives();
+    if (options.gpu_aware && options.reduce != by_library) {
+      throw InvalidArgument(explain({.what = "gpu_aware without by_library",
+                                     .where = "RanksOptions::gpu_aware",
+                                     .expected = ".reduce = fanout::mpi::by_library",
+                                     .found = "in_rank_order, which sends from host memory"}));
+    }
+    if (options.deadline.nanoseconds() < 0) {
+      throw InvalidArgument(explain(
+          {.what = "a negative time", .where = "RanksOptions::deadline", .expected = "how long ranks may be late"}));
+    }
+  }
+
   RowRange rows_of(std::size_t rank, std::size_t all) const noexcept { return detail::EvenParts(all, size())[rank]; }
 
   void check_root(std::size_t root) const {
@@ -189,7 +204,7 @@ class Ranks {
   auto scatter_values(const X& tree, std::size_t root) const {
     // A piece may hold references; what is received is made of values.
     using Owned = decltype(owned(std::declval<const std::remove_cvref_t<detail::piece_t<X>>&>()));
-    const detail::RankGroup::Use use(group_);
+    const detail::RankGroup::Exchange exchange(group_);
     const LeafPath& path = detail::input_root;
     const bool is_root = rank() == root;
 
@@ -255,7 +270,7 @@ class Ranks {
 
   template <class X>
   std::optional<gathered_t<X>> gather_values(const X& tree, std::size_t root) const {
-    const detail::RankGroup::Use use(group_);
+    const detail::RankGroup::Exchange exchange(group_);
     const LeafPath& path = detail::output_root;
     const bool is_root = rank() == root;
 

@@ -54,7 +54,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   /// `joins`: whether Options::collectives joins these ranks.
   BatchPlace begin_with_all(const backend::RankedStep& step, bool joins,
                             backend::ProcessRendezvous** rendezvous) const {
-    const RankGroup::Use use(group_);
+    const RankGroup::Exchange exchange(group_);
     BatchPlace place{};
     std::uint64_t hash = step.hash;
     if (joins) backend::RankedStep::mix(hash, 1);
@@ -84,7 +84,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   }
 
   void combine_over_all(const backend::RankedStep& step) const {
-    const RankGroup::Use use(group_);
+    const RankGroup::Exchange exchange(group_);
     CollectedValues collected;
     std::optional<OrderedReduction> reduction;
     std::optional<LibraryReduction> by_library;
@@ -136,7 +136,7 @@ class RanksOfModels final : public backend::ProcessRanks {
   const RankGroup& group_;
   mpi::RanksOptions options_;
   mutable AbandonedRendezvous abandoned_;
-  mutable RendezvousTags tags_;  // guarded by RankGroup::Use
+  mutable RendezvousTags tags_;  // guarded by RankGroup::Exchange
 };
 
 }}}  // namespace fanout::v0::detail

@@ -143,7 +143,8 @@ class ParallelModel {
   /// calls of a thread in the order in which they were made. Waits for an update() that runs. A later update(), and the
   /// model's destructor, run and wait for all pending calls. Results may be taken after that.
   ///
-  /// get() throws what the call throws. async() itself throws what moving the arguments throws, and std::bad_alloc.
+  /// get() throws what the call throws. async() itself throws what moving the arguments throws, and std::bad_alloc. With
+  /// other ranks, a call that changes combined fields is waited for.
   template <class... Args>
   auto async(Args&&... args) const {
     return post(detail::plain_request, std::forward<Args>(args)...);
@@ -399,6 +400,9 @@ class ParallelModel {
         state_->settings, begin, std::move(meter), std::move(ranked), std::move(failure));
     Pending<gathered_t<typename Call::R>> pending(call);
     if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
+    // A device's thread combines the fields over all ranks. All ranks must do that at the same place between the other
+    // exchanges of their threads, so these do not go on before.
+    if (Call::combines_fields && state_->settings.ranks != nullptr) pending.wait();
     return pending;
   }
 

@@ -36,6 +36,15 @@ TEST_CASE("ranks that are to survive under an MPI that ends the job are refused,
       "with it; use Open MPI 5 and start the program with mpirun --with-ft ulfm, or leave out .survive");
 }
 
+TEST_CASE("a rank that alone is to survive is refused on all ranks") {
+  if (fanout::detail::Ulfm::is_enabled()) return;
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::string text =
+      message_of<fanout::Error>([&] { const Ranks ranks(MPI_COMM_WORLD, {.survive = rank == 0}); });
+  CHECK(text.find("RanksOptions::survive with an MPI that ends the job") != std::string::npos);
+}
+
 TEST_CASE("ranks that do not survive cannot shrink") {
   const Ranks ranks{MPI_COMM_WORLD};
   const std::string text = message_of<fanout::Error>([&] { const Ranks left = ranks.shrink(); });

@@ -334,11 +334,11 @@ TEST_CASE("ranks with other options are named on all ranks") {
   if (ranks.size() == 1) return;
   const std::string text = message_of<fanout::StructureMismatch>([&] {
     const fanout::mpi::RanksOptions options{.reduce = ranks.rank() == 0 ? by_library : fanout::mpi::in_rank_order,
-                                            .gpu_aware = ranks.rank() == 1};
+                                            .gpu_aware = ranks.rank() == 0};
     const Ranks other{MPI_COMM_WORLD, options};
   });
-  CHECK(text.find("mpi::Ranks with .reduce = by_library") != std::string::npos);
-  CHECK(text.find("mpi::Ranks with .reduce = in_rank_order, .gpu_aware = true") != std::string::npos);
+  CHECK(text.find("mpi::Ranks with .reduce = by_library, .gpu_aware = true") != std::string::npos);
+  CHECK(text.find("mpi::Ranks with .reduce = in_rank_order") != std::string::npos);
 }
 
 TEST_CASE("values of other types on ranks are named, though they have the same bytes") {
@@ -361,6 +361,7 @@ TEST_CASE("values of other types on ranks are named, though they have the same b
 TEST_CASE("values in the memory of devices are combined over ranks") {
   for (const auto reduce : {by_library, fanout::mpi::in_rank_order}) {
     for (const bool aware : {false, true}) {
+      if (aware && reduce != by_library) continue;
       const Ranks ranks{MPI_COMM_WORLD, {.reduce = reduce, .gpu_aware = aware}};
       for (const int devices : {1, 2}) {
         for (const std::size_t first : {std::size_t{3}, std::size_t{0}}) {
@@ -368,7 +369,7 @@ TEST_CASE("values in the memory of devices are combined over ranks") {
           const Calls made = calls_of([&] { check_remote(ranks, remote_devices(devices), first); });
           CHECK(RemoteMemory::alive() == before);
           // Two messages: floats, of which one is in host memory, and ints. A rank without rows sends what it must.
-          const bool direct = aware && reduce == by_library && ranks.size() > 1 && first + ranks.rank() != 0;
+          const bool direct = aware && ranks.size() > 1 && first + ranks.rank() != 0;
           CHECK(made.remote == (direct ? 1 : 0));
         }
       }

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <stdexcept>
@@ -482,4 +483,107 @@ TEST_CASE("a forward that is not const has collectives, with one device at any t
     needs_threads(message_of<fanout::Error>([&] { one.async(numbers({1, 3})).get(); }));
     CHECK(one(numbers({1, 3}))(0) == 4 * all);
   }
+}
+
+namespace {
+
+/// Adds up over all shards, later than its caller goes on.
+struct AddsLater {
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    double sum = x(0);
+    ctx.communicator().all_reduce(sum);
+    return fanout::pmin(sum);
+  }
+};
+
+/// The calls of a replica run in order.
+struct AddsInOrder {
+  int calls = 0;
+
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) {
+    ++calls;
+    double sum = x(0);
+    ctx.communicator().all_reduce(sum);
+    return fanout::pmin(sum);
+  }
+};
+
+Tensor<double, 1> ones(std::size_t rows) { return Tensor<double, 1>::full({rows}, 1); }
+
+}  // namespace
+
+TEST_CASE("a rank that waits for all others lets its shards send meanwhile") {
+  if (!any_thread_may_use_mpi()) return;
+  const fanout::Duration deadlines[]{fanout::Duration::forever(), std::chrono::seconds(60)};
+  for (const fanout::Duration& deadline : deadlines) {
+    const Ranks ranks{MPI_COMM_WORLD, {.deadline = deadline}};
+    const Ranks others{MPI_COMM_WORLD, {.deadline = deadline}};
+    const ParallelModel model{AddsLater{}, fanout::host_devices(2), {.deadline = deadline, .ranks = ranks}};
+    for (const Ranks* const group : {&ranks, &others}) {
+      auto pending = model.async(ones(2));
+      // These come to gather() when the shards of the others have sent messages, from other threads.
+      if (ranks.rank() != 0) pending.wait();
+      static_cast<void>(group->gather(ones(1), 0));
+      CHECK(pending.get() == 2 * static_cast<double>(ranks.size()));
+    }
+  }
+}
+
+TEST_CASE("ranks with one device and with two make the steps of ordered calls in one order") {
+  if (!any_thread_may_use_mpi()) return;
+  const Ranks ranks{MPI_COMM_WORLD};
+  const std::size_t devices = ranks.rank() == 0 ? 1 : 2;
+  const ParallelModel model{AddsInOrder{}, fanout::host_devices(static_cast<int>(devices)), {.ranks = ranks}};
+  const auto shards = static_cast<double>(2 * ranks.size() - 1);
+  for (int call = 0; call < 30; ++call) {
+    auto pending = model.async(ones(2));
+    CHECK(model(ones(2)) == shards);
+    CHECK(pending.get() == shards);
+  }
+}
+
+TEST_CASE("a result that a rank does not take ends the call on all ranks, also if their shards still meet") {
+  if (!any_thread_may_use_mpi()) return;
+  const Ranks ranks{MPI_COMM_WORLD};
+  const ParallelModel model{AddsLater{}, fanout::host_devices(2), {.ranks = ranks}};
+  if (ranks.size() == 1) return;
+  for (int call = 0; call < 3; ++call) {
+    const std::string text = message_of<fanout::Error>([&] {
+      auto pending = model.async(ones(2));
+      if (ranks.rank() == 0) throw fanout::Error("dropped");
+      pending.get();
+    });
+    CHECK(text.find(ranks.rank() == 0 ? "dropped" : "was not taken") != std::string::npos);
+    CHECK(model(ones(2)) == 2 * static_cast<double>(ranks.size()));
+  }
+}
+
+TEST_CASE("calls with other numbers of shards meet at the same time") {
+  if (!any_thread_may_use_mpi()) return;
+  const Ranks ranks{MPI_COMM_WORLD};
+  const ParallelModel later{AddsLater{}, fanout::host_devices(2), {.ranks = ranks}};
+  const ParallelModel now{AddsInOrder{}, fanout::host_devices(2), {.ranks = ranks}};
+  const auto n = static_cast<double>(ranks.size());
+  CHECK(now(ones(2)) == 2 * n);
+  auto pending = later.async(ones(2));
+  for (int call = 0; call < 3; ++call) CHECK(now(ones(1)) == n);
+  CHECK(pending.get() == 2 * n);
+}
+
+TEST_CASE("a shard that throws before it meets others releases them while its result waits") {
+  if (!any_thread_may_use_mpi()) return;
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const auto meets = [](fanout::Context auto& ctx, View<const double, 1> x) {
+    if (x(0) < 0) throw std::runtime_error("less than 0");
+    double sum = x(0);
+    ctx.communicator().all_reduce(sum);
+    return fanout::pmin(sum);
+  };
+  const ParallelModel model{meets, fanout::host_devices(1), {.ranks = ranks}};
+  auto pending = model.async(Tensor<double, 1>::full({1}, ranks.rank() == 1 ? -1.0 : 1.0));
+  pending.wait();
+  MPI_Barrier(MPI_COMM_WORLD);  // rank 1 takes its result after the shards of the others have ended
+  CHECK(message_of<fanout::ReplicaError>([&] { pending.get(); }).find("less than 0") != std::string::npos);
 }

@@ -17,7 +17,7 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The tags of messages over the communicator of a RankGroup. All after `rendezvous` are those of a MpiRendezvous.
-enum MessageTag : int { trees, slices, slice_results, rendezvous = 16 };
+enum MessageTag : int { trees, slices, slice_results, words, rendezvous = 16 };
 
 /// Messages in flight. Those between two ranks with one tag arrive in order. They make progress in test() and wait().
 /// Borrows the communicator, and the memory until all have ended.

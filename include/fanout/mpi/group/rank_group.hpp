@@ -3,6 +3,7 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/collective/step_deadline.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
+#include <fanout/mpi/group/messages.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/rank_failures.hpp>
 #include <fanout/mpi/group/rank_lost.hpp>
@@ -38,20 +41,33 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// becomes an exception on all of them, instead of a rank that waits for ever.
 class RankGroup {
  public:
-  /// Duplicates the communicator: all its ranks must do this. `survives`: see RanksOptions. Throws Error if MPI is not
-  /// initialised, is finalised, or has too low a thread level, or cannot survive. Throws MpiError.
-  explicit RankGroup(MPI_Comm of, bool survives = false) : survives_(survives) {
+  /// Duplicates the communicator: all its ranks must do this. `survives`: see RanksOptions; without effect if
+  /// check_survives() throws. Throws Error if MPI is not initialised, is finalised, or has too low a thread level.
+  /// Throws InvalidArgument for MPI_COMM_NULL and an intercommunicator. Throws MpiError.
+  explicit RankGroup(MPI_Comm of, bool survives = false) : survives_(survives && Ulfm::is_enabled()) {
     if (of == MPI_COMM_NULL) {
       throw InvalidArgument(explain({.what = "no communicator", .where = "mpi::Ranks", .found = "MPI_COMM_NULL"}));
     }
-    if (survives && !Ulfm::is_enabled()) {
-      throw Error(explain({.what = "RanksOptions::survive with an MPI that ends the job if a rank dies",
-                           .expected = "an MPI with ULFM that was started with it",
-                           .advice = "use Open MPI 5 and start the program with mpirun --with-ft ulfm, or leave out "
-                                     ".survive"}));
+    int joins_two_groups = 0;
+    check_mpi(MPI_Comm_test_inter(of, &joins_two_groups), "MPI_Comm_test_inter");
+    if (joins_two_groups != 0) {
+      throw InvalidArgument(explain({.what = "a communicator between two groups of ranks",
+                                     .where = "mpi::Ranks",
+                                     .expected = "an intracommunicator",
+                                     .found = "an intercommunicator",
+                                     .advice = "make one of both groups by MPI_Intercomm_merge"}));
     }
     check_mpi(MPI_Comm_dup(of, &all_), "MPI_Comm_dup");
     prepare(of);
+  }
+  /// Throws Error if a group cannot survive the loss of a rank. Apart from the constructor, so that all ranks have a
+  /// group by which they learn of it.
+  static void check_survives() {
+    if (Ulfm::is_enabled()) return;
+    throw Error(explain({.what = "RanksOptions::survive with an MPI that ends the job if a rank dies",
+                         .expected = "an MPI with ULFM that was started with it",
+                         .advice = "use Open MPI 5 and start the program with mpirun --with-ft ulfm, or leave out "
+                                   ".survive"}));
   }
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
@@ -78,8 +94,8 @@ class RankGroup {
     return found != 0 ? *static_cast<int*>(largest) : smallest_largest_tag;
   }
 
-  /// Held while a thread uses the communicator. Throws Error if MPI has been finalised, and if MPI allows only the main
-  /// thread, on another one.
+  /// Held while a thread calls functions of MPI. Throws Error if MPI has been finalised, and if MPI allows only the
+  /// main thread, on another one.
   class Use {
    public:
     explicit Use(const RankGroup& group) : alone_(group.mutex_) {
@@ -90,7 +106,17 @@ class RankGroup {
    private:
     std::lock_guard<std::mutex> alone_;
   };
-  /// What Use holds, without its checks. The second one is not locked if another thread uses the communicator.
+  /// Held while a thread makes an exchange with all ranks. It is a Use, which agree() gives up while it waits: a rank
+  /// may come only when shards of this process have sent messages, which need a Use. Throws what Use throws.
+  class Exchange {
+   public:
+    explicit Exchange(const RankGroup& group) : alone_(group.exchanges_), use_(group) {}
+
+   private:
+    std::lock_guard<std::mutex> alone_;
+    Use use_;
+  };
+  /// What Use holds, without its checks. The second one is not locked if another thread uses MPI.
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
   std::unique_lock<std::mutex> lock_if_free() const { return std::unique_lock(mutex_, std::try_to_lock); }
 
@@ -112,11 +138,12 @@ class RankGroup {
 
   using Words = RankWords;
 
-  /// All ranks come here with the same hash, and get the words of all. Otherwise all throw StructureMismatch, which
-  /// lists what the ranks call: `name()`, which is called only then. If ranks come with an exception, all throw: see
-  /// throw_failures_of_ranks(). With a deadline, which all ranks have or none, ranks that have not come by then are
-  /// given up: then all throw Timeout, or their own exception. Later exchanges work as before. The words are valid
-  /// until the next exchange.
+  /// Called by the holder of an Exchange. All ranks come here with the same hash, and get the words of all. Otherwise
+  /// all throw StructureMismatch, which lists what the ranks call: `name()`, which is called only then. If ranks come
+  /// with an exception, all throw: see throw_failures_of_ranks(). With a deadline, which all ranks have or none, ranks
+  /// that have not come by then are given up: then all throw Timeout, or their own exception. Later exchanges work as
+  /// before. The words are valid until the next exchange. Once this has returned, no rank waits for what another thread
+  /// of a rank does.
   template <class Name>
   const std::vector<Words>& agree(Words mine, const Name& name, const std::exception_ptr& own,
                                   const backend::StepDeadline& deadline = {}) const {
@@ -125,8 +152,7 @@ class RankGroup {
     if (deadline.exists()) {
       all = exchange_until(deadline, mine, name, own);
     } else {
-      constexpr int words = sizeof(Words) / sizeof(std::uint64_t);
-      check_mpi(MPI_Allgather(&mine, words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T, all_), "MPI_Allgather");
+      exchange_words(mine);
     }
     bool failed = false;
     bool same = true;
@@ -171,6 +197,7 @@ class RankGroup {
 
  private:
   static constexpr int smallest_largest_tag = 32767;  // that MPI allows
+  static constexpr int tests_before_yield = 100;
 
   struct Shrunk {};
   RankGroup(const RankGroup& of, Shrunk) : thread_level_(of.thread_level_), survives_(true) {
@@ -198,6 +225,8 @@ class RankGroup {
       check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
       check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
       words_.resize(static_cast<std::size_t>(size_));
+      received_.resize(words_.size());
+      word_messages_.emplace(all_, 2);
       timed_.emplace(timed.over, timed.next_tag(largest_tag()), rank_, size_);
     } catch (...) {
       MPI_Comm_free(&all_);
@@ -230,11 +259,46 @@ class RankGroup {
     detail::throw_failures(all, exchange_texts(text_of(own)), own);
   }
 
+  /// Gets the words of all ranks in words_, by messages to log2(size) of them, as MPI_Allgather does for few words. But
+  /// that would not let other threads use MPI, and MPI_Iallgather is slower.
+  void exchange_words(const Words& mine) const {
+    const auto ranks = static_cast<std::size_t>(size_);
+    const auto own = static_cast<std::size_t>(rank_);
+    received_[0] = mine;
+    Messages messages(std::move(*word_messages_));
+    for (std::size_t have = 1; have < ranks; have *= 2) {
+      const std::size_t bytes = std::min(have, ranks - have) * sizeof(Words);
+      messages.receive(&received_[have], bytes, (own + have) % ranks, MessageTag::words);
+      messages.send(received_.data(), bytes, (own + ranks - have) % ranks, MessageTag::words);
+      for (int tests = 0; !messages.test(); ++tests) {
+        resting([tests] {
+          if (tests >= tests_before_yield) std::this_thread::yield();
+        });
+      }
+    }
+    word_messages_.emplace(std::move(messages));
+    for (std::size_t i = 0; i < ranks; ++i) words_[(own + i) % ranks] = received_[i];
+  }
+
+  /// Lets other threads use MPI while it calls `f`. The caller has a Use.
+  template <class F>
+  void resting(const F& f) const {
+    struct Rest {
+      explicit Rest(std::mutex& used) : mutex(used) { mutex.unlock(); }
+      Rest(const Rest&) = delete;
+      Rest& operator=(const Rest&) = delete;
+      ~Rest() { mutex.lock(); }
+      std::mutex& mutex;
+    } const rest(mutex_);
+    f();
+  }
+
   /// The words of all ranks, if all come in time.
   template <class Name>
   std::vector<Words> exchange_until(const backend::StepDeadline& deadline, const Words& mine, const Name& name,
                                     const std::exception_ptr& own) const {
-    TimedOutcome outcome = timed_->run(mine, deadline, name_of_this(), text_of(own));
+    TimedOutcome outcome =
+        timed_->run(mine, deadline, name_of_this(), text_of(own), [this](const auto& wait) { resting(wait); });
     if (!outcome.given_up.empty()) {
       if (own != nullptr) std::rethrow_exception(own);
       throw_given_up(
@@ -272,13 +336,18 @@ class RankGroup {
 
   MPI_Comm all_ = MPI_COMM_NULL;
   const ThreadLevel thread_level_;
+  mutable std::mutex own_mutex_;
   int rank_ = 0;
   int size_ = 1;
   bool survives_ = false;
   mutable bool is_kept_ = false;
-  mutable std::mutex mutex_;
+  std::mutex& mutex_ = thread_level_.mutex(own_mutex_);  // held while a thread uses MPI
+  mutable std::mutex exchanges_;                         // held during an exchange; locked before mutex_
   mutable std::optional<TimedExchange> timed_;
-  mutable std::vector<Words> words_;  // of all ranks; here, so that an exchange allocates nothing
+  // Here, so that an exchange allocates nothing:
+  mutable std::vector<Words> words_;     // of all ranks
+  mutable std::vector<Words> received_;  // the same, beginning with this rank's
+  mutable std::optional<Messages> word_messages_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -3,6 +3,8 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <mutex>
+
 #include <mpi.h>
 
 #include <fanout/base/error.hpp>
@@ -47,6 +49,13 @@ class ThreadLevel {
 
   /// False at MPI_THREAD_FUNNELED.
   bool allows_any_thread() const noexcept { return level_ != MPI_THREAD_FUNNELED; }
+
+  /// What a thread must lock while it uses MPI: `own`, if several threads may use MPI at the same time with different
+  /// communicators. Otherwise all of this process share one.
+  std::mutex& mutex(std::mutex& own) const {
+    static auto& shared = *new std::mutex;  // never destroyed: a Ranks may be static
+    return level_ == MPI_THREAD_MULTIPLE ? own : shared;
+  }
 
   /// False on a thread that is not the main one, at MPI_THREAD_FUNNELED.
   bool allows_this_thread() const noexcept {

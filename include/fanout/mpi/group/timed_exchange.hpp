@@ -40,15 +40,19 @@ class TimedExchange {
   TimedExchange(MPI_Comm over, int tag, int rank, int size)
       : over_(over), tag_(tag), own_(static_cast<std::size_t>(rank)), names_(static_cast<std::size_t>(size)) {}
 
-  /// `failure` is sent along if this rank gives up: why it failed, or empty.
+  /// `failure` is sent along: why this rank failed, or empty. `rest(wait)` calls `wait()`, during which this uses no
+  /// MPI.
+  template <class Rest>
   TimedOutcome run(const RankWords& mine, const backend::StepDeadline& deadline, const std::string& name,
-                   const std::string& failure) {
+                   const std::string& failure, const Rest& rest) {
     names_[own_] = name;
     Step step(*this, mine, deadline, failure);
     step.send_words(name);
-    for (const GrowingPause pause;; pause(step.has_voted() ? Clock::never : deadline.at)) {
+    for (const GrowingPause pause;;) {
       step.receive();
       if (step.has_ended()) break;
+      const Clock::Time end = step.has_voted() ? Clock::never : deadline.at;
+      rest([&pause, end] { pause(end); });
     }
     return std::move(step).outcome();
   }

@@ -217,7 +217,10 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     late.erase(static_cast<std::size_t>(group_.rank()));
     if (late.empty() || mine.verdict().what != RendezvousVerdict::none) return nullptr;
     std::string names;
-    for (const std::size_t process : late) names += (names.empty() ? "" : ", ") + group_.name_of(process);
+    {
+      const RankGroup::Use use(group_);  // another thread may learn names meanwhile
+      for (const std::size_t process : late) names += (names.empty() ? "" : ", ") + group_.name_of(process);
+    }
     const std::string text = explain(
         {.what = names + " had not come to a collective at the deadline of " + Timeout::to_text(deadline_.patience),
          .where = mine.text_of_waiting()});
