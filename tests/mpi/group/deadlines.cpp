@@ -224,6 +224,32 @@ TEST_CASE("a forward that throws after the deadline is an error of forward on al
   check_works(ranks);
 }
 
+TEST_CASE("a forward that throws is an error of forward on all ranks, also if another rank is late") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() < 3) return;
+  const bool is_late = ranks.rank() + 1 == ranks.size();
+  const auto throws = [](View<const double, 1> x) {
+    if (x(0) < 0) throw std::runtime_error("wrong in time");
+    if (x(0) > 1) meet();  // when the others have given up
+    return fanout::psum(x(0));
+  };
+  check_in_the_end([&](std::chrono::milliseconds deadline) {
+    const std::chrono::milliseconds own = ranks.rank() == 0 ? deadline : 60'000ms;
+    const ParallelModel model{throws, fanout::host_devices(1), {.deadline = own, .ranks = ranks}};
+    meet();
+    std::string text;
+    try {
+      model(filled(is_late ? 2 : ranks.rank() == 1 ? -1 : 1));
+    } catch (const fanout::Error& error) {
+      text = error.what();
+    }
+    if (!is_late) meet();
+    return has(text, "failed on 1 of ") && has(text, "wrong in time") &&
+           (ranks.rank() == 1 || has(text, "of rank 1 on "));
+  });
+  check_works(ranks);
+}
+
 TEST_CASE("with a deadline, calls that do not fit are named on all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   if (ranks.size() == 1) return;

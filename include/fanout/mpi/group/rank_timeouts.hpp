@@ -64,7 +64,8 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
 }
 
 /// Throws what rank `own` throws in a step that ranks gave up: see TimedOutcome. `name_of(i)` is the name of rank i,
-/// and `call` the step. If a rank that gave up had failed, this throws what it failed of.
+/// and `call` the step. If a rank that gave up had failed, or one that came had by an exception, this throws what it
+/// failed of.
 template <class NameOf>
 [[noreturn]] void throw_given_up(const TimedOutcome& outcome, std::size_t own, const NameOf& name_of,
                                  const std::string& call) {
@@ -79,6 +80,11 @@ template <class NameOf>
     failures[each.rank] = each.failure;
     missing.insert(each.missing.begin(), each.missing.end());
     by += (by.empty() ? "" : ", ") + name_of(each.rank);
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if ((words[i].failed & RankWords::has_failed) == 0 || !failures[i].empty()) continue;
+    failed |= words[i].failed;
+    failures[i] = outcome.failures[i];
   }
   if (failed != 0) throw_failures(words, failures, nullptr);
   std::string late;

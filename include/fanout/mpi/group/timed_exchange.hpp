@@ -91,7 +91,7 @@ class TimedExchange {
           patience_(deadline.patience),
           failure_(failure),
           peers_(size()) {
-      peers_[exchange.own_] = {.words = mine, .has_arrived = true, .has_voted = false};
+      peers_[exchange.own_] = {.words = mine, .failure = failure, .has_arrived = true, .has_voted = false};
     }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
@@ -104,7 +104,8 @@ class TimedExchange {
     }
 
     void send_words(const std::string& name) {
-      send({.kind = Kind::words, .step = number_, .words = mine()}, name.substr(0, longest));
+      send({.kind = Kind::words, .step = number_, .words = mine()},
+           name.substr(0, longest) + '\0' + failure_.substr(0, longest));
     }
 
     /// Receives what has come. Votes if it can.
@@ -126,13 +127,17 @@ class TimedExchange {
     bool has_ended() const noexcept { return !outcome_.given_up.empty() || all_have(&Peer::has_voted); }
 
     TimedOutcome outcome() && {
-      for (const Peer& peer : peers_) outcome_.words.push_back(peer.words);
+      for (Peer& peer : peers_) {
+        outcome_.words.push_back(peer.words);
+        outcome_.failures.push_back(std::move(peer.failure));
+      }
       return std::move(outcome_);
     }
 
    private:
     struct Peer {
       RankWords words{};
+      std::string failure{};
       bool has_arrived = false;
       bool has_voted = false;
     };
@@ -201,9 +206,11 @@ class TimedExchange {
     }
 
     void note(std::size_t from, const Header& header, const std::string& tail) {
-      if (header.kind == Kind::words) exchange_.names_[from] = tail;
+      const std::size_t name = std::min(tail.find('\0'), tail.size());
+      if (header.kind == Kind::words) exchange_.names_[from] = tail.substr(0, name);
       if (header.step != number_) return;  // of an earlier exchange, which ended without it
       Peer& peer = peers_[from];
+      if (header.kind == Kind::words && name < tail.size()) peer.failure = tail.substr(name + 1);
       peer.words = header.words;
       peer.has_arrived = true;
       peer.has_voted = header.kind != Kind::words;

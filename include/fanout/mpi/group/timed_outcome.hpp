@@ -24,7 +24,8 @@ struct GivenUp {
 
 /// How one exchange ended: the same on all ranks, but for what each knows of the others.
 struct TimedOutcome {
-  std::vector<RankWords> words;   ///< of all ranks; if ranks gave up, those that are not known are zero
+  std::vector<RankWords> words;       ///< of all ranks; if ranks gave up, those that are not known are zero
+  std::vector<std::string> failures;  ///< why each rank has failed, if it has come; else empty
   std::vector<GivenUp> given_up;  ///< the ranks that gave up first, as far as is known here
 };
 
