@@ -201,6 +201,19 @@ struct Scales {
   auto forward(View<const double, 1> x) const { return fanout::psum(by * x(0)); }
 };
 
+struct Draws {
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x, View<const double, 1>) const {
+    auto drawn = fanout::output<std::uint32_t>(ctx);
+    for (std::size_t i = 0; i < x.size(); ++i) drawn(i) = ctx.random(i)();
+    return drawn;
+  }
+  Tensor<double, 1> forward(View<const double, 1> x) const { return Tensor<double, 1>(x.size()); }
+};
+
+struct alignas(256) Wide {
+  double value = 0;
+};
+
 struct Labels {
   auto operator<=>(const Labels&) const = default;
 };
@@ -224,6 +237,30 @@ TEST_CASE("a call counts rows, shards and random numbers over all ranks, and red
       check_everything([](std::size_t rank) { return 2 + 3 * rank; }, devices, reduce);
       check_everything([](std::size_t rank) { return rank == 1 ? std::size_t{5} : std::size_t{3}; }, devices, reduce);
     }
+  }
+}
+
+TEST_CASE("random numbers do not depend on the number of ranks, also after calls that draw none and calls that fail") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  for (const int devices : {1, 2}) {
+    const ParallelModel model{Draws{}, fanout::host_devices(devices), {.seed = 7, .ranks = ranks}};
+    const auto check_draws_as_call = [&](std::uint32_t call, auto& drawn) {
+      REQUIRE(drawn.size() == 2);
+      for (std::size_t i = 0; i < 2; ++i) CHECK(drawn(i) == fanout::RandomStream(7, call, 2 * ranks.rank() + i)());
+    };
+    const Tensor<double, 1> x(2);
+    const auto first = model(x, x);
+    check_draws_as_call(0, first);
+    // These exchange nothing, but have numbers. Those of rank 0 count.
+    for (std::size_t i = 0; i <= ranks.rank(); ++i) model(x);
+    const auto third = model(x, x);
+    check_draws_as_call(2, third);
+    CHECK_THROWS_AS(model(x, Tensor<double, 1>(3)), fanout::ShapeMismatch);
+    const auto fourth = model(x, x);
+    check_draws_as_call(3, fourth);
+    if (is_funneled()) continue;
+    const auto fifth = model.async(x, x).get();
+    check_draws_as_call(4, fifth);
   }
 }
 
@@ -487,6 +524,21 @@ TEST_CASE("a value that cannot be sent as bytes is refused on all ranks") {
   const ParallelModel model{words, fanout::host_devices(1), {.ranks = ranks}};
   const std::string text = message_of<fanout::Error>([&] { model(Tensor<double, 1>(2)); });
   CHECK(text.find("cannot be sent as bytes") != std::string::npos);
+}
+
+TEST_CASE("a value that would not be aligned where it arrives is refused on all ranks") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  const auto wide = [](View<const double, 1> x) {
+    return fanout::reduce(Wide{x(0)}, [](const Wide& a, const Wide& b) { return Wide{a.value + b.value}; });
+  };
+  const Tensor<double, 1> x = Tensor<double, 1>::full({2}, 1);
+  const ParallelModel model{wide, fanout::host_devices(2), {.ranks = ranks}};
+  if (ranks.size() == 1) {
+    CHECK(model(x).value == 2);
+  } else {
+    const std::string text = message_of<fanout::Error>([&] { model(x); });
+    CHECK(text.find("a trivially copyable type whose alignment is at most 64") != std::string::npos);
+  }
 }
 
 TEST_CASE("a call that needs no other rank exchanges nothing") {

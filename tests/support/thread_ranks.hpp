@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -30,7 +31,12 @@ namespace fanout_test {
 /// What the threads of ThreadRanks share.
 struct ThreadMeeting {
   explicit ThreadMeeting(std::size_t ranks)
-      : barrier(static_cast<std::ptrdiff_t>(ranks)), steps(ranks), texts(ranks), values(ranks), timed(ranks) {}
+      : barrier(static_cast<std::ptrdiff_t>(ranks)),
+        steps(ranks),
+        random_calls(ranks),
+        texts(ranks),
+        values(ranks),
+        timed(ranks) {}
 
   /// Waits for all threads until a deadline. Throws Timeout on all of them if one is late.
   void arrive(std::size_t rank, const fanout::backend::RankedStep& step) {
@@ -58,6 +64,7 @@ struct ThreadMeeting {
 
   std::barrier<> barrier;
   std::vector<fanout::backend::RankedStep> steps;
+  std::vector<std::uint32_t> random_calls;
   std::vector<std::string> texts;  // of failures: an exception stays with its thread, as ThreadSanitizer asks
   std::vector<std::vector<fanout::backend::RankedValue>> values;
   std::mutex mutex;
@@ -96,7 +103,10 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
   fanout::detail::BatchPlace begin(const fanout::backend::RankedStep& step,
                                    fanout::backend::ProcessRendezvous** rendezvous) const override {
     fanout::detail::BatchPlace place{};
+    std::uint32_t random_call = 0;
+    meeting_.random_calls[rank_] = *step.random_call;
     meet(step, [&] {
+      random_call = meeting_.random_calls[0];
       for (std::size_t i = 0; i < size(); ++i) {
         if (i == rank_) continue;
         place.other_rows += meeting_.steps[i].rows;
@@ -105,6 +115,7 @@ class ThreadRanks final : public fanout::backend::ProcessRanks {
         if (i < rank_) place.first_shard += meeting_.steps[i].shards;
       }
     });
+    *step.random_call = random_call;
     if (rendezvous != nullptr) {
       if (rank_ == 0) {
         const std::size_t shards = step.shards + place.other_shards;

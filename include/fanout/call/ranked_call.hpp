@@ -177,9 +177,9 @@ class RankedCall {
     first.plan = &plan;
     first.devices = devices;
     first.collectives = collectives_;
+    first.random_call = &start.number;  // not number_, which also counts calls that drew none
     place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr);
     left_ = left;
-    start.number = number_;
     start.place = &place_;
     start.rendezvous = rendezvous_;
   }

@@ -30,8 +30,10 @@ struct NumberFold {
 
 /// How a value is combined over processes, element by element.
 struct RankFold {
+  static constexpr std::size_t largest_alignment = 64;  ///< of elements that travel
+
   std::string (*name)();     ///< `psum of float`
-  std::size_t element_size;  ///< in bytes; 0 if the value is not trivially copyable, so that it cannot travel
+  std::size_t element_size;  ///< in bytes; 0 if the value cannot travel: it is not trivially copyable, or over-aligned
   bool counts_empty;         ///< true if a process without rows counts even if others have rows
   bool may_throw;            ///< true if combine() may throw, as a user's function may
   /// Combines `count` elements of each of `from.ranks` processes, in their order, and writes them to `to`. `to` may be
@@ -86,6 +88,7 @@ struct RankedStep {
   const Plan* plan = nullptr;
   const DeviceId* devices = nullptr;                 ///< those of the set
   const CollectiveTransport* collectives = nullptr;  ///< Options::collectives
+  std::uint32_t* random_call = nullptr;  ///< the call's number for random numbers; set to that of the first process
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of

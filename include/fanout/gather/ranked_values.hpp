@@ -111,10 +111,15 @@ inline constexpr backend::NumberFold number_fold<SumOverShards, T> = {
     .size = sizeof(typename real_of<T>::type),
     .by = backend::Reduction::sum};
 
+/// Elements of this type can be sent as bytes, and are aligned where they arrive.
+template <class T>
+inline constexpr bool travels_as_bytes = std::is_trivially_copyable_v<T> &&
+                                         alignof(T) <= backend::RankFold::largest_alignment;
+
 /// How values of type T under a rule are combined over processes.
 template <class Rule, class T>
 struct FoldOverRanks {
-  static constexpr bool travels = std::is_trivially_copyable_v<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
+  static constexpr bool travels = travels_as_bytes<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
 
   static constexpr bool may_throw = fold_may_throw<Rule, T>;
   static constexpr backend::NumberFold numbers = number_fold<typename RuleOverRanks<Rule>::type, T>;
@@ -133,7 +138,7 @@ struct FoldOverRanks {
 /// The same for a value that a function combines as a whole.
 template <class F, class T>
 struct FoldWholeOverRanks : FoldOverRanks<FoldOverShards<F>, T> {
-  static constexpr bool travels = std::is_trivially_copyable_v<T>;
+  static constexpr bool travels = travels_as_bytes<T>;
 
   static void combine(void* to, const backend::RankElements& from, std::size_t) {
     if constexpr (travels) {

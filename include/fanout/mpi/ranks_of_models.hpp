@@ -60,6 +60,7 @@ class RanksOfModels final : public backend::ProcessRanks {
     if (joins) backend::RankedStep::mix(hash, 1);
     const std::vector<RankGroup::Words>& all =
         agree(step, hash, step.failure, joins ? ", with Options::collectives of all ranks" : "");
+    if (step.random_call != nullptr) *step.random_call = static_cast<std::uint32_t>(all[0].random_call);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i == rank()) continue;
       place.other_rows += all[i].rows;
@@ -128,9 +129,10 @@ class RanksOfModels final : public backend::ProcessRanks {
 
   const std::vector<RankGroup::Words>& agree(const backend::RankedStep& step, std::uint64_t hash,
                                              const std::exception_ptr& failure, const char* options = "") const {
+    const std::uint64_t random_call = step.random_call == nullptr ? 0 : *step.random_call;
     return group_.agree(
-        {.hash = hash, .rows = step.rows, .shards = step.shards}, [&] { return described(step) + options; }, failure,
-        step.deadline);
+        {.hash = hash, .rows = step.rows, .shards = step.shards, .random_call = random_call},
+        [&] { return described(step) + options; }, failure, step.deadline);
   }
 
   const RankGroup& group_;

@@ -15,6 +15,7 @@ struct RankWords {
   std::uint64_t hash = 0;  ///< of what it calls
   std::uint64_t rows = 0;
   std::uint64_t shards = 0;
+  std::uint64_t random_call = 0;  ///< see RankedStep
 };
 
 }}}  // namespace fanout::v0::detail

@@ -28,7 +28,9 @@ class CollectedValues final : public backend::RankedValues {
     if (value.fold->element_size == 0) {
       throw Error(explain({.what = "a value is combined over ranks that cannot be sent as bytes",
                            .where = to_string(path),
-                           .expected = "numbers, arrays of numbers, or a trivially copyable type",
+                           .expected = "numbers, arrays of numbers, or a trivially copyable type whose alignment is at "
+                                       "most " +
+                                       std::to_string(backend::RankFold::largest_alignment),
                            .found = value.fold->name()}));
     }
     values_.push_back(value);

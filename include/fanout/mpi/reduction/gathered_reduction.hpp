@@ -66,7 +66,7 @@ class GatheredReduction {
 
  private:
   static constexpr std::size_t largest = 1024;  // with 1,024 ranks that is 1 MiB for each of them
-  static constexpr std::size_t boundary = 64;   // fits every type
+  static constexpr std::size_t boundary = backend::RankFold::largest_alignment;  // fits every type
 
   static std::size_t bytes_of(const backend::RankedValue& value) noexcept {
     return value.count * value.fold->element_size;

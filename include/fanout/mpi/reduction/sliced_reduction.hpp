@@ -67,7 +67,7 @@ class SlicedReduction {
   }
 
  private:
-  static constexpr std::size_t boundary = 64;   // fits every type
+  static constexpr std::size_t boundary = backend::RankFold::largest_alignment;  // fits every type
   static constexpr std::size_t most_slots = 3;  // a round ends two rounds after its begin
 
   /// What a round needs until it ends.
