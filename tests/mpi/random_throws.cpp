@@ -259,7 +259,6 @@ constexpr const char* one_clash = "own: clash on all ranks, or on one, which the
 
 struct Expected {
   std::string outcome;      ///< of this rank, empty if the call does not fail
-  bool is_run = true;       ///< all ranks run their shards
   bool is_returned = true;  ///< `forward`, by all shards of all ranks
 };
 
@@ -270,10 +269,10 @@ Expected expected(const Faults& faults, bool fields, std::size_t own, std::size_
     return has_own ? if_own : "others failed:" + named(failing);
   };
   const std::string inside = of(faults.inside, "own: clash");
-  if (!faults.before.empty()) return {of(faults.before, "own: shapes"), false, false};
+  if (!faults.before.empty()) return {of(faults.before, "own: shapes"), false};
   if (!faults.shards.empty()) {
     const bool has_own = inside == "own: clash" && !fields;
-    return {has_own ? inside : "failed shards:" + faults.shards, true, false};
+    return {has_own ? inside : "failed shards:" + faults.shards, false};
   }
   if (!faults.inside.empty()) return {inside};
   if (faults.extents_differ) return {"calls differ:" + named(up_to(ranks))};
@@ -335,7 +334,7 @@ struct Tried {
     if (wanted.outcome == one_clash) seen = together(seen, ranks);
     CHECK(seen == wanted.outcome);
     if (wanted.is_returned) rows += rows_of(shares);  // fields are combined before the result
-    if (wanted.is_run || ranks.size() > 1) ++calls;
+    if (shares[0].rows_agree) ++calls;                // rank 0 numbers them
     return !wanted.outcome.empty();
   }
 
