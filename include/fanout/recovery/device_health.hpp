@@ -33,7 +33,7 @@ class DeviceHealth {
 
   std::size_t devices() const noexcept { return failures_.size(); }
   Count failures(std::size_t device) const noexcept { return failures_[device].load(MemoryOrder::relaxed); }
-  bool is_left_out(std::size_t device) const noexcept { return failures(device) >= 2; }
+  bool is_left_out(std::size_t device) const noexcept { return failures(device) >= too_often; }
   /// True if any device is left out.
   bool leaves_out() const noexcept { return leaves_out_.load(MemoryOrder::relaxed); }
 
@@ -52,15 +52,16 @@ class DeviceHealth {
   /// The plan without the devices that are left out. The others share their rows, in proportion to their own.
   Plan without_left_out(const Plan& plan) const {
     // Asked once: another thread may change it meanwhile.
-    const InlineArray<bool> left_out(failures_.size(), [this](std::size_t i) noexcept { return is_left_out(i); });
+    const InlineArray<Count> failed(failures_.size(), [this](std::size_t i) noexcept { return failures(i); });
+    const auto left_out = [&failed](const Shard& shard) noexcept { return failed[shard.device] >= too_often; };
     std::size_t kept = 0;  // rows
-    for (const Shard& shard : plan) kept += left_out[shard.device] ? 0 : shard.rows.size();
+    for (const Shard& shard : plan) kept += left_out(shard) ? 0 : shard.rows.size();
     if (kept == 0) return of_other_devices(plan, left_out);
     Plan without;
     std::size_t next = 0;
     std::size_t before = 0;  // rows of the shards up to here that are kept
     for (const Shard& shard : plan) {
-      if (left_out[shard.device]) continue;
+      if (left_out(shard)) continue;
       before += shard.rows.size();
       const std::size_t end = before + part_of(plan.rows() - kept, before, kept);
       without.add({.rows = {next, end}, .device = shard.device});
@@ -72,10 +73,11 @@ class DeviceHealth {
 
  private:
   /// For plans in which no other device has rows: each shard goes to another device.
-  Plan of_other_devices(const Plan& plan, const InlineArray<bool>& left_out) const {
+  template <class LeftOut>
+  Plan of_other_devices(const Plan& plan, const LeftOut& left_out) const {
     return Plan(plan.size(), [&](std::size_t i) {
       const std::size_t device = plan[i].device;
-      return Shard{.rows = plan[i].rows, .device = left_out[device] ? other_than(device, i) : device};
+      return Shard{.rows = plan[i].rows, .device = left_out(plan[i]) ? other_than(device, i) : device};
     });
   }
 
@@ -86,6 +88,8 @@ class DeviceHealth {
         static_cast<std::size_t>(static_cast<double>(rows) * (static_cast<double>(part) / static_cast<double>(whole)));
     return some < rows ? some : rows;  // of more than 2^53 rows, the quotient may be rounded up
   }
+
+  static constexpr Count too_often = 2;
 
   InlineArray<Atomic<Count>> failures_;
   Atomic<bool> leaves_out_{false};

@@ -98,11 +98,10 @@ class MemoryLimits {
 
   /// True if a device has more than one shard.
   static bool has_two_for_one(const Plan& plan) {
-    std::vector<bool> has_one;
-    for (const Shard& shard : plan) {
-      if (shard.device >= has_one.size()) has_one.resize(shard.device + 1);
-      if (has_one[shard.device]) return true;
-      has_one[shard.device] = true;
+    for (const Shard& one : plan) {
+      for (const Shard& other : plan) {
+        if (&one != &other && one.device == other.device) return true;
+      }
     }
     return false;
   }
