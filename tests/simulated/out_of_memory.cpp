@@ -299,6 +299,7 @@ TEST_CASE("an exception of forward ends a dealt call that has a limit") {
     CHECK(error.get_if<std::domain_error>() != nullptr);
   }
   CHECK(failing.report().devices()[0].most_rows == plain.report().devices()[0].most_rows);
+  CHECK(failing.report().failed_calls() == 1);  // it was not made again
 }
 
 TEST_CASE("blocks that share the memory of a device are first run in turns") {
