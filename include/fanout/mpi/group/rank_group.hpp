@@ -4,6 +4,7 @@
 #include <fanout/base/requirements.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/collective/step_deadline.hpp>
+#include <fanout/mpi/group/fair_mutex.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
 #include <fanout/mpi/group/messages.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
@@ -104,7 +106,7 @@ class RankGroup {
     }
 
    private:
-    std::lock_guard<std::mutex> alone_;
+    std::lock_guard<FairMutex> alone_;
   };
   /// Held while a thread makes an exchange with all ranks. It is a Use, which agree() gives up while it waits: a rank
   /// may come only when shards of this process have sent messages, which need a Use. Throws what Use throws.
@@ -116,9 +118,22 @@ class RankGroup {
     std::lock_guard<std::mutex> alone_;
     Use use_;
   };
+  /// Lives as long as shards of this process may exchange messages with those of other ranks.
+  class ShardsMeet {
+   public:
+    ShardsMeet() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+    ShardsMeet(const ShardsMeet&) = delete;
+    ShardsMeet& operator=(const ShardsMeet&) = delete;
+    ~ShardsMeet() { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+    static bool anywhere() noexcept { return count_.load(std::memory_order_relaxed) != 0; }
+
+   private:
+    static inline std::atomic<std::size_t> count_{0};
+  };
   /// What Use holds, without its checks. The second one is not locked if another thread uses MPI.
-  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
-  std::unique_lock<std::mutex> lock_if_free() const { return std::unique_lock(mutex_, std::try_to_lock); }
+  std::unique_lock<FairMutex> lock() const { return std::unique_lock(mutex_); }
+  std::unique_lock<FairMutex> lock_if_free() const { return std::unique_lock(mutex_, std::try_to_lock); }
 
   /// Calls `f`, which exchanges messages. If a rank was lost, throws RankLost: on all ranks that are left, at their
   /// next exchange at the latest.
@@ -270,9 +285,12 @@ class RankGroup {
       const std::size_t bytes = std::min(have, ranks - have) * sizeof(Words);
       messages.receive(&received_[have], bytes, (own + have) % ranks, MessageTag::words);
       messages.send(received_.data(), bytes, (own + ranks - have) % ranks, MessageTag::words);
+      const GrowingPause pause;
       for (int tests = 0; !messages.test(); ++tests) {
-        resting([tests] {
-          if (tests >= tests_before_yield) std::this_thread::yield();
+        resting([tests, &pause] {
+          if (tests < tests_before_yield) return;
+          // Shards that others wait for need a core, which a thread that only yields may keep from them.
+          ShardsMeet::anywhere() ? pause(Clock::never) : std::this_thread::yield();
         });
       }
     }
@@ -284,11 +302,11 @@ class RankGroup {
   template <class F>
   void resting(const F& f) const {
     struct Rest {
-      explicit Rest(std::mutex& used) : mutex(used) { mutex.unlock(); }
+      explicit Rest(FairMutex& used) : mutex(used) { mutex.unlock(); }
       Rest(const Rest&) = delete;
       Rest& operator=(const Rest&) = delete;
       ~Rest() { mutex.lock(); }
-      std::mutex& mutex;
+      FairMutex& mutex;
     } const rest(mutex_);
     f();
   }
@@ -336,13 +354,13 @@ class RankGroup {
 
   MPI_Comm all_ = MPI_COMM_NULL;
   const ThreadLevel thread_level_;
-  mutable std::mutex own_mutex_;
+  mutable FairMutex own_mutex_;
   int rank_ = 0;
   int size_ = 1;
   bool survives_ = false;
   mutable bool is_kept_ = false;
-  std::mutex& mutex_ = thread_level_.mutex(own_mutex_);  // held while a thread uses MPI
-  mutable std::mutex exchanges_;                         // held during an exchange; locked before mutex_
+  FairMutex& mutex_ = thread_level_.mutex(own_mutex_);  // held while a thread uses MPI
+  mutable std::mutex exchanges_;                        // held during an exchange; locked before mutex_
   mutable std::optional<TimedExchange> timed_;
   // Here, so that an exchange allocates nothing:
   mutable std::vector<Words> words_;     // of all ranks

@@ -3,11 +3,10 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <mutex>
-
 #include <mpi.h>
 
 #include <fanout/base/error.hpp>
+#include <fanout/mpi/group/fair_mutex.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -52,8 +51,8 @@ class ThreadLevel {
 
   /// What a thread must lock while it uses MPI: `own`, if several threads may use MPI at the same time with different
   /// communicators. Otherwise all of this process share one.
-  std::mutex& mutex(std::mutex& own) const {
-    static auto& shared = *new std::mutex;  // never destroyed: a Ranks may be static
+  FairMutex& mutex(FairMutex& own) const {
+    static auto& shared = *new FairMutex;  // never destroyed: a Ranks may be static
     return level_ == MPI_THREAD_MULTIPLE ? own : shared;
   }
 

@@ -317,6 +317,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   }
 
   const RankGroup& group_;
+  const RankGroup::ShardsMeet meet_{};
   AbandonedRendezvous& abandoned_;
   backend::StepDeadline deadline_;
   std::unique_ptr<RendezvousState> state_;  // null in the end, if it was abandoned
