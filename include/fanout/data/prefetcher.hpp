@@ -111,6 +111,7 @@ class Prefetcher {
       leave(slot);
       std::rethrow_exception(detail::exchange(slot.failure, nullptr));
     }
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): a slot without a failure has been made
     std::optional<Value> value(std::move(slot.made->value));
     leave(slot);
     return value;
