@@ -315,7 +315,8 @@ class ParallelModel {
       if (careful.begun == nullptr) {  // all tries are one call, with one number and one deadline
         entered.enter(state.mutex, &state.original);
         state.pending.wait_for_earlier(Call::order());
-        begin = state.start(request, entered.number());
+        begin.number = entered.number();
+        begin.deadline = detail::CallStart::now(state.settings).deadline;
         careful.begun = &begin;
       }
     }
