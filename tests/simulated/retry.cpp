@@ -398,7 +398,7 @@ TEST_CASE("1,000 random runs in which devices fail and are lost give complete re
   }
 }
 
-TEST_CASE("a shard that writes an inout argument in a tuple, a dict or a struct does not run again") {
+TEST_CASE("a shard that writes an inout argument, also in a tuple or a dict, does not run again") {
   std::atomic<int> forwards{0};
   const auto add_one = [&forwards](View<float, 1> x, std::size_t rank) {
     for (float& each : x) each += 1;

@@ -18,7 +18,6 @@
 #include <fanout/replica/strided_pieces.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
-#include <fanout/tree/contents.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -55,7 +54,7 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   static const char* refusal() noexcept {
     if constexpr (!may_be_dealt) {
       return "since forward is not const, or may change its replica";
-    } else if constexpr ((has_inside<WhatIsInout, std::remove_cvref_t<Args>>() || ...)) {
+    } else if constexpr (has_inout<Args...>) {
       return "since an argument is inout()";
     } else {
       return shards_may_meet() ? "since forward has collectives" : nullptr;
@@ -65,7 +64,7 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   /// Why such a call may not be made again with fewer rows at a time, in the same form.
   static const char* refusal_of_less() noexcept {
     if (const char* const why = refusal()) return why;
-    if constexpr ((has_inside<WhatIsSharded, std::remove_cvref_t<Args>>() || ...)) {
+    if constexpr (has_sharded<Args...>) {
       return "since an argument is sharded";
     } else {
       return nullptr;

@@ -146,12 +146,6 @@ std::string name_of_shown(std::size_t n, const Args&... args) {
   return named.name;
 }
 
-/// True if an argument has an inout() in it, also in a tuple or a dict.
-template <class X>
-inline constexpr bool has_inout = false;
-template <template <class...> class C, class... T>
-inline constexpr bool has_inout<C<T...>> = is_inout<C<T...>> || (has_inout<std::remove_cvref_t<T>> || ...);
-
 struct ListWritten {
   SmallVector<ShownMemory>& written;
   SmallVector<std::size_t>& arguments;  ///< the position of each among all arrays
@@ -222,7 +216,7 @@ template <class... Args>
 /// Costs nothing without an inout().
 template <class... Args>
 void check_written(const Args&... args) {
-  if constexpr ((has_inout<Args> || ...)) {
+  if constexpr (has_inout<Args...>) {
     ShownHull hull;
     AddWritten add{hull};
     visit_shown(add, args...);

@@ -18,6 +18,7 @@
 #include <fanout/plan/row_range.hpp>
 #include <fanout/scatter/axis.hpp>
 #include <fanout/scatter/scatter_target.hpp>
+#include <fanout/tree/contents.hpp>
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>
@@ -327,6 +328,12 @@ struct WhatIsSharded {
   template <class X>
   static constexpr bool found = is_sharded<X>;
 };
+
+/// True if any of the arguments is such a tree, or has one in it.
+template <class... Args>
+inline constexpr bool has_inout = (has_inside<WhatIsInout, std::remove_cvref_t<Args>>() || ...);
+template <class... Args>
+inline constexpr bool has_sharded = (has_inside<WhatIsSharded, std::remove_cvref_t<Args>>() || ...);
 
 /// All rows of an array, however many there are.
 inline constexpr RowRange all_rows{0, ~std::size_t{0}};
