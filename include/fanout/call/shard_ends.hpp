@@ -226,8 +226,8 @@ class ShardEnds {
     }
   }
 
-  /// Notes how many rows fit into the memory of each device that had too little. Throws LimitLearnt if that is all that
-  /// failed, unless other processes make the call, too.
+  /// Notes how many rows fit into the memory of each device that had too little. Then throws LimitLearnt, unless a shard
+  /// failed for another reason. Does nothing if other processes make the call, too.
   template <class Again>
   void note_limits(const Again& again) {
     if (state_.settings.ranks != nullptr) return;

@@ -39,8 +39,8 @@ concept ShapedArray = ArrayLeaf<std::remove_const_t<X>> && requires(X& x) {
   x.strides();
 };
 
-/// A vector or a span of elements that can be copied as bytes. Another array with data() and size() may have them in an
-/// order of its own: matrices of other libraries do.
+/// A vector or a span of elements that can be copied as bytes. No other array with data() and size(): a matrix of Eigen
+/// has its elements in another order.
 template <class X>
 concept ElementRange = ArrayLeaf<std::remove_const_t<X>> &&
     (owns_elements<std::remove_const_t<X>> || shows_elements<std::remove_const_t<X>>)&&requires(X& x) {

@@ -280,7 +280,7 @@ class LoaderEpoch {
     }
   };
 
-  /// Holds what next() returned without a move, which may throw.
+  /// Holds the batch that next() returned. It is made in place: moving it might throw.
   struct Current {
     explicit Current(LoaderEpoch& epoch) : batch(epoch.next()) {}
 

@@ -87,7 +87,7 @@ class Prefetcher {
     bool is_made = false;
   };
 
-  /// Lets a thread that waits for room go on.
+  /// Unlocks, and wakes a worker that waits for room.
   struct WakeOne {
     std::condition_variable& waiting;
     std::unique_lock<std::mutex>& lock;

@@ -143,8 +143,8 @@ class ParallelModel {
   /// calls of a thread in the order in which they were made. Waits for an update() that runs. A later update(), and the
   /// model's destructor, run and wait for all pending calls. Results may be taken after that.
   ///
-  /// get() throws what the call throws. async() itself throws what moving the arguments throws, and std::bad_alloc. With
-  /// other ranks, a call that changes combined fields is waited for.
+  /// get() throws what the call throws. async() itself throws what moving the arguments throws, and std::bad_alloc. If
+  /// the call changes combined fields and there are other ranks, async() waits until it has ended.
   template <class... Args>
   auto async(Args&&... args) const {
     return post(detail::plain_request, std::forward<Args>(args)...);

@@ -64,8 +64,8 @@ class MemoryLimits {
     return least;
   }
 
-  /// The plan within the limits: a device keeps its rows. Shards of it that do not fit are cut into as few equal parts
-  /// as fit. If a limited device may run several shards, they run in turns.
+  /// The plan within the limits. A device keeps its rows. A shard that does not fit is cut into equal parts, as few as
+  /// possible. The shards of a limited device run in turns.
   Plan applied_to(const Plan& plan, std::uint64_t shape) const {
     Plan limited;
     bool is_limited = false;

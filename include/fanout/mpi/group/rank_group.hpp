@@ -274,8 +274,8 @@ class RankGroup {
     detail::throw_failures(all, exchange_texts(text_of(own)), own);
   }
 
-  /// Gets the words of all ranks in words_, by messages to log2(size) of them, as MPI_Allgather does for few words. But
-  /// that would not let other threads use MPI, and MPI_Iallgather is slower.
+  /// Fills words_ with the words of all ranks. Sends log2(size) messages, each to another rank. MPI_Allgather would not
+  /// let other threads use MPI while it waits, and MPI_Iallgather is slower.
   void exchange_words(const Words& mine) const {
     const auto ranks = static_cast<std::size_t>(size_);
     const auto own = static_cast<std::size_t>(rank_);
