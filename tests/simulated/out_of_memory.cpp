@@ -387,3 +387,32 @@ TEST_CASE("all tries of a call are one call: it has one number and one deadline"
           .output = shrink_test::on_host, .deadline = std::chrono::milliseconds(90), .shrink_on_out_of_memory = true}};
   CHECK_THROWS_AS(static_cast<void>(slow(Tensor<float, 1>(1000))), fanout::Timeout);
 }
+
+TEST_CASE("an asynchronous call behind one that changes the replicas is not made again, and the error says so") {
+  struct Counts {
+    int calls = 0;
+    int forward(View<const float, 1>) const { return calls; }
+    int forward(View<const float, 1>, int) { return ++calls; }
+  };
+  const ParallelModel model{fanout::factory([] { return Counts{}; }), simulated_devices({{.memory = 1'000}}),
+                            Options{.output = shrink_test::on_host, .shrink_on_out_of_memory = true}};
+  auto changes = model.async(Tensor<float, 1>(10), 1);
+  auto reads = model.async(Tensor<float, 1>(4000));
+  static_cast<void>(changes.get());
+  CHECK(says(message_of<ReplicaError>([&] { static_cast<void>(reads.get()); }),
+             "not made again with fewer rows at a time, since the call was asynchronous"));
+}
+
+TEST_CASE("a call that cannot be planned takes no number") {
+  const auto draw = [](bool shrinks) {
+    const ParallelModel model{[](Context auto& ctx, View<const float, 1>, View<const float, 1>) {
+                                return std::vector<double>{ctx.random(0).uniform()};
+                              },
+                              simulated_devices({{}}),
+                              Options{.output = shrink_test::on_host, .shrink_on_out_of_memory = shrinks}};
+    const Tensor<float, 1> x(4);
+    CHECK_THROWS_AS(static_cast<void>(model(x, Tensor<float, 1>(5))), fanout::ShapeMismatch);
+    return model(x, x);
+  };
+  CHECK(draw(true) == draw(false));
+}

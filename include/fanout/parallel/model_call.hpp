@@ -101,6 +101,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
       const char* const why = Call::refusal();
       return why != nullptr ? why : "since the call was asynchronous";
     }
+    static const char* refusal_of_less() noexcept { return refusal(); }
   };
 
   void run_shard(std::size_t task) noexcept override {

@@ -313,6 +313,7 @@ class ParallelModel {
     if (careful.is_limited) {
       careful.shape = detail::batch_shape(state.options.axis, std::tie(std::as_const(args)...));
       if (careful.begun == nullptr) {  // all tries are one call, with one number and one deadline
+        static_cast<void>(state.plan(detail::count_rows(state.options.axis, args...), request));  // or it has no number
         entered.enter(state.mutex, &state.original);
         state.pending.wait_for_earlier(Call::order());
         begin.number = entered.number();
