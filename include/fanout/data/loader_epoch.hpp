@@ -207,7 +207,7 @@ class LoaderEpoch {
                                        .where = "LoaderEpoch::Iterator",
                                        .advice = "compare with end() first"}));
       }
-      return *epoch_->current_->batch;  // NOLINT(bugprone-unchecked-optional-access): the caller compares with end()
+      return *epoch_->current_;  // NOLINT(bugprone-unchecked-optional-access): the caller compares with end()
     }
     Iterator& operator++() {
       epoch_->advance();
@@ -224,21 +224,9 @@ class LoaderEpoch {
   /// be loaded; the call after it goes on with the next batch. If the batch's own move throws, the call after it takes
   /// the same batch. Throws Error in the child of a fork.
   std::optional<Batch> next() {
-    if (!batches_) start();
-    if (batches_->is_lost()) {
-      throw Error(explain({.what = "the process was forked in the middle of an epoch",
-                           .where = "the child",
-                           .expected = "the batches to be taken in the parent, whose threads load them",
-                           .advice = "call loader.epoch() again, in the child"}));
-    }
-    const detail::EpochOrder& order = load_.order();
-    if (taken_ == order.batches()) {
-      is_over_ = true;
-      state_->move_to(state_->position(order.epoch() + 1, 0));
-      return {};
-    }
-    const Follow follow{*this};
-    return batches_->next();
+    std::optional<Batch> batch;
+    take(batch);
+    return batch;
   }
 
   /// Goes on with the next batch: the first one, the one after a loop that was left, or after a LoadError. After the
@@ -280,14 +268,26 @@ class LoaderEpoch {
     }
   };
 
-  /// Holds the batch that next() returned. It is made in place: moving it might throw.
-  struct Current {
-    explicit Current(LoaderEpoch& epoch) : batch(epoch.next()) {}
+  /// The next batch, into a `batch` that is empty.
+  void take(std::optional<Batch>& batch) {
+    if (!batches_) start();
+    if (batches_->is_lost()) {
+      throw Error(explain({.what = "the process was forked in the middle of an epoch",
+                           .where = "the child",
+                           .expected = "the batches to be taken in the parent, whose threads load them",
+                           .advice = "call loader.epoch() again, in the child"}));
+    }
+    const detail::EpochOrder& order = load_.order();
+    if (taken_ == order.batches()) {
+      is_over_ = true;
+      state_->move_to(state_->position(order.epoch() + 1, 0));
+      return;
+    }
+    const Follow follow{*this};
+    batches_->next(batch);
+  }
 
-    std::optional<Batch> batch;
-  };
-
-  bool has_batch() const noexcept { return current_ && current_->batch; }
+  bool has_batch() const noexcept { return current_.has_value(); }
 
   void restart() noexcept {
     batches_.reset();
@@ -297,13 +297,13 @@ class LoaderEpoch {
 
   void advance() {
     current_.reset();  // first, so that its memory is free
-    static_cast<void>(current_.emplace(*this));
+    take(current_);
   }
 
   std::shared_ptr<State> state_;
   Load load_;
   std::unique_ptr<Batches, Destroy> batches_;
-  std::optional<Current> current_;
+  std::optional<Batch> current_;
   std::size_t taken_ = 0;
   bool is_over_ = false;
 };

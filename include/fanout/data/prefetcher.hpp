@@ -55,18 +55,26 @@ class Prefetcher {
   /// The next value; none after the last. Waits for it. Throws what `load` threw for it; then the next call returns the
   /// value after it. Throws what the value's own move throws; then the next call takes the same value.
   std::optional<Value> next() {
-    if (taken_ == count_) return {};
+    std::optional<Value> value;
+    next(value);
+    return value;
+  }
+
+  /// The same, into a `value` that is empty.
+  void next(std::optional<Value>& value) {
+    if (taken_ == count_) return;
     if (taken_ == 0 && wanted_ != 0 && threads_.empty()) start();
     if (threads_.empty()) {
       if (!own_.is_made) make(own_, taken_);
       own_.is_made = true;
-      return take(own_);
+      take(own_, value);
+      return;
     }
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[taken_ % slots_.size()];
     ready_.wait(lock, [&slot] { return slot.is_made; });
     const WakeOne last{room_, lock};
-    return take(slot);
+    take(slot, value);
   }
 
   /// How many values, or exceptions in their places, next() has given out.
@@ -106,15 +114,14 @@ class Prefetcher {
     }
   }
 
-  std::optional<Value> take(Slot& slot) {
+  void take(Slot& slot, std::optional<Value>& value) {
     if (slot.failure != nullptr) {
       leave(slot);
       std::rethrow_exception(detail::exchange(slot.failure, nullptr));
     }
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): a slot without a failure has been made
-    std::optional<Value> value(std::move(slot.made->value));
+    static_cast<void>(value.emplace(std::move(slot.made->value)));
     leave(slot);
-    return value;
   }
 
   void leave(Slot& slot) noexcept {
