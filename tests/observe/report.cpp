@@ -94,6 +94,7 @@ TEST_CASE("a report has the sums of the calls, in seconds") {
   const fanout::DeviceReport& cuda = report.devices()[1];
   CHECK(host.share == 0.75);
   CHECK(cuda.share == 0.25);
+  CHECK(host.next_share == 0);
   CHECK(host.shards == 20);
   CHECK(cuda.calls == 9);
   CHECK(cuda.bytes_in == 4'000);
@@ -101,6 +102,49 @@ TEST_CASE("a report has the sums of the calls, in seconds") {
   CHECK(host.scatter_seconds == doctest::Approx(12.345e-6).epsilon(1e-12));
   CHECK(cuda.useful_seconds() == doctest::Approx(0.5e-3).epsilon(1e-12));
   CHECK(host.rows_per_second() == doctest::Approx(500'000).epsilon(1e-12));
+}
+
+TEST_CASE("a report has each device's part of the next plan, in all of its shards") {
+  const Report report(
+      some_totals(), nullptr,
+      {{.rows = {0, 10}, .device = 0}, {.rows = {10, 15}, .device = 1}, {.rows = {15, 50}, .device = 0}});
+  CHECK(report.devices()[0].next_share == doctest::Approx(0.9).epsilon(1e-12));
+  CHECK(report.devices()[1].next_share == doctest::Approx(0.1).epsilon(1e-12));
+  CHECK(Report(some_totals(), nullptr, {{.rows = {0, 0}, .device = 1}}).devices()[1].next_share == 0);
+}
+
+TEST_CASE("a model reports the shares of the plan for as many rows as the last call had") {
+  using fanout::WeightedSplit;
+  const auto by_rows = [](std::size_t rows, std::size_t devices) {
+    return rows < 10 ? WeightedSplit{1, 3}(rows, devices) : WeightedSplit{1, 0}(rows, devices);
+  };
+  const fanout::ParallelModel model{[](std::span<const int> x) { return fanout::psum(static_cast<int>(x.size())); },
+                                    fanout::host_devices(2), fanout::Options{.split = by_rows, .measure = true}};
+  const auto share = [&](std::size_t i) { return model.report().devices()[i].next_share; };
+  CHECK(share(0) == 0);  // no call yet
+  model(std::vector<int>(4));
+  CHECK(share(0) == 0.25);
+  CHECK(share(1) == 0.75);
+  model(std::vector<int>(10));
+  CHECK(share(0) == 1);
+  CHECK(share(1) == 0);
+  model(std::vector<int>(0));  // has no rows to share out
+  CHECK(share(0) == 1);
+}
+
+TEST_CASE("a split policy that makes no plan any more does not keep a model from its report") {
+  bool fails = false;
+  const auto sometimes = [&fails](std::size_t rows, std::size_t devices) {
+    if (fails) throw fanout::InvalidArgument("no plan");
+    return fanout::EvenSplit{}(rows, devices);
+  };
+  const fanout::ParallelModel model{[](std::span<const int> x) { return fanout::psum(static_cast<int>(x.size())); },
+                                    fanout::host_devices(2), fanout::Options{.split = sometimes, .measure = true}};
+  model(std::vector<int>(4));
+  CHECK(model.report().devices()[1].next_share == 0.5);
+  fails = true;
+  CHECK(model.report().calls() == 1);
+  CHECK(model.report().devices()[1].next_share == 0);
 }
 
 TEST_CASE("the efficiencies are POP's") {
@@ -164,10 +208,11 @@ TEST_CASE("a report prints the same in each locale") {
 }
 
 TEST_CASE("the table has a line for each device, in columns, and the efficiencies below") {
-  CHECK(to_string(Report(some_totals())) ==
-        "device    calls  rows   share  scatter  forward    wait  rows/s       in      out\n"
-        "host:0       10   750  75.0 %  12.3 us  1.50 ms  0.00 s   500 k   0.00 B   0.00 B\n"
-        "cuda:1#2      9   250  25.0 %  7.00 us   100 us  400 us   500 k  4.00 kB  2.00 MB\n"
+  const fanout::Plan next{{.rows = {0, 7}, .device = 0}, {.rows = {7, 10}, .device = 1}};
+  CHECK(to_string(Report(some_totals(), nullptr, next)) ==
+        "device    calls  rows   share    next  scatter  forward    wait  rows/s       in      out\n"
+        "host:0       10   750  75.0 %  70.0 %  12.3 us  1.50 ms  0.00 s   500 k   0.00 B   0.00 B\n"
+        "cuda:1#2      9   250  25.0 %  30.0 %  7.00 us   100 us  400 us   500 k  4.00 kB  2.00 MB\n"
         "10 calls in 2.01 ms: plan 0.0 %, shards 99.5 %, gather 0.4 %; 1 more failed\n"
         "load balance 66.7 % * communication efficiency 74.6 % = parallel efficiency 49.8 %; device offload "
         "efficiency 50.0 %\n");

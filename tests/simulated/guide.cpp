@@ -72,6 +72,7 @@ TEST_CASE("the code of docs/guide/unequal.md") {
   // [/weights]
   CHECK(weights[0] == doctest::Approx(0.25));
   CHECK(weights[1] == doctest::Approx(0.75));
+  CHECK(model.report().devices()[1].next_share == doctest::Approx(0.75));
   CHECK(begins_there(8000, 2)[0].rows.size() == doctest::Approx(2000).epsilon(0.001));
   CHECK(stays_there(8000, 2)[0].rows.size() == doctest::Approx(2000).epsilon(0.001));
 }

@@ -30,6 +30,7 @@ template <class Device = DeviceTotals>
 struct CallTotals {
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
+  std::size_t last_rows = 0;  ///< of the latest call that had rows
   std::int64_t plan = 0;
   std::int64_t shards = 0;  ///< from the plan until all shards had ended
   std::int64_t gather = 0;
@@ -49,6 +50,7 @@ struct CallTotals {
       return;
     }
     ++calls;
+    if (call.plan->rows() != 0) last_rows = call.plan->rows();
     plan += call.planned;
     shards += call.joined - call.planned;
     gather += call.ended - call.joined;

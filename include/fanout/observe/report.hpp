@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@
 #include <fanout/base/error.hpp>
 #include <fanout/measure/call_totals.hpp>
 #include <fanout/parallel/parallel_model.hpp>
+#include <fanout/plan/plan.hpp>
+#include <fanout/plan/shard.hpp>
 #include <fanout/recovery/recovery.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -41,6 +44,7 @@ struct DeviceReport {
   std::uint64_t shards = 0;  ///< several in a call, if the split policy says so
   std::uint64_t rows = 0;
   double share = 0;             ///< of all rows of the model's calls, 0 to 1
+  double next_share = 0;        ///< of the next call, if it has as many rows as the last one: what the split has learnt
   double scatter_seconds = 0;   ///< its inputs were made, and copied to it
   double forward_seconds = 0;   ///< `forward` ran on its thread
   double wait_seconds = 0;      ///< its work went on after `forward` had returned, as that of a GPU does
@@ -66,7 +70,8 @@ struct DeviceReport {
 class Report {
  public:
   Report() = default;
-  explicit Report(const detail::CallTotals<>& totals, const detail::Recovery<>* recovery = nullptr)
+  explicit Report(const detail::CallTotals<>& totals, const detail::Recovery<>* recovery = nullptr,
+                  const Plan& next = {})
       : calls_(totals.calls),
         failed_(totals.failed),
         plan_(seconds(totals.plan)),
@@ -92,6 +97,9 @@ class Report {
       devices_[i].left_out = recovery->health().is_left_out(i);
       const std::size_t most = recovery->limits().most(i);
       if (most != recovery->limits().none) devices_[i].most_rows = most;
+    }
+    for (const Shard& shard : next) {
+      if (next.rows() != 0) devices_[shard.device].next_share += double(shard.rows.size()) / double(next.rows());
     }
   }
 
@@ -125,15 +133,16 @@ class Report {
   /// A line for each device, with a header, separated by commas: RFC 4180.
   std::string csv() const {
     std::string text =
-        "device,calls,shards,rows,share,scatter_seconds,forward_seconds,wait_seconds,bytes_in,bytes_out,failures,"
-        "left_out,most_rows\r\n";
+        "device,calls,shards,rows,share,next_share,scatter_seconds,forward_seconds,wait_seconds,bytes_in,bytes_out,"
+        "failures,left_out,most_rows\r\n";
     for (const DeviceReport& each : devices_) {
       text += to_string(each.device);
       const auto add = [&text](const std::string& cell) { text += ',' + cell; };
       add(std::to_string(each.calls));
       add(std::to_string(each.shards));
       add(std::to_string(each.rows));
-      for (const double number : {each.share, each.scatter_seconds, each.forward_seconds, each.wait_seconds}) {
+      for (const double number :
+           {each.share, each.next_share, each.scatter_seconds, each.forward_seconds, each.wait_seconds}) {
         add(detail::exact(number));
       }
       add(std::to_string(each.bytes_in));
@@ -171,6 +180,7 @@ class Report {
       add("shards", std::to_string(each.shards));
       add("rows", std::to_string(each.rows));
       add("share", detail::exact(each.share));
+      add("next_share", detail::exact(each.next_share));
       add("scatter_seconds", detail::exact(each.scatter_seconds));
       add("forward_seconds", detail::exact(each.forward_seconds));
       add("wait_seconds", detail::exact(each.wait_seconds));
@@ -227,14 +237,15 @@ inline std::string percent(double part) { return rounded(100 * part, 1) + " %"; 
 
 /// The report as a table of the devices, and the efficiencies below it.
 inline std::string to_string(const Report& report) {
-  using Row = std::array<std::string, 10>;
-  std::vector<Row> rows{{"device", "calls", "rows", "share", "scatter", "forward", "wait", "rows/s", "in", "out"}};
+  using Row = std::array<std::string, 11>;
+  std::vector<Row> rows{
+      {"device", "calls", "rows", "share", "next", "scatter", "forward", "wait", "rows/s", "in", "out"}};
   for (const DeviceReport& each : report.devices()) {
     rows.push_back({to_string(each.device), std::to_string(each.calls), std::to_string(each.rows),
-                    detail::percent(each.share), detail::with_unit(each.scatter_seconds, "s"),
-                    detail::with_unit(each.forward_seconds, "s"), detail::with_unit(each.wait_seconds, "s"),
-                    detail::with_unit(each.rows_per_second(), ""), detail::with_unit(double(each.bytes_in), "B"),
-                    detail::with_unit(double(each.bytes_out), "B")});
+                    detail::percent(each.share), detail::percent(each.next_share),
+                    detail::with_unit(each.scatter_seconds, "s"), detail::with_unit(each.forward_seconds, "s"),
+                    detail::with_unit(each.wait_seconds, "s"), detail::with_unit(each.rows_per_second(), ""),
+                    detail::with_unit(double(each.bytes_in), "B"), detail::with_unit(double(each.bytes_out), "B")});
   }
   std::string text;
   for (const Row& row : rows) {
@@ -270,6 +281,20 @@ inline std::string to_string(const Report& report) {
   return text;
 }
 
+namespace detail {
+
+/// The plan of a call with so many rows, or none, if there was no call or the policy makes none.
+template <class Model>
+Plan next_plan(const Model& model, std::size_t rows) {
+  try {
+    return rows == 0 ? Plan{} : model.plan(rows);
+  } catch (const std::exception&) {  // the report of the calls until now is wanted all the more
+    return {};
+  }
+}
+
+}  // namespace detail
+
 template <class M, class Source>
 Report ParallelModel<M, Source>::report() const {
   if (state_->observer() == nullptr) {
@@ -278,7 +303,7 @@ Report ParallelModel<M, Source>::report() const {
   }
   detail::CallTotals<> totals = state_->measured.totals();
   totals.devices_are(devices().ids().data(), devices().size());  // before the first call none are listed
-  return Report(totals, &state_->recovery);
+  return Report(totals, &state_->recovery, detail::next_plan(*this, totals.last_rows));
 }
 
 }}  // namespace fanout::v0
