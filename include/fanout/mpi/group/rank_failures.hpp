@@ -3,6 +3,7 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,8 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 // Exceptions as text, so that a rank can tell the others why it failed. A text is a list of fields, each ended by a
-// zero character: the rank's name, then either one message, or eight fields for each Failure of a ReplicaError.
+// zero character: the rank's name, then either one message, or eight fields for each Failure of a ReplicaError. A text
+// may be cut, and its last field with it.
 
 inline std::string message_with_type(const std::exception_ptr& exception) {
   try {
@@ -75,7 +77,7 @@ inline std::string failures_as_text(const std::string& name, const std::exceptio
 inline std::vector<std::string> fields_of(const std::string& text) {
   std::vector<std::string> fields;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = text.find('\0', at);
+    const std::size_t end = std::min(text.find('\0', at), text.size());
     fields.push_back(text.substr(at, end - at));
     at = end + 1;
   }
