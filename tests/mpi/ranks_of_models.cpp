@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,11 +14,13 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include <fanout/context/collectives.hpp>
 #include <fanout/mpi.hpp>
 #include <mpi/support/is_funneled.hpp>
 #include <support/message_of.hpp>
@@ -34,6 +37,7 @@ using fanout::mpi::RankReduction;
 using fanout::mpi::Ranks;
 using fanout_test::is_funneled;
 using fanout_test::message_of;
+using namespace std::chrono_literals;
 
 /// Element `row` is `row`, for the rows of this rank.
 Tensor<double, 1> numbers(RowRange rows) {
@@ -186,6 +190,21 @@ struct SumOrMean {
   std::variant<fanout::Sum<double>, fanout::Mean<double>> forward(View<const double, 1> x, bool means) const {
     if (means) return fanout::Mean<double>(x(0));
     return fanout::Sum<double>(x(0));
+  }
+};
+
+/// Has a combined field, which a const forward does not change.
+struct SumsBesides {
+  fanout::Sum<int> rows;
+
+  auto forward(View<const double, 1> x) const {
+    if (x(0) < 0) throw std::runtime_error("below zero");
+    return fanout::psum(x(0));
+  }
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x, int) const {
+    double sum = x(0);
+    ctx.communicator().all_reduce(sum);
+    return fanout::first(sum);
   }
 };
 
@@ -604,6 +623,28 @@ TEST_CASE("asynchronous calls with combined fields combine in the order in which
     second.get();
     REQUIRE(counted.model().rows.value == (call + 1) * 8 * static_cast<int>(ranks.size()));
     CHECK(counted.model().most.value == 4 * all - 1);
+  }
+}
+
+TEST_CASE("an asynchronous call that changes no combined fields makes its steps when its result is taken") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const ParallelModel model{SumsBesides{}, fanout::host_devices(1), {.ranks = ranks}};
+  const ParallelModel sums{Scales{}, fanout::host_devices(1), {.ranks = ranks}};
+  const auto all = static_cast<double>(ranks.size());
+  const Tensor<double, 1> ones = Tensor<double, 1>::full({1}, 1);
+  const auto check_sums = [&] {
+    if (ranks.rank() == 0) std::this_thread::sleep_for(5ms);  // so that the device's thread comes first
+    for (int call = 0; call < 3; ++call) CHECK(sums(ones) == all);
+  };
+  for (int call = 0; call < 5; ++call) {
+    auto wrong = model.async(Tensor<double, 1>::full({1}, ranks.rank() == 0 ? -1 : 1));
+    check_sums();
+    CHECK(message_of<fanout::ReplicaError>([&] { wrong.get(); }).find("below zero") != std::string::npos);
+    if (is_funneled()) continue;
+    auto meets = model.async(ones, 1);
+    check_sums();
+    CHECK(meets.get() == all);
   }
 }
 

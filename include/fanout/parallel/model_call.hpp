@@ -123,10 +123,12 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
       call.dispatch();
       call.run_own();
       call.join();
-      ranked_.join();
-      call.combine(ranked_);
+      if constexpr (Call::combines_fields) {
+        ranked_.join();
+        call.combine(ranked_);
+      }
     } catch (...) {
-      failure_ = ranked_.failure();
+      failure_ = Call::combines_fields ? ranked_.failure() : std::current_exception();
     }
   }
 
@@ -136,11 +138,11 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
 
   Result take_result() override {
     [[maybe_unused]] const ThreadHolds<DeviceSet<Ds...>> held;
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
     ranked_.wait_anew();
     try {
-      if constexpr (!Call::is_one_task) {
-        outputs_.all_ended(NotAgain());
+      if (failure_ != nullptr) std::rethrow_exception(failure_);
+      if constexpr (!Call::is_one_task) outputs_.all_ended(NotAgain());
+      if constexpr (!Call::combines_fields) {  // the thread that takes the result makes the steps with other processes
         ranked_.join();
         outputs_.check_deadline();
       }
