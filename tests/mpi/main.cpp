@@ -6,10 +6,12 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include <fanout/mpi/ranks.hpp>
 
@@ -31,10 +33,17 @@ const auto make_ranks = [] { const fanout::mpi::Ranks ranks{MPI_COMM_WORLD}; };
 
 }  // namespace
 
-// Stands before the MPI's own function.
+// These stand before the MPI's own functions.
 extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
                          MPI_Request* request) {
   return PMPI_Isend(data, count, type, to == fanout_test::lost_to ? MPI_PROC_NULL : to, tag, over, request);
+}
+
+extern "C" int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm over,
+                         MPI_Request* request) {
+  const bool is_array = type != MPI_BYTE;  // a type of blocks
+  if (is_array && fanout_test::receives_late) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return PMPI_Irecv(data, count, type, from, tag, over, request);
 }
 
 int main(int argc, char** argv) {

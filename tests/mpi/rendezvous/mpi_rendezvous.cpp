@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -21,6 +22,7 @@
 #include <fanout/mpi.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <mpi/support/is_funneled.hpp>
+#include <mpi/support/lost_messages.hpp>
 #include <support/message_of.hpp>
 
 // Collectives between the shards of all ranks. So many ranks of a rendezvous are shared out among the processes of
@@ -586,4 +588,24 @@ TEST_CASE("a shard that throws before it meets others releases them while its re
   pending.wait();
   MPI_Barrier(MPI_COMM_WORLD);  // rank 1 takes its result after the shards of the others have ended
   CHECK(message_of<fanout::ReplicaError>([&] { pending.get(); }).find("less than 0") != std::string::npos);
+}
+
+TEST_CASE("a rank that throws after a collective takes no array from others that still receive it") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() < 3) return;
+  constexpr std::size_t count = 1'000'000;
+  std::size_t received = 0;
+  const auto broadcast = [&received](fanout::Context auto& ctx, View<const double, 1>) {
+    std::vector<double> array(count, ctx.rank() == 0 ? 1.0 : 0.0);  // goes back to the system when forward ends
+    ctx.communicator().broadcast(array, 0);
+    received = static_cast<std::size_t>(std::count(array.begin(), array.end(), 1.0));
+    if (ctx.rank() == 1) throw std::runtime_error("has enough");
+    return fanout::first(0);
+  };
+  const ParallelModel model{broadcast, fanout::host_devices(1), {.ranks = ranks}};
+  fanout_test::receives_late = ranks.rank() == 2;
+  const std::string text = message_of<fanout::ReplicaError>([&] { model(Tensor<double, 1>(1)); });
+  fanout_test::receives_late = false;
+  CHECK(text.find("has enough") != std::string::npos);
+  CHECK(received == count);
 }

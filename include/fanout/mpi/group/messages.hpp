@@ -24,11 +24,9 @@ enum MessageTag : int { trees, slices, slice_results, words, rendezvous = 16 };
 class Messages {
  public:
   /// Room for `most` messages, so that starting them allocates nothing.
-  explicit Messages(MPI_Comm over, std::size_t most = 0) : over_(over) {
-    open_.reserve(most), is_receive_.reserve(most);
-  }
+  explicit Messages(MPI_Comm over, std::size_t most = 0) : over_(over) { open_.reserve(most), ends_.reserve(most); }
   Messages(Messages&& other) noexcept
-      : over_(other.over_), open_(std::move(other.open_)), is_receive_(std::move(other.is_receive_)) {
+      : over_(other.over_), open_(std::move(other.open_)), ends_(std::move(other.ends_)) {
     other.clear();
   }
   Messages& operator=(Messages&&) = delete;
@@ -71,19 +69,24 @@ class Messages {
     return done != 0;
   }
 
-  /// Ends messages of which others have left: receives nothing more into the memory. What is being sent may still be
-  /// read, if the other rank receives it.
-  void give_up() {
+  /// Ends the messages with this tag to and from a rank that has left: receives nothing more into the memory. What is
+  /// being sent may still be read, if the other rank receives it. Returns false if there are none in flight.
+  bool give_up(std::size_t rank, int tag) {
+    bool any = false;
     for (std::size_t i = 0; i < open_.size(); ++i) {
-      if (open_[i] == MPI_REQUEST_NULL) continue;
-      if (is_receive_[i] != 0) {
+      if (open_[i] == MPI_REQUEST_NULL || ends_[i].rank != rank || ends_[i].tag != tag) continue;
+      int done = 0;
+      check_mpi(MPI_Test(&open_[i], &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done != 0) continue;
+      any = true;
+      if (ends_[i].receives) {
         check_mpi(MPI_Cancel(&open_[i]), "MPI_Cancel");
         check_mpi(MPI_Wait(&open_[i], MPI_STATUS_IGNORE), "MPI_Wait");
       } else {
         check_mpi(MPI_Request_free(&open_[i]), "MPI_Request_free");
       }
     }
-    clear();
+    return any;
   }
 
   /// Waits for that. Yields the core, since MPICH does not: with 3 ranks on 2 cores, 100 MB take a third of the time.
@@ -96,28 +99,34 @@ class Messages {
  private:
   static constexpr int tests_before_yield = 100;
 
+  struct OtherEnd {
+    std::size_t rank;
+    int tag;
+    bool receives;  // from there
+  };
+
   void send(const void* data, int count, MPI_Datatype type, std::size_t to, int tag) {
-    MPI_Request& request = add(false);
+    MPI_Request& request = add({.rank = to, .tag = tag, .receives = false});
     check_mpi(MPI_Isend(data, count, type, static_cast<int>(to), tag, over_, &request), "MPI_Isend");
   }
   void receive(void* data, int count, MPI_Datatype type, std::size_t from, int tag) {
-    MPI_Request& request = add(true);
+    MPI_Request& request = add({.rank = from, .tag = tag, .receives = true});
     check_mpi(MPI_Irecv(data, count, type, static_cast<int>(from), tag, over_, &request), "MPI_Irecv");
   }
 
-  MPI_Request& add(bool is_receive) {
-    is_receive_.push_back(is_receive ? 1 : 0);
+  MPI_Request& add(const OtherEnd& end) {
+    ends_.push_back(end);
     return open_.emplace_back(MPI_REQUEST_NULL);
   }
 
   void clear() noexcept {
     open_.clear();
-    is_receive_.clear();
+    ends_.clear();
   }
 
   MPI_Comm over_;
   std::vector<MPI_Request> open_;
-  std::vector<char> is_receive_;  // of each
+  std::vector<OtherEnd> ends_;  // of each
 };
 
 }}}  // namespace fanout::v0::detail

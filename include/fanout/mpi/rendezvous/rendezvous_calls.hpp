@@ -71,10 +71,11 @@ class RendezvousCalls {
     for (Call& call : calls_) {
       if (call.state == State::waits && verdict_.what == RendezvousVerdict::none) match(call);
       if (call.state == State::moves && call.messages.test()) call.state = State::moved;
-      if (call.state == State::moves || call.state == State::moves_back) look_for_throwers(call);
+      if (call.is_moving()) look_for_throwers(call);
       if (call.state == State::moved && !call.exchange) call.state = State::done;
       if (call.state == State::combined) start_second(call);
-      if (call.state == State::moves_back && call.messages.test()) call.state = State::done;
+      if ((call.state == State::moves_back || call.state == State::ends) && call.messages.test())
+        call.state = State::done;
       if (call.launch != nullptr) advance_launch(call);
     }
     if (verdict_.what == RendezvousVerdict::none) judge();
@@ -160,12 +161,15 @@ class RendezvousCalls {
 
  private:
   using Kind = RendezvousNote::Kind;
-  enum class State : unsigned char { waits, moves, moved, combined, moves_back, done };
+  enum class State : unsigned char { waits, moves, moved, combined, moves_back, ends, done };
 
   struct Call {
     Call(MPI_Comm over, Kind kind, const std::vector<backend::Collective*>& made)
         : note(Note::of(kind, made)), other(made.front()->root), messages(over) {
       for (backend::Collective* const each : made) (each->direct ? direct : calls).push_back(each);
+    }
+    bool is_moving() const noexcept {
+      return state == State::moves || state == State::moves_back || state == State::ends;
     }
 
     std::vector<backend::Collective*> calls;   // through host memory
@@ -250,17 +254,20 @@ class RendezvousCalls {
     }
   }
 
-  /// Ends a call whose arrays travel if a rank has left by an exception: that one may not have sent its own.
+  /// Ends a call whose arrays travel if a rank has left by an exception: that one may not have sent its own. But waits
+  /// for the others, which may still read the arrays of this rank.
   void look_for_throwers(Call& call) {
-    std::optional<std::size_t> thrower;
+    using Stream = RendezvousPlaces::Stream;
+    const Stream stream = call.note.kind == Kind::collectives ? Stream::collectives : Stream::between_two;
     each_needed(call, [&](std::size_t other) {
       const Note* const left = mail_.left(other);
-      if (left != nullptr && (left->text[0] != '\0' || left->culprit != other)) thrower = other;
+      if (left == nullptr || (left->text[0] == '\0' && left->culprit == other)) return;
+      const std::size_t process = places_.process(other);
+      const bool sent = call.messages.give_up(process, places_.tag(stream, rank_, other));
+      if (!call.messages.give_up(process, places_.tag(stream, other, rank_)) && !sent) return;
+      call.state = State::ends;
+      judge_left(call, other);
     });
-    if (!thrower) return;
-    call.messages.give_up();
-    call.state = State::done;
-    judge_left(call, *thrower);
   }
 
   void look_for_deserters(const Call& call) {
