@@ -29,6 +29,7 @@ using fanout::load;
 using fanout::save;
 using fanout::StateMismatch;
 using fanout::Tensor;
+using namespace fanout::literals;
 using fanout_test::message_of;
 using fanout_test::says;
 using fanout_test::TestFolder;
@@ -48,6 +49,16 @@ struct MadeTree {
 struct MadeNode {
   double value = 0;
   std::vector<MadeNode> inner;
+};
+
+/// Trees in C arrays.
+struct MadeArrays {
+  Tensor<float, 1> pair[2];
+  std::vector<std::string> texts[1][2];
+
+  friend constexpr auto fields(const MadeArrays*) {
+    return fanout::dict("pair"_k = &MadeArrays::pair, "texts"_k = &MadeArrays::texts);
+  }
 };
 
 /// The file of a MadeNode that has so many inside each other, of which only the last one has a value.
@@ -97,6 +108,15 @@ TEST_CASE("a tree is made as the file tells") {
   CHECK_FALSE(load<std::optional<float>>(folder / "file").has_value());
   save(folder / "file", std::vector{1, 2});
   CHECK(load<std::vector<int>>(folder / "file") == std::vector{1, 2});
+}
+
+TEST_CASE("the trees in a C array are made as the file tells") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  save(path, MadeArrays{{Tensor<float, 1>::full({2}, 4), Tensor<float, 1>::full({3}, 5)}, {{{"a", "b"}, {"c"}}}});
+  const auto made = load<MadeArrays>(path);
+  CHECK(made.pair[1] == Tensor<float, 1>::full({3}, 5));
+  CHECK(made.texts[0][0] == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("a file that does not fit the type of a tree is a mismatch") {

@@ -57,6 +57,12 @@ class StateStructure {
     if constexpr (is_no_model_value<X> || HasDtype<X> || StringNode<X> || FixedNumbers<X> || ForeignMatrix<X>) {
     } else if constexpr (is_reduced<X>) {
       give_to(node.value, name, depth);
+    } else if constexpr (std::is_array_v<X>) {
+      for (std::size_t i = 0; i < std::extent_v<X>; ++i) {
+        const NameStep step(name);
+        step.add(std::to_string(i));
+        give_to(node[i], name, depth + 1);
+      }
     } else if constexpr (ShapedArray<X>) {
       if constexpr (requires { X::uninitialized(node.extents()); }) give_extents(node, name);
     } else if constexpr (NumberRange<X>) {
