@@ -327,6 +327,18 @@ TEST_CASE("tensors of libtorch and of fanout convert to each other without a cop
   CHECK_THROWS_AS((fanout::as_view<double, 2>(x)), fanout::InvalidArgument);
 }
 
+TEST_CASE("a tensor of fanout that the host cannot use becomes no torch::Tensor, which would be on the CPU") {
+  static constexpr fanout::backend::MemoryOperations operations = [] {
+    fanout::backend::MemoryOperations own = fanout::backend::host_memory_operations;
+    own.host_access = false;
+    return own;
+  }();
+  fanout::backend::declare_memory("apart", operations);
+  fanout::Tensor<float, 1> tensor({3}, {{{.kind = "apart"}}, &operations});
+  CHECK_THROWS_AS(fanout::as_torch(tensor), fanout::DeviceMismatch);
+  CHECK_THROWS_AS(fanout::to_torch(std::move(tensor)), fanout::DeviceMismatch);
+}
+
 TEST_CASE("DLPack carries tensors to libtorch and back") {
   fanout::Tensor<float, 2> tensor(3, 2);
   tensor(2, 1) = 4;

@@ -353,10 +353,11 @@ at::Tensor torch_from(T* data, const Extents<R>& extents, const Deleter& deleter
 }  // namespace detail
 
 /// A View, the rows of an Output, or a Tensor as a torch::Tensor of the same elements, which must outlive it. Takes no
-/// read-only views, since a torch::Tensor can be written to.
+/// read-only views, since a torch::Tensor can be written to. Throws DeviceMismatch for memory that the host cannot use.
 template <class T, std::size_t R>
   requires(!std::is_const_v<T>)
 at::Tensor as_torch(View<T, R> view) {
+  if (!(view.space() == host_memory)) detail::check_host_access(view.space());
   return detail::torch_from(view.data(), view.extents(), [](void*) {});
 }
 template <class T, std::size_t R>
@@ -364,9 +365,11 @@ at::Tensor as_torch(Tensor<T, R>& tensor) {
   return as_torch(tensor.view());
 }
 
-/// A torch::Tensor that owns the elements of `tensor`. Pass `std::move(tensor)` to avoid a copy.
+/// A torch::Tensor that owns the elements of `tensor`. Pass `std::move(tensor)` to avoid a copy. Throws DeviceMismatch
+/// for memory that the host cannot use.
 template <class T, std::size_t R>
 at::Tensor to_torch(Tensor<T, R> tensor) {
+  if (!(tensor.space() == host_memory)) detail::check_host_access(tensor.space());
   const auto owner = std::make_shared<Tensor<T, R>>(std::move(tensor));
   return detail::torch_from(owner->data(), owner->extents(), [owner](void*) {});
 }
