@@ -114,6 +114,18 @@ TEST_CASE("an optional and a variant are passed as the value that they hold") {
   CHECK(sums == std::vector{42.0, 42.0});
 }
 
+TEST_CASE("trees without arrays are passed, too") {
+  std::atomic<int> passed{0};
+  HostRanks::run(2, [&](HostCommunicator& ranks) {
+    std::vector<Tensor<float, 1>> none;
+    ranks.all_reduce(none, Reduction::mean);
+    ranks.broadcast(std::tuple<>(), 1);
+    ranks.rank() == 0 ? ranks.send(none, 1) : ranks.recv(none, 0);
+    ++passed;
+  });
+  CHECK(passed == 2);
+}
+
 TEST_CASE("tuples, dicts, arrays, spans and numbers are trees too") {
   std::vector<double> all(2);
   HostRanks::run(2, [&](HostCommunicator& ranks) {
@@ -195,6 +207,15 @@ TEST_CASE("other types, roots, reductions and trees do not fit, nor do other ext
         c.all_reduce(x);
       },
       "at tree[0]", "(of 2 arrays)");
+  called(
+      structure,
+      [](HostCommunicator& c) {
+        std::optional<float> first, second;
+        (c.rank() == 0 ? second : first) = 1;
+        c.all_reduce(first);
+        c.all_reduce(second);
+      },
+      "rank 0 called all_reduce(sum) of no arrays, rank 1 called all_reduce(sum) of float;");
   called(
       shape,
       [](HostCommunicator& c) {

@@ -166,7 +166,7 @@ struct Collective {
   std::size_t root = 0;                              ///< the root, or the other rank of a send or recv
   detail::SmallVector<std::size_t, 4> extents = {};  ///< of the array with `count` elements, rows first
   std::string leaf = {};                             ///< path of the array in its tree; empty if it is the whole tree
-  std::size_t leaves = 1;                            ///< number of arrays of that tree
+  std::size_t leaves = 1;                            ///< number of arrays of that tree; 0 if it has none
   Progress progress = Progress::open;                ///< written by the rendezvous
   bool direct = false;                               ///< run by a CollectiveTransport, not through host memory
 
@@ -214,13 +214,13 @@ inline std::string to_string(const Collective& call) {
   std::string text = detail::name_of(call.kind);
   if (call.kind == Kind::barrier) return text;
   if (call.is_reduction()) text += std::string("(") + detail::name_of(call.reduction) + ")";
-  text += " of " + call.type->name();
+  text += " of " + (call.leaves == 0 ? "no arrays" : call.type->name());
   for (std::size_t axis = 0; axis < call.extents.size(); ++axis) {
     text += (axis == 0 ? "[" : ", ") + std::to_string(call.extents[axis]);
   }
   if (call.extents.size() != 0) text += "]";
   if (!call.leaf.empty()) text += " at " + call.leaf;
-  if (call.leaves != 1) text += " (of " + std::to_string(call.leaves) + " arrays)";
+  if (call.leaves > 1) text += " (of " + std::to_string(call.leaves) + " arrays)";
   if (call.direct) text += " by the devices";
   if (call.kind == Kind::broadcast || call.kind == Kind::recv) text += " from rank " + std::to_string(call.root);
   if (call.kind == Kind::reduce || call.kind == Kind::send) text += " to rank " + std::to_string(call.root);

@@ -162,10 +162,10 @@ class CollectiveCalls {
   template <bool Writes, class X>
   void call(const Collective& like, X& x) {
     std::vector<Collective> calls = calls_for<Writes>(like, x);
-    if (!calls.empty()) add(calls);
+    add(calls);
   }
 
-  /// A call like this one for each array of the tree.
+  /// A call like this one for each array of the tree, or one of no elements if it has none.
   template <bool Writes, class X>
   std::vector<Collective> calls_for(const Collective& like, X& x) {
     std::vector<Collective> calls;
@@ -182,8 +182,13 @@ class CollectiveCalls {
           if constexpr (Writes && !std::is_const_v<T>) call.to = elements.data;
           calls.push_back(std::move(call));
         });
+    const std::size_t leaves = calls.size();
+    if (leaves == 0) {  // still a call, so that no later one meets that of a rank whose tree has arrays
+      calls.push_back(like);
+      describe(calls[0], detail::Elements<const float>());
+    }
     for (Collective& call : calls) {
-      call.leaves = calls.size();
+      call.leaves = leaves;
       if (call.leaf == "tree") call.leaf.clear();  // it is the whole tree
     }
     return calls;

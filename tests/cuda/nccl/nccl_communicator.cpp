@@ -117,6 +117,7 @@ TEST_CASE("arrays off the communicator's GPU, and types that cannot be reduced, 
     CHECK_THROWS_AS(ranks.all_gather(own, here), fanout::DeviceMismatch);
     auto there = NcclRanks::array(0, std::vector<short>(2));
     CHECK_THROWS_AS(ranks.all_reduce(there), fanout::InvalidArgument);
+    CHECK_NOTHROW(ranks.all_reduce(std::vector<fanout::Tensor<float, 1>>()));  // a tree without arrays is nowhere
     CHECK(ranks.rank() == 0);
     CHECK(ranks.size() == 1);
   });

@@ -52,6 +52,7 @@ class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
         waits = true;
         continue;
       }
+      if (calls[i].leaves == 0) continue;
       if (!(calls[i].from_space == own && calls[i].to_space == own)) {
         throw DeviceMismatch(
             explain({.what = "a collective of NCCL got an array in other memory",
@@ -65,7 +66,7 @@ class NcclCommunicator : public backend::CollectiveCalls<NcclCommunicator> {
     }
     const cuda::DeviceGuard entered(stream_.device());
     cuda::detail::start_group(count, [&](std::size_t i) {
-      if (calls[i].kind == backend::Collective::Kind::barrier) return ncclSuccess;
+      if (calls[i].kind == backend::Collective::Kind::barrier || calls[i].leaves == 0) return ncclSuccess;
       return cuda::detail::start_nccl(calls[i], communicator_, stream_.get());
     });
     cuda::detail::await_start(communicator_, "a collective");
