@@ -359,6 +359,18 @@ TEST_CASE("a prefix is taken off the names in the file") {
              "one name without the prefix", path, "a", "module.a"));
 }
 
+TEST_CASE("two values of one name are refused: both would be loaded from one tensor") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  save(path, dict("a"_k = dict("b"_k = 1)));
+  int dotted = 2, plain = 3;
+  CHECK(says(message_of<fanout::InvalidArgument>(
+                 [&] { load(path, dict("a.b"_k = std::ref(dotted), "a"_k = dict("b"_k = std::ref(plain)))); }),
+             "one name at a.b", "keys without dots"));
+  CHECK(dotted == 2);
+  CHECK(plain == 3);
+}
+
 TEST_CASE("an advice to strip a prefix is only given if it would help") {
   const TestFolder folder;
   const std::string path = folder / "file";

@@ -47,6 +47,7 @@ class StateComparison {
     if (i == StateFile::none) {
       differences_.missing.emplace_back(leaf.name);
     } else {
+      if (is_used_[i]) refuse_name_twice(std::string(leaf.name));
       is_used_[i] = true;
       compare(leaf, file_[i]);
     }
@@ -178,9 +179,10 @@ struct OwnsState {
 /// Copies each array once, from the mapped file. Waits until all is there. The file must not become shorter meanwhile.
 /// The tree must not be used by another thread, but for ParallelModels, whose running calls are waited for.
 ///
-/// Throws StateMismatch if anything differs, and lists all of it. Throws FormatError if the file is broken. Throws
-/// Error if it cannot be read. In each case nothing was written. Throws DeviceMismatch if an array is in a memory that
-/// cannot be copied to, and DeviceError if a device fails; then the tree may be loaded in parts.
+/// Throws StateMismatch if anything differs, and lists all of it. Throws InvalidArgument if two values have one name or
+/// a key is empty. Throws FormatError if the file is broken. Throws Error if it cannot be read. In each case nothing
+/// was written. Throws DeviceMismatch if an array is in a memory that cannot be copied to, and DeviceError if a device
+/// fails; then the tree may be loaded in parts.
 template <class X>
 void load(const std::string& path, X&& tree, const detail::StripPrefix& strip = {}) {
   static_assert(std::is_lvalue_reference_v<X> || !detail::owns_state<std::remove_cv_t<X>>,

@@ -81,7 +81,7 @@ class StateWriter {
 /// memory it reads. The tree must not change meanwhile; a ParallelModel must not be updated.
 ///
 /// Throws Error, which names the path and the system's reason, if the file cannot be written. Throws InvalidArgument if
-/// two values have one name, which only keys of maps with dots can cause, or if a key is empty or no UTF-8.
+/// two values have one name, which only keys with dots can cause, or if a key is empty or no UTF-8.
 template <class X>
 void save(const std::string& path, const X& tree) {
   detail::check_byte_order();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/error.hpp>
 #include <fanout/state/dtype.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -54,6 +55,12 @@ inline bool count_bytes(Dtype dtype, const std::vector<std::uint64_t>& shape, st
   const bool is_whole = bytes % 8 == 0;
   bytes /= 8;
   return is_whole;
+}
+
+/// Throws InvalidArgument: a file has each name once.
+[[noreturn]] inline void refuse_name_twice(std::string name) {
+  throw InvalidArgument(explain(
+      {.what = "two values of a tree have one name", .where = std::move(name), .advice = "choose keys without dots"}));
 }
 
 /// `[2, 3]`, and `[]` for a number.

@@ -54,11 +54,7 @@ inline std::vector<std::size_t> place_entries(std::vector<HeaderEntry>& entries)
   }
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) {
-    throw InvalidArgument(explain({.what = "two values of a tree have one name",
-                                   .where = std::string(*twice),
-                                   .advice = "choose keys without dots for the map"}));
-  }
+  if (twice != names.end()) refuse_name_twice(std::string(*twice));
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&entries](std::size_t a, std::size_t b) {
