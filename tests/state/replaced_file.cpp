@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -169,6 +170,36 @@ TEST_CASE("a new file has the owner of the old one, if root writes it") {
   CHECK(status.st_uid == 4711);
   CHECK(status.st_gid == 815);
   CHECK(mode_of(path) == 06755);
+}
+
+TEST_CASE("a new file stays in the group of the old one, also if another user of that group writes it" *
+          doctest::skip(!fanout_test::can_fork)) {
+  if (::geteuid() != 0) return fanout_test::skip("this needs root");
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  replace(path, "old");
+  REQUIRE(::chown(path.c_str(), 4711, 815) == 0);
+  REQUIRE(::chmod(path.c_str(), 0660) == 0);
+  REQUIRE(::chmod((folder / "").c_str(), 0777) == 0);
+  const int none = 77;
+  const int status = fanout_test::in_child([&] {
+    const gid_t groups[] = {815};
+    if (::setgroups(1, groups) != 0 || ::setgid(4713) != 0 || ::setuid(4712) != 0) return none;
+    try {
+      replace(path, "new");
+    } catch (const fanout::Error&) {
+      return 1;
+    }
+    return 0;
+  });
+  if (status == none) return fanout_test::skip("this needs other users");
+  CHECK(status == 0);
+  CHECK(text_of(path) == "new");
+  struct stat made {};
+  REQUIRE(::stat(path.c_str(), &made) == 0);
+  CHECK(made.st_uid == 4712);
+  CHECK(made.st_gid == 815);
+  CHECK(mode_of(path) == 0660);
 }
 
 TEST_CASE("a file is replaced where its owner has no number, as in a container" *

@@ -154,8 +154,10 @@ class ReplacedFile {
     if (::fstat(file_.get(), &made) != 0) refuse("fstat", errno);
     if (made.st_uid != old.st_uid || made.st_gid != old.st_gid) {
       // Only root may give a file away, and in a container only to users that it knows. If that fails, the file becomes
-      // the saver's own, as any new file.
-      [[maybe_unused]] const int result = ::fchown(file_.get(), old.st_uid, old.st_gid);
+      // the saver's own, as any new file, but stays in its group if the saver is in that.
+      if (::fchown(file_.get(), old.st_uid, old.st_gid) != 0) {
+        [[maybe_unused]] const int result = ::fchown(file_.get(), made.st_uid, old.st_gid);
+      }
     }
     if (::fchmod(file_.get(), old.st_mode & 07777U) != 0) refuse("fchmod", errno);
   }
