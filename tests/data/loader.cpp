@@ -412,7 +412,9 @@ TEST_CASE("invalid options are refused when the loader is made, with field, expe
   CHECK(says(refusal_of(five, {.workers = -1}), "LoaderOptions::workers", "0 or more", "found -1", "own thread"));
   CHECK(says(refusal_of(five, {.workers = 2, .prefetch = 0}), "LoaderOptions::prefetch", "1 or more", "found 0",
              "leave it out"));
-  CHECK(says(refusal_of(five, {.prefetch = -1}), "LoaderOptions::prefetch", "found -1"));
+  CHECK(says(refusal_of(five, {.prefetch = -1}), "a negative number of batches", "LoaderOptions::prefetch", "0 or more",
+             "found -1"));
+  CHECK(says(refusal_of(five, {.workers = 1, .prefetch = -1}), "a negative number of batches", "1 or more"));
   CHECK_NOTHROW(static_cast<void>(Loader{five, {.prefetch = 0}}));
   CHECK(says(refusal_of(five, {.rows = RowRange{2, 6}}), "LoaderOptions::rows", "rows within [0, 5)", "found [2, 6)",
              "ranks.rows"));
@@ -423,7 +425,7 @@ TEST_CASE("invalid options are refused when the loader is made, with field, expe
   CHECK(says(refusal_of(five, {.rows = PaddedLikeTorch{.rank = -1, .ranks = 4}}), "Invalid rank -1"));
   CHECK(says(refusal_of(five, {.rows = PaddedLikeTorch{.rank = 0, .ranks = 0}}), "1 rank or more", "found 0"));
   CHECK(says(refusal_of(five, {.batch = 5, .share = {2, 2}}), "LoaderOptions::share", "a rank below 2", "found 2"));
-  CHECK(says(refusal_of(five, {.batch = 5, .share = {0, 0}}), "LoaderOptions::share", "a rank below 0", "found 0"));
+  CHECK(says(refusal_of(five, {.batch = 5, .share = {0, 0}}), "no ranks", "LoaderOptions::share", "1 rank or more"));
   CHECK(says(refusal_of(five, {.batch = 2, .share = {0, 3}}), "LoaderOptions::batch", "3 or more", "found 2"));
   CHECK(says(refusal_of(five, {.batch = 4, .share = {0, 2}}), "no row of the last batch", "LoaderOptions::share",
              "2 rows or more", "found 1", "drop_last"));

@@ -28,6 +28,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 inline void check_share(const LoaderOptions& options) {
   const LoaderOptions::Share& share = options.share;
+  if (share.ranks == 0) refuse_loader("no ranks", "share", "1 rank or more", "0");
   if (share.rank >= share.ranks) {
     refuse_loader("no such rank", "share", "a rank below " + std::to_string(share.ranks), std::to_string(share.rank));
   }
@@ -45,8 +46,12 @@ inline void check_loader(const LoaderOptions& options, std::size_t samples) {
     refuse_loader("a negative number of threads", "workers", "0 or more", std::to_string(options.workers),
                   "with 0 the loop's own thread loads");
   }
-  if (options.prefetch && *options.prefetch < (options.workers > 0 ? 1 : 0)) {
-    refuse_loader("workers could never load a batch", "prefetch", "1 or more", std::to_string(*options.prefetch),
+  if (options.prefetch && *options.prefetch < 0) {
+    refuse_loader("a negative number of batches", "prefetch", options.workers > 0 ? "1 or more" : "0 or more",
+                  std::to_string(*options.prefetch), "leave it out for two batches for each worker");
+  }
+  if (options.prefetch && *options.prefetch == 0 && options.workers > 0) {
+    refuse_loader("workers could never load a batch", "prefetch", "1 or more", "0",
                   "leave it out for two batches for each worker, or set workers = 0 to load without threads");
   }
   if (const auto* const range = std::get_if<RowRange>(&options.rows)) {
