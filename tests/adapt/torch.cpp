@@ -325,6 +325,7 @@ TEST_CASE("tensors of libtorch and of fanout convert to each other without a cop
   CHECK(torch::equal(there, torch::full({3}, 2, torch::kLong)));
   CHECK_THROWS_AS((fanout::as_view<float, 2>(x.t())), fanout::ShapeMismatch);
   CHECK_THROWS_AS((fanout::as_view<double, 2>(x)), fanout::InvalidArgument);
+  CHECK_THROWS_AS((fanout::as_view<float, 2>(Tensor())), fanout::InvalidArgument);
 }
 
 TEST_CASE("a tensor of fanout that the host cannot use becomes no torch::Tensor, which would be on the CPU") {

@@ -318,16 +318,16 @@ struct gather_chosen<FoldOverShards<F>, at::Tensor> : gather_traits<FoldOverShar
 
 /// Borrows a tensor on the CPU as a View of its R axes: `as_view<const float, 2>(x)`. The view must not outlive the
 /// storage of x. Throws ShapeMismatch unless x is contiguous and has R axes, InvalidArgument if its elements are not of
-/// type T, and DeviceMismatch if it is on a GPU.
+/// type T or it is undefined, and DeviceMismatch if it is on a GPU.
 template <class T, std::size_t R>
 View<T, R> as_view(const at::Tensor& x) {
   constexpr at::ScalarType type = c10::CppTypeToScalarType<std::remove_const_t<T>>::value;
-  detail::check_torch_memory(x, LeafPath("as_view"));
   if (x.scalar_type() != type) {
     throw InvalidArgument(explain({.what = "a view of a torch::Tensor with other elements",
                                    .expected = at::toString(type),
-                                   .found = at::toString(x.scalar_type())}));
+                                   .found = x.defined() ? at::toString(x.scalar_type()) : "an undefined tensor"}));
   }
+  detail::check_torch_memory(x, LeafPath("as_view"));  // an undefined tensor has no device, and was refused above
   if (x.dim() != std::int64_t{R} || !x.is_contiguous()) {
     throw ShapeMismatch(explain({.what = "a view of a torch::Tensor",
                                  .expected = "a contiguous one of " + std::to_string(R) + " axes",
