@@ -59,6 +59,7 @@ TEST_CASE("a stream gives the results for the batches in their order") {
     auto epoch = loader.epoch(1);
     static_cast<void>(epoch.next());
     CHECK(results_of(model.stream(epoch)) == std::vector{44, 55, 66, 77, 88, 99});
+    CHECK(results_of(model.stream(epoch)).empty());
   }
   const Loader empty{std::vector<std::pair<int, int>>(), {.batch = 4}};
   auto nothing = model.stream(empty.epoch(0));

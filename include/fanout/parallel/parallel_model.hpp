@@ -165,7 +165,7 @@ class ParallelModel {
   /// waits for the call that runs.
   ///
   /// The loop throws what the calls throw, and LoadError, each in the place of its result. A loop over the same range
-  /// goes on after it.
+  /// goes on after it. An epoch that has ended gives no more results, unlike a loop over it, which begins it again.
   template <class Batches>
   detail::ResultStream<ParallelModel, Batches> stream(Batches&& batches) const;
 
