@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <bit>
 #include <complex>
 #include <cstddef>
@@ -91,6 +92,7 @@ TEST_CASE("types that the format does not have are known beforehand") {
   static_assert(HasDtype<bool> && HasDtype<Shade> && HasDtype<std::complex<double>>);
   static_assert(!HasDtype<long double> && !HasDtype<NoNumber> && !HasDtype<std::string> && !HasDtype<int*>);
   static_assert(!HasDtype<std::complex<long double>> && !HasDtype<fanout::DeviceId>);
+  static_assert(!HasDtype<std::atomic<bool>> && !HasDtype<std::atomic<short>> && !HasDtype<std::atomic<int>>);
 }
 
 TEST_CASE("the names of types are unique, and are found") {

@@ -69,9 +69,10 @@ constexpr std::optional<Dtype> find_dtype(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-/// A floating type of one or two bytes, for which C++20 has no name: half, bfloat16.
+/// A floating type of one or two bytes, for which C++20 has no name: half, bfloat16. An atomic number, which converts
+/// from and to float as well, cannot be copied.
 template <class T>
-concept ShortFloat = std::is_trivially_copyable_v<T> && sizeof(T) <= 2 &&
+concept ShortFloat = std::is_trivially_copyable_v<T> && std::is_copy_constructible_v<T> && sizeof(T) <= 2 &&
                      (NarrowFloat<T> || std::is_floating_point_v<T>);
 
 /// Recognises the type by the bits of its 1.
