@@ -252,6 +252,13 @@ TEST_CASE("ranks share each batch, and a position of one number of ranks is resu
   }
 }
 
+TEST_CASE("a position behind batches of another size is refused if a rank would have no row of the last batch") {
+  const Loader loader{std::vector<int>(12), {.batch = 4, .share = {0, 2}}};
+  CHECK(loader.epoch(LoaderPosition{.row = 2, .rows = 12}).size() == 3);
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { loader.epoch(LoaderPosition{.row = 3, .rows = 12}); }),
+             "no row of the last batch", "found 1"));
+}
+
 TEST_CASE("the rows of an epoch can be shared, too, and errors name the rank's own rows") {
   const auto fails = [](std::span<const std::size_t> samples) {
     if (samples[0] == 17) throw std::runtime_error("17");

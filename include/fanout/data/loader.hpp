@@ -67,7 +67,8 @@ class Loader {
 
   /// The rest of an epoch, from a position that this loader, or a loader of an earlier run, has returned. Also with
   /// another number of workers. If the batch is the same, so are the batches. Throws InvalidArgument if the position is
-  /// of another shuffle, or, inside of an epoch, of another number of rows.
+  /// of another shuffle, or, inside of an epoch, of another number of rows, and if a rank would have no row of the last
+  /// batch, as it may be behind batches of another size.
   LoaderEpoch<Dataset, Collate> epoch(const LoaderPosition& from) const {
     const LoaderPosition own = state_->position(from.epoch, 0);
     const auto order = [](const LoaderPosition& of) {
