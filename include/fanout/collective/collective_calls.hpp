@@ -57,8 +57,9 @@ class CollectiveGroup {
 ///
 /// `x` is an array, a number, or a tree of them, for example gradients as a struct, a tuple or a dict of tensors.
 /// Shapes do not change: on all ranks, the trees must have the same arrays with the same extents at the same places.
-/// All arrays of a tree go at once, as in a group. In a group, a call only records the arrays and returns. Throws
-/// InvalidArgument for an invalid rank, or if the elements do not have the reduction; and what run() throws.
+/// All arrays of a tree go at once, as in a group. A tree without arrays is a call, too. In a group, a call only
+/// records the arrays and returns. Throws InvalidArgument for an invalid rank, or if the elements do not have the
+/// reduction; and what run() throws.
 template <class C>
 class CollectiveCalls {
  public:
