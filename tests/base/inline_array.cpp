@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -138,4 +139,9 @@ TEST_CASE("objects are destroyed with the array") {
     }
     CHECK(shared.use_count() == 1);
   }
+}
+
+TEST_CASE("an array that is larger than the address space is not allocated") {
+  CHECK_THROWS_AS(InlineArray<int>(SIZE_MAX / 4 + 2), std::bad_alloc);  // 4 bytes, if the product overflowed
+  CHECK_THROWS_AS(InlineArray<int>(SIZE_MAX), std::bad_alloc);
 }

@@ -4,6 +4,7 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 
@@ -58,10 +59,15 @@ class InlineArray {
   InlineArray(std::size_t size, Unset) : size_(size) { allocate(size); }
 
   void allocate(std::size_t size) {
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and its size is what is meant
-    if (size > N) data_ = static_cast<T*>(::operator new (size * sizeof(T), std::align_val_t{alignof(T)}));
+    if (size > N) data_ = static_cast<T*>(::operator new (bytes_of(size), std::align_val_t{alignof(T)}));
     // Readers always find a first element, but compilers may not see that, and would warn.
     if constexpr (std::is_pointer_v<T>) ::new (static_cast<void*>(inline_data())) T();
+  }
+
+  static std::size_t bytes_of(std::size_t size) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and its size is what is meant
+    if (size > PTRDIFF_MAX / sizeof(T)) throw std::bad_alloc();  // the number of bytes may overflow
+    return size * sizeof(T);
   }
 
   struct ValueInitialised {
