@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <valarray>
 #include <variant>
@@ -182,6 +183,22 @@ TEST_CASE("a node is rebuilt with other children, of other types") {
   });
   CHECK(body.mass == 3);
   CHECK(body.charge == 7.0);
+}
+
+TEST_CASE("a rebuilt map keeps its order or its hash") {
+  using Order = bool (*)(int, int);
+  using Hash = std::size_t (*)(int);
+  const auto halved = []<class X>(const X& node) {
+    return rebuild<rebuilt_t<X, AsDouble>>(node, LeafPath("root"), half);
+  };
+  std::map<int, int, Order> map([](int a, int b) { return a > b; });
+  map = {{7, 1}, {8, 3}};
+  const auto other = halved(map);
+  CHECK(other.begin()->first == 8);
+  CHECK(other.at(7) == 0.5);
+  std::unordered_map<int, int, Hash> hashed(8, [](int key) { return static_cast<std::size_t>(key); });
+  hashed = {{7, 1}, {8, 3}};
+  CHECK(halved(hashed).at(8) == 1.5);
 }
 
 TEST_CASE("a rebuilt node holds references if it can, and otherwise values") {

@@ -211,6 +211,20 @@ Result rebuild_array([[maybe_unused]] const X& node, [[maybe_unused]] const Leaf
   return Result{f(node[I], LeafPath(path, I), place_t<Places, RowPlace<declared_element_t<X>>>{I})...};
 }
 
+/// An empty node of type Result. A map gets the order or the hash of `node`, which may be a pointer to a function.
+template <class Result, class X>
+Result make_empty([[maybe_unused]] const X& node) {
+  if constexpr (child_kind<X> != ChildKind::map) {
+    return Result();
+  } else if constexpr (requires { Result(node.key_comp()); }) {
+    return Result(node.key_comp());
+  } else if constexpr (requires { Result(std::size_t{0}, node.hash_function(), node.key_eq()); }) {
+    return Result(std::size_t{0}, node.hash_function(), node.key_eq());
+  } else {
+    return Result();
+  }
+}
+
 /// Returns a node of type Result with the results of `f(child, path, place)` instead of the children of a Rebuildable
 /// node. A variant must hold a value.
 template <class Result, class Places = WithoutPlaces, class X, class F>
@@ -235,7 +249,7 @@ Result rebuild(const X& node, const LeafPath& path, const F& f) {
     if (!node.has_value()) return {};
     return Result(f(*node, path, place_t<Places, OptionalPlace<typename X::value_type>>()));
   } else {
-    Result result;
+    auto result = make_empty<Result>(node);
     if constexpr (requires { result.reserve(node.size()); }) result.reserve(node.size());
     visit_children<std::conditional_t<kind == ChildKind::map, WithPlaces, Places>>(
         node, path, [&]<class Child, class Place>(const Child& child, const LeafPath& at, const Place& place) {
