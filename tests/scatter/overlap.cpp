@@ -238,6 +238,17 @@ TEST_CASE("an argument that overlaps an inout argument is refused") {
              }),
              "input[0][0] and input[0][1]:"));
 
+  // Trees and lists are handed over whole, even if they have as many elements as there are rows.
+  const ParallelModel lists{[](View<int, 1>, std::span<const Tensor<int, 1>>) {}, host_devices(2)};
+  std::vector<Tensor<int, 1>> trees(4, counted(4));
+  CHECK(says(message_of<InvalidArgument>([&] { lists(inout(trees[1]), fanout::rows(trees)); }),
+             "input[0] and input[1][1]:"));
+  const ParallelModel numbers{[](std::span<int>, const std::vector<int>&) {}, host_devices(2)};
+  std::vector<int> four{1, 2, 3, 4};
+  CHECK(says(message_of<InvalidArgument>([&] { numbers(inout(four), fanout::each(four)); }), "input[0] and input[1]:"));
+
+  const ParallelModel parts{[](std::span<int>, std::span<const int>) {}, host_devices(2)};
+  parts(inout(four), fanout::rows(four));
   model(inout(state), state);  // each shard reads the rows that it writes
   model(inout(state), inout(state));
   model(inout(state.view().rows({0, 3})), state.view().rows({3, 6}));

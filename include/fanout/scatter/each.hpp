@@ -46,6 +46,11 @@ detail::Each<detail::kept_t<X>> each(X&& value) {
 
 namespace detail {
 
+/// False if the elements hold no arrays: then each shard is handed the whole list.
+template <class X>
+inline constexpr bool splits_by_rows<Each<X>> =
+    HasArrayLeaf<std::remove_cv_t<typename std::remove_cvref_t<X>::value_type>>;
+
 template <class X>
 struct scatter_defaults<Each<X>> {
   using Value = std::remove_cvref_t<X>;

@@ -44,6 +44,14 @@ struct leaf_traits<detail::Rows<X>> {
   }
 };
 
+namespace detail {
+
+/// False if the elements are trees: a shard is handed whole trees, not its rows of each.
+template <class X>
+inline constexpr bool splits_by_rows<Rows<X>> = ArrayLeaf<std::remove_cvref_t<X>>;
+
+}  // namespace detail
+
 /// `model(rows(tensors))`: the elements of a vector, a `std::array` or a span are rows, whatever their type. `forward`
 /// receives a `std::span<const T>` of the shard's elements. Without rows(), a vector of tensors is a list, and each
 /// tensor is split. Copies nothing. Borrows an lvalue until the call has returned. Takes over an rvalue.
