@@ -79,6 +79,22 @@ TEST_CASE("sharded results are passed to the next call without a copy, and gathe
   }
 }
 
+TEST_CASE("an output may be gathered and stay sharded, in any order") {
+  const auto x = counted(7, 2);
+  const ParallelModel model{[](Context auto& ctx, View<const int, 2> rows) {
+                              auto output = fanout::output<int>(ctx, 2);
+                              fanout::copy(rows, output);
+                              return std::tuple{sharded(output), output, sharded(output)};
+                            },
+                            host_devices(3)};
+  auto [before, gathered, after] = model(x);
+  CHECK(gathered == x);
+  for (int& number : gathered) number = -1;
+  gathered = Tensor<int, 2>();
+  CHECK(gather(before) == x);
+  CHECK(gather(after) == x);
+}
+
 TEST_CASE("a tree can stay sharded, and each shard is passed its own part again") {
   struct State {
     Tensor<int, 2> rows;

@@ -16,6 +16,7 @@
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/gather/with_rule.hpp>
+#include <fanout/memory/output_buffer.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
@@ -121,16 +122,29 @@ struct gather_defaults<LeaveSharded, std::vector<bool, Allocator>> {
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
 };
 
-/// The tensor shares and retains the output's buffer.
+/// True if the bytes of a buffer live as long as it does. They do not if they are the caller's, as in a destination of
+/// into(), or those of another result.
+inline bool keeps_bytes(const OutputBuffer& buffer) noexcept {
+  return buffer.owns_bytes() && buffer.memory().operations != &borrowed_host_operations;
+}
+
+/// The tensor shares and retains the output's buffer, if that keeps its bytes.
 template <class T, std::size_t R>
 struct gather_defaults<LeaveSharded, Output<T, R>> {
   using type = Tensor<T, R>;
-  static type gather(ShardResults<Output<T, R>>& pieces, const GatherTarget&, const LeafPath&) { return pieces[0]; }
+  static type gather(ShardResults<Output<T, R>>& pieces, const GatherTarget&, const LeafPath&) {
+    const OutputBuffer& buffer = pieces[0].buffer();
+    if (keeps_bytes(buffer)) return pieces[0];
+    return type(View<const T, R>(pieces[0]), *buffer.memory().operations->fresh);
+  }
 };
 template <class T, std::size_t R>
 struct gather_defaults<LeaveSharded, Tensor<T, R>> {
   using type = Tensor<T, R>;
-  static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
+  static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) {
+    const OutputBuffer* const buffer = buffer_of(pieces[0]);
+    return buffer == nullptr || keeps_bytes(*buffer) ? pieces.take_only() : type(pieces[0]);
+  }
 };
 
 template <class X>
