@@ -163,6 +163,59 @@ TEST_CASE("a result that is assigned never shares the destination of another res
   CHECK(listed(result) == std::vector{-1, -2, -3, -4, -5});
 }
 
+namespace {
+
+struct TwoTensors {
+  fanout::First<Tensor<int, 1>> first;
+  Tensor<int, 1> second;
+};
+
+}  // namespace
+
+TEST_CASE("a member with a rule never shares the destination of another result") {
+  const ParallelModel model{[](auto& ctx, std::span<const int> rows) {
+                              const auto first = filled(ctx, rows, 2);
+                              return TwoTensors{Tensor<int, 1>(first), filled(ctx, rows, 3)};
+                            },
+                            host_devices(1)};
+  TwoTensors result{{}, Tensor<int, 1>(5)};
+  model.into(result)(five);
+  CHECK(listed(result.first.value) == std::vector{2, 4, 6, 8, 10});
+  CHECK(listed(result.second) == std::vector{3, 6, 9, 12, 15});
+}
+
+TEST_CASE("values that stay sharded never share a destination") {
+  const ParallelModel model{[](auto& ctx, std::span<const int> rows) {
+                              const auto first = filled(ctx, rows, 2);
+                              const auto second = filled(ctx, rows, 3);
+                              return std::tuple(fanout::sharded(first), second,
+                                                fanout::sharded(std::optional<Tensor<int, 1>>(second)));
+                            },
+                            host_devices(2)};
+  auto result = model(five);
+  model.into(result)(five);
+  const auto& [left, gathered, optional] = result;
+  CHECK(listed(left[0]) == std::vector{2, 4, 6});
+  CHECK(listed(left[1]) == std::vector{8, 10});
+  CHECK(listed(gathered) == std::vector{3, 6, 9, 12, 15});
+  CHECK(listed(*optional[1]) == std::vector{12, 15});
+  CHECK(optional[0]->data() != gathered.data());
+}
+
+TEST_CASE("whole values that are combined are written to their places") {
+  const ParallelModel model{[](auto& ctx, std::span<const int> rows) {
+                              const auto first = filled(ctx, rows, 2);
+                              using Tensors = std::pair<Tensor<int, 1>, Tensor<int, 1>>;
+                              return fanout::reduce(Tensors(filled(ctx, rows, 3), first),
+                                                    [](Tensors all, const Tensors&) { return all; });
+                            },
+                            host_devices(1)};
+  std::pair result{Tensor<int, 1>(5), Tensor<int, 1>(5)};
+  model.into(result)(five);
+  CHECK(listed(result.first) == std::vector{3, 6, 9, 12, 15});
+  CHECK(listed(result.second) == std::vector{2, 4, 6, 8, 10});
+}
+
 TEST_CASE("an output is written straight into an optional or a variant that holds the same alternative") {
   using Maybe = std::optional<Tensor<int, 1>>;
   using Either = std::variant<std::vector<int>, Tensor<int, 1>>;

@@ -15,6 +15,8 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/dispatch/copy_team.hpp>
+#include <fanout/gather/concatenate.hpp>
+#include <fanout/gather/reduced_member.hpp>
 #include <fanout/gather/shared_copy.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -29,7 +31,6 @@
 #include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/node.hpp>
-#include <fanout/tree/visit_arrays.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -275,7 +276,7 @@ void check_destination(D& to, const SmallVector<ShownMemory>& memory, const Args
 struct SettleResults {
   template <class D, class G>
   void operator()(D&, G& result, const LeafPath& path) const {
-    visit_arrays(result, path, [](const auto& array, const LeafPath&) { settle(array, nullptr); });
+    settle_all(result, path);
   }
   template <class D, class T, std::size_t R>
     requires TakesElements<D, T, R>
@@ -283,10 +284,28 @@ struct SettleResults {
 
  private:
   template <class X>
-  static void settle(const X&, const void*) {}
+  static void settle_all(const X& tree, const LeafPath& path) {
+    if constexpr (is_reduced<X>) {
+      settle_all(tree.value, path);
+    } else if constexpr (!ArrayLeaf<X> && !splits_itself<X>) {
+      visit_children(tree, path, [](const auto& child, const LeafPath& at, auto) { settle_all(child, at); });
+    }
+  }
+  template <class T, std::size_t R>
+  static void settle_all(const Tensor<T, R>& tensor, const LeafPath&) {
+    settle(tensor, nullptr);
+  }
+  /// True if the elements are in the caller's memory. A tensor that was combined as a part of a whole value may still be
+  /// a window of an output.
+  template <class T, std::size_t R>
+  static bool shows_caller(const Tensor<T, R>& tensor) {
+    const OutputBuffer* const buffer = buffer_of(tensor);
+    const backend::Memory& memory = buffer == nullptr ? tensor.storage().memory() : buffer->memory();
+    return memory.operations == &borrowed_host_operations;
+  }
   template <class T, std::size_t R>
   static void settle(const Tensor<T, R>& result, const void* at) {
-    if (result.storage().memory().operations == &borrowed_host_operations && result.data() != at) {
+    if (result.data() != at && shows_caller(result)) {
       const_cast<Tensor<T, R>&>(result) = Tensor<T, R>(result);
     }
   }
