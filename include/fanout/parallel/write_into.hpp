@@ -96,8 +96,10 @@ constexpr bool written_by_children() {
     return false;
   } else if constexpr (StructNode<G>) {
     return std::is_same_v<D, G>;
+  } else if constexpr (DictNode<G> && DictNode<D>) {
+    return FixedChildren<G>::size == FixedChildren<D>::size;  // a surplus tensor would count as a destination
   } else if constexpr (DictNode<G> || DictNode<D>) {
-    return DictNode<G> && DictNode<D>;
+    return false;
   } else if constexpr (TupleNode<G> && TupleNode<D>) {
     return std::tuple_size_v<G> == std::tuple_size_v<D>;
   } else if constexpr (VariantNode<G> && VariantNode<D>) {
