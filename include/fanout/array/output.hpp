@@ -32,8 +32,8 @@ class Output : public View<T, R> {
   std::size_t first_row() const noexcept { return first_row_; }
 
   /// The same memory as a tensor, for members of structs and values of maps that are tensors. The tensor shares its
-  /// elements with this output until they are gathered. It stays valid after the call. If the memory cannot be shared,
-  /// it is a copy.
+  /// elements with this output until they are gathered. It stays valid after the call; if the output is written into a
+  /// destination of into(), as long as that does. If the memory cannot be shared, it is a copy.
   operator Tensor<T, R>() const {  // NOLINT(google-explicit-constructor): stands in for a tensor
     const backend::MemoryOperations* const windows = detail::windows_in(buffer_->memory());
     if (windows == nullptr) return Tensor<T, R>(View<const T, R>(*this), *buffer_->memory().operations);
