@@ -196,6 +196,18 @@ TEST_CASE("trials of a device that is too slow take about one percent of the tim
   CHECK(seconds < 5000 * 10e-3 * 1.015);
 }
 
+TEST_CASE("trials take no more of the time if the device has become slower still") {
+  Timed model({{}, {.launch = 100ms, .slow_down = {.at = 20s, .factor = 1000}}}, MeasuredSplit{});
+  const Tensor<float, 1> x(10'000);
+  for (double now = 0; now < 20;) now += model.call(x);
+  double seconds = 0;
+  for (int i = 0; i < 5000; ++i) seconds += model.call(x);
+  CHECK(seconds > 100);  // the trial that shows it
+  seconds = 0;
+  for (int i = 0; i < 25'000; ++i) seconds += model.call(x);
+  CHECK(seconds < 25'000 * 10e-3 * 1.015);
+}
+
 TEST_CASE("a device that takes no time gets the rows") {
   Timed model({{}, {.rows_per_second = std::numeric_limits<double>::infinity()}}, MeasuredSplit{});
   const Tensor<float, 1> x(4000);

@@ -240,12 +240,13 @@ class MeasuredSplit {
     if (of.untried >= devices) of.untried = done;
   }
 
-  /// Gives one row to a device that has been without rows for long, since it may have become faster.
+  /// Gives one row to a device that has been without rows for long, since it may have become faster. What that takes is
+  /// what was learnt last, also if no plan gained by it.
   void try_unused(const SizeClass& of, const Costs& costs, std::vector<std::size_t>& whole) const {
     const double call = end_of(whole, costs);
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (whole[i] > 0 || !(guess_of(i) > 0)) continue;
-      if (std::max(call, costs[i].of(1)) > trials * of.unused_for[i]) continue;
+      if (std::max({call, costs[i].of(1), of.learnt[i].cost().of(1)}) > trials * of.unused_for[i]) continue;
       --*std::max_element(whole.begin(), whole.end());
       ++whole[i];
       return;
