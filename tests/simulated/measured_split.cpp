@@ -208,6 +208,23 @@ TEST_CASE("trials take no more of the time if the device has become slower still
   CHECK(seconds < 25'000 * 10e-3 * 1.015);
 }
 
+TEST_CASE("a device that runs its rows in several shards, each with a fixed time, gets fewer") {
+  // The second device is faster, but has memory for 106 rows at a time. The sizes of its shards show its fixed time.
+  const auto devices = simulated_devices({{}, {.rows_per_second = 1e7, .launch = 1ms, .memory = 850}});
+  const ParallelModel model{CountRows{}, devices, Options{.split = MeasuredSplit{}, .shrink_on_out_of_memory = true}};
+  for (const std::size_t rows : {1100, 2000, 5000, 20'000}) {
+    CAPTURE(rows);
+    const Tensor<float, 1> x(rows);
+    std::int64_t time = 0;
+    for (int call = 0; call < 100; ++call) {
+      const std::int64_t began = devices[0].time();
+      static_cast<void>(model(x));
+      time = devices[0].time() - began;
+    }
+    CHECK(static_cast<double>(time) <= 1.02 * 1000 * static_cast<double>(rows));  // the first device alone
+  }
+}
+
 TEST_CASE("a device that takes no time gets the rows") {
   Timed model({{}, {.rows_per_second = std::numeric_limits<double>::infinity()}}, MeasuredSplit{});
   const Tensor<float, 1> x(4000);

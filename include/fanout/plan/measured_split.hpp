@@ -158,11 +158,7 @@ class MeasuredSplit {
     const bool is_new = find_class(width_of(rows)) == nullptr;
     SizeClass& own = class_of(rows, call.device_count);
     if (!is_new) try_next(own, call.device_count);
-    for (std::size_t i = 0; i < call.plan->size(); ++i) {
-      const Shard& shard = (*call.plan)[i];
-      const std::int64_t nanoseconds = call.shards[i].ended - call.shards[i].began;
-      own.learnt[shard.device].observe(static_cast<double>(shard.rows.size()), 1e-9 * static_cast<double>(nanoseconds));
-    }
+    for (std::size_t device = 0; device < call.device_count; ++device) learn(own.learnt[device], call, device);
     for (double& unused_for : own.unused_for) {
       unused_for += own.untried == done ? 1e-9 * static_cast<double>(call.joined - call.planned) : 0;
     }
@@ -207,6 +203,24 @@ class MeasuredSplit {
 
   [[noreturn]] static void refuse(std::size_t known, std::size_t devices) {
     detail::refuse_number_of_weights("MeasuredSplit", known, devices);
+  }
+
+  /// Learns from the shards of a device together: if it runs its rows in several shards, each has a fixed time. Shards
+  /// that run at the same time count once.
+  static void learn(detail::CostEstimate& learnt, const CallTimes& call, std::size_t device) noexcept {
+    std::size_t rows = 0;
+    std::int64_t sum = 0;
+    std::int64_t first = INT64_MAX;
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < call.plan->size(); ++i) {
+      if ((*call.plan)[i].device != device || (*call.plan)[i].rows.empty()) continue;
+      rows += (*call.plan)[i].rows.size();
+      sum += call.shards[i].ended - call.shards[i].began;
+      first = std::min(first, call.shards[i].began);
+      last = std::max(last, call.shards[i].ended);
+    }
+    if (rows == 0) return;
+    learnt.observe(static_cast<double>(rows), 1e-9 * static_cast<double>(std::min(sum, last - first)));
   }
 
   /// The costs that plans are made of.
