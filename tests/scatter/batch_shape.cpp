@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,9 +15,32 @@
 #include <fanout/scatter/broadcast.hpp>
 #include <fanout/scatter/inout.hpp>
 #include <fanout/scatter/split_on.hpp>
+#include <fanout/tree/leaf.hpp>
 
 using fanout::Tensor;
 using fanout::detail::batch_shape;
+
+namespace batch_shape_test {
+
+/// A matrix as other libraries have it.
+struct Matrix {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+};
+
+}  // namespace batch_shape_test
+
+template <>
+struct fanout::leaf_traits<batch_shape_test::Matrix> {
+  using Matrix = batch_shape_test::Matrix;
+  using piece_type = Matrix;
+  static std::size_t rows(const Matrix& x) { return x.rows; }
+  static Matrix piece(const Matrix& x, std::size_t begin, std::size_t end) { return {end - begin, x.columns}; }
+  static std::span<const std::byte> bytes(const Matrix& x) {
+    static const std::vector<std::byte> memory(1000);
+    return {memory.data(), x.rows * x.columns};
+  }
+};
 
 namespace {
 
@@ -33,6 +58,8 @@ TEST_CASE("batches that differ only in their rows have one shape") {
   CHECK(shape_of(x, Tensor<float, 2>(30, 6)) != shape_of(Tensor<float, 2>(30, 6), x));
   CHECK(shape_of(std::tuple(Tensor<float, 2>(3, 5), 1.0)) == shape_of(std::tuple(Tensor<float, 2>(4, 5), 2.0)));
   CHECK(shape_of(std::vector<int>(3)) == shape_of(std::vector<int>(4)));
+  CHECK(shape_of(std::vector<int>(3)) != shape_of(std::vector<char>(3)));
+  CHECK(shape_of(std::vector<std::string>(3, "long, long, long, long, long")) == shape_of(std::vector<std::string>(1)));
   CHECK(shape_of() == shape_of(1, std::string("x")));
 }
 
@@ -46,6 +73,13 @@ TEST_CASE("the axis that is split does not count, whichever it is") {
   CHECK(shape_of(fanout::split<1>(x)) == shape_of(fanout::split<1>(Tensor<float, 2>(4, 3))));
   Tensor<float, 2> y(7, 1000);
   CHECK(shape_of(fanout::inout(y)) == shape_of(y));
+}
+
+TEST_CASE("arrays that do not tell their extents have the shape of their rows") {
+  const batch_shape_test::Matrix x{.rows = 4, .columns = 5};
+  CHECK(shape_of(x) == shape_of(batch_shape_test::Matrix{.rows = 9, .columns = 5}));
+  CHECK(shape_of(x) != shape_of(batch_shape_test::Matrix{.rows = 4, .columns = 50}));
+  CHECK(shape_of(fanout::broadcast(x)) != shape_of(fanout::broadcast(batch_shape_test::Matrix{9, 5})));
 }
 
 TEST_CASE("all extents of an argument that is sent whole count") {

@@ -7,7 +7,9 @@
 
 #include <fanout/scatter/broadcast.hpp>
 #include <fanout/scatter/inout.hpp>
+#include <fanout/scatter/overlap.hpp>
 #include <fanout/scatter/split_on.hpp>
+#include <fanout/tree/leaf.hpp>
 #include <fanout/tree/leaf_path.hpp>
 #include <fanout/tree/visit_arrays.hpp>
 
@@ -38,6 +40,9 @@ class ShapeHash {
       for (int axis = 0; axis < rank; ++axis) {
         if (axis != axis_ && axis != axis_ + rank) mix(array.extents()[static_cast<std::size_t>(axis)]);
       }
+    } else if constexpr (ArrayLeaf<X>) {
+      const ShownMemory shown = shown_by(array);
+      mix(axis_ == none || shown.rows == 0 ? shown.bytes : shown.bytes / rows_of(array, shown));
     } else if constexpr (requires { std::size_t{array.size()}; }) {
       mix(axis_ == none ? array.size() : 1);
     }
@@ -46,6 +51,16 @@ class ShapeHash {
  private:
   static constexpr int none = 1 << 30;  // the array is not split
 
+  /// On the axis that is split.
+  template <class X>
+  std::size_t rows_of(const X& array, const ShownMemory& shown) const {
+    if constexpr (requires { leaf_traits<X>::rows_on(axis_, array, LeafPath("input")); }) {
+      return leaf_traits<X>::rows_on(axis_, array, LeafPath("input"));
+    } else {
+      return shown.rows;
+    }
+  }
+
   void mix(std::size_t value) const noexcept { hash_ = (hash_ ^ value) * 0x100000001B3U; }
 
   std::uint64_t& hash_;
@@ -53,7 +68,8 @@ class ShapeHash {
 };
 
 /// A number for the shape of the arguments of a call, whose arrays are split on `axis` unless they say otherwise: equal
-/// for batches that differ only in their rows. It is a hash of all other extents, and of the sizes of the elements.
+/// for batches that differ only in their rows. It is a hash of all other extents, and of the sizes of the elements. For
+/// arrays that do not tell their extents, it is one of the bytes of a row.
 template <class... Args>
 std::uint64_t batch_shape(int axis, const std::tuple<Args...>& arguments) {
   std::uint64_t shape = 0xCBF29CE484222325U;
