@@ -455,6 +455,23 @@ TEST_CASE("a shard that is late in its second run is told to Options::late") {
   CHECK(told >= 1);
 }
 
+TEST_CASE("a shard that is late in its first run and runs again is told to Options::late once") {
+  std::atomic<int> forwards{0};
+  std::atomic<int> told{0};
+  const ParallelModel model{[&](View<const float, 1> x) {
+                              std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                              if (forwards++ == 0) throw DeviceError("lost");
+                              return fanout::psum(x.size());
+                            },
+                            simulated_devices({{}, {}}),
+                            Options{.deadline = std::chrono::milliseconds(10),
+                                    .late = [&told](const fanout::LateShard&) { ++told; },
+                                    .retry = Retry{.times = 1}}};
+  CHECK_THROWS_AS(static_cast<void>(model(Tensor<float, 1>(40))), fanout::Timeout);
+  CHECK(forwards == 3);
+  CHECK(told == 2);
+}
+
 TEST_CASE("the report counts the bytes of the run that succeeded") {
   const ParallelModel model{[](View<const float, 1> x) { return fanout::psum(x.size()); },
                             simulated_devices({{}, {.fail_at = 1}, {}}),

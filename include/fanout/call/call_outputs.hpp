@@ -65,11 +65,13 @@ class CallOutputs : public ShardEnds<ShardRemains> {
     Ends::check_ends(again);
   }
 
-  /// Empties the slot of a shard that runs again.
+  /// Empties the slot of a shard that runs again. It is told late once.
   void renew(std::size_t i) noexcept {
+    const bool told_late = slots_[i].told_late;
     slots_[i].~ShardSlot();
     slots_.cells()[i].make();
     slots_[i].runs_as_planned();
+    slots_[i].told_late = told_late;
   }
 
   /// Call this next. If shards were late, throws Timeout with the results of the others.
