@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -116,6 +117,19 @@ TEST_CASE("each block runs exactly once on several threads") {
     check_each_once(body);
     fanout::check_plan(deal.as_run(), 5000, 4);
   }
+}
+
+TEST_CASE("200,000 blocks are dealt in a moment") {
+  constexpr std::size_t blocks = 200'000;
+  const auto devices = fanout::host_devices(2);
+  Plan plan(blocks, [](std::size_t i) { return fanout::Shard{.rows = {i, i + 1}, .device = i % 2}; });
+  plan.deal();
+  const CountedBlocks body(plan.size());
+  Deal deal(plan, devices, body);
+  const auto began = std::chrono::steady_clock::now();
+  deal(0);
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));  // less than 0.1 s
+  CHECK(rows_of(deal.as_run(), 2) == std::vector<std::size_t>{blocks, 0});
 }
 
 TEST_CASE("a device whose block fails leaves the rest to others") {

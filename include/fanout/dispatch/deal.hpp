@@ -90,6 +90,7 @@ class Deal {
     DeviceClock clock;
     SmallVector<Position> blocks;  // planned for it
     std::size_t taken = 0;         // how many of these, by whichever device
+    std::size_t first = 0;         // those before this one are taken
     std::size_t rows = 0;          // of the others
     std::size_t given = 0;         // rows of the blocks that it has taken
     std::size_t most = nobody;     // rows that it can run at a time
@@ -138,6 +139,7 @@ class Deal {
     if (from == nullptr) return false;
     ran_on_[block] = device;
     ++from->taken;
+    while (!from->is_empty() && ran_on_[from->blocks[from->first]] != nobody) ++from->first;
     ++taken_;
     const std::size_t rows = blocks_[block].rows.size();
     from->rows -= rows;
@@ -161,7 +163,7 @@ class Deal {
   /// The first block of a hand that nobody has taken and that has at most `rows` rows; without any, the last one.
   std::size_t pick(const Hand& from, double rows) const noexcept {
     std::size_t last = 0;
-    for (std::size_t i = 0; i < from.blocks.size(); ++i) {
+    for (std::size_t i = from.first; i < from.blocks.size(); ++i) {
       const std::size_t block = from.blocks[i];
       if (ran_on_[block] != nobody) continue;
       if (static_cast<double>(blocks_[block].rows.size()) <= rows) return block;
