@@ -243,9 +243,9 @@ class ShardEnds {
       Device& device = devices[shard.device];
       ++device.shards;
       if (remains(i).failure == nullptr || remains(i).released) continue;
-      if (!remains(i).template failed_with<OutOfMemory>() || remains(i).results_do_not_fit) {
+      if (!remains(i).template failed_with<OutOfMemory>()) {
         failed_otherwise = true;
-      } else if (shard.rows.size() > device.too_many) {
+      } else if (!remains(i).results_do_not_fit && shard.rows.size() > device.too_many) {
         device.too_many = shard.rows.size();
       }
     }
@@ -260,6 +260,18 @@ class ShardEnds {
       if (too_many <= recovery()->limits().most(again.shape(), i)) recovery()->note_limit(again.shape(), i, fewer);
     }
     if (fits_smaller && !failed_otherwise) throw LimitLearnt();
+    if (!fits_smaller && state_.outputs.have_failed()) note_results(again);
+  }
+
+  /// The device that has the results has no room for them, however few rows it gets at a time. So it had none too many.
+  template <class Again>
+  void note_results(const Again& again) {
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (!(devices_[plan()[i].device] == state_.settings.target.space.owner)) continue;
+      if (!remains(i).template failed_with<OutOfMemory>()) continue;
+      remains(i).results_do_not_fit = true;
+      recovery()->forget_limit(again.shape(), plan()[i].device);
+    }
   }
 
   static void wait_for_device(Remains& shard) noexcept {

@@ -173,6 +173,15 @@ class OutputBuffers : public Pooled {
     return n < few && states_[n].load(MemoryOrder::acquire) == made ? &few_[n] : nullptr;
   }
 
+  /// True if a buffer that a shard asked for could not be made. For use when all shards have ended.
+  bool have_failed() const noexcept {
+    for (const State& state : states_) {
+      if (state.load(MemoryOrder::relaxed) == failed) return true;
+    }
+    const OutputBuffers* const next = next_.load(MemoryOrder::acquire);
+    return next != nullptr && next->have_failed();
+  }
+
   /// Returns the caller's memory for the first array of these rows that no shard asked for. Empty if there is none. For
   /// use when all shards have ended.
   Storage take_target(std::size_t rows, std::size_t row_bytes) {
@@ -191,6 +200,7 @@ class OutputBuffers : public Pooled {
   // thread goes on making it.
   static constexpr std::uint16_t none = 0;
   static constexpr std::uint16_t made = 1;
+  static constexpr std::uint16_t failed = 3;  // there was no memory; the next shard tries again
   static std::uint16_t being_made() noexcept { return static_cast<std::uint16_t>(fork_epoch() << 2U | 2U); }
 
   [[gnu::noinline]] void drop_few() noexcept {
@@ -217,7 +227,7 @@ class OutputBuffers : public Pooled {
       place.buffer = fits(n, rows, row_bytes) ? new OutputBuffer(targets_[n])
                                               : OutputBuffer::make_for_all(memory(), rows, row_bytes);
     } catch (...) {
-      state.store(none, MemoryOrder::release);
+      state.store(failed, MemoryOrder::release);
       throw;
     }
     place.first = place.buffer->row(0);

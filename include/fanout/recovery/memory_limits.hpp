@@ -37,10 +37,14 @@ class MemoryLimits {
     return true;
   }
 
-  /// Forgets the limits of a device.
+  /// Forgets the limits of a device: all of them, or that for one shape.
   void forget(std::size_t device) noexcept {
     const ForkSafeLock changing(mutex_);
     std::erase_if(limits_, [device](const Limit& known) { return known.device == device; });
+  }
+  void forget(std::uint64_t shape, std::size_t device) noexcept {
+    const ForkSafeLock changing(mutex_);
+    std::erase_if(limits_, [shape, device](const Limit& known) { return known.is_for(shape, device); });
   }
 
   /// True if anything has been learnt.

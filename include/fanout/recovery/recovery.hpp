@@ -37,6 +37,7 @@ class Recovery {
   void note_limit(std::uint64_t shape, std::size_t device, std::size_t rows) {
     if (limits_.note(shape, device, rows)) changes_plans_.store(true, MemoryOrder::relaxed);
   }
+  void forget_limit(std::uint64_t shape, std::size_t device) noexcept { limits_.forget(shape, device); }
 
  private:
   DeviceHealth<Count> health_;
