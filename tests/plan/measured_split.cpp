@@ -194,3 +194,13 @@ TEST_CASE("a split of any type hands on devices and calls") {
   CHECK_FALSE(AnySplit().observes());
   CHECK(AnySplit().get_if<MeasuredSplit>() == nullptr);
 }
+
+TEST_CASE("any number of rows is planned") {
+  for (const std::size_t rows : {std::size_t{1} << 53U, std::size_t{1} << 63U, SIZE_MAX - 1, SIZE_MAX}) {
+    for (const std::size_t devices : {1, 2, 3}) {
+      CAPTURE(rows);
+      CAPTURE(devices);
+      fanout::check_plan(MeasuredSplit{}(rows, devices), rows, devices);
+    }
+  }
+}

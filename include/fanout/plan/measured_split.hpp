@@ -361,7 +361,7 @@ class MeasuredSplit {
     std::vector<std::size_t> whole;
     std::size_t left = rows;
     for (const double part : shares(costs, static_cast<double>(rows))) {
-      whole.push_back(std::min(left, static_cast<std::size_t>(part)));
+      whole.push_back(part < static_cast<double>(left) ? static_cast<std::size_t>(part) : left);
       left -= whole.back();
     }
     for (; left > 0; --left) {
