@@ -402,6 +402,25 @@ TEST_CASE("an asynchronous call behind one that changes the replicas is not made
              "not made again with fewer rows at a time, since the call was asynchronous"));
 }
 
+TEST_CASE("the same if one task makes the call, since fields are combined after it") {
+  struct Combines {
+    fanout::Sum<int> calls{};
+    int forward(View<const float, 1>) const { return 0; }
+    int forward(View<const float, 1>, int) { return static_cast<int>(calls = 1); }
+  };
+  const ParallelModel model{
+      Combines{}, simulated_devices({{.memory = 1'000}, {.fail_at = 2}}),
+      Options{.output = shrink_test::on_host, .retry = fanout::Retry{.times = 1}, .shrink_on_out_of_memory = true}};
+  auto changes = model.async(Tensor<float, 1>(10), 1);
+  auto reads = model.async(Tensor<float, 1>(10));
+  auto more = model.async(Tensor<float, 1>(4000));
+  static_cast<void>(changes.get());
+  CHECK(says(message_of<ReplicaError>([&] { static_cast<void>(reads.get()); }),
+             "not run again on another device, since the call was asynchronous"));
+  CHECK(says(message_of<ReplicaError>([&] { static_cast<void>(more.get()); }),
+             "not made again with fewer rows at a time, since the call was asynchronous"));
+}
+
 TEST_CASE("a call that cannot be planned takes no number") {
   const auto draw = [](bool shrinks) {
     const ParallelModel model{[](Context auto& ctx, View<const float, 1>, View<const float, 1>) {

@@ -353,11 +353,15 @@ class ShardEnds {
   template <class Again>
   std::string why_not_again(const Again& again, std::size_t i) const {
     const Remains& shard = remains(i);
-    if (state_.settings.retries > 0 && again.refusal() != nullptr && shard.template failed_with<DeviceError>()) {
-      return std::string("not run again on another device, ") + again.refusal();
+    const auto known = [this](const char* why) noexcept {  // an asynchronous call knows nothing that its model learnt
+      return why == nullptr && recovery() == nullptr ? "since the call was asynchronous" : why;
+    };
+    if (state_.settings.retries > 0 && shard.template failed_with<DeviceError>()) {
+      const char* const why = known(again.refusal());
+      return why == nullptr ? std::string() : std::string("not run again on another device, ") + why;
     }
     if (!state_.settings.shrinks || !shard.template failed_with<OutOfMemory>()) return {};
-    const char* why = again.refusal_of_less();
+    const char* why = known(again.refusal_of_less());
     if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
     if (why == nullptr && shard.results_do_not_fit) why = "since the results do not fit into the memory for them";
     if (why == nullptr && plan()[i].rows.size() < 2) why = again.refusal_of_one_row();

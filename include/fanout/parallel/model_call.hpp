@@ -97,11 +97,8 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   /// A call whose shards may run again is a WholeCall. It is a ModelCall if other processes make it, too, or if it
   /// keeps its place behind calls that change the replicas.
   struct NotAgain : NeverAgain {
-    static const char* refusal() noexcept {
-      const char* const why = Call::refusal();
-      return why != nullptr ? why : "since the call was asynchronous";
-    }
-    static const char* refusal_of_less() noexcept { return refusal(); }
+    static const char* refusal() noexcept { return Call::refusal(); }
+    static const char* refusal_of_less() noexcept { return Call::refusal_of_less(); }
   };
 
   void run_shard(std::size_t task) noexcept override {
