@@ -15,6 +15,7 @@
 #include <fanout/observe.hpp>
 #include <fanout/simulated.hpp>
 
+using fanout::Context;
 using fanout::EvenSplit;
 using fanout::MeasuredSplit;
 using fanout::Options;
@@ -68,6 +69,12 @@ std::vector<double> speeds(const std::vector<SimulatedDeviceOptions>& devices) {
   for (const SimulatedDeviceOptions& device : devices) speeds.push_back(device.rows_per_second);
   return speeds;
 }
+
+/// Returns some numbers for each row.
+struct Widens {
+  std::size_t columns;
+  auto forward(Context auto& ctx, View<const float, 1>) const { return fanout::output<float>(ctx, columns); }
+};
 
 }  // namespace
 
@@ -222,6 +229,32 @@ TEST_CASE("a device that runs its rows in several shards, each with a fixed time
       time = devices[0].time() - began;
     }
     CHECK(static_cast<double>(time) <= 1.02 * 1000 * static_cast<double>(rows));  // the first device alone
+  }
+}
+
+TEST_CASE("a device whose results take longer to copy than the call gains by it gets no rows") {
+  for (const std::size_t columns : {1, 100, 1000}) {
+    for (const double bandwidth : {1e7, 1e9, 1e11}) {
+      CAPTURE(columns);
+      CAPTURE(bandwidth);
+      const auto devices = simulated_devices({{}, {.rows_per_second = 1e7, .bandwidth = bandwidth, .latency = 5us}});
+      const Tensor<float, 1> x(1000);
+      const auto time_of = [&](const auto& model) {
+        const std::int64_t began = devices[0].time();
+        static_cast<void>(model(x));
+        return static_cast<double>(devices[0].time() - began);
+      };
+      double best = 1e30;
+      for (const WeightedSplit& alone : {WeightedSplit{1, 0}, WeightedSplit{0, 1}}) {
+        best = std::min(best, time_of(ParallelModel{Widens{columns}, devices, Options{.split = alone}}));
+      }
+      const ParallelModel model{Widens{columns}, devices, Options{.split = MeasuredSplit{}}};
+      for (int call = 1; call <= 20; ++call) {
+        CAPTURE(call);
+        const double time = time_of(model);
+        if (call > 6) CHECK(time <= 1.02 * best);
+      }
+    }
   }
 }
 

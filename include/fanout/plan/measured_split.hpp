@@ -28,6 +28,12 @@ struct ShardCost {
   double of(double rows) const noexcept { return fixed + rows * per_row; }
 };
 
+/// The time of a shard on one device, and of the copy of its results when all shards have ended.
+struct DeviceCost {
+  ShardCost shard;
+  ShardCost copy = {};
+};
+
 /// Learns the cost of the shards of one device from their rows and seconds.
 ///
 /// A small deviation is averaged away: the mean of the last `memory` shards counts. A large one is believed at once,
@@ -115,6 +121,7 @@ class CostEstimate {
 ///
 /// - A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size
 ///   of the batch up to a factor of two. A device gets no rows if its fixed time is above the time of the others.
+/// - The copies of results to the others are learnt, too. A device gets no rows if they take longer than calls gain by it.
 /// - A large change is believed after one call. Small changes are averaged over up to 32 calls. A plan changes only if
 ///   calls gain 0.5 % by it.
 /// - A device without rows gets one now and then, in case it has become faster. That takes 1 % of the time at most.
@@ -158,7 +165,7 @@ class MeasuredSplit {
     const bool is_new = find_class(width_of(rows)) == nullptr;
     SizeClass& own = class_of(rows, call.device_count);
     if (!is_new) try_next(own, call.device_count);
-    for (std::size_t device = 0; device < call.device_count; ++device) learn(own.learnt[device], call, device);
+    for (std::size_t device = 0; device < call.device_count; ++device) learn(own, call, device);
     for (double& unused_for : own.unused_for) {
       unused_for += own.untried == done ? 1e-9 * static_cast<double>(call.joined - call.planned) : 0;
     }
@@ -174,7 +181,7 @@ class MeasuredSplit {
   /// The share of each device in a batch of `rows` rows; `rows` must be at least 1. The shares add up to 1. Throws
   /// InvalidArgument if the policy has learnt of another number of devices, or began with another number of weights.
   std::vector<double> weights(std::size_t rows, std::size_t devices) const {
-    std::vector<double> parts = shares(costs(rows, devices), static_cast<double>(rows));
+    std::vector<double> parts = shares(without_costly_copies(costs(rows, devices), rows), static_cast<double>(rows));
     for (double& part : parts) part /= static_cast<double>(rows);
     return parts;
   }
@@ -183,7 +190,7 @@ class MeasuredSplit {
   WeightedSplit frozen(std::size_t rows, std::size_t devices) const { return WeightedSplit(weights(rows, devices)); }
 
  private:
-  using Costs = std::vector<detail::ShardCost>;
+  using Costs = std::vector<detail::DeviceCost>;
 
   static constexpr std::size_t none = ~std::size_t{0};  // before the first device
   static constexpr std::size_t done = none - 1;
@@ -192,6 +199,7 @@ class MeasuredSplit {
   struct SizeClass {
     int width = 0;
     std::vector<detail::CostEstimate> learnt;  // of each device
+    std::vector<detail::CostEstimate> copies;  // of the results of each device
     Costs held;                                // that plans are made of; empty until a call was measured
     std::vector<double> unused_for;            // seconds of calls since each device had rows
     std::size_t untried = done;                // the next device to be tried alone
@@ -206,21 +214,28 @@ class MeasuredSplit {
   }
 
   /// Learns from the shards of a device together: if it runs its rows in several shards, each has a fixed time. Shards
-  /// that run at the same time count once.
-  static void learn(detail::CostEstimate& learnt, const CallTimes& call, std::size_t device) noexcept {
+  /// that run at the same time count once. Gathering takes its time for the bytes that it copies from devices.
+  static void learn(SizeClass& own, const CallTimes& call, std::size_t device) noexcept {
     std::size_t rows = 0;
     std::int64_t sum = 0;
     std::int64_t first = INT64_MAX;
     std::int64_t last = 0;
+    double bytes = 0;
+    double all_bytes = 0;
     for (std::size_t i = 0; i < call.plan->size(); ++i) {
+      all_bytes += static_cast<double>(call.shards[i].bytes_out);
       if ((*call.plan)[i].device != device || (*call.plan)[i].rows.empty()) continue;
+      bytes += static_cast<double>(call.shards[i].bytes_out);
       rows += (*call.plan)[i].rows.size();
       sum += call.shards[i].ended - call.shards[i].began;
       first = std::min(first, call.shards[i].began);
       last = std::max(last, call.shards[i].ended);
     }
     if (rows == 0) return;
-    learnt.observe(static_cast<double>(rows), 1e-9 * static_cast<double>(std::min(sum, last - first)));
+    const auto count = static_cast<double>(rows);
+    own.learnt[device].observe(count, 1e-9 * static_cast<double>(std::min(sum, last - first)));
+    if (bytes <= 0 || call.asynchronous) return;
+    own.copies[device].observe(count, 1e-9 * static_cast<double>(call.ended - call.joined) * (bytes / all_bytes));
   }
 
   /// The costs that plans are made of.
@@ -231,8 +246,8 @@ class MeasuredSplit {
       return nearest->held;
     }
     if (!guess_.empty() && guess_.size() != devices) refuse(guess_.size(), devices);
-    Costs guessed(devices, {.per_row = 1});
-    for (std::size_t i = 0; i < guess_.size(); ++i) guessed[i].per_row = guess_[i] > 0 ? 1 / guess_[i] : unused;
+    Costs guessed(devices, {.shard = {.per_row = 1}});
+    for (std::size_t i = 0; i < guess_.size(); ++i) guessed[i].shard.per_row = guess_[i] > 0 ? 1 / guess_[i] : unused;
     return guessed;
   }
 
@@ -260,7 +275,9 @@ class MeasuredSplit {
     const double call = end_of(whole, costs);
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (whole[i] > 0 || !(guess_of(i) > 0)) continue;
-      if (std::max({call, costs[i].of(1), of.learnt[i].cost().of(1)}) > trials * of.unused_for[i]) continue;
+      const double takes =
+          std::max({call, costs[i].shard.of(1), of.learnt[i].cost().of(1)}) + of.copies[i].cost().of(1);
+      if (takes > trials * of.unused_for[i]) continue;
       --*std::max_element(whole.begin(), whole.end());
       ++whole[i];
       return;
@@ -281,10 +298,14 @@ class MeasuredSplit {
     if (const SizeClass* const known = find_class(width)) return const_cast<SizeClass&>(*known);
     SizeClass made{.width = width,
                    .learnt = std::vector<detail::CostEstimate>(devices),
+                   .copies = std::vector<detail::CostEstimate>(devices),
                    .held = {},
                    .unused_for = std::vector<double>(devices)};
     if (const SizeClass* const nearest = nearest_class(width)) {
-      for (std::size_t i = 0; i < devices; ++i) made.learnt[i].guess(nearest->held[i]);
+      for (std::size_t i = 0; i < devices; ++i) {
+        made.learnt[i].guess(nearest->held[i].shard);
+        made.copies[i].guess(nearest->held[i].copy);
+      }
     }
     // With few rows, a device that gets one more may take twice as long, or as long as before. So each shows that.
     if (rows <= few * devices) {
@@ -314,9 +335,10 @@ class MeasuredSplit {
       const detail::CostEstimate& learnt = of.learnt[i];
       const detail::ShardCost untried{.per_row = guess_of(i) > 0 ? 0.9 * best / guess_of(i) : unused};
       const bool is_like_others = !learnt.knows_fixed() && parts > 0;
-      costs.push_back(!learnt.is_known() ? untried
-                      : is_like_others   ? learnt.with_fixed_part(part / parts)
-                                         : learnt.cost());
+      costs.push_back({.shard = !learnt.is_known() ? untried
+                                : is_like_others   ? learnt.with_fixed_part(part / parts)
+                                                   : learnt.cost(),
+                       .copy = of.copies[i].cost()});
     }
     return costs;
   }
@@ -332,16 +354,53 @@ class MeasuredSplit {
     std::vector<std::size_t> order(costs.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(),
-              [&costs](std::size_t a, std::size_t b) { return costs[a].fixed < costs[b].fixed; });
+              [&costs](std::size_t a, std::size_t b) { return costs[a].shard.fixed < costs[b].shard.fixed; });
     for (const std::size_t i : order) {
-      if (speed > 0 && costs[i].fixed >= end) break;
-      speed += 1 / costs[i].per_row;
-      missed += costs[i].fixed / costs[i].per_row;
+      const detail::ShardCost& cost = costs[i].shard;
+      if (speed > 0 && cost.fixed >= end) break;
+      speed += 1 / cost.per_row;
+      missed += cost.fixed / cost.per_row;
       end = (rows + missed) / speed;
     }
     std::vector<double> parts;
-    for (const detail::ShardCost& cost : costs) parts.push_back(std::max(0.0, (end - cost.fixed) / cost.per_row));
+    for (const detail::DeviceCost& cost : costs) {
+      parts.push_back(std::max(0.0, (end - cost.shard.fixed) / cost.shard.per_row));
+    }
     return parts;
+  }
+
+  /// The costs, with those of devices `unused` whose results take longer to copy than the call gains by them: leaves
+  /// out the one with the longest copies as long as the call gains by that. Never worse than the best device alone.
+  /// Results of several devices are taken to be copied one after the other.
+  static Costs without_costly_copies(Costs costs, std::size_t rows) {
+    const auto copy = [&](std::size_t i) { return costs[i].copy.of(static_cast<double>(rows)); };
+    const auto alone = [&](std::size_t i) { return costs[i].shard.of(static_cast<double>(rows)) + copy(i); };
+    std::size_t best = 0;
+    std::size_t taking_part = 0;
+    std::vector<std::size_t> copying;  // of these; the longest copies last
+    for (std::size_t i = 0; i < costs.size(); ++i) {
+      if (alone(i) < alone(best)) best = i;
+      if (costs[i].shard.per_row >= unused) continue;
+      ++taking_part;
+      if (copy(i) > 0) copying.push_back(i);
+    }
+    if (copying.empty()) return costs;
+    std::sort(copying.begin(), copying.end(), [&copy](std::size_t a, std::size_t b) { return copy(a) < copy(b); });
+    constexpr detail::ShardCost left_out{.fixed = unused, .per_row = unused};
+    Costs some = costs;
+    double end = end_of(whole_rows_at(some, rows), costs);
+    for (; !copying.empty() && taking_part > 1; copying.pop_back(), --taking_part) {
+      Costs fewer = some;
+      fewer[copying.back()].shard = left_out;
+      const double sooner = end_of(whole_rows_at(fewer, rows), costs);
+      if (sooner >= end) break;
+      end = sooner;
+      some = std::move(fewer);
+    }
+    for (std::size_t i = 0; i < some.size() && alone(best) < end; ++i) {
+      some[i].shard = i == best ? costs[i].shard : left_out;
+    }
+    return some;
   }
 
   /// The time of a batch that is shared out by some costs and takes others.
@@ -350,14 +409,21 @@ class MeasuredSplit {
   }
   static double end_of(const std::vector<std::size_t>& whole, const Costs& costs) {
     double end = 0;
+    double copies = 0;
     for (std::size_t i = 0; i < whole.size(); ++i) {
-      if (whole[i] > 0) end = std::max(end, costs[i].of(static_cast<double>(whole[i])));
+      if (whole[i] == 0) continue;
+      end = std::max(end, costs[i].shard.of(static_cast<double>(whole[i])));
+      copies += costs[i].copy.of(static_cast<double>(whole[i]));
     }
-    return end;
+    return end + copies;
+  }
+
+  static std::vector<std::size_t> whole_rows(const Costs& costs, std::size_t rows) {
+    return whole_rows_at(without_costly_copies(costs, rows), rows);
   }
 
   /// Whole numbers of rows near the shares: each row that is left goes where it ends first.
-  static std::vector<std::size_t> whole_rows(const Costs& costs, std::size_t rows) {
+  static std::vector<std::size_t> whole_rows_at(const Costs& costs, std::size_t rows) {
     std::vector<std::size_t> whole;
     std::size_t left = rows;
     for (const double part : shares(costs, static_cast<double>(rows))) {
@@ -367,7 +433,9 @@ class MeasuredSplit {
     for (; left > 0; --left) {
       std::size_t first = 0;
       for (std::size_t i = 1; i < costs.size(); ++i) {
-        const auto end = [&](std::size_t device) { return costs[device].of(static_cast<double>(whole[device]) + 1); };
+        const auto end = [&](std::size_t device) {
+          return costs[device].shard.of(static_cast<double>(whole[device]) + 1);
+        };
         if (end(i) < end(first)) first = i;
       }
       ++whole[first];
