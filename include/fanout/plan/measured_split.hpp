@@ -82,6 +82,8 @@ class CostEstimate {
       const double part = 1.0 / static_cast<double>(std::min(++shards_, memory));
       cost_.per_row += part * (per_row(rows, seconds) - cost_.per_row);
     }
+    // Sizes that creep away do not count in the mean, so that they become another size.
+    if (!resized && of_size_ > 0 && std::abs(rows - rows_) > same_size * rows_) return;
     of_size_ = resized ? 1 : std::min(of_size_ + 1, memory);
     rows_ += (rows - rows_) / static_cast<double>(of_size_);
     seconds_ += (seconds - seconds_) / static_cast<double>(of_size_);
@@ -89,6 +91,7 @@ class CostEstimate {
 
  private:
   static constexpr double large = 1.25;
+  static constexpr double same_size = 0.05;  // relative
   static constexpr std::size_t memory = 32;
   static constexpr double noise = 0.06;  // relative; a shard's time may deviate so much without a reason
 
