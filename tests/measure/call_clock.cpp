@@ -20,6 +20,8 @@
 #include <fanout/array/to.hpp>
 #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
+#include <fanout/plan/dealt_split.hpp>
+#include <fanout/simulated.hpp>
 
 #include "device/clock_device.hpp"
 #include "device/remote_device.hpp"
@@ -144,6 +146,27 @@ TEST_CASE("times on the clock of the process count from the beginning of the cal
   const RecordedCall call = recorded.last();
   check_real(call);
   CHECK(call.times.planned >= 1'000'000);
+}
+
+TEST_CASE("the outer call of an asynchronous one is that which made it, whichever thread makes it as a whole") {
+  const auto devices = fanout::simulated_devices({{}, {}});  // without threads: they run what is asked for
+  const ParallelModel inner{[](Rows rows) { return fanout::psum(rows.size()); }, devices,
+                            Options{.split = fanout::DealtSplit{}}};
+  std::vector<fanout::Pending<std::size_t>> pending;
+  pending.push_back(inner.async(std::vector<int>(40)));
+  const ParallelModel outer{[&](Rows) {
+                              pending[0].wait();
+                              pending.push_back(inner.async(std::vector<int>(40)));
+                            },
+                            host_devices(1)};
+  const RecordedCalls recorded;
+  outer(std::vector<int>(1));
+  pending[1].wait();
+  const auto calls = recorded.calls();
+  REQUIRE(calls.size() == 3);
+  CHECK(calls[0].times.outer == 0);
+  CHECK(calls[1].times.outer == 0);
+  CHECK(calls[2].times.outer == calls[1].times.id);
 }
 
 TEST_CASE("calls have numbers of their own, and calls of nobody's have no outer call") {

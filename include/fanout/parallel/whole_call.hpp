@@ -7,11 +7,13 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/exchange.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/copied_chain.hpp>
 #include <fanout/call/pending.hpp>
+#include <fanout/measure/measured_shard.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/shared_mutex.hpp>
@@ -41,6 +43,7 @@ class WholeCall final : public PendingCall<std::invoke_result_t<Make&, const Cal
   void run_shard(std::size_t) noexcept override {
     const EnteredChain entered(chain_.innermost());
     [[maybe_unused]] const auto state = states_.enter();
+    const MeasuredShard before = detail::exchange(measured_shard(), made_by_);
     try {
       if constexpr (std::is_void_v<Result>) {
         make_(begun_);
@@ -50,6 +53,7 @@ class WholeCall final : public PendingCall<std::invoke_result_t<Make&, const Cal
     } catch (...) {
       failure_ = std::current_exception();
     }
+    measured_shard() = before;
   }
 
   /// The thread that makes the call reports its late shards.
@@ -67,6 +71,7 @@ class WholeCall final : public PendingCall<std::invoke_result_t<Make&, const Cal
   Make make_;
   CopiedChain<CallScope> chain_;
   const States states_{};
+  const MeasuredShard made_by_ = measured_shard();
   std::exception_ptr failure_;
   std::optional<std::conditional_t<std::is_void_v<Result>, bool, Result>> result_;
 };
