@@ -31,7 +31,8 @@ struct LeaveSharded {};
 
 /// The results of the shards of a call, one value per shard, in row order, with the plan of that call. As an argument
 /// of another call, it brings that plan: each shard receives its own value, in place, and the split policy of the model
-/// is not used. gather() gathers it. Owns the values. Arrays stay in the memory in which `forward` made them.
+/// is not used. gather() gathers it. Owns the values. Arrays stay in the memory in which `forward` made them, but for
+/// those that leave a full device: see Options::shrink_on_out_of_memory.
 template <class X>
 class Sharded {
  public:
