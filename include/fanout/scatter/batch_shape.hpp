@@ -42,7 +42,8 @@ class ShapeHash {
       }
     } else if constexpr (ArrayLeaf<X>) {
       const ShownMemory shown = shown_by(array);
-      mix(axis_ == none || shown.rows == 0 ? shown.bytes : shown.bytes / rows_of(array, shown));
+      const std::size_t rows = axis_ == none ? 0 : rows_of(array, shown);
+      mix(rows == 0 ? shown.bytes : shown.bytes / rows);
     } else if constexpr (requires { std::size_t{array.size()}; }) {
       mix(axis_ == none ? array.size() : 1);
     }
