@@ -73,6 +73,12 @@ const E& > inline constexpr bool is_row_major<L, E> = [] {
   return mapping(0, 1) == 1 && mapping(1, 0) == 3;
 }();
 
+/// True if it tells where its elements begin and end.
+template <class X>
+concept MdspanOfMemory = std::is_pointer_v<typename X::data_handle_type> && requires(const X& x) {
+  x.mapping().required_span_size();
+};
+
 /// The read-only accessor of the same kind, if there is one.
 template <class A>
 struct reading_accessor {
@@ -176,7 +182,7 @@ struct leaf_traits<X> {
     __builtin_unreachable();  // the static_assert has failed; this avoids a second error
   }
 
-  static std::span<const std::byte> bytes(const X& x) requires std::is_pointer_v<typename X::data_handle_type> {
+  static std::span<const std::byte> bytes(const X& x) requires detail::MdspanOfMemory<X> {
     return std::as_bytes(std::span(x.data_handle(), static_cast<std::size_t>(x.mapping().required_span_size())));
   }
 

@@ -40,26 +40,29 @@ struct ShownMemory {
   }
 };
 
+/// No lambda of shown_by(): nvcc takes the requires-expression for an error there.
+template <class X, class T>
+ShownMemory shown_elements(const X& x, const T* data, std::size_t count) {
+  ShownMemory shown{.begin = reinterpret_cast<std::uintptr_t>(data), .bytes = count * sizeof(T)};
+  shown.rows = count == 0 ? 0 : leaf_traits<X>::rows(x);
+  if constexpr (requires { MemorySpace(x.space()); }) shown.space = x.space();
+  return shown;
+}
+
 /// Returns the memory of an array. Empty if the leaf does not tell where its elements are.
 template <ArrayLeaf X>
 ShownMemory shown_by(const X& x) {
-  const auto memory = [&x](const auto* data, std::size_t count) {
-    ShownMemory shown{.begin = reinterpret_cast<std::uintptr_t>(data), .bytes = count * sizeof(*data)};
-    shown.rows = count == 0 ? 0 : leaf_traits<X>::rows(x);
-    if constexpr (requires { MemorySpace(x.space()); }) shown.space = x.space();
-    return shown;
-  };
   if constexpr (requires { leaf_traits<X>::bytes(x); }) {
     const auto bytes = leaf_traits<X>::bytes(x);
-    return memory(bytes.data(), bytes.size());
+    return shown_elements(x, bytes.data(), bytes.size());
   } else if constexpr (is_strided_view<X>) {
     std::size_t last = 0;
     for (std::size_t axis = 0; axis < X::rank && !x.empty(); ++axis) last += (x.extent(axis) - 1) * x.stride(axis);
-    return memory(x.data(), x.empty() ? 0 : last + 1);
+    return shown_elements(x, x.data(), x.empty() ? 0 : last + 1);
   } else if constexpr (requires { sizeof(*x.data()), x.extents().size(); }) {
-    return memory(x.data(), x.extents().size());
+    return shown_elements(x, x.data(), x.extents().size());
   } else if constexpr (requires { sizeof(*x.data()), std::size_t{x.size()}; }) {
-    return memory(x.data(), x.size());
+    return shown_elements(x, x.data(), x.size());
   } else {
     return {};
   }
