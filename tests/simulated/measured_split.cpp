@@ -271,6 +271,37 @@ TEST_CASE("a device whose results take longer to copy than the call gains by it 
   }
 }
 
+TEST_CASE("with results of any size, behind links of any speed, calls are not slower than on the best device alone") {
+  std::mt19937_64 random(11);
+  for (int set = 0; set < 90; ++set) {
+    CAPTURE(set);
+    const std::size_t columns = set % 3 == 0 ? 1 : set % 3 == 1 ? 10 : 1000;
+    const Tensor<float, 1> x(std::size_t{1} << (random() % 14));
+    std::vector<SimulatedDeviceOptions> options;
+    for (std::size_t i = 0; i < 2 + random() % 5; ++i) {
+      options.push_back({.rows_per_second = 1e5 * std::pow(10, static_cast<double>(random() % 300) / 100),
+                         .launch = std::chrono::microseconds(random() % 3 == 0 ? random() % 2000 : random() % 20),
+                         .bandwidth = random() % 2 == 0 ? 1e8 : 1e10,
+                         .latency = std::chrono::microseconds(random() % 30)});
+    }
+    const auto devices = simulated_devices(options);
+    const auto time_of = [&](const auto& model, int calls) {
+      const std::int64_t began = devices[0].time();
+      for (int call = 0; call < calls; ++call) static_cast<void>(model(x));
+      return static_cast<double>(devices[0].time() - began) / calls;
+    };
+    double best = 1e30;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      std::vector<double> one(devices.size());
+      one[i] = 1;
+      best = std::min(best, time_of(ParallelModel{Widens{columns}, devices, Options{.split = WeightedSplit{one}}}, 1));
+    }
+    const ParallelModel model{Widens{columns}, devices, Options{.split = MeasuredSplit{}}};
+    time_of(model, 20);
+    CHECK(time_of(model, 40) <= 1.02 * best);
+  }
+}
+
 TEST_CASE("a device that takes no time gets the rows") {
   Timed model({{}, {.rows_per_second = std::numeric_limits<double>::infinity()}}, MeasuredSplit{});
   const Tensor<float, 1> x(4000);

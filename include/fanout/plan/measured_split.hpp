@@ -6,117 +6,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/plan/call_times.hpp>
+#include <fanout/plan/cost_estimate.hpp>
 #include <fanout/plan/even_split.hpp>
+#include <fanout/plan/gather_times.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/split.hpp>
 #include <fanout/plan/weighted_split.hpp>
 
 namespace fanout { inline namespace v0 {
-
-namespace detail {
-
-/// The time of a shard on one device: `fixed + rows * per_row` seconds.
-struct ShardCost {
-  double fixed = 0;
-  double per_row = 0;  ///< 0: unknown
-
-  double of(double rows) const noexcept { return fixed + rows * per_row; }
-};
-
-/// The time of a shard on one device, and of the copy of its results when all shards have ended.
-struct DeviceCost {
-  ShardCost shard;
-  ShardCost copy = {};
-};
-
-/// Learns the cost of the shards of one device from their rows and seconds.
-///
-/// A small deviation is averaged away: the mean of the last `memory` shards counts. A large one is believed at once,
-/// since then the device has become faster or slower, or the shard has another size than the ones before. In the latter
-/// case the two sizes tell how much of the time does not depend on the rows.
-class CostEstimate {
- public:
-  const ShardCost& cost() const noexcept { return cost_; }
-  bool is_known() const noexcept { return cost_.per_row > 0; }
-
-  /// True if shards of two sizes have told which part of the time is fixed.
-  bool knows_fixed() const noexcept { return knows_fixed_; }
-  /// That part, at the size of the last shards.
-  double fixed_part() const noexcept { return seconds_ > 0 ? std::min(1.0, cost_.fixed / seconds_) : 0; }
-  /// The cost if so large a part of the time of the last shards is fixed.
-  ShardCost with_fixed_part(double part) const noexcept {
-    if (rows_ <= 0) return cost_;
-    const double seconds = cost_.of(rows_);
-    return {.fixed = part * seconds, .per_row = std::max(1 - part, 0.01) * seconds / rows_};
-  }
-
-  /// Begins with a guess, which the first shard corrects.
-  void guess(const ShardCost& cost) noexcept {
-    cost_ = cost;
-    shards_ = 0;
-  }
-
-  void observe(double rows, double seconds) noexcept {
-    if (rows <= 0) return;
-    seconds = std::max(seconds, 1e-9);  // a clock may see no time pass
-    const bool resized = rows_ > 0 && (rows > 1.25 * rows_ || 1.25 * rows < rows_);
-    knows_fixed_ = knows_fixed_ || resized;
-    const double fixed = resized ? fixed_of(rows, seconds) : cost_.fixed;
-    const double times = seconds / cost_.of(rows);
-    if (!is_known()) {
-      cost_ = {.per_row = seconds / rows};
-      shards_ = 1;
-    } else if (fixed != cost_.fixed) {
-      cost_.fixed = fixed;
-      cost_.per_row = per_row(rows, seconds);
-      shards_ = 1;
-    } else if (shards_ == 0 || times > large || times * large < 1) {
-      cost_ = {.fixed = times * cost_.fixed, .per_row = times * cost_.per_row};
-      shards_ = 1;
-    } else {
-      const double part = 1.0 / static_cast<double>(std::min(++shards_, memory));
-      cost_.per_row += part * (per_row(rows, seconds) - cost_.per_row);
-    }
-    // Sizes that creep away do not count in the mean, so that they become another size.
-    if (!resized && of_size_ > 0 && std::abs(rows - rows_) > same_size * rows_) return;
-    of_size_ = resized ? 1 : std::min(of_size_ + 1, memory);
-    rows_ += (rows - rows_) / static_cast<double>(of_size_);
-    seconds_ += (seconds - seconds_) / static_cast<double>(of_size_);
-  }
-
- private:
-  static constexpr double large = 1.25;
-  static constexpr double same_size = 0.05;  // relative
-  static constexpr std::size_t memory = 32;
-  static constexpr double noise = 0.06;  // relative; a shard's time may deviate so much without a reason
-
-  double per_row(double rows, double seconds) const noexcept {
-    return std::max(seconds - cost_.fixed, 0.01 * seconds) / rows;
-  }
-
-  /// The fixed time by the line through the shards before and this one of another size. The known one, if the line says
-  /// no more than noise could.
-  double fixed_of(double rows, double seconds) const noexcept {
-    const double slope = (seconds - seconds_) / (rows - rows_);
-    const double fixed = seconds - slope * rows;
-    const double uncertain = noise * (seconds * rows_ + seconds_ * rows) / std::abs(rows - rows_);
-    return slope > 0 && std::abs(fixed - cost_.fixed) > uncertain ? std::max(fixed, 0.0) : cost_.fixed;
-  }
-
-  ShardCost cost_;
-  std::size_t shards_ = 0;   // since the last large deviation
-  double rows_ = 0;          // mean of the last shards of about one size
-  double seconds_ = 0;       // as well
-  std::size_t of_size_ = 0;  // how many these are
-  bool knows_fixed_ = false;
-};
-
-}  // namespace detail
 
 /// Learns the speed of each device, and gives it so many rows that all devices end at the same time:
 ///
@@ -124,7 +27,8 @@ class CostEstimate {
 ///
 /// - A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size
 ///   of the batch up to a factor of two. A device gets no rows if its fixed time is above the time of the others.
-/// - The copies of results to the others are learnt, too. A device gets no rows if they take longer than calls gain by it.
+/// - What calls take besides their shards is learnt, too. If one device alone is faster than all together, for example
+///   since results need no copies then, it gets all rows.
 /// - A large change is believed after one call. Small changes are averaged over up to 32 calls. A plan changes only if
 ///   calls gain 0.5 % by it.
 /// - A device without rows gets one now and then, in case it has become faster. That takes 1 % of the time at most.
@@ -151,7 +55,11 @@ class MeasuredSplit {
     const SizeClass* const own = find_class(width_of(rows));
     if (own != nullptr && own->untried < devices) return {{.rows = {0, rows}, .device = own->untried}};
     std::vector<std::size_t> whole = whole_rows(costs, rows);
-    if (own != nullptr) try_unused(*own, costs, whole);
+    if (own != nullptr) {
+      const std::size_t alone = best_alone(*own, rows, whole);
+      give_all(alone, rows, whole);
+      try_unused(*own, costs, whole, alone == none ? 0 : *own->gathering.together(static_cast<double>(rows)));
+    }
     return plan_of(whole);
   }
 
@@ -168,23 +76,30 @@ class MeasuredSplit {
     const bool is_new = find_class(width_of(rows)) == nullptr;
     SizeClass& own = class_of(rows, call.device_count);
     if (!is_new) try_next(own, call.device_count);
-    for (std::size_t device = 0; device < call.device_count; ++device) learn(own, call, device);
+    for (std::size_t device = 0; device < call.device_count; ++device) learn(own.learnt[device], call, device);
     for (double& unused_for : own.unused_for) {
       unused_for += own.untried == done ? 1e-9 * static_cast<double>(call.joined - call.planned) : 0;
     }
     for (const Shard& shard : *call.plan) {
-      if (shard.rows.size() > 0) own.unused_for[shard.device] = 0;
+      if (shard.rows.size() == 0) continue;
+      own.unused_for[shard.device] = 0;
+      own.trial[shard.device] = shard.rows.size() == 1 ? 1e-9 * static_cast<double>(call.ended) : 0;
     }
     const Costs learnt = known_costs(own);
     if (own.held.empty() || longest(own.held, learnt, rows) > dead_band * longest(learnt, learnt, rows)) {
       own.held = learnt;
     }
+    own.gathering.observe(call, whole_rows(own.held, rows));
   }
 
   /// The share of each device in a batch of `rows` rows; `rows` must be at least 1. The shares add up to 1. Throws
   /// InvalidArgument if the policy has learnt of another number of devices, or began with another number of weights.
   std::vector<double> weights(std::size_t rows, std::size_t devices) const {
-    std::vector<double> parts = shares(without_costly_copies(costs(rows, devices), rows), static_cast<double>(rows));
+    const Costs costs = this->costs(rows, devices);
+    std::vector<double> parts = shares(costs, static_cast<double>(rows));
+    if (const SizeClass* const own = find_class(width_of(rows))) {
+      give_all(best_alone(*own, rows, whole_rows(costs, rows)), static_cast<double>(rows), parts);
+    }
     for (double& part : parts) part /= static_cast<double>(rows);
     return parts;
   }
@@ -193,7 +108,7 @@ class MeasuredSplit {
   WeightedSplit frozen(std::size_t rows, std::size_t devices) const { return WeightedSplit(weights(rows, devices)); }
 
  private:
-  using Costs = std::vector<detail::DeviceCost>;
+  using Costs = std::vector<detail::ShardCost>;
 
   static constexpr std::size_t none = ~std::size_t{0};  // before the first device
   static constexpr std::size_t done = none - 1;
@@ -202,10 +117,11 @@ class MeasuredSplit {
   struct SizeClass {
     int width = 0;
     std::vector<detail::CostEstimate> learnt;  // of each device
-    std::vector<detail::CostEstimate> copies;  // of the results of each device
-    Costs held;                                // that plans are made of; empty until a call was measured
-    std::vector<double> unused_for;            // seconds of calls since each device had rows
-    std::size_t untried = done;                // the next device to be tried alone
+    detail::GatherTimes gathering;
+    Costs held;                      // that plans are made of; empty until a call was measured
+    std::vector<double> unused_for;  // seconds of calls since each device had rows
+    std::vector<double> trial;       // seconds of the last call in which each had one row
+    std::size_t untried = done;      // the next device to be tried alone
   };
 
   static constexpr std::size_t few = 4;  // rows for each device
@@ -217,28 +133,50 @@ class MeasuredSplit {
   }
 
   /// Learns from the shards of a device together: if it runs its rows in several shards, each has a fixed time. Shards
-  /// that run at the same time count once. Gathering takes its time for the bytes that it copies from devices.
-  static void learn(SizeClass& own, const CallTimes& call, std::size_t device) noexcept {
+  /// that run at the same time count once.
+  static void learn(detail::CostEstimate& learnt, const CallTimes& call, std::size_t device) noexcept {
     std::size_t rows = 0;
     std::int64_t sum = 0;
     std::int64_t first = INT64_MAX;
     std::int64_t last = 0;
-    double bytes = 0;
-    double all_bytes = 0;
     for (std::size_t i = 0; i < call.plan->size(); ++i) {
-      all_bytes += static_cast<double>(call.shards[i].bytes_out);
       if ((*call.plan)[i].device != device || (*call.plan)[i].rows.empty()) continue;
-      bytes += static_cast<double>(call.shards[i].bytes_out);
       rows += (*call.plan)[i].rows.size();
       sum += call.shards[i].ended - call.shards[i].began;
       first = std::min(first, call.shards[i].began);
       last = std::max(last, call.shards[i].ended);
     }
     if (rows == 0) return;
+    learnt.observe(static_cast<double>(rows), 1e-9 * static_cast<double>(std::min(sum, last - first)));
+  }
+
+  /// The device that is faster alone than by the plan with these rows; `none` if there is no such device. A device that
+  /// has made no call alone is taken to need no time for gathering, so that it is tried.
+  std::size_t best_alone(const SizeClass& of, std::size_t rows, const std::vector<std::size_t>& whole) const {
     const auto count = static_cast<double>(rows);
-    own.learnt[device].observe(count, 1e-9 * static_cast<double>(std::min(sum, last - first)));
-    if (bytes <= 0 || call.asynchronous) return;
-    own.copies[device].observe(count, 1e-9 * static_cast<double>(call.ended - call.joined) * (bytes / all_bytes));
+    const std::optional<double> together = of.gathering.together(count);
+    if (!together) return none;
+    const Costs learnt = known_costs(of);
+    double end = (end_of(whole, learnt) + *together) / dead_band;
+    const bool is_large = *together > 0.2 * end;  // then it may pay to try a device whose fixed time is not known
+    std::size_t best = none;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      if (!(guess_of(i) > 0) || !of.learnt[i].is_known()) continue;
+      const std::optional<double> alone = of.gathering.alone(i, count);
+      const double takes = alone      ? learnt[i].of(count) + *alone
+                           : is_large ? of.learnt[i].least_of(count)
+                                      : learnt[i].of(count);
+      if (takes >= end) continue;
+      best = i;
+      end = takes;
+    }
+    return best;
+  }
+
+  template <class Number>
+  static void give_all(std::size_t device, Number rows, std::vector<Number>& to) {
+    if (device == none) return;
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = i == device ? rows : Number{0};
   }
 
   /// The costs that plans are made of.
@@ -249,8 +187,8 @@ class MeasuredSplit {
       return nearest->held;
     }
     if (!guess_.empty() && guess_.size() != devices) refuse(guess_.size(), devices);
-    Costs guessed(devices, {.shard = {.per_row = 1}});
-    for (std::size_t i = 0; i < guess_.size(); ++i) guessed[i].shard.per_row = guess_[i] > 0 ? 1 / guess_[i] : unused;
+    Costs guessed(devices, {.per_row = 1});
+    for (std::size_t i = 0; i < guess_.size(); ++i) guessed[i].per_row = guess_[i] > 0 ? 1 / guess_[i] : unused;
     return guessed;
   }
 
@@ -273,14 +211,14 @@ class MeasuredSplit {
   }
 
   /// Gives one row to a device that has been without rows for long, since it may have become faster. What that takes is
-  /// what was learnt last, also if no plan gained by it.
-  void try_unused(const SizeClass& of, const Costs& costs, std::vector<std::size_t>& whole) const {
+  /// what was learnt last, also if no plan gained by it. The first time, it may take `gathering` seconds.
+  void try_unused(const SizeClass& of, const Costs& costs, std::vector<std::size_t>& whole, double gathering) const {
     const double call = end_of(whole, costs);
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (whole[i] > 0 || !(guess_of(i) > 0)) continue;
       const double takes =
-          std::max({call, costs[i].shard.of(1), of.learnt[i].cost().of(1)}) + of.copies[i].cost().of(1);
-      if (takes > trials * of.unused_for[i]) continue;
+          std::max({call, costs[i].of(1), of.learnt[i].cost().of(1), of.trial[i] > 0 ? of.trial[i] : gathering});
+      if (takes > trials / static_cast<double>(whole.size()) * of.unused_for[i]) continue;
       --*std::max_element(whole.begin(), whole.end());
       ++whole[i];
       return;
@@ -301,14 +239,12 @@ class MeasuredSplit {
     if (const SizeClass* const known = find_class(width)) return const_cast<SizeClass&>(*known);
     SizeClass made{.width = width,
                    .learnt = std::vector<detail::CostEstimate>(devices),
-                   .copies = std::vector<detail::CostEstimate>(devices),
+                   .gathering = detail::GatherTimes(devices),
                    .held = {},
-                   .unused_for = std::vector<double>(devices)};
+                   .unused_for = std::vector<double>(devices),
+                   .trial = std::vector<double>(devices)};
     if (const SizeClass* const nearest = nearest_class(width)) {
-      for (std::size_t i = 0; i < devices; ++i) {
-        made.learnt[i].guess(nearest->held[i].shard);
-        made.copies[i].guess(nearest->held[i].copy);
-      }
+      for (std::size_t i = 0; i < devices; ++i) made.learnt[i].guess(nearest->held[i]);
     }
     // With few rows, a device that gets one more may take twice as long, or as long as before. So each shows that.
     if (rows <= few * devices) {
@@ -338,10 +274,9 @@ class MeasuredSplit {
       const detail::CostEstimate& learnt = of.learnt[i];
       const detail::ShardCost untried{.per_row = guess_of(i) > 0 ? 0.9 * best / guess_of(i) : unused};
       const bool is_like_others = !learnt.knows_fixed() && parts > 0;
-      costs.push_back({.shard = !learnt.is_known() ? untried
-                                : is_like_others   ? learnt.with_fixed_part(part / parts)
-                                                   : learnt.cost(),
-                       .copy = of.copies[i].cost()});
+      costs.push_back(!learnt.is_known() ? untried
+                      : is_like_others   ? learnt.with_fixed_part(part / parts)
+                                         : learnt.cost());
     }
     return costs;
   }
@@ -357,53 +292,17 @@ class MeasuredSplit {
     std::vector<std::size_t> order(costs.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(),
-              [&costs](std::size_t a, std::size_t b) { return costs[a].shard.fixed < costs[b].shard.fixed; });
+              [&costs](std::size_t a, std::size_t b) { return costs[a].fixed < costs[b].fixed; });
     for (const std::size_t i : order) {
-      const detail::ShardCost& cost = costs[i].shard;
+      const detail::ShardCost& cost = costs[i];
       if (speed > 0 && cost.fixed >= end) break;
       speed += 1 / cost.per_row;
       missed += cost.fixed / cost.per_row;
       end = (rows + missed) / speed;
     }
     std::vector<double> parts;
-    for (const detail::DeviceCost& cost : costs) {
-      parts.push_back(std::max(0.0, (end - cost.shard.fixed) / cost.shard.per_row));
-    }
+    for (const detail::ShardCost& cost : costs) parts.push_back(std::max(0.0, (end - cost.fixed) / cost.per_row));
     return parts;
-  }
-
-  /// The costs, with those of devices `unused` whose results take longer to copy than the call gains by them: leaves
-  /// out the one with the longest copies as long as the call gains by that. Never worse than the best device alone.
-  /// Results of several devices are taken to be copied one after the other.
-  static Costs without_costly_copies(Costs costs, std::size_t rows) {
-    const auto copy = [&](std::size_t i) { return costs[i].copy.of(static_cast<double>(rows)); };
-    const auto alone = [&](std::size_t i) { return costs[i].shard.of(static_cast<double>(rows)) + copy(i); };
-    std::size_t best = 0;
-    std::size_t taking_part = 0;
-    std::vector<std::size_t> copying;  // of these; the longest copies last
-    for (std::size_t i = 0; i < costs.size(); ++i) {
-      if (alone(i) < alone(best)) best = i;
-      if (costs[i].shard.per_row >= unused) continue;
-      ++taking_part;
-      if (copy(i) > 0) copying.push_back(i);
-    }
-    if (copying.empty()) return costs;
-    std::sort(copying.begin(), copying.end(), [&copy](std::size_t a, std::size_t b) { return copy(a) < copy(b); });
-    constexpr detail::ShardCost left_out{.fixed = unused, .per_row = unused};
-    Costs some = costs;
-    double end = end_of(whole_rows_at(some, rows), costs);
-    for (; !copying.empty() && taking_part > 1; copying.pop_back(), --taking_part) {
-      Costs fewer = some;
-      fewer[copying.back()].shard = left_out;
-      const double sooner = end_of(whole_rows_at(fewer, rows), costs);
-      if (sooner >= end) break;
-      end = sooner;
-      some = std::move(fewer);
-    }
-    for (std::size_t i = 0; i < some.size() && alone(best) < end; ++i) {
-      some[i].shard = i == best ? costs[i].shard : left_out;
-    }
-    return some;
   }
 
   /// The time of a batch that is shared out by some costs and takes others.
@@ -412,21 +311,14 @@ class MeasuredSplit {
   }
   static double end_of(const std::vector<std::size_t>& whole, const Costs& costs) {
     double end = 0;
-    double copies = 0;
     for (std::size_t i = 0; i < whole.size(); ++i) {
-      if (whole[i] == 0) continue;
-      end = std::max(end, costs[i].shard.of(static_cast<double>(whole[i])));
-      copies += costs[i].copy.of(static_cast<double>(whole[i]));
+      if (whole[i] > 0) end = std::max(end, costs[i].of(static_cast<double>(whole[i])));
     }
-    return end + copies;
-  }
-
-  static std::vector<std::size_t> whole_rows(const Costs& costs, std::size_t rows) {
-    return whole_rows_at(without_costly_copies(costs, rows), rows);
+    return end;
   }
 
   /// Whole numbers of rows near the shares: each row that is left goes where it ends first.
-  static std::vector<std::size_t> whole_rows_at(const Costs& costs, std::size_t rows) {
+  static std::vector<std::size_t> whole_rows(const Costs& costs, std::size_t rows) {
     std::vector<std::size_t> whole;
     std::size_t left = rows;
     for (const double part : shares(costs, static_cast<double>(rows))) {
@@ -436,9 +328,7 @@ class MeasuredSplit {
     for (; left > 0; --left) {
       std::size_t first = 0;
       for (std::size_t i = 1; i < costs.size(); ++i) {
-        const auto end = [&](std::size_t device) {
-          return costs[device].shard.of(static_cast<double>(whole[device]) + 1);
-        };
+        const auto end = [&](std::size_t device) { return costs[device].of(static_cast<double>(whole[device]) + 1); };
         if (end(i) < end(first)) first = i;
       }
       ++whole[first];
