@@ -20,15 +20,17 @@ class DeviceHealth {
   explicit DeviceHealth(std::size_t devices) : failures_(devices) {}
 
   void note_failure(std::size_t device) noexcept {
-    failures_[device].fetch_add(1, MemoryOrder::relaxed);
-    if (is_left_out(device)) leaves_out_.store(true, MemoryOrder::relaxed);
+    if (failures_[device].fetch_add(1, MemoryOrder::seq_cst) + 1 >= too_often) {
+      leaves_out_.store(true, MemoryOrder::seq_cst);
+    }
   }
-  /// Forgets the failures of a device.
+  /// Forgets the failures of a device. A device that fails meanwhile is seen here, or its note comes after this one.
   void readmit(std::size_t device) noexcept {
-    failures_[device].store(0, MemoryOrder::relaxed);
-    bool leaves_out = false;
-    for (std::size_t i = 0; i < failures_.size(); ++i) leaves_out = leaves_out || is_left_out(i);
-    leaves_out_.store(leaves_out, MemoryOrder::relaxed);
+    failures_[device].store(0, MemoryOrder::seq_cst);
+    leaves_out_.store(false, MemoryOrder::seq_cst);
+    for (std::size_t i = 0; i < failures_.size(); ++i) {
+      if (failures_[i].load(MemoryOrder::seq_cst) >= too_often) leaves_out_.store(true, MemoryOrder::seq_cst);
+    }
   }
 
   std::size_t devices() const noexcept { return failures_.size(); }
