@@ -57,6 +57,17 @@ concept ChangesOriginal = requires(F&& change, Original<M>& original) {
   static_cast<F&&>(change)(original.model);
 };
 
+template <class M, class F, class R>
+void take_copy(R (F::*)(M));
+template <class M, class F, class R>
+void take_copy(R (F::*)(M) const);
+
+/// A function that takes the model by value, so that its changes would be lost.
+template <class F, class M>
+concept ChangesCopy = requires {
+  detail::take_copy<M>(&std::remove_cvref_t<F>::operator());
+};
+
 }  // namespace detail
 
 /// A model with a replica on every device of a set. A call splits the arguments by rows, runs the replicas at the same
@@ -196,6 +207,9 @@ class ParallelModel {
   /// of the model inside `f` throws Error, too.
   template <detail::ChangesOriginal<M> F>
   decltype(auto) update(F&& f) {
+    static_assert(!detail::ChangesCopy<F, M>,
+                  "fanout: the function that update() calls takes a copy of the model, so its changes would be lost; "
+                  "take a reference, as in [](Net& net) { ... }");
     if (detail::find_original(detail::current_call(), &state_->original) != nullptr) {
       throw Error(explain({.what = "a model was updated from inside its own forward or update",
                            .advice = "update it after the call has returned"}));
