@@ -253,3 +253,16 @@ TEST_CASE("lists of different lengths are refused, and the error names rows(v)")
   CHECK(says(message_of<fanout::StructureMismatch>([&] { model(Range{4}); }), "output", "1 trees", "2",
              "rows(std::move(v))"));
 }
+
+TEST_CASE("rows(v) of a result are rows on any axis, as those of an argument") {
+  const ParallelModel model{[](fanout::StridedView<const float, 2> x, std::span<const Word> words) {
+                              std::vector<Word> taken(words.begin(), words.end());
+                              std::vector<int> columns(words.size(), static_cast<int>(x.extent(1)));
+                              return std::tuple(rows(std::move(taken)), rows(std::move(columns)));
+                            },
+                            host_devices(2), fanout::Options{.axis = 1}};
+  const std::vector<Word> words{{"a", {1}}, {"b", {}}, {"c", {2, 3}}, {"d", {}}};
+  const auto [taken, columns] = model(Tensor<float, 2>(3, 4), rows(words));
+  CHECK(taken == words);
+  CHECK(columns == std::vector{2, 2, 2, 2});
+}

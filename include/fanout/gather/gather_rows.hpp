@@ -64,7 +64,7 @@ struct gather_defaults<Concatenate, Rows<X>> {
                   "return rows(std::move(v))");
     ShardResults<Vector> vectors(pieces, pieces.owned(),
                                  [](const Rows<X>& rows) -> const Vector& { return rows.value; });
-    return GatheringRows<Vector>::gather(vectors, place, path);
+    return GatheringRows<Vector>::gather(vectors, place.on_axis(0), path);  // rows on any axis, as arguments are
   }
 };
 
