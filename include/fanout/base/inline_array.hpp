@@ -66,8 +66,9 @@ class InlineArray {
 
   static std::size_t bytes_of(std::size_t size) {
     // NOLINTNEXTLINE(bugprone-sizeof-expression): T may be a pointer, and its size is what is meant
-    if (size > PTRDIFF_MAX / sizeof(T)) throw std::bad_alloc();  // the number of bytes may overflow
-    return size * sizeof(T);
+    constexpr std::size_t each = sizeof(T);
+    if (size > PTRDIFF_MAX / each) throw std::bad_alloc();  // the number of bytes may overflow
+    return size * each;
   }
 
   struct ValueInitialised {

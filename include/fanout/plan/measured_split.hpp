@@ -58,7 +58,8 @@ class MeasuredSplit {
     if (own != nullptr) {
       const std::size_t alone = best_alone(*own, rows, whole);
       give_all(alone, rows, whole);
-      try_unused(*own, costs, whole, alone == none ? 0 : *own->gathering.together(static_cast<double>(rows)));
+      const double gathering = own->gathering.together(static_cast<double>(rows)).value_or(0);
+      try_unused(*own, costs, whole, alone == none ? 0 : gathering);
     }
     return plan_of(whole);
   }
