@@ -193,7 +193,7 @@ struct SumOrMean {
   }
 };
 
-/// Has a combined field, which a const forward does not change.
+/// A model with a combined field. Its forward is const, so the field stays as it is.
 struct SumsBesides {
   fanout::Sum<int> rows;
 

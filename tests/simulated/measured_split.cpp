@@ -64,6 +64,18 @@ std::vector<SimulatedDeviceOptions> unequal_devices(std::size_t count, std::uint
   return devices;
 }
 
+/// Devices of speeds up to 1000:1, some with long fixed times, behind links of two speeds.
+std::vector<SimulatedDeviceOptions> any_devices(std::mt19937_64& random) {
+  std::vector<SimulatedDeviceOptions> devices;
+  for (std::size_t i = 0; i < 2 + random() % 5; ++i) {
+    devices.push_back({.rows_per_second = 1e5 * std::pow(10, static_cast<double>(random() % 300) / 100),
+                       .launch = std::chrono::microseconds(random() % 3 == 0 ? random() % 2000 : random() % 20),
+                       .bandwidth = random() % 2 == 0 ? 1e8 : 1e10,
+                       .latency = std::chrono::microseconds(random() % 30)});
+  }
+  return devices;
+}
+
 std::vector<double> speeds(const std::vector<SimulatedDeviceOptions>& devices) {
   std::vector<double> speeds;
   for (const SimulatedDeviceOptions& device : devices) speeds.push_back(device.rows_per_second);
@@ -158,13 +170,7 @@ TEST_CASE("once it has measured, a model is never slower than on its best device
   for (int set = 0; set < 60; ++set) {
     CAPTURE(set);
     const Tensor<float, 1> x(std::size_t{1} << (random() % 18));
-    std::vector<SimulatedDeviceOptions> devices;
-    for (std::size_t i = 0; i < 2 + random() % 5; ++i) {
-      devices.push_back({.rows_per_second = 1e5 * std::pow(10, static_cast<double>(random() % 300) / 100),
-                         .launch = std::chrono::microseconds(random() % 3 == 0 ? random() % 2000 : random() % 20),
-                         .bandwidth = random() % 2 == 0 ? 1e8 : 1e10,
-                         .latency = std::chrono::microseconds(random() % 30)});
-    }
+    const auto devices = any_devices(random);
     double best = 1e30;
     for (const SimulatedDeviceOptions& device : devices) {
       Timed alone({device}, EvenSplit{});
@@ -277,14 +283,7 @@ TEST_CASE("with results of any size, behind links of any speed, calls are not sl
     CAPTURE(set);
     const std::size_t columns = set % 3 == 0 ? 1 : set % 3 == 1 ? 10 : 1000;
     const Tensor<float, 1> x(std::size_t{1} << (random() % 14));
-    std::vector<SimulatedDeviceOptions> options;
-    for (std::size_t i = 0; i < 2 + random() % 5; ++i) {
-      options.push_back({.rows_per_second = 1e5 * std::pow(10, static_cast<double>(random() % 300) / 100),
-                         .launch = std::chrono::microseconds(random() % 3 == 0 ? random() % 2000 : random() % 20),
-                         .bandwidth = random() % 2 == 0 ? 1e8 : 1e10,
-                         .latency = std::chrono::microseconds(random() % 30)});
-    }
-    const auto devices = simulated_devices(options);
+    const auto devices = simulated_devices(any_devices(random));
     const auto time_of = [&](const auto& model, int calls) {
       const std::int64_t began = devices[0].time();
       for (int call = 0; call < calls; ++call) static_cast<void>(model(x));

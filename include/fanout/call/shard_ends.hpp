@@ -263,7 +263,8 @@ class ShardEnds {
     if (!fits_smaller && state_.outputs.have_failed()) note_results(again);
   }
 
-  /// The device that has the results has no room for them, however few rows it gets at a time. So it had none too many.
+  /// The results do not fit into the memory of the device that keeps them, however few rows it gets at a time. So fewer
+  /// rows do not help: forgets its limit.
   template <class Again>
   void note_results(const Again& again) {
     for (std::size_t i = 0; i < size(); ++i) {

@@ -283,7 +283,7 @@ inline std::string to_string(const Report& report) {
 
 namespace detail {
 
-/// The plan of a call with so many rows, or none, if there was no call or the policy makes none.
+/// The plan of a call with `rows` rows. Empty if `rows` is 0, or if the policy throws.
 template <class Model>
 Plan next_plan(const Model& model, std::size_t rows) {
   try {

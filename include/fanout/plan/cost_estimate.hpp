@@ -27,7 +27,7 @@ class CostEstimate {
   const ShardCost& cost() const noexcept { return cost_; }
   bool is_known() const noexcept { return cost_.per_row > 0; }
 
-  /// True if shards of two sizes have told which part of the time is fixed.
+  /// True if shards of two sizes were measured, so that the fixed part of the time is known.
   bool knows_fixed() const noexcept { return knows_fixed_; }
   /// That part, at the size of the last shards.
   double fixed_part() const noexcept { return seconds_ > 0 ? std::min(1.0, cost_.fixed / seconds_) : 0; }
