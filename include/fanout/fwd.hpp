@@ -97,6 +97,7 @@ template <class K, class T>
 struct Entry;
 class ShardTask;
 class CopyTeam;
+class DirectSums;
 template <class Times>
 class CallClock;
 class CallObserver;

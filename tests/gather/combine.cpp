@@ -475,3 +475,35 @@ TEST_CASE("sums of whole numbers wrap") {
   CHECK(vector[299] == -2);
   CHECK(small == -56);
 }
+
+TEST_CASE("an array of the only shard is the result under psum, pmean and reduce, without a copy") {
+  const auto squares = [](View<const double, 1> x) {
+    Tensor<double, 1> added(x);
+    Tensor<double, 1> averaged(x);
+    Tensor<double, 1> multiplied(x);
+    const auto at = [](const Tensor<double, 1>& y) {
+      return fanout::first(reinterpret_cast<std::uintptr_t>(y.data()));
+    };
+    return std::tuple{at(added),
+                      at(averaged),
+                      at(multiplied),
+                      psum(std::move(added)),
+                      pmean(std::move(averaged)),
+                      reduce(std::move(multiplied), [](double u, double v) { return u * v; }),
+                      pmax(x)};  // a view is still copied
+  };
+  const Tensor<double, 1> x = reals_to(5);
+  for (const int devices : {1, 2}) {
+    const ParallelModel model{squares, host_devices(devices)};
+    const auto [added_at, averaged_at, multiplied_at, added, averaged, multiplied, greatest] =
+        model(fanout::on_all(), fanout::broadcast(x));
+    CHECK((reinterpret_cast<std::uintptr_t>(added.data()) == added_at) == (devices == 1));
+    CHECK((reinterpret_cast<std::uintptr_t>(averaged.data()) == averaged_at) == (devices == 1));
+    CHECK((reinterpret_cast<std::uintptr_t>(multiplied.data()) == multiplied_at) == (devices == 1));
+    CHECK(added[4] == 4.0 * devices);
+    CHECK(averaged[4] == 4);
+    CHECK(multiplied[4] == (devices == 1 ? 4 : 16));
+    CHECK(greatest == x);
+    CHECK(greatest.data() != x.data());
+  }
+}

@@ -13,6 +13,7 @@
 #if defined(FANOUT_BENCHMARK_NCCL)
 #include "benchmarks/cuda/programs/nccl_fault.hpp"
 #include "benchmarks/cuda/programs/nccl_first.hpp"
+#include "benchmarks/cuda/programs/nccl_sums.hpp"
 #endif
 
 int main(int argc, char** argv) {
@@ -20,7 +21,7 @@ int main(int argc, char** argv) {
   for (const Program& program : {
          entered::program, behind::program, lanes::program, overlap_temporaries::program, gather_home::program,
 #if defined(FANOUT_BENCHMARK_NCCL)
-             nccl_first::program, nccl_fault::program,
+             nccl_first::program, nccl_sums::program, nccl_fault::program,
 #endif
        }) {
     if (argc > 1 && std::string_view(argv[1]) == program.name) return run_program(program, argc - 1, argv + 1);

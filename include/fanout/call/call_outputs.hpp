@@ -15,6 +15,7 @@
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/call/timeout.hpp>
+#include <fanout/gather/direct_sums.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/plan/plan.hpp>
@@ -88,11 +89,11 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   template <class Ranked>
   gathered_t<R> gather(Ranked& ranked) {
     if constexpr (std::is_void_v<R>) {
-    } else if constexpr (std::is_same_v<Ranked, UnrankedCall> || !has_reductions<R> || !Gatherable<Concatenate, R>) {
+    } else if constexpr (has_reductions<R> && Gatherable<Concatenate, R>) {
+      return gather_reduced(ranked);
+    } else {
       ShardResults<R> pieces = this->pieces();
       return gather_and_wait(pieces, target());
-    } else {
-      return gather_over(ranked);
     }
   }
 
@@ -113,10 +114,15 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   }
 
   template <class Ranked>
-  gathered_t<R> gather_over(Ranked& ranked) {
+  gathered_t<R> gather_reduced([[maybe_unused]] Ranked& ranked) {
     ShardResults<R> pieces = this->pieces();
-    gathered_t<R> result = gather_and_wait(pieces, target());
-    ranked.combine([&](const auto& f) { visit_reduced<Concatenate>(pieces[0], result, output_root, f); });
+    DirectSums sums(Ends::state().settings.collectives);
+    GatherTarget place = target();
+    place.sums = &sums;
+    gathered_t<R> result = gather_and_wait(pieces, place);
+    if constexpr (!std::is_same_v<Ranked, UnrankedCall>) {
+      ranked.combine([&](const auto& f) { visit_reduced<Concatenate>(pieces[0], result, output_root, f); });
+    }
     return result;
   }
 

@@ -164,6 +164,7 @@ struct Collective {
   MemorySpace to_space = host_memory;
   std::size_t count = 0;                             ///< number of elements; of two arrays, that of the smaller one
   std::size_t root = 0;                              ///< the root, or the other rank of a send or recv
+  double weight = 1;                                 ///< factor of the rank's elements in a direct sum
   detail::SmallVector<std::size_t, 4> extents = {};  ///< of the array with `count` elements, rows first
   std::string leaf = {};                             ///< path of the array in its tree; empty if it is the whole tree
   std::size_t leaves = 1;                            ///< number of arrays of that tree; 0 if it has none

@@ -6,7 +6,9 @@
 #include <span>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/collective/element_type.hpp>
 #include <fanout/fwd.hpp>
+#include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/batch_place.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
@@ -15,6 +17,22 @@ namespace fanout { inline namespace v0 { namespace backend {
 struct RankedCall {
   std::size_t rank = 0;
   const Collective* call = nullptr;
+};
+
+/// The array of one rank in a sum, each of whose elements is multiplied by the weight.
+struct WeightedArray {
+  const void* data = nullptr;
+  MemorySpace space = host_memory;
+  double weight = 1;
+};
+
+/// A sum of arrays, one of each rank. Borrows them.
+struct ResultSum {
+  const ElementType* type = nullptr;
+  std::size_t count = 0;  ///< elements of each array
+  std::span<const WeightedArray> arrays = {};
+  std::size_t root = 0;  ///< the rank in the memory of whose array the sum is wanted
+  void* to = nullptr;    ///< destination
 };
 
 /// The ranks of one call of a model, whose devices run collectives without host memory.
@@ -32,6 +50,11 @@ class TransportRanks {
   /// not wait for the devices. May throw; then `abort` is called. Throws CommunicatorAbandoned, which names the rank,
   /// if a rank failed by itself.
   virtual void run(std::span<const RankedCall> calls) = 0;
+
+  /// Makes a sum of results. Called when all shards have ended, on any thread. Returns when the sum is there. Throws what
+  /// run() throws, and the failure of a rank. Returns false, with nothing done, if it cannot make such a sum: then it is
+  /// made on the host.
+  virtual bool add_results(const ResultSum& /*sum*/) { return false; }
 
   /// Releases ranks whose devices wait for one that failed. Called from any thread, possibly more than once.
   virtual void abort() noexcept = 0;

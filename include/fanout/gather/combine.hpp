@@ -11,6 +11,8 @@
 #include <fanout/array/output.hpp>
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
+#include <fanout/gather/concatenate.hpp>
+#include <fanout/gather/direct_sums.hpp>
 #include <fanout/gather/first.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/moved_pieces.hpp>
@@ -98,6 +100,11 @@ struct CombineArrays {
   using type = Tensor<T, R>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
+    if constexpr (R != 0) {  // an array of one shard is the result
+      if (pieces.size() == 1 && place.batch->other_shards == 0) {
+        return gather_traits<Concatenate, X>::gather(pieces, place.on_axis(0), path);
+      }
+    }
     const Extents<R> extents = pieces[0].extents();
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       check_space(pieces[i].space(), place, path, i);
@@ -106,14 +113,26 @@ struct CombineArrays {
                        std::string(Rule::name) + " needs arrays of the same extents from every replica");
       }
     }
-    type result = combined_on_host(pieces, place);
-    if (place.target.space == host_memory) return result;
-    type moved = type::uninitialized(extents, place.target);
-    backend::transfer(place.target, moved.data(), host_memory, result.data(), result.size() * sizeof(T));
-    return moved;
+    if (place.target.space == host_memory) return combined_on_host(pieces, place);
+    type result = type::uninitialized(extents, place.target);
+    if (add_on_devices(pieces, place, result)) return result;
+    const type here = combined_on_host(pieces, place);
+    backend::transfer(place.target, result.data(), host_memory, here.data(), here.size() * sizeof(T));
+    return result;
   }
 
  private:
+  /// True if the devices have added the arrays, as Options::collectives says.
+  static bool add_on_devices([[maybe_unused]] const ShardResults<X>& pieces, [[maybe_unused]] const GatherTarget& place,
+                             [[maybe_unused]] type& result) {
+    constexpr bool is_mean = std::same_as<Rule, MeanOverShards>;
+    if constexpr ((is_mean || std::same_as<Rule, SumOverShards>)&&std::is_arithmetic_v<T>) {
+      return place.sums != nullptr && place.sums->add(pieces, place, is_mean, result.data());
+    } else {
+      return false;
+    }
+  }
+
   /// Combines on the host, whichever devices computed the numbers. So the order is always the same, and so is the
   /// result.
   static type combined_on_host(const ShardResults<X>& pieces, const GatherTarget& place) {

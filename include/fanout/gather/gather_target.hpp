@@ -24,6 +24,7 @@ struct GatherTarget {
   const detail::CopyTeam* team = nullptr;    ///< shares large copies; if null, this thread makes them alone
   detail::OutputBuffers* outputs = nullptr;  ///< of the call; results may be written to their targets
   const detail::BatchPlace* batch = &detail::alone_in_batch;  ///< the rows of other processes weigh in means
+  detail::DirectSums* sums = nullptr;  ///< adds arrays on the devices; if null, the host adds them all
 
   static constexpr std::size_t by_others = ~std::size_t{0} / 2;  ///< for `buffers_held`: no buffer is taken
 

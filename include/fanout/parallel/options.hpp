@@ -64,8 +64,8 @@ struct Options {
   /// that `retry` can run again, and not with sharded arguments or several ranks; otherwise the ReplicaError says why
   /// not.
   bool shrink_on_out_of_memory = false;
-  /// The collectives of ctx.communicator() for arrays in device memory, for example nccl_collectives(); by default
-  /// through host memory.
+  /// The collectives of ctx.communicator() for arrays in device memory, and the sums of psum() and pmean() of such
+  /// arrays, for example by nccl_collectives(); by default through host memory.
   const backend::CollectiveTransport* collectives = nullptr;
   /// The processes that call the model together, each with its own rows: `.ranks = ranks` with the mpi::Ranks `ranks`.
   /// Then ctx.rows(), ctx.random(), reductions and combined fields count over all of them. By default, this process is

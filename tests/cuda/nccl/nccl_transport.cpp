@@ -335,3 +335,157 @@ TEST_CASE("an asynchronous error of NCCL ends a call whose GPUs wait, and the er
   CHECK(failed == std::vector<std::size_t>{1});
   CHECK(code == ncclSystemError);
 }
+
+namespace {
+
+/// Each shard's array has its rank in all elements, and the batch's rows are not equally shared.
+template <class T, class Rule>
+struct Reduces {
+  Rule rule;
+
+  auto forward(Context auto& ctx, fanout::RowRange rows) const {
+    const auto here = fanout::Tensor<T, 1>::full({1000}, static_cast<T>(ctx.rank() + rows.size()));
+    return rule(fanout::to(here, ctx.device()), rows);
+  }
+};
+constexpr auto sums = [](auto own, const fanout::RowRange&) { return fanout::psum(std::move(own)); };
+constexpr auto means = [](auto own, const fanout::RowRange&) { return fanout::pmean(std::move(own)); };
+constexpr auto greatest = [](auto own, const fanout::RowRange&) { return fanout::pmax(std::move(own)); };
+
+template <class T, class Rule>
+void check_reduced(Rule rule, std::size_t rows, long expected_calls) {
+  fanout::Tensor<T, 1> results[2];
+  for (const bool by_nccl : {false, true}) {
+    const ParallelModel model{Reduces<T, Rule>{rule}, cuda_devices(),
+                              Options{.collectives = by_nccl ? fanout::nccl_collectives() : nullptr}};
+    const long before = stand_in_calls("ncclReduce");
+    auto result = model(fanout::Range(rows));
+    CHECK(stand_in_calls("ncclReduce") - before == (by_nccl ? expected_calls : 0));
+    CHECK(result.space().owner == fanout::DeviceId{.kind = "cuda", .index = 0});
+    results[by_nccl ? 1 : 0] = fanout::to_host(result);
+  }
+  REQUIRE(results[0].size() == 1000);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    CHECK(static_cast<double>(results[1][i]) == doctest::Approx(static_cast<double>(results[0][i])).epsilon(1e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sums and means of arrays on GPUs are made by NCCL, and are those that the host makes") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const long gpus = cuda::detail::count_gpus().count;
+  check_reduced<float>(sums, 101, gpus);
+  check_reduced<double>(sums, 101, gpus);
+  check_reduced<int>(sums, 101, gpus);
+  check_reduced<float>(means, 101, gpus);  // rows that are not equally shared
+  check_reduced<double>(means, 101, gpus);
+  check_reduced<double>(means, 8 * 13, gpus);
+  CHECK(stand_in_calls("ncclRedOpCreatePreMulSum") > 0);
+  CHECK(stand_in_calls("ncclRedOpCreatePreMulSum") == stand_in_calls("ncclRedOpDestroy"));
+  // What the host does: NCCL's greatest value of NaN is none that is documented, and shards without rows have no mean.
+  check_reduced<double>(greatest, 101, 0);
+  check_reduced<short>(sums, 101, 0);
+  check_reduced<double>(means, 1, 0);
+}
+
+TEST_CASE("the sums of a tree are made with one set of communicators") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const auto tree = [](auto own, const fanout::RowRange& rows) {
+    auto other = fanout::Tensor<float, 1>(own);
+    return std::tuple{fanout::psum(std::move(own)), fanout::pmean(std::move(other)),
+                      fanout::psum(static_cast<int>(rows.size()))};
+  };
+  const ParallelModel model{Reduces<float, decltype(tree)>{tree}, cuda_devices({0, 1}),
+                            Options{.collectives = fanout::nccl_collectives()}};
+  model(fanout::Range(10));
+  const long made = stand_in_calls("ncclCommInitAll");
+  const long before = stand_in_calls("ncclReduce");
+  for (int i = 0; i < 3; ++i) {
+    const auto [large, small, rows] = model(fanout::Range(10));
+    CHECK(fanout::to_host(large)[999] == 11);
+    CHECK(fanout::to_host(small)[2] == 5.5F);
+    CHECK(rows == 10);
+  }
+  CHECK(stand_in_calls("ncclReduce") - before == 3 * 2 * 2);
+  CHECK(stand_in_calls("ncclCommInitAll") == made);
+}
+
+TEST_CASE("asynchronous calls whose sums NCCL makes may be in flight at once, and collected in any order") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel model{Reduces<float, decltype(sums)>{sums}, cuda_devices({0, 1}),
+                            Options{.collectives = fanout::nccl_collectives()}};
+  auto first = model.async(fanout::Range(10));
+  auto second = model.async(fanout::Range(20));
+  auto third = model.async(fanout::Range(30));
+  CHECK(fanout::to_host(third.get())[5] == 31);
+  CHECK(fanout::to_host(first.get())[5] == 11);
+  CHECK(fanout::to_host(second.get())[5] == 21);
+}
+
+TEST_CASE("a sum in a nested call waits for its memory, which the outer shard's stream allocates") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel inner{Reduces<float, decltype(sums)>{sums}, cuda_devices({0, 1}),
+                            Options{.collectives = fanout::nccl_collectives()}};
+  const auto outer = [&inner](Context auto&, int) { return fanout::first(inner(fanout::Range(10))); };
+  const ParallelModel model{outer, cuda_devices({0})};
+  for (int i = 0; i < 3; ++i) CHECK(fanout::to_host(model(fanout::on_all(), 1))[7] == 11);
+}
+
+TEST_CASE("a sum that NCCL cannot begin is an error of the call, and the next call has other communicators") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const ParallelModel sum{Reduces<float, decltype(sums)>{sums}, cuda_devices({0, 1}),
+                          Options{.collectives = fanout::nccl_collectives()}};
+  const ParallelModel mean{Reduces<double, decltype(means)>{means}, cuda_devices({0, 1}),
+                           Options{.collectives = fanout::nccl_collectives()}};
+  for (const char* call : {"ncclReduce", "ncclRedOpCreatePreMulSum", "ncclGroupEnd"}) {
+    const bool of_sum = std::string(call) != "ncclRedOpCreatePreMulSum";
+    stand_in_fail(call, 1, 1, ncclInternalError);
+    if (of_sum) {
+      CHECK_THROWS_AS(sum(fanout::Range(10)), cuda::NcclError);
+    } else {
+      CHECK_THROWS_AS(mean(fanout::Range(10)), cuda::NcclError);
+    }
+    CHECK(fanout::to_host(sum(fanout::Range(10)))[0] == 11);
+    CHECK(fanout::to_host(mean(fanout::Range(10)))[0] == 5.5);
+  }
+}
+
+namespace {
+
+/// Loses a GPU when the shards have ended, and NCCL's sum waits in the stream of copies.
+struct LosesGpuLate {
+  int gpu;
+
+  auto forward(Context auto& ctx, int) const {
+    auto own = fanout::to(fanout::Tensor<float, 1>::full({1000}, 1), ctx.device());
+    if (ctx.device().index() == gpu) {
+      static int lost = 0;
+      lost = gpu;
+      const auto lose = [](void*) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        stand_in_poison(lost, cudaErrorLaunchFailure);
+      };
+      auto& streams = cuda::detail::streams_of(cuda::detail::gpu_at(gpu), 0);
+      cuda::check(::cudaLaunchHostFunc(streams.copies().get(), lose, nullptr), "cudaLaunchHostFunc");
+    }
+    return fanout::psum(std::move(own));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a GPU that is lost while its part of a sum is awaited ends the call with DeviceLost") {
+  if (!fanout_test::has_stand_in(2)) return;
+  for (const int gpu : {0, 1}) {
+    const fanout_test::Watched watched;
+    const ParallelModel model{LosesGpuLate{gpu}, cuda_devices({0, 1}),
+                              Options{.collectives = fanout::nccl_collectives()}};
+    CHECK_THROWS_AS(model(fanout::on_all(), 1), cuda::DeviceLost);
+  }
+}

@@ -15,6 +15,7 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_transport.hpp>
+#include <fanout/cuda/nccl/await_start.hpp>
 #include <fanout/cuda/nccl/failure_watch.hpp>
 #include <fanout/cuda/nccl/nccl_elements.hpp>
 #include <fanout/cuda/nccl/nccl_error.hpp>
@@ -77,6 +78,8 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   /// Other ranks are in other processes. It has no communicators before join(). close() leaves it with `idle`.
   NcclClique(std::span<const DeviceId> devices, const NcclPlace& place, IdleCliques& idle)
       : streams_(devices.size(), [](std::size_t) { return cudaStream_t{}; }),
+        copies_(devices.size(), [](std::size_t) { return cudaStream_t{}; }),
+        ends_(devices.size()),
         gpus_(devices.size(), [devices](std::size_t i) { return devices[i].index; }),
         place_(place),
         idle_(idle),
@@ -124,7 +127,9 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   /// Notes the streams of these devices, before a call on them.
   void use(std::span<const DeviceId> devices) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
-      streams_[i] = streams_of(gpu_at(devices[i].index), devices[i].instance).compute().get();
+      DeviceStreams& streams = streams_of(gpu_at(devices[i].index), devices[i].instance);
+      streams_[i] = streams.compute().get();
+      copies_[i] = streams.copies().get();
     }
   }
 
@@ -137,22 +142,27 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
 
   /// If a GPU is lost, this is that rank's failure, and CommunicatorAbandoned for the others. Other errors are failures
   /// of all ranks.
-  void run(std::span<const backend::RankedCall> calls) override {
-    const fanout::detail::ForkSafeLock starting(nccl_starting);
-    const fanout::detail::ForkSafeLock using_them(mutex_);
-    refuse_if_aborted();
-    try {
-      start_group(calls.size(), [&](std::size_t i) {
-        const std::size_t rank = calls[i].rank;
-        return start_nccl(*calls[i].call, communicators_[rank], stream(rank));
-      });
-    } catch (...) {
-      const bool found = find_failures();
-      for (std::size_t i = 0; i < failures_.size() && !found; ++i) failures_[i] = std::current_exception();
-      abort_all();
-      if (found) refuse_if_aborted();
-      throw;
+  void run(std::span<const backend::RankedCall> calls) override { start(calls, streams_); }
+
+  /// In the streams of copies: the devices may have begun the shards of later calls.
+  bool add_results(const backend::ResultSum& sum) override {
+    fanout::detail::InlineArray<backend::Collective> calls(sum.arrays.size());
+    fanout::detail::InlineArray<backend::RankedCall> ranked(calls.size());
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      backend::Collective& call = calls[i];
+      call.kind = backend::Collective::Kind::reduce;
+      call.type = sum.type;
+      call.count = sum.count;
+      call.from = sum.arrays[i].data;
+      call.from_space = call.to_space = sum.arrays[i].space;
+      call.weight = sum.arrays[i].weight;
+      call.root = sum.root;
+      if (i == sum.root) call.to = sum.to;
+      if (!takes(i, call)) return false;
+      ranked[i] = {i, &call};
     }
+    reduce({ranked.data(), ranked.size()}, sum.root);
+    return true;
   }
 
   /// The communicators cannot be used afterwards.
@@ -163,7 +173,8 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
 
   void settle() noexcept override {
     failure_watch.remove(*this);
-    if (place_.all != gpus_.size()) static_cast<void>(look_at_gpus());  // for other processes, if the watch has not seen it yet
+    if (place_.all != gpus_.size())
+      static_cast<void>(look_at_gpus());  // for other processes, if the watch has not seen it yet
   }
 
   std::exception_ptr failure(std::size_t rank) const noexcept override {
@@ -194,6 +205,67 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   }
 
  private:
+  using Streams = fanout::detail::InlineArray<cudaStream_t>;
+
+  void start(std::span<const backend::RankedCall> calls, const Streams& streams) {
+    const fanout::detail::ForkSafeLock starting(nccl_starting);
+    const fanout::detail::ForkSafeLock using_them(mutex_);
+    refuse_if_aborted();
+    try {
+      start_group(calls.size(), [&](std::size_t i) {
+        const std::size_t rank = calls[i].rank;
+        return start_nccl(*calls[i].call, communicators_[rank], streams[rank]);
+      });
+    } catch (...) {
+      const bool found = find_failures();
+      for (std::size_t i = 0; i < failures_.size() && !found; ++i) failures_[i] = std::current_exception();
+      abort_all();
+      if (found) refuse_if_aborted();
+      throw;
+    }
+  }
+
+  void reduce(std::span<const backend::RankedCall> calls, std::size_t root) {
+    const DeviceGuard entered(gpus_[0]);
+    try {
+      // Where this thread has allocated the result.
+      StreamRef(copies_[root], gpus_[root]).wait(current_streams(gpu_at(gpus_[root])).compute());
+      start(calls, copies_);
+      await_copies();
+    } catch (...) {
+      static_cast<void>(look_at_gpus());
+      abort();
+      for (std::size_t i = 0; i < copies_.size(); ++i) {  // the arrays are released next
+        const QuietGuard on(gpu_at(gpus_[i]));
+        if (on.entered()) note(::cudaStreamSynchronize(copies_[i]), gpus_[i]);
+      }
+      throw_failure();
+      throw;
+    }
+  }
+
+  /// Waits for the work in the streams of copies, or until the ranks are aborted. Then throws.
+  void await_copies() {
+    for (std::size_t i = 0; i < ends_.size(); ++i) StreamRef(copies_[i], gpus_[i]).record(ends_[i]);
+    for (PausesOfPoll poll; !are_copies_done(); poll.pause()) throw_failure();
+  }
+
+  bool are_copies_done() const {
+    for (const Event& end : ends_) {
+      if (!end.is_done()) return false;
+    }
+    return true;
+  }
+
+  /// Throws if the ranks were aborted: the failure of the first rank that failed.
+  void throw_failure() const {
+    const fanout::detail::ForkSafeLock reading(mutex_);
+    for (const std::exception_ptr& why : failures_) {
+      if (why != nullptr) std::rethrow_exception(why);
+    }
+    refuse_if_aborted();
+  }
+
   /// Releases the GPUs if one of them has failed. Returns what else is to be looked at.
   Look look_at_gpus() noexcept {
     const fanout::detail::ForkSafeLock looking(mutex_);
@@ -291,7 +363,9 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     return true;
   }
 
-  fanout::detail::InlineArray<cudaStream_t> streams_;
+  Streams streams_;
+  Streams copies_;
+  fanout::detail::InlineArray<Event> ends_;  // of sums of results in the streams of copies
   fanout::detail::InlineArray<int> gpus_;
   NcclPlace place_;
   IdleCliques& idle_;

@@ -12,11 +12,42 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
+/// The reduction of a call. A weighted sum has one of its own, made for the communicator.
+class NcclReduction {
+ public:
+  NcclReduction(const backend::Collective& call, ncclDataType_t type, ncclComm_t communicator) noexcept
+      : communicator_(communicator), by_(nccl_reduction(call.reduction)) {
+    if (call.weight == 1) return;
+    float single = static_cast<float>(call.weight);
+    double weight = call.weight;
+    void* const scalar = type == ncclFloat32 ? static_cast<void*>(&single) : &weight;
+    status_ = ::ncclRedOpCreatePreMulSum(&by_, scalar, type, ncclScalarHostImmediate, communicator);
+    is_made_ = status_ == ncclSuccess;
+  }
+  NcclReduction(const NcclReduction&) = delete;
+  NcclReduction& operator=(const NcclReduction&) = delete;
+  /// NCCL keeps it for the collectives that were called with it.
+  ~NcclReduction() {
+    if (is_made_) static_cast<void>(::ncclRedOpDestroy(by_, communicator_));
+  }
+
+  ncclResult_t status() const noexcept { return status_; }
+  ncclRedOp_t get() const noexcept { return by_; }
+
+ private:
+  ncclComm_t communicator_;
+  ncclRedOp_t by_;
+  ncclResult_t status_ = ncclSuccess;
+  bool is_made_ = false;
+};
+
 inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t communicator, cudaStream_t stream) {
   const auto [known, type, count] = nccl_elements(call);
-  const ncclRedOp_t by = nccl_reduction(call.reduction);
   const int root = static_cast<int>(call.root);
   if (!known) return ncclInvalidArgument;
+  const NcclReduction reduction(call, type, communicator);
+  if (reduction.status() != ncclSuccess) return reduction.status();
+  const ncclRedOp_t by = reduction.get();
   switch (call.kind) {
     case backend::Collective::Kind::broadcast:
       return ::ncclBroadcast(call.from, call.to, count, type, root, communicator, stream);

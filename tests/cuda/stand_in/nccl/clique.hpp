@@ -26,7 +26,8 @@ struct Operation {
   std::size_t count = 0;
   ncclDataType_t type = ncclFloat32;
   ncclRedOp_t reduction = ncclSum;
-  int other = -1;  ///< the root, or the peer of a send or receive
+  int other = -1;    ///< the root, or the peer of a send or receive
+  double scale = 1;  ///< by which the rank's numbers are multiplied first
 
   bool is_point_to_point() const;
   /// How much there is at each end, in elements.

@@ -16,6 +16,14 @@ struct ncclComm {
   int unready = 0;                       ///< so many times ncclCommGetAsyncError says that a call is in progress
   std::function<ncclResult_t()> starts;  ///< what that call starts then
   std::thread::id user;                  ///< the thread that is calling a collective, or has asked for one in a group
+
+  /// A sum of numbers that are multiplied by a scalar first.
+  struct Reduction {
+    ncclDataType_t type;
+    double scale;
+    bool alive;
+  };
+  std::vector<Reduction> reductions;  ///< those behind NCCL's own
 };
 
 namespace stand_in_nccl {

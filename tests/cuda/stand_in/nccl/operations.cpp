@@ -108,7 +108,24 @@ ncclResult_t run_group(Group& mine) {
   return result;
 }
 
-ncclResult_t ask(ncclComm_t comm, cudaStream_t stream, const Operation& operation) {
+/// Puts a sum with a scale in the place of a reduction that was made. Reports one that is none.
+bool resolve(ncclComm_t comm, Operation& operation) {
+  if (operation.reduction < ncclNumOps) return true;
+  const auto index = static_cast<std::size_t>(operation.reduction - ncclNumOps);
+  if (index >= comm->reductions.size() || !comm->reductions[index].alive) {
+    stand_in_report(operation.name, "a reduction that is none of this communicator's");
+    return false;
+  }
+  if (comm->reductions[index].type != operation.type) {
+    stand_in_report(operation.name, "a reduction that was made for another type");
+    return false;
+  }
+  operation.scale = comm->reductions[index].scale;
+  operation.reduction = ncclSum;
+  return true;
+}
+
+ncclResult_t ask(ncclComm_t comm, cudaStream_t stream, Operation operation) {
   const auto fail = [](ncclResult_t result) {
     if (in_group()) group().result = result;
     return result;
@@ -116,6 +133,7 @@ ncclResult_t ask(ncclComm_t comm, cudaStream_t stream, const Operation& operatio
   const auto code = enter(operation.name);
   if (code != ncclSuccess) return fail(code);
   if (!alive(operation.name, comm) || !ready(operation.name, comm)) return fail(ncclInvalidArgument);
+  if (!resolve(comm, operation)) return fail(ncclInvalidArgument);
   if (!known(operation.type, operation.reduction)) {
     return fail(refuse(ncclInvalidArgument, "a type or a reduction that is none, or that the stand-in does not know"));
   }
@@ -179,6 +197,37 @@ ncclResult_t ncclAllReduce(const void* send, void* recv, size_t count, ncclDataT
 ncclResult_t ncclReduce(const void* send, void* recv, size_t count, ncclDataType_t type, ncclRedOp_t reduction,
                         int root, ncclComm_t comm, cudaStream_t stream) {
   return ask(comm, stream, {__func__, send, recv, count, type, reduction, root});
+}
+
+// Of floats and doubles only, with a scalar of the host's.
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* reduction, void* scalar, ncclDataType_t type,
+                                      ncclScalarResidence_t residence, ncclComm_t comm) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  const bool is_double = type == ncclFloat64;
+  if (!alive(__func__, comm) || residence != ncclScalarHostImmediate || (!is_double && type != ncclFloat32)) {
+    return refuse(ncclInvalidArgument, "a reduction that the stand-in does not know");
+  }
+  const double scale = is_double ? *static_cast<double*>(scalar) : static_cast<double>(*static_cast<float*>(scalar));
+  const stand_in::Quiet quiet;
+  comm->reductions.push_back({type, scale, true});
+  *reduction = static_cast<ncclRedOp_t>(static_cast<std::size_t>(ncclNumOps) + comm->reductions.size() - 1);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t reduction, ncclComm_t comm) {
+  const auto code = enter(__func__);
+  if (code != ncclSuccess) return code;
+  const auto index = static_cast<std::size_t>(reduction - ncclNumOps);
+  if (!alive(__func__, comm) || reduction < ncclNumOps || index >= comm->reductions.size() ||
+      !comm->reductions[index].alive) {
+    stand_in_report(__func__, "a reduction that is none of this communicator's");
+    return ncclInvalidArgument;
+  }
+  comm->reductions[index].alive = false;
+  const stand_in::Quiet quiet;
+  while (!comm->reductions.empty() && !comm->reductions.back().alive) comm->reductions.pop_back();
+  return ncclSuccess;
 }
 
 ncclResult_t ncclBroadcast(const void* send, void* recv, size_t count, ncclDataType_t type, int root, ncclComm_t comm,

@@ -32,7 +32,8 @@ void reduce(const std::vector<Operation>& ranks, std::size_t first, std::size_t 
   std::vector<T> result(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto number = [&](const Operation& rank) {
-      return static_cast<Number>(static_cast<const T*>(rank.send)[first + i]);
+      const auto sent = static_cast<Number>(static_cast<const T*>(rank.send)[first + i]);
+      return rank.scale == 1 ? sent : static_cast<Number>(sent * static_cast<Number>(rank.scale));
     };
     auto sum = number(ranks[0]);
     for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
