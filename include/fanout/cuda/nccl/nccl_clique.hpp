@@ -228,8 +228,8 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   void reduce(std::span<const backend::RankedCall> calls, std::size_t root) {
     const DeviceGuard entered(gpus_[0]);
     try {
-      // Where this thread has allocated the result.
-      StreamRef(copies_[root], gpus_[root]).wait(current_streams(gpu_at(gpus_[root])).compute());
+      DeviceStreams& own = current_streams(gpu_at(gpus_[root]));  // in which this thread has allocated the result
+      own.let_wait(StreamRef(copies_[root], gpus_[root]), own.compute());
       start(calls, copies_);
       await_copies();
     } catch (...) {
