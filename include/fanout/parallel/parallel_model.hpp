@@ -173,7 +173,7 @@ class ParallelModel {
   /// The loop has a result while the call of the next batch runs already: it is made by async(), which takes the batch
   /// over. The elements of a tuple or a pair are passed as one argument each. So loader.position() is one batch ahead.
   /// The range owns an epoch that is passed as an rvalue, and borrows an lvalue. It borrows the model. Its destructor
-  /// waits for the call that runs.
+  /// waits for the call that runs, and drops the result.
   ///
   /// The loop throws what the calls throw, and LoadError, each in the place of its result. A loop over the same range
   /// goes on after it. An epoch that has ended gives no more results, unlike a loop over it, which begins it again.
