@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
+#include <fanout/base/exchange.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/device/completion.hpp>
@@ -55,14 +55,14 @@ class Completions {
     pending_.fetch_add(1, fanout::detail::MemoryOrder::relaxed);
     {
       const fanout::detail::ForkSafeLock taking(mutex_);
-      if (free_ != nullptr) return std::exchange(free_, free_->next);
+      if (free_ != nullptr) return fanout::detail::exchange(free_, free_->next);
     }
     return new Mark{this};
   }
   void give(Mark& mark) noexcept {
     pending_.fetch_sub(1, fanout::detail::MemoryOrder::relaxed);
     const fanout::detail::ForkSafeLock giving(mutex_);
-    mark.next = std::exchange(free_, &mark);
+    mark.next = fanout::detail::exchange(free_, &mark);
   }
 
   fanout::detail::ForkSafeMutex mutex_;

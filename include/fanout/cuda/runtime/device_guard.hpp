@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <utility>
-
+#include <fanout/base/exchange.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/thread_context.hpp>
@@ -18,7 +17,7 @@ class DeviceGuard {
   explicit DeviceGuard(int index) : DeviceGuard(detail::gpu_at(index)) {}
   explicit DeviceGuard(detail::GpuState& gpu) : gpu_(gpu) {
     detail::push_context(gpu);
-    before_ = std::exchange(detail::thread_context, {.current = &gpu});
+    before_ = fanout::detail::exchange(detail::thread_context, {.current = &gpu});
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;

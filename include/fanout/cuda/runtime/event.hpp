@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <utility>
-
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -33,12 +32,12 @@ class Event {
 
   Event(Event&& other) noexcept
       : timing_(other.timing_),
-        gpu_(std::exchange(other.gpu_, nullptr)),
-        handle_(std::exchange(other.handle_, nullptr)) {}
+        gpu_(fanout::detail::exchange(other.gpu_, nullptr)),
+        handle_(fanout::detail::exchange(other.handle_, nullptr)) {}
   Event& operator=(Event&& other) noexcept {
-    std::swap(timing_, other.timing_);
-    std::swap(gpu_, other.gpu_);
-    std::swap(handle_, other.handle_);
+    fanout::detail::swap(timing_, other.timing_);
+    fanout::detail::swap(gpu_, other.gpu_);
+    fanout::detail::swap(handle_, other.handle_);
     return *this;
   }
   ~Event() {
@@ -54,7 +53,7 @@ class Event {
   /// Releases ownership of the native event. This is then as if never recorded.
   cudaEvent_t release() noexcept {
     gpu_ = nullptr;
-    return std::exchange(handle_, nullptr);
+    return fanout::detail::exchange(handle_, nullptr);
   }
 
   /// True if all work before the last record is done, or if it was never recorded. Does not wait. Throws CudaError if

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
+#include <fanout/base/exchange.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/page_locked.hpp>
@@ -59,10 +59,13 @@ class Staging {
    public:
     Room() noexcept = default;
     Room(Room&& other) noexcept
-        : chunk_(std::exchange(other.chunk_, nullptr)), data_(other.data_), used_(other.used_), epoch_(other.epoch_) {}
+        : chunk_(fanout::detail::exchange(other.chunk_, nullptr)),
+          data_(other.data_),
+          used_(other.used_),
+          epoch_(other.epoch_) {}
     Room& operator=(Room&& other) noexcept {
       leave();
-      chunk_ = std::exchange(other.chunk_, nullptr);
+      chunk_ = fanout::detail::exchange(other.chunk_, nullptr);
       data_ = other.data_;
       used_ = other.used_;
       epoch_ = other.epoch_;

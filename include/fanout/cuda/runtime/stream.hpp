@@ -2,10 +2,10 @@
 #pragma once
 
 #include <concepts>
-#include <utility>
 
 #include <cuda_runtime_api.h>
 
+#include <fanout/base/exchange.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
@@ -107,9 +107,10 @@ class Stream {
   /// Takes ownership of a native stream of this GPU.
   static Stream adopt(cudaStream_t handle, int index) noexcept { return Stream(StreamRef(handle, index)); }
 
-  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, StreamRef(nullptr, other.device()))) {}
+  Stream(Stream&& other) noexcept
+      : stream_(fanout::detail::exchange(other.stream_, StreamRef(nullptr, other.device()))) {}
   Stream& operator=(Stream&& other) noexcept {
-    std::swap(stream_, other.stream_);
+    fanout::detail::swap(stream_, other.stream_);
     return *this;
   }
   /// Destroys the stream without waiting. Work in it is still done.
@@ -123,7 +124,7 @@ class Stream {
   int device() const noexcept { return stream_.device(); }
   operator StreamRef() const noexcept { return stream_; }  // NOLINT(google-explicit-constructor): borrows
   /// Releases ownership of the native stream.
-  cudaStream_t release() noexcept { return std::exchange(stream_, StreamRef(nullptr, device())).get(); }
+  cudaStream_t release() noexcept { return fanout::detail::exchange(stream_, StreamRef(nullptr, device())).get(); }
 
   /// As in StreamRef.
   void synchronize() const { stream_.synchronize(); }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
+#include <fanout/base/exchange.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -23,7 +23,7 @@ class PeerReads {
   PeerReads& operator=(const PeerReads&) = delete;
   ~PeerReads() {
     for (Read** list : {&reads_, &spare_}) {
-      while (*list != nullptr) delete std::exchange(*list, (*list)->next);
+      while (*list != nullptr) delete fanout::detail::exchange(*list, (*list)->next);
     }
   }
 
@@ -63,7 +63,7 @@ class PeerReads {
     Event done{};
   };
 
-  static void push(Read*& list, Read& read) noexcept { read.next = std::exchange(list, &read); }
+  static void push(Read*& list, Read& read) noexcept { read.next = fanout::detail::exchange(list, &read); }
 
   /// A GPU that is lost reads nothing any more.
   static bool is_lost(const Read& read) noexcept {
@@ -89,7 +89,8 @@ class PeerReads {
   /// One whose event can be recorded on this GPU.
   Read& take_spare(int gpu) {
     for (Read** link = &spare_; *link != nullptr; link = &(*link)->next) {
-      if ((*link)->done.device() == gpu || (*link)->done.device() < 0) return *std::exchange(*link, (*link)->next);
+      if ((*link)->done.device() == gpu || (*link)->done.device() < 0)
+        return *fanout::detail::exchange(*link, (*link)->next);
     }
     return *new Read;
   }
