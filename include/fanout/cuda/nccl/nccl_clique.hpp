@@ -173,8 +173,8 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
 
   void settle() noexcept override {
     failure_watch.remove(*this);
-    if (place_.all != gpus_.size())
-      static_cast<void>(look_at_gpus());  // for other processes, if the watch has not seen it yet
+    // For other processes, if the watch has not seen it yet.
+    if (place_.all != gpus_.size()) static_cast<void>(look_at_gpus());
   }
 
   std::exception_ptr failure(std::size_t rank) const noexcept override {
