@@ -64,7 +64,8 @@ std::vector<SimulatedDeviceOptions> unequal_devices(std::size_t count, std::uint
   return devices;
 }
 
-/// Devices of speeds up to 1000:1, some with long fixed times, behind links of two speeds.
+/// Draws devices. Their speeds differ by up to 1000:1. Some need a long fixed time for each shard. There are fast links
+/// and slow ones.
 std::vector<SimulatedDeviceOptions> any_devices(std::mt19937_64& random) {
   std::vector<SimulatedDeviceOptions> devices;
   for (std::size_t i = 0; i < 2 + random() % 5; ++i) {

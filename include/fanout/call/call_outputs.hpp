@@ -15,7 +15,7 @@
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/call/timeout.hpp>
-#include <fanout/gather/direct_sums.hpp>
+#include <fanout/collective/direct_sums.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/plan/plan.hpp>
@@ -116,7 +116,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   template <class Ranked>
   gathered_t<R> gather_reduced([[maybe_unused]] Ranked& ranked) {
     ShardResults<R> pieces = this->pieces();
-    DirectSums sums(Ends::state().settings.collectives);
+    DirectSums sums(Ends::state().settings.collectives, Ends::plan(), Ends::devices());
     GatherTarget place = target();
     place.sums = &sums;
     gathered_t<R> result = gather_and_wait(pieces, place);

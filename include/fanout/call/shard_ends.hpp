@@ -263,8 +263,8 @@ class ShardEnds {
     if (!fits_smaller && state_.outputs.have_failed()) note_results(again);
   }
 
-  /// The results do not fit into the memory of the device that keeps them, however few rows it gets at a time. So fewer
-  /// rows do not help: forgets its limit.
+  /// Called if the results do not fit into the memory of the device that keeps all of them. Fewer rows at a time do not
+  /// help there, so the device's limit is forgotten.
   template <class Again>
   void note_results(const Again& again) {
     for (std::size_t i = 0; i < size(); ++i) {

@@ -51,9 +51,9 @@ class TransportRanks {
   /// if a rank failed by itself.
   virtual void run(std::span<const RankedCall> calls) = 0;
 
-  /// Makes a sum of results. Called when all shards have ended, on any thread. Returns when the sum is there. Throws what
-  /// run() throws, and the failure of a rank. Returns false, with nothing done, if it cannot make such a sum: then it is
-  /// made on the host.
+  /// Adds results. Called on any thread, after all shards have ended. Waits until the sum is at its destination. Returns
+  /// false, with nothing done, if it cannot add such arrays: then the host adds them. Throws what run() throws, and the
+  /// failure of a rank.
   virtual bool add_results(const ResultSum& /*sum*/) { return false; }
 
   /// Releases ranks whose devices wait for one that failed. Called from any thread, possibly more than once.

@@ -11,8 +11,10 @@
 #include <fanout/array/output.hpp>
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
+#include <fanout/base/inline_array.hpp>
+#include <fanout/collective/collective_transport.hpp>
+#include <fanout/collective/direct_sums.hpp>
 #include <fanout/gather/concatenate.hpp>
-#include <fanout/gather/direct_sums.hpp>
 #include <fanout/gather/first.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/moved_pieces.hpp>
@@ -122,12 +124,21 @@ struct CombineArrays {
   }
 
  private:
-  /// True if the devices have added the arrays, as Options::collectives says.
+  /// True if the devices have added the arrays, as Options::collectives says, and have written the sum to `result`.
   static bool add_on_devices([[maybe_unused]] const ShardResults<X>& pieces, [[maybe_unused]] const GatherTarget& place,
                              [[maybe_unused]] type& result) {
     constexpr bool is_mean = std::same_as<Rule, MeanOverShards>;
     if constexpr ((is_mean || std::same_as<Rule, SumOverShards>)&&std::is_arithmetic_v<T>) {
-      return place.sums != nullptr && place.sums->add(pieces, place, is_mean, result.data());
+      if (place.sums == nullptr || !place.sums->has_transport()) return false;
+      backend::ResultSum sum{.type = &added_by_devices<T>, .count = result.size(), .to = result.data()};
+      InlineArray<backend::WeightedArray> arrays(pieces.size());
+      for (std::size_t i = 0; i < arrays.size(); ++i) {
+        if (is_mean && !place.counts(i)) return false;  // it may be NaN
+        arrays[i] = {pieces[i].data(), pieces[i].space(), is_mean ? place.share(i) : 1};
+      }
+      while (sum.root < arrays.size() && !(arrays[sum.root].space == place.target.space)) ++sum.root;
+      sum.arrays = {arrays.data(), arrays.size()};
+      return sum.root < arrays.size() && place.sums->add(sum);
     } else {
       return false;
     }

@@ -69,8 +69,8 @@ constexpr std::optional<Dtype> find_dtype(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-/// A floating type of one or two bytes, for which C++20 has no name: half, bfloat16. Atomic numbers convert from and to
-/// float, too. They are told apart since they cannot be copied.
+/// A floating type of one or two bytes, such as half and bfloat16. C++20 has no trait for them. Atomic numbers convert
+/// from and to float as well, but cannot be copied.
 template <class T>
 concept ShortFloat = std::is_trivially_copyable_v<T> && std::is_copy_constructible_v<T> && sizeof(T) <= 2 &&
                      (NarrowFloat<T> || std::is_floating_point_v<T>);

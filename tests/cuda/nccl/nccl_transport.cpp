@@ -436,7 +436,7 @@ TEST_CASE("a sum in a nested call waits for its memory, which the outer shard's 
   for (int i = 0; i < 3; ++i) CHECK(fanout::to_host(model(fanout::on_all(), 1))[7] == 11);
 }
 
-TEST_CASE("a sum that NCCL cannot begin is an error of the call, and the next call has other communicators") {
+TEST_CASE("the call throws if NCCL cannot begin a sum, and the next call uses other communicators") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;
   const ParallelModel sum{Reduces<float, decltype(sums)>{sums}, cuda_devices({0, 1}),

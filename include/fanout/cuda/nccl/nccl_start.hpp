@@ -12,7 +12,7 @@
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
-/// The reduction of a call. A weighted sum has one of its own, made for the communicator.
+/// The reduction of a call. NCCL has none for a weighted sum, so one is made, which only this communicator knows.
 class NcclReduction {
  public:
   NcclReduction(const backend::Collective& call, ncclDataType_t type, ncclComm_t communicator) noexcept
@@ -26,7 +26,7 @@ class NcclReduction {
   }
   NcclReduction(const NcclReduction&) = delete;
   NcclReduction& operator=(const NcclReduction&) = delete;
-  /// NCCL keeps it for the collectives that were called with it.
+  /// Collectives that were called with the reduction still finish: NCCL has copied it.
   ~NcclReduction() {
     if (is_made_) static_cast<void>(::ncclRedOpDestroy(by_, communicator_));
   }

@@ -81,8 +81,8 @@ inline constexpr NcclTransport nccl_transport;
 /// the devices' streams. Otherwise they go through host memory. Communicators are cached for later calls on the same
 /// GPUs. Concurrent calls use different ones. The first call on a pair of GPUs checks it, which takes milliseconds.
 ///
-/// NCCL also adds what forward returns under psum() and pmean(), if each shard's array is on its own GPU. The order of
-/// the additions is NCCL's.
+/// NCCL also adds the arrays that forward returns under psum() and pmean(), if each shard's array is on its own GPU. It
+/// adds in an order of its own, so the last digits may differ from those of the host.
 ///
 /// If a GPU or a connection fails, the collectives are aborted on all GPUs of the call, within some milliseconds. The
 /// call's ReplicaError has the failure of that shard. A thread of the process looks for failures while calls use NCCL.

@@ -108,7 +108,8 @@ ncclResult_t run_group(Group& mine) {
   return result;
 }
 
-/// Puts a sum with a scale in the place of a reduction that was made. Reports one that is none.
+/// If the rank made the reduction itself, replaces it by a sum and the factor that it was made with. Reports a reduction
+/// that does not exist.
 bool resolve(ncclComm_t comm, Operation& operation) {
   if (operation.reduction < ncclNumOps) return true;
   const auto index = static_cast<std::size_t>(operation.reduction - ncclNumOps);

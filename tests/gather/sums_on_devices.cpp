@@ -10,7 +10,6 @@
 
 #include <fanout/array/to.hpp>
 #include <fanout/fanout.hpp>
-#include <fanout/gather/direct_sums.hpp>
 
 #include "device/remote_device.hpp"
 #include "support/message_of.hpp"
@@ -163,7 +162,7 @@ TEST_CASE("the host adds what a transport does not") {
   CHECK(transport.sums.empty());
 }
 
-TEST_CASE("results that a transport cannot add are an error of the call, and the model works afterwards") {
+TEST_CASE("a call throws what the transport throws while it adds, and the model works afterwards") {
   AddingTransport transport;
   const ParallelModel sum{sums, remote_devices(2), Options{.collectives = &transport}};
   transport.fails = true;
