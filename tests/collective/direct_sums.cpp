@@ -44,15 +44,15 @@ class CountingSums final : public fanout::backend::CollectiveTransport {
   mutable Ranks ranks_;
 };
 
-const fanout::Plan plan{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
-const DeviceId devices[] = {{.kind = "remote", .index = 0}, {.kind = "remote", .index = 1}};
+const fanout::Plan two_turned{{.rows = {0, 2}, .device = 1}, {.rows = {2, 3}, .device = 0}};
+const DeviceId two_remote[] = {{.kind = "remote", .index = 0}, {.kind = "remote", .index = 1}};
 
 }  // namespace
 
 TEST_CASE("a transport is opened for the first sum, with the shards' devices, and closed after the last one") {
   const CountingSums transport;
   {
-    fanout::detail::DirectSums sums(&transport, plan, devices);
+    fanout::detail::DirectSums sums(&transport, two_turned, two_remote);
     CHECK(sums.has_transport());
     CHECK(transport.opened == 0);
     CHECK(sums.add(ResultSum{.count = 4}));
@@ -60,7 +60,7 @@ TEST_CASE("a transport is opened for the first sum, with the shards' devices, an
     CHECK_FALSE(sums.add(ResultSum{}));
     CHECK(transport.opened == 1);
     CHECK(transport.added == 3);
-    CHECK(transport.devices == std::vector<DeviceId>{devices[1], devices[0]});
+    CHECK(transport.devices == std::vector<DeviceId>{two_remote[1], two_remote[0]});
     CHECK(transport.closed == 0);
   }
   CHECK(transport.closed == 1);
@@ -71,7 +71,7 @@ TEST_CASE("nothing is added without a transport, or if it cannot be opened, whic
   transport.opens = false;
   for (const CountingSums* of :
        {static_cast<const CountingSums*>(nullptr), static_cast<const CountingSums*>(&transport)}) {
-    fanout::detail::DirectSums sums(of, plan, devices);
+    fanout::detail::DirectSums sums(of, two_turned, two_remote);
     CHECK(sums.has_transport() == (of != nullptr));
     CHECK_FALSE(sums.add(ResultSum{.count = 4}));
     CHECK_FALSE(sums.add(ResultSum{.count = 4}));
