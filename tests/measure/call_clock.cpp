@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -21,6 +20,7 @@
 #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/plan/dealt_split.hpp>
+#include <fanout/plan/measured_split.hpp>
 #include <fanout/simulated.hpp>
 
 #include "device/clock_device.hpp"
@@ -56,6 +56,14 @@ struct Slow {
     ctx.device().left() += 5 * n;
     if (!rows.empty() && rows[0] < 0) throw std::runtime_error("negative");
     return static_cast<int>(n);
+  }
+};
+
+/// Each call takes 4 ns of the thread.
+struct SlowSum {
+  int operator()(int a, int b) const {
+    ClockDevice::time_of_thread() += 4;
+    return a + b;
   }
 };
 
@@ -219,18 +227,46 @@ TEST_CASE("a nested call tells which shard of which call made it") {
   CHECK(recorded.last().times.outer == 0);
 }
 
-TEST_CASE("an asynchronous call ends with its last shard") {
+TEST_CASE("an asynchronous call ends when its result has been gathered, and tells how long it was idle before") {
   ClockDevice::all_at(500);
-  const ParallelModel model{Slow{}, clock_devices(2), Options{.split = Pages{}}};
+  const ParallelModel model{
+      [](Context auto& ctx, Rows rows) { return fanout::reduce(Slow{}.forward(ctx, rows), SlowSum{}); },
+      clock_devices(2), Options{.split = Pages{}}};
   ClockDevice::all_at(500);
   const RecordedCalls recorded;
   auto pending = model.async(std::vector<int>(6, 1));
+  pending.wait();
   CHECK(recorded.size() == 0);
-  CHECK(pending.get().size() == 2);
+  ClockDevice::time_of_thread() = 1500;
+  std::thread([&pending] { CHECK(pending.get() == 6); }).join();
   REQUIRE(recorded.size() == 1);
   const RecordedCall call = recorded.last();
   CHECK(call.times.asynchronous);
   CHECK_FALSE(call.times.failed);
+  CHECK(call.times.gatherer != 0);
+  CHECK(call.times.gatherer != call.times.thread);
+  CHECK(call.times.joined == 45);
+  CHECK(call.times.idle == 1000 - 45);
+  CHECK(call.times.ended == 1000 + 4);
+}
+
+TEST_CASE("an asynchronous call whose result is dropped ends with its last shard") {
+  ClockDevice::all_at(500);
+  const ParallelModel model{Slow{}, clock_devices(2), Options{.split = Pages{}}};
+  ClockDevice::all_at(500);
+  const RecordedCalls recorded;
+  {
+    const auto pending = model.async(std::vector<int>(6, 1));
+    pending.wait();
+    ClockDevice::time_of_thread() = 1500;
+    CHECK(recorded.size() == 0);
+  }
+  REQUIRE(recorded.size() == 1);
+  const RecordedCall call = recorded.last();
+  CHECK(call.times.asynchronous);
+  CHECK_FALSE(call.times.failed);
+  CHECK(call.times.gatherer == 0);
+  CHECK(call.times.idle == 0);
   CHECK(call.times.began == 500);
   CHECK(call.times.planned == 7);
   CHECK(call.shards[0].ended == 45);
@@ -239,18 +275,34 @@ TEST_CASE("an asynchronous call ends with its last shard") {
   CHECK(call.times.ended == 45);
 }
 
-TEST_CASE("an asynchronous call is told before its model ends, also if its result is taken later") {
+TEST_CASE("an asynchronous call is told when its result is taken, also if its model has ended before") {
   const RecordedCalls recorded;
-  std::optional<fanout::Pending<int>> pending;
-  {
-    const ParallelModel model{[](Rows rows) { return fanout::psum(static_cast<int>(rows.size())); }, host_devices(2),
-                              Options{.measure = true}};
-    pending.emplace(model.async(std::vector<int>(10)));
+  const auto started = [](const auto& devices) {
+    const ParallelModel model{[](Rows rows) { return fanout::psum(static_cast<int>(rows.size())); }, devices,
+                              Options{.split = fanout::MeasuredSplit{}, .measure = true}};
+    return model.async(std::vector<int>(10));
+  };
+  SUBCASE("on the clock of the process") {
+    auto pending = started(host_devices(2));
+    CHECK(recorded.size() == 0);
+    CHECK(pending.get() == 10);
+    REQUIRE(recorded.size() == 1);
+    check_real(recorded.last());
+    CHECK(recorded.last().times.gatherer != 0);
   }
-  CHECK(recorded.size() == 1);
-  check_real(recorded.last());
-  CHECK(pending->get() == 10);
-  CHECK(recorded.size() == 1);
+  SUBCASE("on the clock of a device") {
+    ClockDevice::all_at(500);
+    auto pending = started(clock_devices(2));
+    ClockDevice::time_of_thread() = 700;
+    CHECK(pending.get() == 10);
+    REQUIRE(recorded.size() == 1);
+    CHECK(recorded.last().times.ended == 200);
+    CHECK(recorded.last().devices == std::vector<fanout::DeviceId>{{"clock", 0}, {"clock", 1}});
+  }
+  SUBCASE("and its result is dropped") {
+    { const auto pending = started(host_devices(2)); }
+    CHECK(recorded.size() == 1);
+  }
 }
 
 TEST_CASE("a call that fails tells so, and which shards failed") {
@@ -294,7 +346,13 @@ TEST_CASE("a call inside of a catch block has not failed") {
   } catch (const std::runtime_error&) {
     model(std::vector<int>(4));
   }
-  REQUIRE(recorded.size() == 2);
+  auto pending = model.async(std::vector<int>(4));
+  try {
+    const Calls takes{[&pending] { pending.get(); }};
+    throw std::runtime_error("other");
+  } catch (const std::runtime_error&) {
+  }
+  REQUIRE(recorded.size() == 3);
   for (const RecordedCall& call : recorded.calls()) CHECK_FALSE(call.times.failed);
 }
 
@@ -413,10 +471,10 @@ TEST_CASE("bytes to and from the memories of devices are counted for the device 
     CHECK(bytes(recorded) == Bytes{{20, 20}, {20, 20}});
     CHECK(y[9] == 2 * x[9]);
   }
-  SUBCASE("asynchronous: what is gathered after the end is not counted") {
+  SUBCASE("asynchronous") {
     const ParallelModel model{Doubles{}, remote_devices(2), Options{.output = fanout::DeviceId{"host"}}};
     const RecordedCalls recorded;
     model.async(Tensor<float, 1>(10)).get();
-    CHECK(bytes(recorded) == Bytes{{20, 0}, {20, 0}});
+    CHECK(bytes(recorded) == Bytes{{20, 20}, {20, 20}});
   }
 }

@@ -40,7 +40,11 @@ CallTimes some_call() {
 TEST_CASE("totals add up the times of calls, on each device and in all") {
   CallTotals<> totals;
   totals.add(some_call());
-  totals.add(some_call());
+  CallTimes asynchronous = some_call();
+  asynchronous.idle = 1000;
+  asynchronous.ended += 1000;
+  asynchronous.asynchronous = true;
+  totals.add(asynchronous);
   CHECK(totals.calls == 2);
   CHECK(totals.failed == 0);
   CHECK(totals.plan == 2 * 4);

@@ -197,7 +197,7 @@ TEST_CASE("a split of any type hands on devices and calls") {
 
 TEST_CASE("any number of rows is planned") {
   for (const std::size_t rows : {std::size_t{1} << 53U, std::size_t{1} << 63U, SIZE_MAX - 1, SIZE_MAX}) {
-    for (const std::size_t devices : {1, 2, 3}) {
+    for (const std::size_t devices : {1U, 2U, 3U}) {
       CAPTURE(rows);
       CAPTURE(devices);
       fanout::check_plan(MeasuredSplit{}(rows, devices), rows, devices);

@@ -226,7 +226,7 @@ TEST_CASE("a device that runs its rows in several shards, each with a fixed time
   // The second device is faster, but has memory for 106 rows at a time. The sizes of its shards show its fixed time.
   const auto devices = simulated_devices({{}, {.rows_per_second = 1e7, .launch = 1ms, .memory = 850}});
   const ParallelModel model{CountRows{}, devices, Options{.split = MeasuredSplit{}, .shrink_on_out_of_memory = true}};
-  for (const std::size_t rows : {1100, 2000, 5000, 20'000}) {
+  for (const std::size_t rows : {1100U, 2000U, 5000U, 20'000U}) {
     CAPTURE(rows);
     const Tensor<float, 1> x(rows);
     std::int64_t time = 0;
@@ -253,7 +253,7 @@ TEST_CASE("fixed times are learnt also if the plans change by few rows in each c
 }
 
 TEST_CASE("a device whose results take longer to copy than the call gains by it gets no rows") {
-  for (const std::size_t columns : {1, 100, 1000}) {
+  for (const std::size_t columns : {1U, 100U, 1000U}) {
     for (const double bandwidth : {1e7, 1e9, 1e11}) {
       CAPTURE(columns);
       CAPTURE(bandwidth);
@@ -285,9 +285,11 @@ TEST_CASE("with results of any size, behind links of any speed, calls are not sl
     const std::size_t columns = set % 3 == 0 ? 1 : set % 3 == 1 ? 10 : 1000;
     const Tensor<float, 1> x(std::size_t{1} << (random() % 14));
     const auto devices = simulated_devices(any_devices(random));
+    const bool asynchronous = set % 2 != 0;
+    CAPTURE(asynchronous);
     const auto time_of = [&](const auto& model, int calls) {
       const std::int64_t began = devices[0].time();
-      for (int call = 0; call < calls; ++call) static_cast<void>(model(x));
+      for (int call = 0; call < calls; ++call) static_cast<void>(asynchronous ? model.async(x).get() : model(x));
       return static_cast<double>(devices[0].time() - began) / calls;
     };
     double best = 1e30;

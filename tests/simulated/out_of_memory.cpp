@@ -436,7 +436,7 @@ TEST_CASE("a call that cannot be planned takes no number") {
 }
 
 TEST_CASE("results that do not fit into the main device's memory are an error that says so, and limit no later call") {
-  for (const std::size_t count : {1, 2}) {
+  for (const std::size_t count : {1U, 2U}) {
     CAPTURE(count);
     std::vector<SimulatedDeviceOptions> options(count);
     options[0].memory = 100'000;

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include <fanout/base/polymorphic.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -14,37 +15,54 @@ concept HasOwnClock = requires(const D& device) {
   { device.time() } -> std::same_as<std::int64_t>;
 };
 
-/// The clock of a device of any type. Borrows the device. By default, and for a device without a clock of its own, it
-/// is Clock.
+/// The clock of a device of any type. Keeps a copy of a device with a clock of its own. By default, and for other
+/// devices, it is Clock.
 class DeviceClock {
  public:
+  DeviceClock() noexcept = default;
+  /// May throw std::bad_alloc, if the device has a clock of its own.
   template <class D>
-  static DeviceClock of([[maybe_unused]] const D& device) noexcept {
-    DeviceClock clock;
+  static DeviceClock of([[maybe_unused]] const D& device) {
     if constexpr (HasOwnClock<D>) {
-      clock.device_ = &device;
-      clock.outside_ = [](const void* of) noexcept { return static_cast<const D*>(of)->time(); };
-      clock.inside_ = [](const void* of) noexcept {
-        const D& own = *static_cast<const D*>(of);
-        [[maybe_unused]] const auto entered = own.enter();
-        return own.time();
-      };
+      return DeviceClock(new OwnOf<D>(device));
+    } else {
+      return DeviceClock();
     }
-    return clock;
   }
 
   /// True for a clock of the device's own.
-  bool is_own() const noexcept { return device_ != nullptr; }
+  bool is_own() const noexcept { return static_cast<bool>(own_); }
 
   /// The time of the thread, which has entered no device.
-  Clock::Time now() const noexcept { return device_ == nullptr ? Clock::now() : outside_(device_); }
+  Clock::Time now() const noexcept { return is_own() ? own_->now() : Clock::now(); }
   /// The time at which all work that the device has been given is done. Without a clock of its own, the time now.
-  Clock::Time done() const noexcept { return device_ == nullptr ? Clock::now() : inside_(device_); }
+  Clock::Time done() const noexcept { return is_own() ? own_->done() : Clock::now(); }
 
  private:
-  const void* device_ = nullptr;
-  Clock::Time (*outside_)(const void*) noexcept = nullptr;
-  Clock::Time (*inside_)(const void*) noexcept = nullptr;
+  struct Own {
+    Own() = default;
+    Own(const Own&) = delete;
+    Own& operator=(const Own&) = delete;
+    virtual ~Own() = default;
+    virtual Clock::Time now() const noexcept = 0;
+    virtual Clock::Time done() const noexcept = 0;
+    virtual Own* copy() const = 0;
+  };
+  template <class D>
+  struct OwnOf final : Own {
+    explicit OwnOf(const D& of) : device(of) {}
+    Clock::Time now() const noexcept override { return device.time(); }
+    Clock::Time done() const noexcept override {
+      [[maybe_unused]] const auto entered = device.enter();
+      return device.time();
+    }
+    Own* copy() const override { return new OwnOf(device); }
+    D device;
+  };
+
+  explicit DeviceClock(Own* own) noexcept : own_(own) {}
+
+  Polymorphic<Own> own_;
 };
 
 }}}  // namespace fanout::v0::detail

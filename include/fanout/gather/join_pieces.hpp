@@ -59,7 +59,7 @@ inline void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const G
   };
   std::size_t elsewhere = 0;
   const InlineArray<RowPart> parts(pieces.size(), [&](std::size_t i) -> RowPart {
-    elsewhere += is_here(i) ? 0 : 1;
+    elsewhere += is_here(i) ? 0U : 1U;
     return {static_cast<const std::byte*>(pieces[i].data), pieces[i].bytes, pieces[i].bytes};
   });
   InlineArray<backend::Transfer> transfers(elsewhere);

@@ -40,7 +40,7 @@ class MovedPieces {
   template <class X>
   static std::size_t count_elsewhere(const ShardResults<X>& pieces, const MemorySpace& space) noexcept {
     std::size_t count = 0;
-    for (std::size_t i = 0; i < pieces.size(); ++i) count += pieces[i].space() == space ? 0 : 1;
+    for (std::size_t i = 0; i < pieces.size(); ++i) count += pieces[i].space() == space ? 0U : 1U;
     return count;
   }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include <fanout/base/device_id.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/device/device_clock.hpp>
@@ -115,23 +116,26 @@ class ShardClocks : public InlineArray<ShardClock<Times>> {
 };
 
 template <class... Ds>
-[[gnu::cold, gnu::noinline]] DeviceClock main_clock(const DeviceSet<Ds...>& devices) noexcept {
+[[gnu::cold, gnu::noinline]] DeviceClock main_clock(const DeviceSet<Ds...>& devices) {
   DeviceClock clock;
   devices.visit(0, [&clock](const auto& device) { clock = DeviceClock::of(device); });
   return clock;
 }
 
-/// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends with its
-/// last shard; the clock may then outlive its model. A call that fails before plan_is() is not told.
+/// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends when its
+/// result is taken or dropped, which may be after the end of its model. A call that fails before plan_is(), or whose
+/// shards do not end, is not told.
 template <class Times>
 class CallClock final : public TransferLog, public Pooled {
  public:
-  /// Made when the call begins. Borrows all. `observer` may be null. `model` names the model's type.
+  /// Made when the call begins. `observer` may be null. `model` names the model's type. Borrows the name. An
+  /// asynchronous call retains the observer.
   template <class... Ds>
   CallClock(CallObserver* observer, const DeviceSet<Ds...>& devices, std::string_view model, bool asynchronous)
       : observer_(observer),
         id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
         main_(main_clock(devices)),
+        ids_(devices.size(), [&](std::size_t i) { return devices.ids()[i]; }),
         devices_(devices.size(),
                  [&](std::size_t i) {
                    MeasuredDevice measured;
@@ -144,7 +148,7 @@ class CallClock final : public TransferLog, public Pooled {
                    measured.call_began = agree ? began_ : measured.clock.now();
                    return measured;
                  }),
-        times_{.devices = devices.ids().data(),
+        times_{.devices = ids_.data(),
                .device_count = devices.size(),
                .began = began_,
                .thread = thread_number(),
@@ -155,6 +159,12 @@ class CallClock final : public TransferLog, public Pooled {
                .asynchronous = asynchronous,
                .own_clock = main_.is_own()} {
     if (!asynchronous) range_.begin("call of ", model, id_);
+    if (asynchronous && observer_ != nullptr) observer_->retain();
+  }
+  CallClock(const CallClock&) = delete;
+  CallClock& operator=(const CallClock&) = delete;
+  ~CallClock() {
+    if (times_.asynchronous && observer_ != nullptr) observer_->release();
   }
 
   /// Call this once, before shards run. Copies the plan, since the call is told when its frame has gone. `number` is
@@ -190,29 +200,43 @@ class CallClock final : public TransferLog, public Pooled {
       observer_->shard_ended(
           {.rows_done = rows_done_.fetch_add(own, MemoryOrder::relaxed) + own, .rows = times_.plan->rows()});
     }
-    if (running_.fetch_sub(1, MemoryOrder::acq_rel) != 1 || !times_.asynchronous) return;
-    join();
-    times_.ended = times_.joined;
-    tell(failed_.load(MemoryOrder::relaxed));
+    running_.fetch_sub(1, MemoryOrder::acq_rel);
   }
 
-  /// Called when all shards have ended, by the thread that gathers next.
+  /// Called when all shards of a synchronous call have ended, by the thread that gathers next.
   void all_ended() noexcept {
     if (times_.asynchronous) return;
-    join();
-    gathers_ = true;
-    outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+    join(elapsed());
+    gather_begins();
   }
 
-  /// Called last, by the thread that gathered, also if the call has thrown.
+  /// Called when the result of an asynchronous call is asked for, and all shards have ended.
+  void result_is_asked_for() noexcept {
+    if (!has_run()) return;
+    join(0);
+    const std::int64_t now = elapsed();
+    if (now > times_.joined) times_.idle = now - times_.joined;
+    thrown_ = std::uncaught_exceptions();
+    gather_begins();
+  }
+
+  /// Called last, by the thread that gathered or dropped the result, also if the call has thrown.
   void end() noexcept {
     range_.end();
-    if (times_.asynchronous || times_.plan == nullptr) return;
-    if (gathers_) transfer_log() = outer_;
-    times_.ended = elapsed();
-    if (!gathers_) times_.joined = times_.ended;
-    if (times_.ended < times_.joined) times_.ended = times_.joined;  // which another clock said
-    tell(std::uncaught_exceptions() > thrown_);
+    if (times_.plan == nullptr) return;
+    if (times_.gatherer != 0) {
+      transfer_log() = outer_;
+      times_.ended = elapsed();
+    } else if (times_.asynchronous) {
+      if (!has_run()) return;
+      join(0);
+    } else {
+      join(elapsed());
+    }
+    const std::int64_t gathers_from = times_.joined + times_.idle;
+    if (times_.ended < gathers_from) times_.ended = gathers_from;  // which another clock said
+    const bool is_dropped = times_.asynchronous && times_.gatherer == 0;
+    tell(is_dropped ? failed_.load(MemoryOrder::relaxed) : std::uncaught_exceptions() > thrown_);
   }
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
@@ -230,11 +254,22 @@ class CallClock final : public TransferLog, public Pooled {
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access): plan_is() has made them
   ShardClocks<Times>& clocks() noexcept { return *clocks_; }
 
-  void join() noexcept {
-    times_.joined = elapsed();
+  /// True if all shards have begun and ended. Those of a call that could not be started never do, and those of a
+  /// parent never do in the child of its fork.
+  bool has_run() const noexcept {
+    return times_.plan != nullptr && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0;
+  }
+
+  void join(std::int64_t at_least) noexcept {
+    times_.joined = at_least;
     for (const typename Times::Shard& shard : *shards_) {  // its clock may be another one
       if (shard.ended > times_.joined) times_.joined = shard.ended;
     }
+  }
+
+  void gather_begins() noexcept {
+    times_.gatherer = thread_number();
+    outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
   }
 
   void tell(bool failed) noexcept {
@@ -247,6 +282,7 @@ class CallClock final : public TransferLog, public Pooled {
   const std::uint64_t id_;
   const DeviceClock main_;
   const Clock::Time began_ = main_.now();
+  const InlineArray<DeviceId> ids_;
   InlineArray<MeasuredDevice> devices_;
   std::optional<InlineArray<typename Times::Shard>> shards_;
   std::optional<ShardClocks<Times>> clocks_;
@@ -255,8 +291,7 @@ class CallClock final : public TransferLog, public Pooled {
   Atomic<std::size_t> running_{0};  // shards
   Atomic<std::size_t> rows_done_{0};
   Atomic<bool> failed_{false};
-  const int thrown_ = std::uncaught_exceptions();
-  bool gathers_ = false;
+  int thrown_ = std::uncaught_exceptions();
   TransferLog* outer_ = nullptr;  // of this thread, while it gathers
   ProfilerRange range_;
 };
@@ -265,8 +300,7 @@ class CallClock final : public TransferLog, public Pooled {
 template <class Times = CallTimes>
 class CallMeter {
  public:
-  /// Made when the call begins. `model` names the model's type. Borrows all else, but the observer only as long as
-  /// shards run. Without memory, the call is not measured.
+  /// Made when the call begins: see CallClock. Without memory, the call is not measured.
   template <class Devices>
   CallMeter(CallObserver* observer, const Devices& devices, std::string_view model,
             bool asynchronous = false) noexcept {
@@ -282,6 +316,12 @@ class CallMeter {
 
   /// The clock of the call; null if it is not measured.
   CallClock<Times>* clock() const noexcept { return clock_; }
+
+  /// See CallClock.
+  void result_is_asked_for() const noexcept {
+    if (clock_ != nullptr) [[unlikely]]
+      clock_->result_is_asked_for();
+  }
 
  private:
   template <class Devices>

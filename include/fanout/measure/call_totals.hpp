@@ -53,7 +53,7 @@ struct CallTotals {
     if (call.plan->rows() != 0) last_rows = call.plan->rows();
     plan += call.planned;
     shards += call.joined - call.planned;
-    gather += call.ended - call.joined;
+    gather += call.ended - call.joined - call.idle;
     for (std::size_t i = 0; i < call.plan->size(); ++i) add((*call.plan)[i], call.shards[i], call.thread);
     for (std::size_t device = 0; device < devices.size(); ++device) add(device, call);
   }

@@ -28,13 +28,14 @@ struct ShardRecord {
 struct CallRecord {
   std::int64_t began = 0;
   std::int64_t planned = 0;
-  std::int64_t joined = 0;
+  std::int64_t gather = 0;  ///< gathering begins
   std::int64_t ended = 0;
   std::uint64_t id = 0;
   std::uint64_t outer = 0;
   std::uint32_t outer_shard = 0;
   std::uint32_t number = 0;
   std::uint32_t thread = 0;
+  std::uint32_t gatherer = 0;
   std::uint32_t model = 0;  ///< index of CallRecords::models()
   std::uint32_t shards = 0;
   bool asynchronous = false;
@@ -62,13 +63,14 @@ class CallRecords final : public CallObserver {
       }
       calls_.push_back({.began = call.began,
                         .planned = call.began + call.planned,
-                        .joined = call.began + call.joined,
+                        .gather = call.began + call.joined + call.idle,
                         .ended = call.began + call.ended,
                         .id = call.id,
                         .outer = call.outer,
                         .outer_shard = call.outer_shard,
                         .number = call.number,
                         .thread = call.thread,
+                        .gatherer = call.gatherer,
                         .model = name(call.model),
                         .shards = static_cast<std::uint32_t>(call.plan->size()),
                         .asynchronous = call.asynchronous,

@@ -111,7 +111,10 @@ class TraceEvents {
       add_lane(i + 1, name);
     }
     std::vector<std::uint32_t> threads;
-    for (const CallRecord& call : records_.calls()) threads.push_back(call.thread);
+    for (const CallRecord& call : records_.calls()) {
+      threads.push_back(call.thread);
+      if (call.gatherer != 0) threads.push_back(call.gatherer);
+    }
     std::sort(threads.begin(), threads.end());
     threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
     for (const std::uint32_t thread : threads) {
@@ -134,7 +137,6 @@ class TraceEvents {
     const std::string& model = records_.models()[call.model];
     const Time began = after_start(call, call.began);
     const Time planned = after_start(call, call.planned);
-    const Time joined = after_start(call, call.joined);
     const Time ended = after_start(call, call.ended);
     const std::string args = R"({"call": )" + std::to_string(call.id) + R"(, "number": )" +
                              std::to_string(call.number) + (call.failed ? R"(, "failed": true})" : "}");
@@ -148,7 +150,9 @@ class TraceEvents {
     } else {
       add_slice(model, "call", tid, began, ended, args);
       add_slice("plan", "stage", tid, began, planned);
-      add_slice("gather", "stage", tid, joined, ended);
+    }
+    if (call.gatherer != 0) {
+      add_slice("gather", "stage", tid_of_thread(call.gatherer), after_start(call, call.gather), ended);
     }
     // An arrow binds to a slice that lasts at its time. The start of an asynchronous call has ended when its plan is
     // made.

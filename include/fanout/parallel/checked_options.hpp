@@ -57,7 +57,7 @@ struct CheckedOptions {
 
   template <class S>
   S split_as() const {
-    return measured.with_split([](const AnySplit& split) -> S {
+    return measured->with_split([](const AnySplit& split) -> S {
       if (const S* const policy = split.get_if<S>()) return *policy;
       throw InvalidArgument(
           explain({.what = "split() of another type than the model's split policy", .expected = type_name<S>()}));
@@ -89,7 +89,7 @@ struct CheckedOptions {
 
   Options options;
   std::size_t device_count;
-  mutable if_used_t<MeasuredCalls<>, Devices> measured{options.split, options.progress};
+  if_used_t<ModelMeasurements<>, Devices> measured{options.split, options.progress};
   mutable if_used_t<Recovery<>, Devices> recovery{device_count};
   const CallSettings settings;
 
@@ -100,7 +100,7 @@ struct CheckedOptions {
   }
 
   [[gnu::noinline]] Plan plan_otherwise(std::size_t rows, const CallRequest& request) const {
-    Plan plan = options.split.observes() ? measured.plan(rows, device_count) : options.split(rows, device_count);
+    Plan plan = options.split.observes() ? measured->plan(rows, device_count) : options.split(rows, device_count);
     check_plan(plan, rows, device_count);
     if (recovery.health().leaves_out()) plan = recovery.health().without_left_out(plan);
     if (request.is_limited && recovery.limits().exist()) {
@@ -111,7 +111,8 @@ struct CheckedOptions {
 
   static inline const Atomic<bool> always_{true};
 
-  CallObserver* const observer_ = options.measure || options.progress || options.split.observes() ? &measured : nullptr;
+  CallObserver* const observer_ =
+      options.measure || options.progress || options.split.observes() ? measured.get() : nullptr;
   const Atomic<bool>* const needs_care_ =
       observer_ != nullptr || options.shrink_on_out_of_memory ? &always_ : &process_observer.flag();
 

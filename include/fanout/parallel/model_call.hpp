@@ -136,6 +136,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   Result take_result() override {
     [[maybe_unused]] const ThreadHolds<DeviceSet<Ds...>> held;
     ranked_.wait_anew();
+    meter_.result_is_asked_for();
     try {
       if (failure_ != nullptr) std::rethrow_exception(failure_);
       if constexpr (!Call::is_one_task) outputs_.all_ended(NotAgain());

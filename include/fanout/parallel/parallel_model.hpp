@@ -263,7 +263,7 @@ class ParallelModel {
 
   /// The times of all calls since the model was made, on each device and in all. Needs <fanout/observe.hpp>, and
   /// Options::measure, or a split policy that observes calls; without, throws Error. Thread-safe. A call is counted
-  /// when it has ended; an asynchronous one when its last shard has.
+  /// when it has ended; an asynchronous one when its result has been taken or dropped.
   Report report() const;
 
   /// Lets the i-th device take part in later calls again, after it was left out for its failures: see Options::retry.

@@ -25,7 +25,8 @@ struct ShardTimes {
 };
 
 /// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined
-/// <= ended. An asynchronous call ends with its last shard. Borrows what it points to.
+/// <= joined + idle <= ended. An asynchronous call whose result is never taken ends with its last shard. Borrows what it
+/// points to.
 struct CallTimes {
   using Shard = ShardTimes;
 
@@ -36,9 +37,11 @@ struct CallTimes {
   std::int64_t began = 0;              ///< nanoseconds of that clock: CLOCK_MONOTONIC, or a time of simulated devices
   std::int64_t planned = 0;            ///< the plan is made, and shards may begin
   std::int64_t joined = 0;             ///< all shards have ended
+  std::int64_t idle = 0;               ///< from `joined` until the result of an asynchronous call is asked for
   std::int64_t ended = 0;              ///< the result is gathered
   std::uint32_t number = 0;            ///< of this call of the model
   std::uint32_t thread = 0;            ///< number of the calling thread; the process numbers its threads from 1
+  std::uint32_t gatherer = 0;          ///< number of the thread that gathered the result; 0 if none did
   std::uint64_t id = 0;                ///< of this call among the measured calls of the process, from 1
   std::uint64_t outer = 0;             ///< id of the measured call whose `forward` made this call; 0 if none did
   std::uint32_t outer_shard = 0;       ///< of that call

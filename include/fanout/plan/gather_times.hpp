@@ -22,11 +22,11 @@ class GatherTimes {
   void observe(const CallTimes& call, const std::vector<std::size_t>& planned) {
     if (!has_same_devices(planned)) together_ = {};
     planned_ = planned;
-    if (call.asynchronous) return;  // its gathering is not measured
+    if (call.asynchronous && call.gatherer == 0) return;  // its result was dropped
     std::vector<std::size_t> ran(planned.size());
     for (const Shard& shard : *call.plan) ran[shard.device] += shard.rows.size();
     const auto rows = static_cast<double>(call.plan->rows());
-    const double seconds = 1e-9 * static_cast<double>(call.planned + call.ended - call.joined);
+    const double seconds = 1e-9 * static_cast<double>(call.planned + call.ended - call.joined - call.idle);
     for (std::size_t i = 0; i < ran.size(); ++i) {
       if (ran[i] == call.plan->rows()) alone_[i].observe(rows, seconds);
     }

@@ -84,7 +84,7 @@ class MeasuredSplit {
     for (const Shard& shard : *call.plan) {
       if (shard.rows.size() == 0) continue;
       own.unused_for[shard.device] = 0;
-      own.trial[shard.device] = shard.rows.size() == 1 ? 1e-9 * static_cast<double>(call.ended) : 0;
+      own.trial[shard.device] = shard.rows.size() == 1 ? 1e-9 * static_cast<double>(call.ended - call.idle) : 0;
     }
     const Costs learnt = known_costs(own);
     if (own.held.empty() || longest(own.held, learnt, rows) > dead_band * longest(learnt, learnt, rows)) {

@@ -219,7 +219,7 @@ class CombiningCall {
     }
 
     std::size_t idle = 0;
-    for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1 : 0;
+    for (std::size_t i = 0; i < replicas_.size(); ++i) idle += !ran[i] && copy_of(i) != nullptr ? 1U : 0U;
     ShardResults<M> models(count + 1 + idle, false);
     InlineArray<backend::Memory> memories(models.size());
     const auto set_copy = [&](std::size_t at, std::size_t replica) {

@@ -195,7 +195,7 @@ struct AddWritten {
 struct CountTouching {
   const ShownHull& hull;
   std::size_t touching = 0;
-  void operator()(const ShownMemory& shown, const LeafPath&) { touching += hull.touches(shown) ? 1 : 0; }
+  void operator()(const ShownMemory& shown, const LeafPath&) { touching += hull.touches(shown) ? 1U : 0U; }
 };
 
 template <class... Args>

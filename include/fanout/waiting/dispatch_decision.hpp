@@ -39,7 +39,7 @@ class DispatchDecision {
   [[gnu::noinline]] void check_sleeping_workers(Tasks& tasks) noexcept {
     if (times_ == nullptr || expected_ == ShardTimeEstimate::unknown) return;
     std::int64_t asleep = 0;
-    for (auto& task : tasks) asleep += task.shard != 0 && task.worker->is_asleep() ? 1 : 0;
+    for (auto& task : tasks) asleep += task.shard != 0 && task.worker->is_asleep() ? 1U : 0U;
     all_awake_ = asleep == 0;
     if (all_awake_ || Ticks::nanoseconds(expected_ * asleep) >= wake_latency.nanoseconds()) return;
     if (!times_->may_inline()) return;
