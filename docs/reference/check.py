@@ -28,7 +28,7 @@ def public_names():
             continue
         if kind == "macro" and name.startswith("FANOUT_"):
             yield header, name
-        elif re.fullmatch(r"fanout::v0(::(cuda|backend|literals))?", scope):
+        elif re.fullmatch(r"fanout::v0(::(cuda|backend|literals|rules))?", scope):
             yield header, scope.replace("::v0", "") + "::" + name.replace("operator ", "operator")
     for header in prepare.all_headers():
         code = prepare.code_of(prepare.without_detail(prepare.read(os.path.join(prepare.HEADERS, header))))

@@ -24,7 +24,7 @@ using Words = std::vector<std::uint32_t>;
 Words philox_of(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d, std::uint32_t key0,
                 std::uint32_t key1) {
   std::uint32_t counter[4] = {a, b, c, d};
-  fanout::philox(counter, key0, key1);
+  fanout::detail::philox(counter, key0, key1);
   return {counter[0], counter[1], counter[2], counter[3]};
 }
 

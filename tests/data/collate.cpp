@@ -61,7 +61,7 @@ std::vector<T> elements(const Tensor<T, R>& tensor) {
 }  // namespace
 
 template <>
-struct fanout::gather_traits<fanout::Stack, Ticks> {
+struct fanout::gather_traits<fanout::rules::Stack, Ticks> {
   using type = TickList;
   static type gather(ShardResults<Ticks>& samples, const GatherTarget& target, const LeafPath&) {
     TickList list;

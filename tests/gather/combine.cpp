@@ -310,9 +310,9 @@ TEST_CASE("any class that owns its data can be combined whole") {
   constexpr auto left = [](Reals a, Reals) { return a; };
   constexpr auto left_struct = [](Shows a, Shows) { return a; };
   constexpr auto left_output = [](fanout::Output<int, 1> a, fanout::Output<int, 1>) { return a; };
-  using Left = fanout::FoldOverShards<std::remove_const_t<decltype(left)>>;
-  using LeftStruct = fanout::FoldOverShards<std::remove_const_t<decltype(left_struct)>>;
-  using LeftOutput = fanout::FoldOverShards<std::remove_const_t<decltype(left_output)>>;
+  using Left = fanout::rules::Fold<std::remove_const_t<decltype(left)>>;
+  using LeftStruct = fanout::rules::Fold<std::remove_const_t<decltype(left_struct)>>;
+  using LeftOutput = fanout::rules::Fold<std::remove_const_t<decltype(left_output)>>;
   static_assert(!fanout::detail::GatherableChosen<Left, Reals>);
   static_assert(!fanout::detail::GatherableChosen<LeftStruct, Shows>);
   static_assert(!fanout::detail::GatherableChosen<LeftOutput, fanout::Output<int, 1>>);

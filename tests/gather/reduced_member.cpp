@@ -19,7 +19,7 @@ using fanout::View;
 namespace {
 
 template <class X>
-constexpr bool gathers = fanout::detail::Gatherable<fanout::Concatenate, X>;
+constexpr bool gathers = fanout::detail::Gatherable<fanout::rules::Concatenate, X>;
 
 static_assert(std::is_same_v<gathered_t<Mean<float>>, Mean<float>>);
 static_assert(std::is_same_v<gathered_t<Sum<Tensor<int, 2>>>, Sum<Tensor<int, 2>>>);

@@ -89,7 +89,7 @@ struct Everything {
 
 template <class X>
 constexpr bool gathers_to_itself =
-    std::is_same_v<gathered_t<X>, X>&& fanout::detail::Gatherable<fanout::Concatenate, X>;
+    std::is_same_v<gathered_t<X>, X>&& fanout::detail::Gatherable<fanout::rules::Concatenate, X>;
 
 static_assert(gathers_to_itself<Result>);
 static_assert(gathers_to_itself<Everything>);
@@ -98,7 +98,7 @@ static_assert(gathers_to_itself<StructOf<int, 0>>);
 static_assert(gathers_to_itself<StructOf<const Tensor<int, 1>, 2>>);
 
 template <class X>
-constexpr bool is_refused = !fanout::detail::Gatherable<fanout::Concatenate, X>;
+constexpr bool is_refused = !fanout::detail::Gatherable<fanout::rules::Concatenate, X>;
 
 static_assert(is_refused<StructOf<float, 1>>);
 static_assert(is_refused<StructOf<std::string, 1>>);

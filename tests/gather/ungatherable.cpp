@@ -17,11 +17,8 @@
 
 namespace {
 
-using fanout::Concatenate;
 using fanout::Dict;
 using fanout::Key;
-using fanout::MeanOverShards;
-using fanout::SumOverShards;
 using fanout::Tensor;
 using fanout::detail::Alternative;
 using fanout::detail::CannotHold;
@@ -32,6 +29,7 @@ using fanout::detail::LeafAt;
 using fanout::detail::NotTaken;
 using fanout::detail::Ungatherable;
 using fanout::detail::WithRule;
+namespace rules = fanout::rules;
 
 /// Not to be gathered: nobody can look into it.
 class Plain {
@@ -62,7 +60,7 @@ struct Referring {
 using KeyA = Key<'a'>;
 
 template <class X>
-using found = fanout::detail::find_ungatherable_t<Concatenate, X, LeafAt<>>;
+using found = fanout::detail::find_ungatherable_t<rules::Concatenate, X, LeafAt<>>;
 
 template <class X, class Expected>
 constexpr bool finds = std::is_same_v<found<X>, Expected>;
@@ -74,7 +72,7 @@ TEST_CASE("no fault is found in a gatherable type") {
   static_assert(finds<const std::vector<std::string>&, void>);
   static_assert(finds<std::vector<Plain>, void> && finds<std::span<const Plain>, void>, "each is a row");
   static_assert(finds<std::tuple<std::map<int, std::optional<float>>, Dict<Entry<KeyA, std::string>>>, void>);
-  static_assert(finds<WithRule<MeanOverShards, std::vector<float>>, void>);
+  static_assert(finds<WithRule<rules::Mean, std::vector<float>>, void>);
   CHECK(fanout::detail::can_be_gathered<found<float>>);
 }
 
@@ -100,23 +98,23 @@ TEST_CASE("the first of several ungatherable leaves is found") {
 }
 
 TEST_CASE("a leaf that a rule does not take is found below it, with the rule") {
-  static_assert(finds<WithRule<MeanOverShards, int>, NotTaken<MeanOverShards, int, LeafAt<>>>);
-  static_assert(finds<WithRule<SumOverShards, std::variant<float, std::string>>,
-                      NotTaken<SumOverShards, std::string, LeafAt<Alternative<1>>>>);
-  static_assert(finds<WithRule<SumOverShards, std::string>, NotTaken<SumOverShards, std::string, LeafAt<>>>);
-  static_assert(finds<std::tuple<WithRule<SumOverShards, Dict<Entry<KeyA, bool>>>>,
-                      NotTaken<SumOverShards, bool, LeafAt<Element<0>, KeyA>>>);
-  static_assert(finds<WithRule<fanout::MaxOverShards, std::vector<bool>>,
-                      NotTaken<fanout::MaxOverShards, std::vector<bool>, LeafAt<>>>,
-                "though it takes a bool");
-  static_assert(finds<fanout::Mean<int>, NotTaken<MeanOverShards, int, LeafAt<>>>);
-  CHECK_FALSE(fanout::detail::is_taken<found<WithRule<MeanOverShards, int>>>);
+  static_assert(finds<WithRule<rules::Mean, int>, NotTaken<rules::Mean, int, LeafAt<>>>);
+  static_assert(finds<WithRule<rules::Sum, std::variant<float, std::string>>,
+                      NotTaken<rules::Sum, std::string, LeafAt<Alternative<1>>>>);
+  static_assert(finds<WithRule<rules::Sum, std::string>, NotTaken<rules::Sum, std::string, LeafAt<>>>);
+  static_assert(finds<std::tuple<WithRule<rules::Sum, Dict<Entry<KeyA, bool>>>>,
+                      NotTaken<rules::Sum, bool, LeafAt<Element<0>, KeyA>>>);
+  static_assert(
+      finds<WithRule<fanout::rules::Max, std::vector<bool>>, NotTaken<fanout::rules::Max, std::vector<bool>, LeafAt<>>>,
+      "though it takes a bool");
+  static_assert(finds<fanout::Mean<int>, NotTaken<rules::Mean, int, LeafAt<>>>);
+  CHECK_FALSE(fanout::detail::is_taken<found<WithRule<rules::Mean, int>>>);
   CHECK(fanout::detail::is_taken<found<Plain>>);
 }
 
 TEST_CASE("an ungatherable type below a rule is found as ungatherable") {
-  static_assert(finds<WithRule<SumOverShards, Plain>, Ungatherable<Plain, LeafAt<>>>);
-  CHECK(fanout::detail::is_taken<found<WithRule<SumOverShards, Plain>>>);
+  static_assert(finds<WithRule<rules::Sum, Plain>, Ungatherable<Plain, LeafAt<>>>);
+  CHECK(fanout::detail::is_taken<found<WithRule<rules::Sum, Plain>>>);
 }
 
 TEST_CASE("a struct member that cannot hold the gathered type is found, with that type") {
@@ -131,7 +129,7 @@ TEST_CASE("a struct member that cannot hold the gathered type is found, with tha
   static_assert(finds<HoldsSpan, CannotHold<std::span<Tensor<int, 1>>, std::vector<Tensor<int, 1>>, LeafAt<Key<'s'>>>>,
                 "a span would show what is gone");
   static_assert(finds<HoldsPlain, Ungatherable<Plain, LeafAt<Key<'p', 'l', 'a', 'i', 'n'>>>>);
-  static_assert(finds<WithRule<SumOverShards, Inner>, Ungatherable<const char*, LeafAt<Key<'t', 'e', 'x', 't'>>>>);
+  static_assert(finds<WithRule<rules::Sum, Inner>, Ungatherable<const char*, LeafAt<Key<'t', 'e', 'x', 't'>>>>);
   static_assert(finds<Referring, CannotHold<const Tensor<int, 1>&, Tensor<int, 1>, LeafAt<Element<0>>>>);
   CHECK_FALSE(fanout::detail::can_be_held<found<Outer>>);
   CHECK(fanout::detail::can_be_gathered<found<Outer>>);

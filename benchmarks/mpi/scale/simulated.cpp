@@ -38,7 +38,7 @@ struct Reduces {
 /// The two steps of such a call, for elements that are given: the call itself would write as many on each rank.
 void make_steps(const fanout::backend::ProcessRanks& ranks, float* elements, std::size_t count) {
   using fanout::detail::Elements;
-  using Fold = fanout::detail::FoldOverRanks<fanout::SumOverShards, float>;
+  using Fold = fanout::detail::FoldOverRanks<fanout::rules::Sum, float>;
   const auto visit = [&](const auto& f) {
     f(fanout::detail::rank_fold<Fold, true, float>, Elements<float>{.data = elements, .count = count},
       fanout::detail::output_root);

@@ -187,7 +187,7 @@ struct leaf_traits<X> {
   }
 
   static detail::mdspan_tensor_t<X> concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path) {
-    if (place.axis != 0) return detail::gather_copies<Concatenate>(pieces, place, path);
+    if (place.axis != 0) return detail::gather_copies<rules::Concatenate>(pieces, place, path);
     auto extents = detail::extents_of(pieces[0]).with_rows(0);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto found = detail::extents_of(pieces[i]);
@@ -206,7 +206,7 @@ struct leaf_traits<X> {
 
 /// All rules but first and concatenation by rows: on tensor copies.
 template <class Rule, Mdspan X>
-  requires(!std::is_same_v<Rule, Concatenate> && !detail::TakesFirst<Rule> &&
+  requires(!std::is_same_v<Rule, rules::Concatenate> && !detail::TakesFirst<Rule> &&
            detail::Gatherable<Rule, detail::mdspan_tensor_t<X>>)
 struct gather_traits<Rule, X> {
   using type = detail::gathered_under_t<Rule, detail::mdspan_tensor_t<X>>;

@@ -136,7 +136,7 @@ struct GatherTorch<Rule, X> {
 };
 
 template <class Rule>
-concept OverShards = !std::is_same_v<Rule, LeaveSharded>;
+concept OverShards = !std::is_same_v<Rule, rules::Sharded>;
 
 }  // namespace detail
 

@@ -164,7 +164,7 @@ struct leaf_traits<at::Tensor> {
 };
 
 template <int Axis>
-struct gather_traits<ConcatenateOn<Axis>, at::Tensor> {
+struct gather_traits<rules::ConcatenateOn<Axis>, at::Tensor> {
   using type = at::Tensor;
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
     return detail::concatenate_torch(pieces, place.on_axis(Axis), path);
@@ -173,7 +173,7 @@ struct gather_traits<ConcatenateOn<Axis>, at::Tensor> {
 
 /// A tensor without axes stays one.
 template <>
-struct gather_traits<LeaveSharded, at::Tensor> {
+struct gather_traits<rules::Sharded, at::Tensor> {
   using type = at::Tensor;
   static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) {
     return detail::own_torch(pieces, 0);
@@ -181,7 +181,7 @@ struct gather_traits<LeaveSharded, at::Tensor> {
 };
 
 template <>
-struct gather_traits<Stack, at::Tensor> {
+struct gather_traits<rules::Stack, at::Tensor> {
   using type = at::Tensor;
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
     if (!detail::check_same_torch(pieces, place, path, "stack")) return {};
@@ -207,18 +207,18 @@ concept CombinesTensors = requires(const at::Tensor& x) {
 };
 
 template <class Rule>
-inline constexpr bool combines_torch = std::is_base_of_v<SumOverShards, Rule> || std::is_same_v<Rule, MeanOverShards> ||
-                                       std::is_same_v<Rule, MaxOverShards> || std::is_same_v<Rule, MinOverShards>;
+inline constexpr bool combines_torch = std::is_base_of_v<rules::Sum, Rule> || std::is_same_v<Rule, rules::Mean> ||
+                                       std::is_same_v<Rule, rules::Max> || std::is_same_v<Rule, rules::Min>;
 template <CombinesTensors F>
-inline constexpr bool combines_torch<FoldOverShards<F>> = true;
+inline constexpr bool combines_torch<rules::Fold<F>> = true;
 
 template <class Rule>
 at::Tensor combine_torch(const at::Tensor& so_far, const at::Tensor& x) {
-  if constexpr (std::is_same_v<Rule, MaxOverShards>) {
+  if constexpr (std::is_same_v<Rule, rules::Max>) {
     return torch::maximum(so_far, x);
-  } else if constexpr (std::is_same_v<Rule, MinOverShards>) {
+  } else if constexpr (std::is_same_v<Rule, rules::Min>) {
     return torch::minimum(so_far, x);
-  } else if constexpr (std::is_same_v<Rule, MeanOverShards>) {
+  } else if constexpr (std::is_same_v<Rule, rules::Mean>) {
     return so_far + x;
   } else {
     return Rule::template next<at::Tensor>(so_far, x, 0);
@@ -264,18 +264,18 @@ struct gather_traits<Rule, at::Tensor> {
   using type = at::Tensor;
 
   static type gather(ShardResults<type>& pieces, const GatherTarget& place, const LeafPath& path) {
-    constexpr bool mean = std::is_same_v<Rule, MeanOverShards>;
+    constexpr bool mean = std::is_same_v<Rule, rules::Mean>;
     if (!detail::check_same_torch(pieces, place, path, Rule::name)) return {};
     const at::ScalarType found = pieces[0].scalar_type();
     if (mean ? !at::isFloatingType(found) && !at::isComplexType(found)
-             : std::is_same_v<Rule, SumOverShards> && found == at::kBool) {
+             : std::is_same_v<Rule, rules::Sum> && found == at::kBool) {
       throw InvalidArgument(explain({.what = std::string(Rule::name) + " does not take tensors of this type",
                                      .where = to_string(path),
                                      .expected = mean ? "floating or complex numbers" : "numbers",
                                      .found = at::toString(found),
                                      .advice = "convert it, with .to(torch::kFloat) say"}));
     }
-    constexpr bool sum = mean || std::is_same_v<Rule, SumOverShards>;
+    constexpr bool sum = mean || std::is_same_v<Rule, rules::Sum>;
     at::ScalarType common = found;
     for (std::size_t i = 1; i < pieces.size(); ++i) common = at::promoteTypes(common, pieces[i].scalar_type());
     const bool widens = sum && pieces.size() > 1 && (at::isFloatingType(common) || at::isComplexType(common));
@@ -312,7 +312,7 @@ struct gather_traits<Rule, at::Tensor> {
 namespace detail {
 
 template <CombinesTensors F>
-struct gather_chosen<FoldOverShards<F>, at::Tensor> : gather_traits<FoldOverShards<F>, at::Tensor> {};
+struct gather_chosen<rules::Fold<F>, at::Tensor> : gather_traits<rules::Fold<F>, at::Tensor> {};
 
 }  // namespace detail
 

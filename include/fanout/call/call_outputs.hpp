@@ -89,7 +89,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   template <class Ranked>
   gathered_t<R> gather(Ranked& ranked) {
     if constexpr (std::is_void_v<R>) {
-    } else if constexpr (has_reductions<R> && Gatherable<Concatenate, R>) {
+    } else if constexpr (has_reductions<R> && Gatherable<rules::Concatenate, R>) {
       return gather_reduced(ranked);
     } else {
       ShardResults<R> pieces = this->pieces();
@@ -102,7 +102,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
     SmallVector<LateShard> late = Ends::late_shards();
     if (late.size() == 0) return;
     Timeout timeout(std::move(late), slots_.size(), Ends::state().settings.deadline);
-    using finding = detail::find_ungatherable_t<Concatenate, R, detail::LeafAt<>>;
+    using finding = detail::find_ungatherable_t<rules::Concatenate, R, detail::LeafAt<>>;
     if constexpr (!std::is_void_v<R> && std::is_void_v<finding>) {
       try {
         const Plan in_time = Ends::plan_in_time();
@@ -121,7 +121,7 @@ class CallOutputs : public ShardEnds<ShardRemains> {
     place.sums = &sums;
     gathered_t<R> result = gather_and_wait(pieces, place);
     if constexpr (!std::is_same_v<Ranked, UnrankedCall>) {
-      ranked.combine([&](const auto& f) { visit_reduced<Concatenate>(pieces[0], result, output_root, f); });
+      ranked.combine([&](const auto& f) { visit_reduced<rules::Concatenate>(pieces[0], result, output_root, f); });
     }
     return result;
   }

@@ -21,8 +21,6 @@ inline double logarithm(double x) noexcept { return __builtin_log(x); }
 inline double cosine(double x) noexcept { return __builtin_cos(x); }
 #endif
 
-}  // namespace detail
-
 /// Replaces the counter by four random words: Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy
 /// as 1, 2, 3" (SC11).
 FANOUT_HOST_DEVICE constexpr void philox(std::uint32_t (&counter)[4], std::uint32_t key0, std::uint32_t key1) noexcept {
@@ -37,6 +35,8 @@ FANOUT_HOST_DEVICE constexpr void philox(std::uint32_t (&counter)[4], std::uint3
     key1 += 0xBB67AE85U;
   }
 }
+
+}  // namespace detail
 
 /// The random numbers of one row of one call: the same on whatever device the row runs. A UniformRandomBitGenerator of
 /// 32-bit words. Repeats after 2^34 words. Works in kernels.
@@ -65,7 +65,7 @@ class RandomStream {
       words_[1] = call_;
       words_[2] = static_cast<std::uint32_t>(row_);
       words_[3] = static_cast<std::uint32_t>(row_ >> 32U);
-      philox(words_, static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32U));
+      detail::philox(words_, static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32U));
       used_ = 0;
     }
     return words_[used_++];

@@ -127,7 +127,8 @@ concept StackedElements =
 
 /// A type for which somebody has specialised gather_traits, for this rule at least.
 template <class X>
-concept StacksItself = Gatherable<Stack, X> && !std::is_base_of_v<gather_defaults<Stack, X>, gather_traits<Stack, X>>;
+concept StacksItself =
+    Gatherable<rules::Stack, X> && !std::is_base_of_v<gather_defaults<rules::Stack, X>, gather_traits<rules::Stack, X>>;
 
 /// Makes the batch of these samples, of which there is at least one.
 template <class X>
@@ -161,7 +162,8 @@ auto collate_itself(const ShardResults<X>& samples, const LeafPath& path) {
   Plan plan;  // as if each sample came from a shard of its own
   for (std::size_t i = 0; i < samples.size(); ++i) plan.add({.rows = {i, i + 1}, .device = 0});
   const DeviceId host = host_memory.owner;
-  return gather_traits<Stack, X>::gather(borrowed, GatherTarget{.plan = plan, .devices = &host, .target = {}}, path);
+  return gather_traits<rules::Stack, X>::gather(borrowed, GatherTarget{.plan = plan, .devices = &host, .target = {}},
+                                                path);
 }
 
 template <class X>
@@ -214,7 +216,7 @@ auto collate_values(const ShardResults<X>& samples, const backend::HostAllocator
 /// - a struct becomes a std::tuple of its members in their order, so `auto [x, y]` takes both apart.
 ///
 /// Copies. `memory` says where the tensors are in host memory, for example fanout::cuda::pinned_memory. A type with a
-/// gather_traits<Stack, X> of its own allocates by itself. Throws
+/// gather_traits<rules::Stack, X> of its own allocates by itself. Throws
 /// ShapeMismatch or StructureMismatch if the samples do not fit together, DeviceMismatch if one is in another memory,
 /// OutOfMemory, and InvalidArgument if there are no samples.
 template <class X>

@@ -35,7 +35,7 @@ struct Shuffle {
         // No batch has so many rows that ctx.random() has this last word, which is the upper half of the row there.
         std::uint32_t words[4] = {block, static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32U),
                                   0xFFFFFFFFU};
-        philox(words, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U));
+        detail::philox(words, static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32U));
         for (std::uint32_t i = 0; i < 4; ++i) keys_[4 * block + i] = words[i];
       }
     }

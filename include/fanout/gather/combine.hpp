@@ -104,7 +104,7 @@ struct CombineArrays {
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     if constexpr (R != 0) {  // an array of one shard is the result
       if (pieces.size() == 1 && place.batch->other_shards == 0) {
-        return gather_traits<Concatenate, X>::gather(pieces, place.on_axis(0), path);
+        return gather_traits<rules::Concatenate, X>::gather(pieces, place.on_axis(0), path);
       }
     }
     const Extents<R> extents = pieces[0].extents();
@@ -127,8 +127,8 @@ struct CombineArrays {
   /// True if the devices have added the arrays, as Options::collectives says, and have written the sum to `result`.
   static bool add_on_devices([[maybe_unused]] const ShardResults<X>& pieces, [[maybe_unused]] const GatherTarget& place,
                              [[maybe_unused]] type& result) {
-    constexpr bool is_mean = std::same_as<Rule, MeanOverShards>;
-    if constexpr ((is_mean || std::same_as<Rule, SumOverShards>)&&std::is_arithmetic_v<T>) {
+    constexpr bool is_mean = std::same_as<Rule, rules::Mean>;
+    if constexpr ((is_mean || std::same_as<Rule, rules::Sum>)&&std::is_arithmetic_v<T>) {
       if (place.sums == nullptr || !place.sums->has_transport()) return false;
       backend::ResultSum sum{.type = &added_by_devices<T>, .count = result.size(), .to = result.data()};
       InlineArray<backend::WeightedArray> arrays(pieces.size());
@@ -198,7 +198,7 @@ concept CombinesWhole = !Scalar<X> && Outlasts<X> && requires(const X& x) {
 
 template <class F, class X>
   requires CombinesWhole<F, X>
-struct gather_chosen<FoldOverShards<F>, X> {
+struct gather_chosen<rules::Fold<F>, X> {
   using type = X;
   using combines_whole = F;
 

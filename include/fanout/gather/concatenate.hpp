@@ -121,11 +121,11 @@ struct ConcatenateArrays {
 };
 
 template <class T, std::size_t R>
-struct gather_defaults<Concatenate, Tensor<T, R>> : ConcatenateArrays<Tensor<T, R>, T, R> {};
+struct gather_defaults<rules::Concatenate, Tensor<T, R>> : ConcatenateArrays<Tensor<T, R>, T, R> {};
 template <class T, std::size_t R>
-struct gather_defaults<Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+struct gather_defaults<rules::Concatenate, View<T, R>> : ConcatenateArrays<View<T, R>, std::remove_cv_t<T>, R> {};
 template <class T, std::size_t R>
-struct gather_defaults<Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
+struct gather_defaults<rules::Concatenate, Output<T, R>> : ConcatenateArrays<Output<T, R>, T, R> {};
 
 /// Throws ShapeMismatch if values with one axis are to be concatenated on another.
 inline void check_by_rows(const GatherTarget& place, const LeafPath& path) {
@@ -134,7 +134,7 @@ inline void check_by_rows(const GatherTarget& place, const LeafPath& path) {
 
 /// Packs strided views: by rows into the result itself, if they are in its memory.
 template <class T, std::size_t R>
-struct gather_defaults<Concatenate, StridedView<T, R>> {
+struct gather_defaults<rules::Concatenate, StridedView<T, R>> {
   using X = StridedView<T, R>;
   using type = Tensor<std::remove_cv_t<T>, R>;
 
@@ -157,7 +157,7 @@ struct gather_defaults<Concatenate, StridedView<T, R>> {
       pack(*memory.operations, tensors[i].data(), pieces[i]);
       packed.set(i, tensors[i]);
     }
-    return gather_traits<Concatenate, type>::gather(packed, place, path);
+    return gather_traits<rules::Concatenate, type>::gather(packed, place, path);
   }
 };
 
@@ -196,13 +196,15 @@ template <class T>
 concept Row = ArrayElement<T> && std::is_copy_constructible_v<T>;
 
 template <Row T, class Allocator>
-struct gather_defaults<Concatenate, std::vector<T, Allocator>> : ConcatenateElements<std::vector<T, Allocator>, T> {};
+struct gather_defaults<rules::Concatenate, std::vector<T, Allocator>>
+    : ConcatenateElements<std::vector<T, Allocator>, T> {};
 template <class Allocator>  // neither an array, since nothing can point to its elements, nor a list
-struct gather_defaults<Concatenate, std::vector<bool, Allocator>>
+struct gather_defaults<rules::Concatenate, std::vector<bool, Allocator>>
     : ConcatenateElements<std::vector<bool, Allocator>, bool> {};
 template <class T, std::size_t N>
   requires(Row<std::remove_cv_t<T>> || std::is_same_v<std::remove_cv_t<T>, bool>)
-struct gather_defaults<Concatenate, std::span<T, N>> : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {};
+struct gather_defaults<rules::Concatenate, std::span<T, N>>
+    : ConcatenateElements<std::span<T, N>, std::remove_cv_t<T>> {};
 
 /// A leaf whose traits concatenate it. ConcatenatesAtPlace is the form that receives the target.
 template <class X>
@@ -216,7 +218,7 @@ concept ConcatenatesAtPlace = ArrayLeaf<X> &&
 };
 
 template <ConcatenatesItself X>
-struct gather_defaults<Concatenate, X> {
+struct gather_defaults<rules::Concatenate, X> {
   using type =
       decltype(leaf_traits<X>::concatenate(std::declval<const ShardResults<X>&>(), std::declval<const LeafPath&>()));
 
@@ -227,7 +229,7 @@ struct gather_defaults<Concatenate, X> {
 };
 
 template <ConcatenatesAtPlace X>
-struct gather_defaults<Concatenate, X> {
+struct gather_defaults<rules::Concatenate, X> {
   using type = decltype(leaf_traits<X>::concatenate(
       std::declval<ShardResults<X>&>(), std::declval<const GatherTarget&>(), std::declval<const LeafPath&>()));
 
@@ -238,7 +240,7 @@ struct gather_defaults<Concatenate, X> {
 
 /// Numbers become an array with one element per shard, also for one shard.
 template <Scalar X>
-struct gather_defaults<Concatenate, X> {
+struct gather_defaults<rules::Concatenate, X> {
   using type = Tensor<X, 1>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
@@ -250,7 +252,7 @@ struct gather_defaults<Concatenate, X> {
 
 /// Strings become a vector with one string per shard.
 template <StringNode X>
-struct gather_defaults<Concatenate, X> {
+struct gather_defaults<rules::Concatenate, X> {
   using type = std::vector<std::conditional_t<StringNode<X>, std::string, X>>;  // instantiated only if it is used
 
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {

@@ -18,16 +18,20 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace rules {
+
 /// The rule that concatenates arrays on this axis.
 template <int Axis>
 struct ConcatenateOn {};
+
+}  // namespace rules
 
 /// `return concat<1>(x)`: concatenates arrays on this axis, in row order. -1 is the last axis. Takes tensors, views and
 /// outputs that have this axis, and trees of them. All other extents must agree, otherwise the call throws
 /// ShapeMismatch. Copies, unless the only shard returns a tensor or an output. `concat<0>(x)` takes anything and is the
 /// default rule: use it inside another rule, or under another Options::axis.
 template <int Axis, class X>
-detail::WithRule<ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
+detail::WithRule<rules::ConcatenateOn<Axis>, std::remove_cvref_t<X>> concat(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -35,10 +39,10 @@ namespace detail {
 
 template <int Axis, class X>
 struct ConcatenateArraysOn {
-  using type = gathered_under_t<Concatenate, X>;
+  using type = gathered_under_t<rules::Concatenate, X>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
-    return gather_traits<Concatenate, X>::gather(pieces, place.on_axis(Axis), path);
+    return gather_traits<rules::Concatenate, X>::gather(pieces, place.on_axis(Axis), path);
   }
 };
 
@@ -47,21 +51,21 @@ concept HasAxis = -static_cast<int>(R) <= Axis&& Axis < static_cast<int>(R);
 
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct gather_defaults<ConcatenateOn<Axis>, Tensor<T, R>> : ConcatenateArraysOn<Axis, Tensor<T, R>> {};
+struct gather_defaults<rules::ConcatenateOn<Axis>, Tensor<T, R>> : ConcatenateArraysOn<Axis, Tensor<T, R>> {};
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct gather_defaults<ConcatenateOn<Axis>, View<T, R>> : ConcatenateArraysOn<Axis, View<T, R>> {};
+struct gather_defaults<rules::ConcatenateOn<Axis>, View<T, R>> : ConcatenateArraysOn<Axis, View<T, R>> {};
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct gather_defaults<ConcatenateOn<Axis>, StridedView<T, R>> : ConcatenateArraysOn<Axis, StridedView<T, R>> {};
+struct gather_defaults<rules::ConcatenateOn<Axis>, StridedView<T, R>> : ConcatenateArraysOn<Axis, StridedView<T, R>> {};
 template <int Axis, class T, std::size_t R>
   requires(Axis != 0 && HasAxis<Axis, R>)
-struct gather_defaults<ConcatenateOn<Axis>, Output<T, R>> : ConcatenateArraysOn<Axis, Output<T, R>> {};
+struct gather_defaults<rules::ConcatenateOn<Axis>, Output<T, R>> : ConcatenateArraysOn<Axis, Output<T, R>> {};
 
 /// Concatenates by rows, whatever Options::axis is.
 template <class X>
-  requires Gatherable<Concatenate, X>
-struct gather_chosen<ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {
+  requires Gatherable<rules::Concatenate, X>
+struct gather_chosen<rules::ConcatenateOn<0>, X> : ConcatenateArraysOn<0, X> {
 };
 
 }  // namespace detail

@@ -16,32 +16,36 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace rules {
+
 /// The rule that keeps the value of the first shard.
-struct TakeFirst {};
+struct First {};
+
+}  // namespace rules
 
 /// `return first(x)`: returns the value of the first shard, which has the lowest rows. Numbers stay numbers. Views and
 /// outputs become tensors. Shards without rows do not count, unless no shard has rows. The values of the other shards
 /// are ignored, and may have other keys or lengths. If a leaf inside has another rule, all shards must return the same
 /// structure around it, otherwise the call throws StructureMismatch.
 template <class X>
-detail::WithRule<TakeFirst, std::remove_cvref_t<X>> first(X&& value) {
+detail::WithRule<rules::First, std::remove_cvref_t<X>> first(X&& value) {
   return {std::forward<X>(value)};
 }
 
 namespace detail {
 
-/// TakeFirst for a tree without other rules inside.
+/// rules::First for a tree without other rules inside.
 struct TakeFirstAlone {};
 template <>
 inline constexpr bool lets_choose<TakeFirstAlone> = false;
 
 template <>
-inline constexpr bool takes_rows<TakeFirst> = true;
+inline constexpr bool takes_rows<rules::First> = true;
 template <>
 inline constexpr bool takes_rows<TakeFirstAlone> = true;
 
 template <class Rule>
-concept TakesFirst = std::is_same_v<Rule, TakeFirst> || std::is_same_v<Rule, TakeFirstAlone>;
+concept TakesFirst = std::is_same_v<Rule, rules::First> || std::is_same_v<Rule, TakeFirstAlone>;
 
 template <TakesFirst Rule, Scalar X>
 struct gather_defaults<Rule, X> {
@@ -64,19 +68,19 @@ struct gather_defaults<Rule, X> {
 /// Gathers an array as if there were only the first shard.
 template <class X>
 struct FirstArray {
-  using type = gathered_under_t<Concatenate, X>;
+  using type = gathered_under_t<rules::Concatenate, X>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     const std::size_t first = place.first();
     if constexpr (requires { pieces[first].space(); }) check_space(pieces[first].space(), place, path, first);
     ShardResults<X> only(1, pieces.owned());
     only.set(0, pieces[first]);
-    return gather_traits<Concatenate, X>::gather(only, place, path);
+    return gather_traits<rules::Concatenate, X>::gather(only, place, path);
   }
 };
 
 template <TakesFirst Rule, ArrayLeaf X>
-  requires Gatherable<Concatenate, X>
+  requires Gatherable<rules::Concatenate, X>
 struct gather_defaults<Rule, X> : FirstArray<X> {
 };
 template <TakesFirst Rule, class Allocator>
@@ -85,8 +89,8 @@ struct gather_defaults<Rule, std::vector<bool, Allocator>> : FirstArray<std::vec
 /// Replaces the value of every shard by that of the first, so that the others cannot disagree.
 template <class X>
   requires Gatherable<TakeFirstAlone, X>
-struct gather_chosen<TakeFirst, X> {
-  using type = gathered_under_t<TakeFirst, X>;
+struct gather_chosen<rules::First, X> {
+  using type = gathered_under_t<rules::First, X>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     const X& first = pieces[place.first()];
@@ -99,8 +103,8 @@ struct gather_chosen<TakeFirst, X> {
 template <class X>
 inline constexpr bool borrows = std::is_pointer_v<X> || StandsAlone<X>;
 template <class X>
-  requires Gatherable<TakeFirst, X>
-inline constexpr bool borrows<X> = !std::is_same_v<gathered_under_t<TakeFirst, X>, X>;
+  requires Gatherable<rules::First, X>
+inline constexpr bool borrows<X> = !std::is_same_v<gathered_under_t<rules::First, X>, X>;
 
 struct WhatBorrows {
   template <class X>

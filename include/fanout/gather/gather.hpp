@@ -19,20 +19,24 @@
 
 namespace fanout { inline namespace v0 {
 
-/// The type that results of type X are gathered to. void for void. X itself if it cannot be gathered, so that the
-/// static_assert of gather() is the only error.
+namespace detail {
+
+/// X itself if it cannot be gathered, so that the static_assert of gather() is the only error.
 template <class X>
 struct gathered {
   using type = X;
 };
 template <class X>
-  requires detail::Gatherable<Concatenate, X>
+  requires Gatherable<rules::Concatenate, X>
 struct gathered<X> {
-  using type = typename gather_traits<Concatenate, X>::type;
+  using type = typename gather_traits<rules::Concatenate, X>::type;
 };
-/// The type that results of type X are gathered to, without their reference or const.
+
+}  // namespace detail
+
+/// The type that results of type X are gathered to, without their reference or const. void for void.
 template <class X>
-using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
+using gathered_t = typename detail::gathered<std::remove_cvref_t<X>>::type;
 
 /// Gathers the results of the shards, in row order. Concatenates arrays by rows, or on the axis of `place`. Collects
 /// numbers in an array with one element per shard. Gathers trees leaf by leaf. A leaf under a rule, for example
@@ -41,7 +45,7 @@ using gathered_t = typename gathered<std::remove_cvref_t<X>>::type;
 /// fit together. Throws DeviceMismatch if an array cannot be copied to the target's memory. Throws OutOfMemory.
 template <class X>
 gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
-  using finding = detail::find_ungatherable_t<Concatenate, X, detail::LeafAt<>>;
+  using finding = detail::find_ungatherable_t<rules::Concatenate, X, detail::LeafAt<>>;
   static_assert(
       detail::can_be_gathered<finding>,
       "fanout: the result of forward cannot be gathered (this diagnostic shows its type and place); return tensors, "
@@ -63,7 +67,7 @@ gathered_t<X> gather(ShardResults<X>& pieces, const GatherTarget& place) {
                 "place); make the member a Tensor, a std::vector, a Mean<T>, Sum<T>, Max<T>, Min<T>, First<T> or "
                 "PerShard<T>, or return psum(x) of the struct, a tuple or a dict");
   if constexpr (std::is_void_v<finding>) {
-    return gather_traits<Concatenate, X>::gather(pieces, place, detail::output_root);
+    return gather_traits<rules::Concatenate, X>::gather(pieces, place, detail::output_root);
   } else {
     return pieces.take_only();
   }

@@ -54,7 +54,7 @@ using GatheringRows =
 
 template <class X>
   requires requires { typename GatheringRows<std::remove_cvref_t<X>>::type; }
-struct gather_defaults<Concatenate, Rows<X>> {
+struct gather_defaults<rules::Concatenate, Rows<X>> {
   using Vector = std::remove_cvref_t<X>;
   using type = typename GatheringRows<Vector>::type;
 

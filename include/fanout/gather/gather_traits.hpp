@@ -15,8 +15,12 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace rules {
+
 /// The default rule: concatenates the values of the shards in row order.
 struct Concatenate {};
+
+}  // namespace rules
 
 namespace detail {
 
@@ -29,7 +33,7 @@ inline constexpr bool lets_choose = true;
 template <class Rule>
 inline constexpr bool takes_rows = false;
 template <>
-inline constexpr bool takes_rows<Concatenate> = true;
+inline constexpr bool takes_rows<rules::Concatenate> = true;
 
 /// How fanout gathers its own types and those of the standard library. A type without a `type` cannot be gathered.
 template <class Rule, class X>

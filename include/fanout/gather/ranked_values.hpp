@@ -64,7 +64,7 @@ struct KeepFirst {
 };
 
 /// The rule of a First<T> that is a field of the model: the value of the first process that has rows.
-struct FirstOverRanks : FoldOverShards<KeepFirst> {
+struct FirstOverRanks : rules::Fold<KeepFirst> {
   static constexpr const char* name = "first";
 };
 
@@ -75,8 +75,8 @@ struct RuleOverRanks {
   using type = Rule;
 };
 template <>
-struct RuleOverRanks<MeanOverShards> {
-  using type = SumOverShards;
+struct RuleOverRanks<rules::Mean> {
+  using type = rules::Sum;
 };
 
 /// Processes that all count, in place of the shards of a GatherTarget.
@@ -92,20 +92,20 @@ struct CountingRanks {
 template <class Rule, class T>
 inline constexpr bool fold_may_throw = !std::is_arithmetic_v<T>;
 template <class F, class T>
-inline constexpr bool fold_may_throw<FoldOverShards<F>, T> = !std::is_nothrow_invocable_v<const F&, const T&, const T&>;
+inline constexpr bool fold_may_throw<rules::Fold<F>, T> = !std::is_nothrow_invocable_v<const F&, const T&, const T&>;
 
 /// The reduction of numbers that a rule over processes makes of values of type T.
 template <class Rule, class T>
 inline constexpr backend::NumberFold number_fold = {};
 template <class T>
-inline constexpr backend::NumberFold number_fold<MaxOverShards, T> = {
+inline constexpr backend::NumberFold number_fold<rules::Max, T> = {
     .kind = element_kind<T>, .size = sizeof(T), .by = backend::Reduction::max};
 template <class T>
-inline constexpr backend::NumberFold number_fold<MinOverShards, T> = {
+inline constexpr backend::NumberFold number_fold<rules::Min, T> = {
     .kind = element_kind<T>, .size = sizeof(T), .by = backend::Reduction::min};
 /// A complex number is added part by part.
 template <class T>
-inline constexpr backend::NumberFold number_fold<SumOverShards, T> = {
+inline constexpr backend::NumberFold number_fold<rules::Sum, T> = {
     .kind = sizeof(T) % sizeof(typename real_of<T>::type) == 0 ? element_kind<typename real_of<T>::type>
                                                                : backend::ElementType::Kind::other,
     .size = sizeof(typename real_of<T>::type),
@@ -137,7 +137,7 @@ struct FoldOverRanks {
 
 /// The same for a value that a function combines as a whole.
 template <class F, class T>
-struct FoldWholeOverRanks : FoldOverRanks<FoldOverShards<F>, T> {
+struct FoldWholeOverRanks : FoldOverRanks<rules::Fold<F>, T> {
   static constexpr bool travels = travels_as_bytes<T>;
 
   static void combine(void* to, const backend::RankElements& from, std::size_t) {

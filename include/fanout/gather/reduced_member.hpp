@@ -36,23 +36,23 @@ inline constexpr bool wraps_tree<ReducedMember<Rule, T>> = true;
 
 /// A member or field that is combined by the rule of psum().
 template <class T>
-using Sum = detail::ReducedMember<SumOverShards, T>;
+using Sum = detail::ReducedMember<rules::Sum, T>;
 
 /// A member or field that is combined by the rule of pmean().
 template <class T>
-using Mean = detail::ReducedMember<MeanOverShards, T>;
+using Mean = detail::ReducedMember<rules::Mean, T>;
 
 /// A member or field that is combined by the rule of pmax().
 template <class T>
-using Max = detail::ReducedMember<MaxOverShards, T>;
+using Max = detail::ReducedMember<rules::Max, T>;
 
 /// A member or field that is combined by the rule of pmin().
 template <class T>
-using Min = detail::ReducedMember<MinOverShards, T>;
+using Min = detail::ReducedMember<rules::Min, T>;
 
 /// A member or field that is combined by the rule of first().
 template <class T>
-using First = detail::ReducedMember<TakeFirst, T>;
+using First = detail::ReducedMember<rules::First, T>;
 
 namespace detail {
 

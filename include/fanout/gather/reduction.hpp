@@ -48,6 +48,8 @@ struct Less {
 
 }  // namespace detail
 
+namespace rules {
+
 // A reduction rule combines the numbers that the shards return at one place. It has
 //
 // 1. `name`: the name of the function that the user called, for errors;
@@ -59,7 +61,7 @@ struct Less {
 
 /// The rule that folds the shards' values in row order: `F()(F()(x0, x1), x2)` for three shards.
 template <class F>
-struct FoldOverShards {
+struct Fold {
   static constexpr const char* name = "reduce";
   template <class T>
   static constexpr bool takes = detail::CombinesTwo<F, T>;
@@ -80,11 +82,11 @@ struct FoldOverShards {
 /// The rule that adds the shards' values. Floating-point and complex numbers are added as doubles and rounded once at
 /// the end. Floats of few shards are added as floats. A long double is added as its own type, and so is a class of
 /// numbers that is not narrower than a float. Integers wrap around.
-struct SumOverShards : FoldOverShards<detail::Add> {
+struct Sum : Fold<detail::Add> {
   static constexpr const char* name = "psum";
   /// Numbers of any type except bools and enums. The sum has the same type.
   template <class T>
-  static constexpr bool takes = FoldOverShards<detail::Add>::takes<T> && !std::is_enum_v<T> && !std::same_as<T, bool>;
+  static constexpr bool takes = Fold<detail::Add>::takes<T> && !std::is_enum_v<T> && !std::same_as<T, bool>;
   static constexpr bool counts_empty = true;
   template <class T>
   using accumulated = detail::wide_t<T>;
@@ -100,22 +102,22 @@ struct SumOverShards : FoldOverShards<detail::Add> {
 };
 
 /// The rule that takes the greatest value. Of equal ones, it takes that of the lowest rows. NaN counts as the greatest.
-struct MaxOverShards : FoldOverShards<detail::Greater> {
+struct Max : Fold<detail::Greater> {
   static constexpr const char* name = "pmax";
 };
 
 /// The rule that takes the least value. Of equal ones, it takes that of the lowest rows. NaN counts as the least.
-struct MinOverShards : FoldOverShards<detail::Less> {
+struct Min : Fold<detail::Less> {
   static constexpr const char* name = "pmin";
 };
 
 /// The rule that computes the mean over all rows from the means of the shards, weighted by their rows. Without rows,
-/// all shards have the same weight. Adds like SumOverShards.
-struct MeanOverShards {
+/// all shards have the same weight. Adds like Sum.
+struct Mean {
   static constexpr const char* name = "pmean";
   /// Only floating-point and complex numbers: the mean of integers is no integer.
   template <class T>
-  static constexpr bool takes = SumOverShards::takes<T> && !std::is_integral_v<T>;
+  static constexpr bool takes = Sum::takes<T> && !std::is_integral_v<T>;
   static constexpr bool counts_empty = false;
   template <class T>
   using accumulated = detail::wide_t<T>;
@@ -130,6 +132,8 @@ struct MeanOverShards {
   }
 };
 
+}  // namespace rules
+
 /// `return psum(x)`: the sum over the shards, element by element for arrays, leaf by leaf for trees. Numbers and
 /// elements keep their type. Views and outputs become tensors, spans become vectors. The call throws ShapeMismatch if
 /// arrays have different extents. The host adds in row order, so the result is the same in every run. Integers wrap
@@ -138,14 +142,14 @@ struct MeanOverShards {
 /// added as floats: the error is at most n * 2^-24 times that sum. Exception: with Options::collectives, the devices may
 /// add arrays in their own memory. They add in the type of the elements, in an order of their own.
 template <class X>
-detail::WithRule<SumOverShards, std::remove_cvref_t<X>> psum(X&& value) {
+detail::WithRule<rules::Sum, std::remove_cvref_t<X>> psum(X&& value) {
   return {std::forward<X>(value)};
 }
 
 /// `return pmean(x)`: the mean over all rows of the batch, if x is the mean over the shard's rows. Trees, arrays and
 /// the error are as for psum(). Shards without rows do not count, even if their mean is NaN, unless no shard has rows.
 template <class X>
-detail::WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
+detail::WithRule<rules::Mean, std::remove_cvref_t<X>> pmean(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -153,13 +157,13 @@ detail::WithRule<MeanOverShards, std::remove_cvref_t<X>> pmean(X&& value) {
 /// integers, floating-point numbers, bools and enums. NaN if one value is NaN. Under `-ffast-math` the result for NaN
 /// is unspecified. Shards without rows do not count, unless no shard has rows.
 template <class X>
-detail::WithRule<MaxOverShards, std::remove_cvref_t<X>> pmax(X&& value) {
+detail::WithRule<rules::Max, std::remove_cvref_t<X>> pmax(X&& value) {
   return {std::forward<X>(value)};
 }
 
 /// `return pmin(x)`: the least value of the shards; see pmax().
 template <class X>
-detail::WithRule<MinOverShards, std::remove_cvref_t<X>> pmin(X&& value) {
+detail::WithRule<rules::Min, std::remove_cvref_t<X>> pmin(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -176,7 +180,7 @@ auto reduce(X&& value, const F&) {
       "fanout: reduce takes a function without state, such as a lambda that captures nothing; with state, each shard "
       "could reduce with a different function");
   // Stands in for a function with state, so that the static_assert is the only error.
-  using Rule = std::conditional_t<detail::Stateless<F>, FoldOverShards<F>, SumOverShards>;
+  using Rule = std::conditional_t<detail::Stateless<F>, rules::Fold<F>, rules::Sum>;
   return detail::WithRule<Rule, std::remove_cvref_t<X>>{std::forward<X>(value)};
 }
 

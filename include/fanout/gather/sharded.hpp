@@ -26,8 +26,12 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace rules {
+
 /// The rule that leaves each shard's result in the memory of its device.
-struct LeaveSharded {};
+struct Sharded {};
+
+}  // namespace rules
 
 /// The results of the shards of a call, one value per shard, in row order, with the plan of that call. As an argument
 /// of another call, it brings that plan: each shard receives its own value, in place, and the split policy of the model
@@ -73,7 +77,7 @@ inline constexpr bool splits_itself<Sharded<X>> = true;
 /// for a next call on the same devices. An Output keeps the memory that `forward` wrote. A Tensor or a vector is moved.
 /// Borrowed memory, for example of a View, is copied.
 template <class X>
-detail::WithRule<LeaveSharded, std::remove_cvref_t<X>> sharded(X&& value) {
+detail::WithRule<rules::Sharded, std::remove_cvref_t<X>> sharded(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -85,16 +89,16 @@ inline constexpr bool is_sharded<Sharded<X>> = true;
 // Gathers the result of each shard on its own, to a value that owns its memory.
 
 template <>
-inline constexpr bool lets_choose<LeaveSharded> = false;
+inline constexpr bool lets_choose<rules::Sharded> = false;
 
 template <Scalar X>
-struct gather_defaults<LeaveSharded, X> {
+struct gather_defaults<rules::Sharded, X> {
   using type = X;
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces[0]; }
 };
 
 template <StringNode X>
-struct gather_defaults<LeaveSharded, X> {
+struct gather_defaults<rules::Sharded, X> {
   using type = std::string;
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) {
     return type(std::string_view(pieces[0]));
@@ -102,22 +106,22 @@ struct gather_defaults<LeaveSharded, X> {
 };
 
 template <>
-inline constexpr bool takes_rows<LeaveSharded> = true;
+inline constexpr bool takes_rows<rules::Sharded> = true;
 
 template <ArrayLeaf X>
-  requires Gatherable<Concatenate, X>
-struct gather_defaults<LeaveSharded, X> {
-  using type = gathered_under_t<Concatenate, X>;
+  requires Gatherable<rules::Concatenate, X>
+struct gather_defaults<rules::Sharded, X> {
+  using type = gathered_under_t<rules::Concatenate, X>;
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     GatherTarget own = place.on_axis(0);
     own.outputs = nullptr;  // only gathered results are written to the caller's memory
     if constexpr (requires { pieces[0].space(); }) own.target = memory_in(pieces[0].space(), place.target);
-    return gather_traits<Concatenate, X>::gather(pieces, own, path);
+    return gather_traits<rules::Concatenate, X>::gather(pieces, own, path);
   }
 };
 
 template <class Allocator>
-struct gather_defaults<LeaveSharded, std::vector<bool, Allocator>> {
+struct gather_defaults<rules::Sharded, std::vector<bool, Allocator>> {
   using X = std::vector<bool, Allocator>;
   using type = X;
   static type gather(ShardResults<X>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
@@ -131,7 +135,7 @@ inline bool keeps_bytes(const OutputBuffer& buffer) noexcept {
 
 /// The tensor shares and retains the output's buffer, if that keeps its bytes.
 template <class T, std::size_t R>
-struct gather_defaults<LeaveSharded, Output<T, R>> {
+struct gather_defaults<rules::Sharded, Output<T, R>> {
   using type = Tensor<T, R>;
   static type gather(ShardResults<Output<T, R>>& pieces, const GatherTarget&, const LeafPath&) {
     const OutputBuffer& buffer = pieces[0].buffer();
@@ -140,7 +144,7 @@ struct gather_defaults<LeaveSharded, Output<T, R>> {
   }
 };
 template <class T, std::size_t R>
-struct gather_defaults<LeaveSharded, Tensor<T, R>> {
+struct gather_defaults<rules::Sharded, Tensor<T, R>> {
   using type = Tensor<T, R>;
   static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) {
     const OutputBuffer* const buffer = buffer_of(pieces[0]);
@@ -149,9 +153,9 @@ struct gather_defaults<LeaveSharded, Tensor<T, R>> {
 };
 
 template <class X>
-  requires Gatherable<LeaveSharded, X>
-struct gather_chosen<LeaveSharded, X> {
-  using value_type = gathered_under_t<LeaveSharded, X>;
+  requires Gatherable<rules::Sharded, X>
+struct gather_chosen<rules::Sharded, X> {
+  using value_type = gathered_under_t<rules::Sharded, X>;
   using type = Sharded<value_type>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
@@ -162,7 +166,7 @@ struct gather_chosen<LeaveSharded, X> {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       ShardResults<X> only(1, pieces.owned());
       only.set(0, pieces[i]);
-      values.push_back(gather_traits<LeaveSharded, X>::gather(only, place, path));
+      values.push_back(gather_traits<rules::Sharded, X>::gather(only, place, path));
       devices.push_back(place.device(i));
     }
     return {place.plan, std::move(devices), std::move(values), place.target};

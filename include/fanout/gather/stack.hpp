@@ -19,14 +19,18 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace rules {
+
 /// The rule that stacks the shards' arrays along a new first axis.
 struct Stack {};
+
+}  // namespace rules
 
 /// `return stack(x)`: arrays of R axes become a `Tensor<T, R + 1>` of [shards, extents...], in row order. Vectors and
 /// spans count as arrays of one axis. Numbers and strings give one value per shard. Trees are stacked leaf by leaf.
 /// Copies. The call throws ShapeMismatch if the shards return different extents.
 template <class X>
-detail::WithRule<Stack, std::remove_cvref_t<X>> stack(X&& value) {
+detail::WithRule<rules::Stack, std::remove_cvref_t<X>> stack(X&& value) {
   return {std::forward<X>(value)};
 }
 
@@ -34,7 +38,7 @@ namespace detail {
 
 template <class X>
   requires(Scalar<X> || StringNode<X>)
-struct gather_defaults<Stack, X> : gather_traits<Concatenate, X> {};
+struct gather_defaults<rules::Stack, X> : gather_traits<rules::Concatenate, X> {};
 
 template <class X, class T, std::size_t R>
 struct StackArrays {
@@ -59,20 +63,20 @@ struct StackArrays {
 };
 
 template <class T, std::size_t R>
-struct gather_defaults<Stack, Tensor<T, R>> : StackArrays<Tensor<T, R>, T, R> {};
+struct gather_defaults<rules::Stack, Tensor<T, R>> : StackArrays<Tensor<T, R>, T, R> {};
 template <class T, std::size_t R>
-struct gather_defaults<Stack, View<T, R>> : StackArrays<View<T, R>, std::remove_cv_t<T>, R> {};
+struct gather_defaults<rules::Stack, View<T, R>> : StackArrays<View<T, R>, std::remove_cv_t<T>, R> {};
 template <class T, std::size_t R>
-struct gather_defaults<Stack, Output<T, R>> : StackArrays<Output<T, R>, T, R> {};
+struct gather_defaults<rules::Stack, Output<T, R>> : StackArrays<Output<T, R>, T, R> {};
 template <ArrayElement T, class Allocator>
   requires std::is_trivially_copyable_v<T>
-struct gather_defaults<Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
+struct gather_defaults<rules::Stack, std::vector<T, Allocator>> : StackArrays<std::vector<T, Allocator>, T, 1> {
 };
 template <StringNode T, class Allocator>
-struct gather_defaults<Stack, std::vector<T, Allocator>> {};  // strings cannot be elements of a tensor
+struct gather_defaults<rules::Stack, std::vector<T, Allocator>> {};  // strings cannot be elements of a tensor
 template <class T, std::size_t N>
   requires(ArrayElement<std::remove_cv_t<T>>&& std::is_trivially_copyable_v<T>)
-struct gather_defaults<Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {};
+struct gather_defaults<rules::Stack, std::span<T, N>> : StackArrays<std::span<T, N>, std::remove_cv_t<T>, 1> {};
 
 }  // namespace detail
 }}  // namespace fanout::v0

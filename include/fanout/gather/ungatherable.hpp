@@ -40,7 +40,7 @@ using find_ungatherable_t = typename find_ungatherable<Rule, std::remove_cvref_t
 
 template <class Rule, class X, class Place>
 struct find_ungatherable {
-  using type = std::conditional_t<Gatherable<Concatenate, X>, NotTaken<Rule, X, Place>, Ungatherable<X, Place>>;
+  using type = std::conditional_t<Gatherable<rules::Concatenate, X>, NotTaken<Rule, X, Place>, Ungatherable<X, Place>>;
 };
 template <class Rule, class X, class Place>
   requires Gatherable<Rule, X>

@@ -313,8 +313,8 @@ class Ranks {
   /// A copy of a tree that owns its data.
   template <class X>
   static auto owned(const X& tree) {
-    ShardResults<detail::WithRule<TakeFirst, X>> only(1, false);
-    const detail::WithRule<TakeFirst, X> first{tree};
+    ShardResults<detail::WithRule<rules::First, X>> only(1, false);
+    const detail::WithRule<rules::First, X> first{tree};
     only.set(0, first);
     const Plan plan{{.rows = {}, .device = 0}};
     const DeviceId id{.kind = "rank", .index = 0};

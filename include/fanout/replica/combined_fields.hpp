@@ -90,7 +90,7 @@ T change_of(const T& now, const T& before, const GatherTarget& place, std::size_
   both.set(1, before);
   const Plan plan{place.plan[replica], place.plan[replica]};
   try {
-    return gather_chosen<FoldOverShards<Subtract>, T>::gather(
+    return gather_chosen<rules::Fold<Subtract>, T>::gather(
         both, {plan, place.devices, place.target, place.axis, place.buffers_held}, path);
   } catch (const ShapeMismatch&) {
     throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
@@ -124,7 +124,7 @@ void combine_field(const ShardResults<ReducedMember<Rule, T>>& fields, const bac
     const T result = gather_chosen<Rule, T>::gather(values, place, path);
     store_field(fields[0].value, result, memory);
   };
-  if constexpr (std::is_same_v<Rule, SumOverShards>) {
+  if constexpr (std::is_same_v<Rule, rules::Sum>) {
     // Each replica began with the earlier sum, which must count once.
     const T& before = fields[size].value;
     const std::size_t whole = its_past ? 1 : 0;

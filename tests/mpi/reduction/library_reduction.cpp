@@ -232,16 +232,16 @@ TEST_CASE("by_library knows which values it combines") {
   const auto takes = []<class Rule, class T>(std::type_identity<std::pair<Rule, T>>) {
     return LibraryReduction::takes(fanout::detail::rank_fold<FoldOverRanks<Rule, T>, false, T>);
   };
-  using Sum = fanout::SumOverShards;
-  using Max = fanout::MaxOverShards;
-  using Product = fanout::FoldOverShards<decltype([](double a, double b) { return a * b; })>;
+  using Sum = fanout::rules::Sum;
+  using Max = fanout::rules::Max;
+  using Product = fanout::rules::Fold<decltype([](double a, double b) { return a * b; })>;
   CHECK(takes(std::type_identity<std::pair<Sum, float>>()));
-  CHECK(takes(std::type_identity<std::pair<fanout::MeanOverShards, double>>()));
+  CHECK(takes(std::type_identity<std::pair<fanout::rules::Mean, double>>()));
   CHECK(takes(std::type_identity<std::pair<Sum, std::complex<float>>>()));
   CHECK(takes(std::type_identity<std::pair<Max, std::int64_t>>()));
   CHECK(takes(std::type_identity<std::pair<Sum, std::uint8_t>>()));
   CHECK_FALSE(takes(std::type_identity<std::pair<Max, std::uint64_t>>()));  // MPICH 4.0 compares these as signed ones
-  CHECK_FALSE(takes(std::type_identity<std::pair<fanout::MinOverShards, bool>>()));
+  CHECK_FALSE(takes(std::type_identity<std::pair<fanout::rules::Min, bool>>()));
   CHECK_FALSE(takes(std::type_identity<std::pair<Sum, long double>>()));
   CHECK_FALSE(takes(std::type_identity<std::pair<Sum, std::complex<long double>>>()));
   CHECK_FALSE(takes(std::type_identity<std::pair<Max, double>>()));  // NaN
@@ -309,7 +309,7 @@ TEST_CASE("by_library splits what MPI cannot count") {
     for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<double>(i);
     for (std::size_t i = 0; i < second.size(); ++i) second[i] = {static_cast<double>(i), -1};
     using fanout::detail::FoldOverRanks;
-    using Sum = fanout::SumOverShards;
+    using Sum = fanout::rules::Sum;
     using Complex = std::complex<double>;
     const std::vector<fanout::backend::RankedValue> values{
         {.fold = &fanout::detail::rank_fold<FoldOverRanks<Sum, double>, true, double>,

@@ -12,7 +12,7 @@ class Counts {
 };
 
 template <>
-struct fanout::gather_traits<fanout::Concatenate, Counts> {
+struct fanout::gather_traits<fanout::rules::Concatenate, Counts> {
   using type = std::size_t;
 #ifdef FANOUT_CONTROL
   static std::size_t gather(const ShardResults<Counts>& results, const GatherTarget&, const LeafPath&) {

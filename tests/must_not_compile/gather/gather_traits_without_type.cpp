@@ -12,7 +12,7 @@ class Counts {
 };
 
 template <>
-struct fanout::gather_traits<fanout::Concatenate, Counts> {
+struct fanout::gather_traits<fanout::rules::Concatenate, Counts> {
 #ifdef FANOUT_CONTROL
   using type = std::size_t;
 #endif

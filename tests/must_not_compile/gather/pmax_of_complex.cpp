@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: a rule cannot gather the value that forward returns under it
 // expect: pmax and pmin ordered ones
-// expect: MaxOverShards, std::complex<float>
+// expect: rules::Max, std::complex<float>
 #include <complex>
 #include <map>
 #include <string>

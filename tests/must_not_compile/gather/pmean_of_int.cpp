@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: a rule cannot gather the value that forward returns under it
 // expect: pmean floating and complex ones
-// expect: MeanOverShards, int
+// expect: rules::Mean, int
 #include <fanout/fanout.hpp>
 
 int main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: a rule cannot gather the value that forward returns under it
-// expect: Stack, std::vector<std::
+// expect: rules::Stack, std::vector<std::
 #include <string>
 #include <vector>
 
