@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -64,10 +65,11 @@ class CudaDevice {
   std::size_t free_memory() const { return cuda::detail::memory_info_of(streams_->gpu()).free; }
 
   /// One device for each visible GPU, in CUDA's order. Empty if CUDA cannot be used.
-  static std::vector<CudaDevice> visible() {
-    std::vector<CudaDevice> devices;
+  template <std::same_as<CudaDevice> Self = CudaDevice>
+  static std::vector<Self> visible() {
+    std::vector<Self> devices;
     const int count = cuda::detail::count_gpus().count;
-    for (int i = 0; i < count; ++i) devices.push_back(CudaDevice(i));
+    for (int i = 0; i < count; ++i) devices.push_back(Self(i));
     return devices;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/if_used.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
@@ -37,13 +39,15 @@ struct CudaDeviceOptions {
 
 namespace detail {
 
-inline void warn_of_imbalance(const std::vector<CudaDevice>& devices,
-                              const AnyFunction<void(std::string_view)>& on_imbalance) {
+// This and what follows are templates for the reason that host_devices() is one.
+
+template <std::same_as<CudaDevice> D = CudaDevice>
+void warn_of_imbalance(const std::vector<D>& devices, const AnyFunction<void(std::string_view)>& on_imbalance) {
   if (!on_imbalance) return;
   cuda::GpuSize sizes[cuda::detail::most_gpus];
   std::size_t count = 0;
   bool counted[cuda::detail::most_gpus] = {};
-  for (const CudaDevice& device : devices) {
+  for (const D& device : devices) {
     if (counted[device.index()]) continue;  // another device on the same GPU
     counted[device.index()] = true;
     const cudaDeviceProp& properties = cuda::detail::gpu_at(device.index()).properties();
@@ -55,8 +59,9 @@ inline void warn_of_imbalance(const std::vector<CudaDevice>& devices,
 
 /// The indices that the options name, before `count` applies. Throws InvalidDeviceId if one is not visible, or if there
 /// are none.
-inline std::vector<int> named_gpus(const CudaDeviceOptions& options) {
-  std::vector<int> named = options.indices;
+template <std::same_as<int> Index = int>
+std::vector<Index> named_gpus(const CudaDeviceOptions& options) {
+  std::vector<Index> named = options.indices;
   const int visible = cuda::device_count();
   for (const int index : named) {
     if (index < 0 || index >= visible) cuda::detail::refuse_index(index);
@@ -73,8 +78,9 @@ inline std::vector<int> named_gpus(const CudaDeviceOptions& options) {
   return named;
 }
 
-inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options) {
-  const std::vector<int> named = named_gpus(options);
+template <std::same_as<CudaDevice> D = CudaDevice>
+DeviceSet<D> make_cuda_devices(const CudaDeviceOptions& options) {
+  const auto named = named_gpus<if_used_t<int, D>>(options);
   const std::size_t count = options.count > 0 ? static_cast<std::size_t>(options.count) : named.size();
   const auto refuse = [](std::string expected, std::string found) {
     throw InvalidDeviceId(explain({.what = "Invalid device id",
@@ -87,20 +93,20 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
   if (count > named.size() && !options.oversubscribe) {
     refuse("at most " + std::to_string(named.size()) + " devices", std::to_string(count));
   }
-  std::vector<CudaDevice> devices;
+  std::vector<D> devices;
   for (std::size_t i = 0; i < count; ++i) {
     const int index = named[i % named.size()];
     int instance = 0;
-    for (const CudaDevice& device : devices) {
+    for (const D& device : devices) {
       if (device.index() == index) ++instance;
     }
     if (instance > 0 && !options.oversubscribe) {
       refuse("each GPU once", cuda::detail::name_of_gpu(index) + " again at position " + std::to_string(i));
     }
-    devices.push_back(CudaDevice(index, instance));
+    devices.push_back(D(index, instance));
   }
   warn_of_imbalance(devices, options.on_imbalance);
-  return DeviceSet<CudaDevice>(std::move(devices));
+  return DeviceSet<D>(std::move(devices));
 }
 
 }  // namespace detail
@@ -108,30 +114,35 @@ inline DeviceSet<CudaDevice> make_cuda_devices(const CudaDeviceOptions& options)
 /// A set of CUDA devices: `cuda_devices({.count = 4, .oversubscribe = true})` makes four, on as many GPUs as there are.
 /// Makes no context. Throws InvalidDeviceId if an index is not visible, if a GPU repeats without `oversubscribe`, or if
 /// there is no GPU. Throws InvalidArgument if FANOUT_PIN has an invalid value.
-inline DeviceSet<CudaDevice> cuda_devices(const CudaDeviceOptions& options) {
-  return detail::make_cuda_devices(options);
+template <std::same_as<CudaDevice> D = CudaDevice>
+DeviceSet<D> cuda_devices(const CudaDeviceOptions& options) {
+  return detail::make_cuda_devices<D>(options);
 }
 
 /// All visible GPUs, in CUDA's order. Throws InvalidDeviceId if there are none.
-inline DeviceSet<CudaDevice> cuda_devices() { return detail::make_cuda_devices({}); }
+template <std::same_as<CudaDevice> D = CudaDevice>
+DeviceSet<D> cuda_devices() {
+  return detail::make_cuda_devices<D>({});
+}
 
 /// The first `count` visible GPUs. Throws InvalidDeviceId if `count` is below 1, or if there are fewer.
-inline DeviceSet<CudaDevice> cuda_devices(int count) {
-  return detail::make_cuda_devices({.count = count == 0 ? -1 : count});
+template <std::same_as<CudaDevice> D = CudaDevice>
+DeviceSet<D> cuda_devices(int count) {
+  return detail::make_cuda_devices<D>({.count = count == 0 ? -1 : count});
 }
 
 /// GPUs by their indices among the visible ones, in the given order: `cuda_devices({0, 2, 3})`, or from a vector or an
 /// array. The first is the main device. Throws InvalidDeviceId as above, and if there is no index.
-template <IndexRange R = std::initializer_list<int>>
-DeviceSet<CudaDevice> cuda_devices(const R& indices) {
+template <IndexRange R = std::initializer_list<int>, std::same_as<CudaDevice> D = CudaDevice>
+DeviceSet<D> cuda_devices(const R& indices) {
   CudaDeviceOptions options;
   for (const auto index : indices) {
     // A negative index becomes a large number.
     const auto number = static_cast<std::size_t>(index);
     options.indices.push_back(number < std::size_t{1} << 30 ? static_cast<int>(number) : -1);
   }
-  if (options.indices.empty()) return devices_at<CudaDevice>(options.indices);  // throws
-  return detail::make_cuda_devices(options);
+  if (options.indices.empty()) return devices_at<D>(options.indices);  // throws
+  return detail::make_cuda_devices<D>(options);
 }
 
 }}  // namespace fanout::v0

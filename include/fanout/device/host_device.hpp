@@ -11,6 +11,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/if_used.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/indices.hpp>
@@ -89,10 +90,14 @@ inline int device_count_from(std::string_view text) {
 
 }  // namespace detail
 
+// This and what follows are templates, so that a file that makes no host devices does not compile
+// DeviceSet<HostDevice>. As plain functions they would cost 3 % of the include.
+
 /// The number of host devices that host_devices() makes: FANOUT_HOST_DEVICES if it is set, otherwise one per core that
 /// this process may use. The affinity mask and the CPU quota of the control group limit these. At most 4096. Throws
 /// InvalidArgument if FANOUT_HOST_DEVICES is not a whole number from 1 to 4096.
-inline int host_device_count() {
+template <std::same_as<HostDevice> D = HostDevice>
+int host_device_count() {
   if (const char* setting = std::getenv("FANOUT_HOST_DEVICES")) {
     if (const int count = detail::device_count_from(setting)) return count;
     throw InvalidArgument(explain({.what = "environment variable FANOUT_HOST_DEVICES",
@@ -106,8 +111,6 @@ inline int host_device_count() {
 
 namespace detail {
 
-// This and what follows are templates, so that a file that makes no host devices does not compile
-// DeviceSet<HostDevice>. As plain functions they would cost 3 % of the include.
 template <std::same_as<HostDevice> D = HostDevice>
 DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait) {
   if (count < 1 || count > most_host_devices || cores_each < 0) {
@@ -127,7 +130,7 @@ DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait
       pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());
   std::vector<D> devices;
   for (std::size_t i = 0; i < devices_wanted; ++i) {
-    std::vector<int> own;
+    std::vector<if_used_t<int, D>> own;
     for (std::size_t k = 0; bound && k < share; ++k) own.push_back(cores[i * share + k]);
     const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
     const D device(backend::registry().worker(id, bound ? own : cores, bound), wait);

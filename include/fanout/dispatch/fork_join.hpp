@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <fanout/base/if_used.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
@@ -32,9 +33,11 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// on.
 template <Device... Ds>
 class ForkJoin {
+  using Devices = DeviceSet<Ds...>;
+
  public:
   template <class Body>
-  ForkJoin(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, Clock::Time deadline = Clock::never,
+  ForkJoin(const Plan& plan, const Devices& devices, const Body& body, Clock::Time deadline = Clock::never,
            CallStatistics* times = nullptr)
       : plan_(&plan), devices_(devices), runner_(body), deadline_(deadline), times_(times) {}
 
@@ -82,9 +85,9 @@ class ForkJoin {
   static constexpr std::size_t none = ~std::size_t{0};
 
   void dispatch_all() {
-    ShardTasks& tasks = tasks_.emplace(plan_->size());
+    auto& tasks = tasks_.emplace(plan_->size());
     for (std::size_t i = 0; i < plan_->size(); ++i) tasks.place(i, (*plan_)[i], devices_);
-    DispatchDecision& decision = decision_.emplace(times_, *plan_, tasks.rules());
+    auto& decision = decision_.emplace(times_, *plan_, tasks.rules());
     tasks.expect(decision.expected());
     if (decision.what() != Inline::all) decision.check_sleeping_workers(tasks);
     if (decision.what() == Inline::all) {
@@ -154,14 +157,15 @@ class ForkJoin {
   }
 
   const Plan* plan_;
-  const DeviceSet<Ds...>& devices_;
+  const Devices& devices_;
   ShardRunner runner_;
   const Clock::Time deadline_;
   CallStatistics* times_;
-  std::size_t own_ = none;                    // the shard for this thread
-  HandoffSlot* locked_ = nullptr;             // of the main device, for that shard
-  std::optional<DispatchDecision> decision_;  // this and what follows: none if this thread runs the only shard
-  std::optional<ShardTasks> tasks_;
+  std::size_t own_ = none;         // the shard for this thread
+  HandoffSlot* locked_ = nullptr;  // of the main device, for that shard
+  // None if this thread runs the only shard:
+  std::optional<if_used_t<DispatchDecision, Devices>> decision_;
+  std::optional<if_used_t<ShardTasks, Devices>> tasks_;
 };
 
 /// Runs `body(i)` for every shard of the plan, and returns when all have ended: see ForkJoin.

@@ -52,7 +52,8 @@ InlineArray<PieceBytes> bytes_of(const ShardResults<X>& pieces) {
 
 /// Writes the pieces to the result one after the other, from any memory. If the result is in host memory, consecutive
 /// pieces in host memory are one copy, which can be shared. Pieces of different devices are copied at the same time.
-inline void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const GatherTarget& place) {
+template <std::same_as<GatherTarget> Place>
+void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& place) {
   auto* at = static_cast<std::byte*>(to);
   const auto is_here = [&](std::size_t i) {
     return pieces[i].space == host_memory && place.target.space == host_memory;
@@ -91,7 +92,8 @@ void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const P
 }
 
 /// Interleaves the pieces in the result: each row of it has one run of each piece. All must be in the same memory.
-inline void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces, const GatherTarget& place) {
+template <std::same_as<GatherTarget> Place>
+void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces, const Place& place) {
   if (rows == 0) return;
   auto* at = static_cast<std::byte*>(to);
   std::size_t row_bytes = 0;

@@ -11,6 +11,7 @@
 #include <fanout/array/output.hpp>
 #include <fanout/array/tensor.hpp>
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/if_used.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gather_traits.hpp>
@@ -159,7 +160,7 @@ struct gather_chosen<rules::Sharded, X> {
   using type = Sharded<value_type>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
-    std::vector<DeviceId> devices;
+    std::vector<if_used_t<DeviceId, X>> devices;
     std::vector<value_type> values;
     devices.reserve(pieces.size());
     values.reserve(pieces.size());

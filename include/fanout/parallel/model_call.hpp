@@ -8,6 +8,7 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/if_used.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/async_calls.hpp>
@@ -164,7 +165,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   CallStart start_;
   const CallMeter<> meter_;
   CallOutputs<typename Call::R> outputs_;
-  const ShardsScope scope_{chain_.innermost(), outputs_.state().stop_at};
+  const ShardsScope<if_used_t<CallScope, AnyReplicas>> scope_{chain_.innermost(), outputs_.state().stop_at};
   const typename Call::States states_{};
 };
 

@@ -25,7 +25,7 @@ struct ShardTimes {
 };
 
 /// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined
-/// <= joined + idle <= ended. An asynchronous call whose result is never taken ends with its last shard. Borrows what it
+/// <= joined + idle <= ended. An asynchronous call whose result is dropped ends with its last shard. Borrows what it
 /// points to.
 struct CallTimes {
   using Shard = ShardTimes;

@@ -15,8 +15,8 @@ namespace fanout { inline namespace v0 {
 /// 3. With no rows, each device that takes part, at least one, gets one empty shard. Its replica then says what is
 ///    returned for no rows.
 /// 4. A policy may have a member `observe(const CallTimes&)`, which is not const. A model with such a policy measures
-///    its calls. It shows each to its copy of the policy when the call has ended: an asynchronous one when its result has
-///    been taken or dropped. Neither function is called while the other one runs.
+///    its calls. It shows each to its copy of the policy when the call has ended: an asynchronous one when its result
+///    has been taken or dropped. Neither function is called while the other one runs.
 /// 5. A policy may have a member `begin(const DeviceId* devices, std::size_t count)`, which is not const. A model calls
 ///    it once, before it asks for a plan.
 ///

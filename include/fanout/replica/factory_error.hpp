@@ -12,11 +12,11 @@ namespace fanout { inline namespace v0 {
 
 /// Thrown if a factory fails on one or more devices. By then its calls have ended on all devices, and the models that
 /// it made are destroyed. The failures name the devices, in the order of the set. They have no rows.
-class [[gnu::visibility("default")]] FactoryError : public ReplicaError{
-  public :
-      /// `failures` must not be empty. `replicas` is the number of models that were to be made.
-      explicit FactoryError(std::vector<Failure> failures, std::size_t replicas) :
-          ReplicaError("the factory", std::move(failures), replicas, false){}
+class [[gnu::visibility("default")]] FactoryError : public ReplicaError {
+ public:
+  /// `failures` must not be empty. `replicas` is the number of models that were to be made.
+  explicit FactoryError(std::vector<Failure> failures, std::size_t replicas)
+      : ReplicaError("the factory", std::move(failures), replicas, false) {}
 };
 
 }}  // namespace fanout::v0

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fanout/base/cache_line.hpp>
+#include <fanout/base/if_used.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
@@ -27,19 +28,21 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The scope that a call's shards run in: a new one if the call has a deadline, otherwise the caller's.
+/// `Scope` is always CallScope. As a template, this costs nothing to compile in a file that calls no model.
+template <class Scope = CallScope>
 class ShardsScope {
  public:
-  ShardsScope(const CallScope* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
-    if (stop_at != Clock::never) innermost_ = &stops_.emplace(CallScope{.caller = caller, .stop_at = stop_at});
+  ShardsScope(const Scope* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
+    if (stop_at != Clock::never) innermost_ = &stops_.emplace(Scope{.caller = caller, .stop_at = stop_at});
   }
   ShardsScope(const ShardsScope&) = delete;
   ShardsScope& operator=(const ShardsScope&) = delete;
 
-  const CallScope* innermost() const noexcept { return innermost_; }
+  const Scope* innermost() const noexcept { return innermost_; }
 
  private:
-  const CallScope* innermost_;
-  std::optional<CallScope> stops_;  // none without a deadline
+  const Scope* innermost_;
+  std::optional<Scope> stops_;  // none without a deadline
 };
 
 /// Room for a T on the stack. Other cores read these cache lines in the last call, so they take long to come back. A
@@ -205,7 +208,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
 
   Outputs& outputs_;
   [[no_unique_address]] typename Call::Fields fields_;
-  const ShardsScope scope_;
+  const ShardsScope<if_used_t<CallScope, Call>> scope_;
   [[no_unique_address]] const typename Call::States states_{};
   Body& body_;
   [[no_unique_address]] MovedShards<Call::may_be_dealt> moved_;

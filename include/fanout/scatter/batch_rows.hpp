@@ -10,6 +10,7 @@
 
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/if_used.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/overlap.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
@@ -115,7 +116,7 @@ void visit_arguments([[maybe_unused]] F& f, [[maybe_unused]] int axis, std::inde
 /// Throws ShapeMismatch, which names two arguments that disagree.
 template <class... Args>
 [[gnu::cold, gnu::noinline]] void refuse_rows(int axis, const Args&... args) {
-  RefuseRows<> refuse;
+  RefuseRows<if_used_t<std::string, std::tuple<Args...>>> refuse;
   visit_arguments(refuse, axis, std::index_sequence_for<Args...>(), args...);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <unistd.h>
@@ -19,8 +20,11 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread. So it does
 /// not matter which thread asks. Never empty.
-inline std::vector<int> process_cores() {
-  std::vector<int> cores = SystemThreads::process_cores();
+/// As templates, this and what follows cost nothing to compile in a file that makes no devices. Cores is always
+/// std::vector<int>, and Text std::string.
+template <class Cores = std::vector<int>>
+Cores process_cores() {
+  auto cores = SystemThreads::process_cores<Cores>();
   if (cores.empty()) {
     const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
     for (int core = 0; core == 0 || core < online; ++core) cores.push_back(core);
@@ -35,18 +39,20 @@ inline std::string_view pin_setting() noexcept {
 }
 
 /// False with FANOUT_PIN=off. Throws InvalidArgument if it is neither on nor off.
-inline bool pinning_allowed() {
+template <class Text = std::string>
+bool pinning_allowed() {
   const std::string_view setting = pin_setting();
   if (setting == "on" || setting == "off") return setting == "on";
   throw InvalidArgument(explain({.what = "environment variable FANOUT_PIN",
                                  .expected = "on or off",
-                                 .found = '"' + std::string(setting) + '"',
+                                 .found = '"' + Text(setting) + '"',
                                  .advice = "unset it or set one of these"}));
 }
 
 /// The first line of a file, empty if it cannot be read.
-inline std::string first_line(const std::string& path) {
-  std::string line;
+template <class Text>
+Text first_line(const Text& path) {
+  Text line;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
     for (int c = std::fgetc(file); c != EOF && c != '\n'; c = std::fgetc(file)) line += static_cast<char>(c);
     std::fclose(file);
@@ -56,7 +62,8 @@ inline std::string first_line(const std::string& path) {
 
 /// The cores for `quota` microseconds of run time in each `period`, rounded up, since a part of a core counts as one.
 /// 0: no limit.
-inline std::size_t cores_for_quota(const std::string& quota, const std::string& period) {
+template <class Text>
+std::size_t cores_for_quota(const Text& quota, const Text& period) {
   const double run = std::strtod(quota.c_str(), nullptr);
   const double of = std::strtod(period.c_str(), nullptr);
   if (!(run > 0) || !(of > 0) || run / of > 1e6) return 0;
@@ -70,11 +77,12 @@ inline std::size_t tighter(std::size_t a, std::size_t b) { return a == 0 || (b !
 /// The number of cores that the process's control group lets it keep busy: the tightest CPU quota from its own group up
 /// to the root, of cgroup v2 (`cpu.max`) or v1 (`cpu.cfs_quota_us`). 0 if there is none. `root` is put before all
 /// paths, for tests. Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst.
-inline std::size_t quota_cores(const std::string& root = "") {
+template <class Text = std::string>
+std::size_t quota_cores(const std::type_identity_t<Text>& root = "") {
   std::size_t cores = 0;
   std::FILE* groups = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
   if (groups == nullptr) return 0;
-  std::string line;
+  Text line;
   for (int c = std::fgetc(groups); c != EOF; c = std::fgetc(groups)) {
     if (c != '\n') {
       line += static_cast<char>(c);
@@ -82,19 +90,19 @@ inline std::size_t quota_cores(const std::string& root = "") {
     }
     // hierarchy:controllers:path, with no controllers named for v2
     const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second != std::string::npos) {
-      const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::size_t second = first == Text::npos ? first : line.find(':', first + 1);
+    if (second != Text::npos) {
+      const Text controllers = "," + line.substr(first + 1, second - first - 1) + ",";
       const bool v2 = controllers == ",,";
-      const bool v1 = controllers.find(",cpu,") != std::string::npos;
-      const std::string mount = root + "/sys/fs/cgroup" + (v1 ? "/cpu" : "");
-      std::string path = line.substr(second + 1);
+      const bool v1 = controllers.find(",cpu,") != Text::npos;
+      const Text mount = root + "/sys/fs/cgroup" + (v1 ? "/cpu" : "");
+      Text path = line.substr(second + 1);
       for (bool more = v1 || v2; more;) {
         if (!path.empty() && path.back() == '/') path.pop_back();
         if (v2) {
-          const std::string limit = first_line(mount + path + "/cpu.max");
+          const Text limit = first_line(mount + path + "/cpu.max");
           const std::size_t space = limit.find(' ');
-          if (space != std::string::npos) {
+          if (space != Text::npos) {
             cores = tighter(cores, cores_for_quota(limit.substr(0, space), limit.substr(space + 1)));
           }
         } else {
@@ -102,7 +110,7 @@ inline std::size_t quota_cores(const std::string& root = "") {
                                                  first_line(mount + path + "/cpu.cfs_period_us")));
         }
         more = !path.empty();
-        path.resize(path.find('/') == std::string::npos ? 0 : path.rfind('/'));
+        path.resize(path.find('/') == Text::npos ? 0 : path.rfind('/'));
       }
     }
     line.clear();

@@ -23,7 +23,8 @@ class CoreMask {
     if (mask_ != nullptr) CPU_ZERO_S(bytes(), mask_);
   }
   /// These cores, in ascending order.
-  explicit CoreMask(const std::vector<int>& cores) noexcept
+  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
+  explicit CoreMask(const Cores& cores) noexcept
       : CoreMask(cores.empty() ? std::size_t{0} : static_cast<std::size_t>(cores.back()) + 1) {
     if (mask_ == nullptr) return;
     for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), bytes(), mask_);
@@ -42,11 +43,13 @@ class CoreMask {
   cpu_set_t* mask_;
 };
 
-/// What Linux knows of threads beyond POSIX.
+/// What Linux knows of threads beyond POSIX. As templates, these functions cost nothing to compile in a file that
+/// makes no devices.
 struct LinuxThreads {
   /// The cores that this process may use: the affinity mask of its first thread. Empty if the kernel does not tell.
-  static std::vector<int> process_cores() {
-    std::vector<int> cores;
+  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
+  static Cores process_cores() {
+    Cores cores;
     for (std::size_t possible = 1024; possible <= (1U << 20); possible *= 2) {
       const CoreMask mask(possible);
       if (mask.get() == nullptr) break;
@@ -62,8 +65,8 @@ struct LinuxThreads {
 
   /// Binds a thread that is made with these attributes, before it runs. Returns false if there are no cores, or if the
   /// C library cannot do it: musl.
-  template <std::same_as<pthread_attr_t> Attributes>
-  static bool bind(Attributes& attributes, const std::vector<int>& cores) noexcept {
+  template <std::same_as<pthread_attr_t> Attributes, std::same_as<std::vector<int>> Cores = std::vector<int>>
+  static bool bind(Attributes& attributes, const Cores& cores) noexcept {
     if constexpr (requires(const CoreMask& mask) { pthread_attr_setaffinity_np(&attributes, 0, mask.get()); }) {
       const CoreMask mask(cores);
       return mask.get() != nullptr && pthread_attr_setaffinity_np(&attributes, mask.bytes(), mask.get()) == 0;
@@ -72,7 +75,8 @@ struct LinuxThreads {
   }
 
   /// Binds a thread that runs. Does nothing if there are no cores, or if the process has lost them meanwhile.
-  static void bind(pthread_t thread, const std::vector<int>& cores) noexcept {
+  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
+  static void bind(pthread_t thread, const Cores& cores) noexcept {
     const CoreMask mask(cores);
     if (mask.get() != nullptr) ::pthread_setaffinity_np(thread, mask.bytes(), mask.get());
   }

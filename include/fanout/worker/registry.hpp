@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <concepts>
 #include <cstddef>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,12 +21,16 @@ namespace backend {
 /// devices. A worker is made at its first use and lives until the process ends.
 class Registry {
  public:
+  explicit Registry(std::vector<int> cores) noexcept : cores_(std::move(cores)) {}
+
   /// The cores of the affinity mask that the process had when it first used fanout.
   const std::vector<int>& cores() const noexcept { return cores_; }
 
   /// Returns the worker of a device with these cores, and makes it if it is new. Starts no thread. A worker without
-  /// cores never has one.
-  Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound) {
+  /// cores never has one. As a template, this costs nothing to compile in a file
+  /// that makes no devices.
+  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
+  Worker& worker(const DeviceId& id, const Cores& cores, bool bound) {
     if (Worker* known = find(id, cores, bound)) return *known;
     const detail::ForkSafeLock adding(mutex_);
     if (Worker* known = find(id, cores, bound)) return *known;
@@ -41,7 +45,8 @@ class Registry {
     Node* next;
   };
 
-  Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const {
+  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
+  Worker* find(const DeviceId& id, const Cores& cores, bool bound) const {
     for (Node* node = head_.load(detail::MemoryOrder::acquire); node != nullptr; node = node->next) {
       if (node->worker.id() == id && node->worker.bound() == bound && node->worker.cores() == cores) {
         return &node->worker;
@@ -50,7 +55,7 @@ class Registry {
     return nullptr;
   }
 
-  const std::vector<int> cores_ = detail::process_cores();
+  const std::vector<int> cores_;
   detail::ForkSafeMutex mutex_;
   detail::Atomic<Node*> head_{nullptr};  // grows at its front only, so that it is whole in the child of a fork
 };
@@ -68,10 +73,11 @@ namespace backend {
 /// The one registry of the process, also if several shared libraries were built with hidden visibility. Made at first
 /// use and never destroyed, since workers may outlive main(). It is no static of this function, so that a fork while
 /// another thread makes it does no harm.
-inline Registry& registry() {
-  Registry* registry = detail::only_registry.load(detail::MemoryOrder::acquire);
+template <std::same_as<Registry> R = Registry>
+R& registry() {
+  R* registry = detail::only_registry.load(detail::MemoryOrder::acquire);
   if (registry == nullptr) {
-    auto* made = new Registry;
+    auto* made = new R(detail::process_cores<std::vector<int>>());
     if (detail::only_registry.compare_exchange_strong(registry, made, detail::MemoryOrder::acq_rel)) return *made;
     delete made;
   }

@@ -53,8 +53,9 @@ class ThreadAttributes {
 /// cores. If there are none, or the process has lost them meanwhile, it runs where the calling thread may. It is never
 /// joined, unless `joined` is not null: then that is set to the thread, which the caller must join. Returns false if no
 /// thread can be started: the system's limit.
-inline bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument, const std::string& name,
-                         pthread_t* joined = nullptr) noexcept {
+template <class Cores = std::vector<int>>
+bool start_thread(const Cores& cores, void* (*enter)(void*), void* argument, const std::string& name,
+                  pthread_t* joined = nullptr) noexcept {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
