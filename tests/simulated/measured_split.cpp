@@ -304,6 +304,57 @@ TEST_CASE("with results of any size, behind links of any speed, calls are not sl
   }
 }
 
+TEST_CASE("a device that may be faster alone is tried, although its fixed time is not learnt or is hidden by noise") {
+  struct Case {
+    std::vector<SimulatedDeviceOptions> devices;
+    std::size_t rows;
+    std::size_t columns;
+  };
+  const std::vector<Case> cases{{{{.rows_per_second = 9.12e7, .launch = 1421us, .bandwidth = 1e10, .latency = 7us},
+                                  {.rows_per_second = 1.7e5, .launch = 206us, .bandwidth = 1e10, .latency = 20us}},
+                                 512,
+                                 1000},
+                                {{{.rows_per_second = 3.09e6, .launch = 14us, .bandwidth = 1e8, .latency = 4us},
+                                  {.rows_per_second = 6.76e5, .launch = 4us, .bandwidth = 1e10, .latency = 8us},
+                                  {.rows_per_second = 6.92e5, .launch = 6us, .bandwidth = 1e10, .latency = 7us},
+                                  {.rows_per_second = 8.51e6, .launch = 10us, .bandwidth = 1e8, .latency = 12us}},
+                                 256,
+                                 10}};
+  for (const Case& each : cases) {
+    CAPTURE(each.rows);
+    const auto devices = simulated_devices(each.devices);
+    const Tensor<float, 1> x(each.rows);
+    const auto time_of = [&](const auto& model) {
+      const std::int64_t began = devices[0].time();
+      static_cast<void>(model(x));
+      return static_cast<double>(devices[0].time() - began);
+    };
+    std::vector<double> first(devices.size());
+    first[0] = 1;
+    const double best = time_of(ParallelModel{Widens{each.columns}, devices, Options{.split = WeightedSplit{first}}});
+    const ParallelModel model{Widens{each.columns}, devices, Options{.split = MeasuredSplit{}}};
+    for (int call = 0; call < 20; ++call) time_of(model);
+    for (int call = 0; call < 20; ++call) CHECK(time_of(model) <= 1.02 * best);
+  }
+}
+
+TEST_CASE("no device is tried alone that is likely to be much slower, if calls gain little by it") {
+  // Gathering takes about 3 % of a call on eight equal devices.
+  const auto devices =
+      simulated_devices(std::vector<SimulatedDeviceOptions>(8, {.rows_per_second = 1e6, .bandwidth = 1e10}));
+  const ParallelModel model{Widens{10}, devices, Options{.split = MeasuredSplit{}}};
+  const Tensor<float, 1> x(8000);
+  std::int64_t longest = 0;
+  std::int64_t shortest = INT64_MAX;
+  for (int call = 0; call < 30; ++call) {
+    const std::int64_t began = devices[0].time();
+    static_cast<void>(model(x));
+    longest = std::max(longest, devices[0].time() - began);
+    shortest = std::min(shortest, devices[0].time() - began);
+  }
+  CHECK(static_cast<double>(longest) < 1.1 * static_cast<double>(shortest));
+}
+
 TEST_CASE("a device that takes no time gets the rows") {
   Timed model({{}, {.rows_per_second = std::numeric_limits<double>::infinity()}}, MeasuredSplit{});
   const Tensor<float, 1> x(4000);

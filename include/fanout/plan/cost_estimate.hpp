@@ -38,10 +38,12 @@ class CostEstimate {
     return {.fixed = part * seconds, .per_row = std::max(1 - part, 0.01) * seconds / rows_};
   }
 
-  /// The least seconds that so many rows may take. As long as the fixed part is not known, all of it may be fixed; but
-  /// then with room for noise.
-  double least_of(double rows) const noexcept {
-    return knows_fixed_ ? cost_.of(rows) : std::min(cost_.of(rows), large * seconds_);
+  /// The least seconds that so many rows may take. If they are many more than the last shards had, as long as the fixed
+  /// part is not known, all of it may be fixed; but then with room for noise. Otherwise a part may be that noise hides.
+  double least_of(double rows, double room) const noexcept {
+    const double seconds = cost_.of(rows);
+    if (rows < large * rows_) return seconds;
+    return std::min(seconds, std::max(room * seconds_, knows_fixed_ ? (1 - hidden) * seconds : 0));
   }
 
   /// Begins with a guess, which the first shard corrects.
@@ -81,7 +83,8 @@ class CostEstimate {
   static constexpr double large = 1.25;
   static constexpr double same_size = 0.05;  // relative
   static constexpr std::size_t memory = 32;
-  static constexpr double noise = 0.06;  // relative; a shard's time may deviate so much without a reason
+  static constexpr double noise = 0.06;   // relative; a shard's time may deviate so much without a reason
+  static constexpr double hidden = 0.15;  // relative; so much may be fixed that is taken for noise
 
   /// The line through the shards before and this one of another size. The known cost, if the line says no more than
   /// noise could.

@@ -28,7 +28,7 @@ namespace fanout { inline namespace v0 {
 /// - A shard is taken to cost a fixed time, and a time for each row. Both are learnt for each device, and for each size
 ///   of the batch up to a factor of two. A device gets no rows if its fixed time is above the time of the others.
 /// - What calls take besides their shards is learnt, too. If one device alone is faster than all together, for example
-///   since results need no copies then, it gets all rows.
+///   since results need no copies then, it gets all rows. A device that may be so is tried alone once.
 /// - A large change is believed after one call. Small changes are averaged over up to 32 calls. A plan changes only if
 ///   calls gain 0.5 % by it.
 /// - A device without rows gets one now and then, in case it has become faster. That takes 1 % of the time at most.
@@ -127,6 +127,7 @@ class MeasuredSplit {
 
   static constexpr std::size_t few = 4;  // rows for each device
   static constexpr double dead_band = 1.005;
+  static constexpr double much_slower = 2.5;
   static constexpr double trials = 0.01;  // part of the time in which devices are tried that have become too slow
 
   [[noreturn]] static void refuse(std::size_t known, std::size_t devices) {
@@ -152,21 +153,22 @@ class MeasuredSplit {
   }
 
   /// The device that is faster alone than by the plan with these rows; `none` if there is no such device. A device that
-  /// has made no call alone is taken to need no time for gathering, so that it is tried.
+  /// has made no call alone is taken to be as fast as it may be, and to need no time for gathering, so that it is tried.
+  /// If it is likely to be much slower, it is tried only if calls may gain much by it.
   std::size_t best_alone(const SizeClass& of, std::size_t rows, const std::vector<std::size_t>& whole) const {
     const auto count = static_cast<double>(rows);
     const std::optional<double> together = of.gathering.together(count);
     if (!together) return none;
     const Costs learnt = known_costs(of);
     double end = (end_of(whole, learnt) + *together) / dead_band;
-    const bool is_large = *together > 0.2 * end;  // then it may pay to try a device whose fixed time is not known
+    const bool may_gain = *together > 0.015 * end;
     std::size_t best = none;
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (!(guess_of(i) > 0) || !of.learnt[i].is_known()) continue;
       const std::optional<double> alone = of.gathering.alone(i, count);
-      const double takes = alone      ? learnt[i].of(count) + *alone
-                           : is_large ? of.learnt[i].least_of(count)
-                                      : learnt[i].of(count);
+      const double likely = learnt[i].of(count) + alone.value_or(0);
+      const double room = likely > much_slower * end ? 1.25 : 1;
+      const double takes = may_gain && !alone ? std::min(likely, of.learnt[i].least_of(count, room)) : likely;
       if (takes >= end) continue;
       best = i;
       end = takes;
