@@ -310,16 +310,28 @@ TEST_CASE("a device that may be faster alone is tried, although its fixed time i
     std::size_t rows;
     std::size_t columns;
   };
-  const std::vector<Case> cases{{{{.rows_per_second = 9.12e7, .launch = 1421us, .bandwidth = 1e10, .latency = 7us},
-                                  {.rows_per_second = 1.7e5, .launch = 206us, .bandwidth = 1e10, .latency = 20us}},
-                                 512,
-                                 1000},
-                                {{{.rows_per_second = 3.09e6, .launch = 14us, .bandwidth = 1e8, .latency = 4us},
-                                  {.rows_per_second = 6.76e5, .launch = 4us, .bandwidth = 1e10, .latency = 8us},
-                                  {.rows_per_second = 6.92e5, .launch = 6us, .bandwidth = 1e10, .latency = 7us},
-                                  {.rows_per_second = 8.51e6, .launch = 10us, .bandwidth = 1e8, .latency = 12us}},
-                                 256,
-                                 10}};
+  const std::vector<Case> cases{
+      {{{.rows_per_second = 9.12e7, .launch = 1421us, .bandwidth = 1e10, .latency = 7us},
+        {.rows_per_second = 1.7e5, .launch = 206us, .bandwidth = 1e10, .latency = 20us}},
+       512,
+       1000},
+      {{{.rows_per_second = 3.09e6, .launch = 14us, .bandwidth = 1e8, .latency = 4us},
+        {.rows_per_second = 6.76e5, .launch = 4us, .bandwidth = 1e10, .latency = 8us},
+        {.rows_per_second = 6.92e5, .launch = 6us, .bandwidth = 1e10, .latency = 7us},
+        {.rows_per_second = 8.51e6, .launch = 10us, .bandwidth = 1e8, .latency = 12us}},
+       256,
+       10},
+      // The time alone is known from the trial only.
+      {{{.rows_per_second = 4.79e7, .launch = 1us, .bandwidth = 1e8, .latency = 18us},
+        {.rows_per_second = 3.98e6, .launch = 13us, .bandwidth = 1e8, .latency = 2us},
+        {.rows_per_second = 5.62e6, .launch = 6us, .bandwidth = 1e8, .latency = 11us}},
+       4096,
+       1},
+      // Gathering takes no time, but the second device takes longer than the first one for all rows.
+      {{{.rows_per_second = 1.29e6, .launch = 1807us, .bandwidth = 1e10, .latency = 11us},
+        {.rows_per_second = 3.98e5, .launch = 1947us, .bandwidth = 1e10, .latency = 5us}},
+       32,
+       1}};
   for (const Case& each : cases) {
     CAPTURE(each.rows);
     const auto devices = simulated_devices(each.devices);

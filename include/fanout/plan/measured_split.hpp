@@ -38,6 +38,11 @@ namespace fanout { inline namespace v0 {
 /// Each model learns for itself, with its own copy of the policy. ParallelModel::split() returns that copy. Not
 /// thread-safe by itself; a model calls it by one thread at a time.
 class MeasuredSplit {
+  struct DeviceShards {
+    std::size_t rows;
+    double seconds;
+  };
+
  public:
   MeasuredSplit() = default;
   /// Begins with these weights, one for each device, for example those that an earlier run has learnt: see weights().
@@ -77,7 +82,13 @@ class MeasuredSplit {
     const bool is_new = find_class(width_of(rows)) == nullptr;
     SizeClass& own = class_of(rows, call.device_count);
     if (!is_new) try_next(own, call.device_count);
-    for (std::size_t device = 0; device < call.device_count; ++device) learn(own.learnt[device], call, device);
+    for (std::size_t device = 0; device < call.device_count; ++device) {
+      const DeviceShards shards = shards_of(call, device);
+      if (shards.rows == 0) continue;
+      own.learnt[device].observe(static_cast<double>(shards.rows), shards.seconds);
+      if (shards.rows == rows)
+        own.alone[device].observe(shards.seconds / own.learnt[device].cost().of(static_cast<double>(rows)));
+    }
     for (double& unused_for : own.unused_for) {
       unused_for += own.untried == done ? 1e-9 * static_cast<double>(call.joined - call.planned) : 0;
     }
@@ -114,6 +125,18 @@ class MeasuredSplit {
   static constexpr std::size_t none = ~std::size_t{0};  // before the first device
   static constexpr std::size_t done = none - 1;
 
+  /// How much longer the shards of a device took when it ran all rows alone than it has been learnt. The mean of its
+  /// last calls.
+  struct AloneRatio {
+    double ratio = 1;
+    std::size_t calls = 0;
+
+    void observe(double latest) noexcept {
+      calls = std::min<std::size_t>(calls + 1, 32);
+      ratio += (latest - ratio) / static_cast<double>(calls);
+    }
+  };
+
   /// Batches from 2^(width - 1) to 2^width - 1 rows.
   struct SizeClass {
     int width = 0;
@@ -122,21 +145,23 @@ class MeasuredSplit {
     Costs held;                      // that plans are made of; empty until a call was measured
     std::vector<double> unused_for;  // seconds of calls since each device had rows
     std::vector<double> trial;       // seconds of the last call in which each had one row
+    std::vector<AloneRatio> alone;   // of each device
     std::size_t untried = done;      // the next device to be tried alone
   };
 
   static constexpr std::size_t few = 4;  // rows for each device
   static constexpr double dead_band = 1.005;
   static constexpr double much_slower = 2.5;
+  static constexpr double least_gain = 0.015;
   static constexpr double trials = 0.01;  // part of the time in which devices are tried that have become too slow
 
   [[noreturn]] static void refuse(std::size_t known, std::size_t devices) {
     detail::refuse_number_of_weights("MeasuredSplit", known, devices);
   }
 
-  /// Learns from the shards of a device together: if it runs its rows in several shards, each has a fixed time. Shards
-  /// that run at the same time count once.
-  static void learn(detail::CostEstimate& learnt, const CallTimes& call, std::size_t device) noexcept {
+  /// What is learnt from the shards of a device together: if it runs its rows in several shards, each has a fixed time.
+  /// Shards that run at the same time count once.
+  static DeviceShards shards_of(const CallTimes& call, std::size_t device) noexcept {
     std::size_t rows = 0;
     std::int64_t sum = 0;
     std::int64_t first = INT64_MAX;
@@ -148,8 +173,7 @@ class MeasuredSplit {
       first = std::min(first, call.shards[i].began);
       last = std::max(last, call.shards[i].ended);
     }
-    if (rows == 0) return;
-    learnt.observe(static_cast<double>(rows), 1e-9 * static_cast<double>(std::min(sum, last - first)));
+    return {rows, 1e-9 * static_cast<double>(std::min(sum, last - first))};
   }
 
   /// The device that is faster alone than by the plan with these rows; `none` if there is no such device. A device that
@@ -161,12 +185,13 @@ class MeasuredSplit {
     if (!together) return none;
     const Costs learnt = known_costs(of);
     double end = (end_of(whole, learnt) + *together) / dead_band;
-    const bool may_gain = *together > 0.015 * end;
+    // A device takes no less time for all rows than for its own.
+    const bool may_gain = first_end_of(whole, learnt) < (1 - least_gain) * end;
     std::size_t best = none;
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (!(guess_of(i) > 0) || !of.learnt[i].is_known()) continue;
       const std::optional<double> alone = of.gathering.alone(i, count);
-      const double likely = learnt[i].of(count) + alone.value_or(0);
+      const double likely = of.alone[i].ratio * learnt[i].of(count) + alone.value_or(0);
       const double room = likely > much_slower * end ? 1.25 : 1;
       const double takes = may_gain && !alone ? std::min(likely, of.learnt[i].least_of(count, room)) : likely;
       if (takes >= end) continue;
@@ -245,7 +270,8 @@ class MeasuredSplit {
                    .gathering = detail::GatherTimes(devices),
                    .held = {},
                    .unused_for = std::vector<double>(devices),
-                   .trial = std::vector<double>(devices)};
+                   .trial = std::vector<double>(devices),
+                   .alone = std::vector<AloneRatio>(devices)};
     if (const SizeClass* const nearest = nearest_class(width)) {
       for (std::size_t i = 0; i < devices; ++i) made.learnt[i].guess(nearest->held[i]);
     }
@@ -316,6 +342,15 @@ class MeasuredSplit {
     double end = 0;
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (whole[i] > 0) end = std::max(end, costs[i].of(static_cast<double>(whole[i])));
+    }
+    return end;
+  }
+
+  /// When the first of the devices ends.
+  static double first_end_of(const std::vector<std::size_t>& whole, const Costs& costs) {
+    double end = unused;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      if (whole[i] > 0) end = std::min(end, costs[i].of(static_cast<double>(whole[i])));
     }
     return end;
   }
