@@ -257,7 +257,7 @@ class CallClock final : public TransferLog, public Pooled {
   /// True if all shards have begun and ended. Those of a call that could not be started never do, and those of a
   /// parent never do in the child of its fork.
   bool has_run() const noexcept {
-    return times_.plan != nullptr && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0;
+    return shards_ && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0;
   }
 
   void join(std::int64_t at_least) noexcept {
