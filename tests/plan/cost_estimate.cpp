@@ -30,12 +30,12 @@ TEST_CASE(
     "as long as the fixed part is not known, all of a shard's time may be fixed, and then as much as noise hides") {
   CostEstimate estimate;
   estimate.observe(100, 400e-6);
-  CHECK(estimate.least_of(1000, 1.25) == doctest::Approx(500e-6));
-  CHECK(estimate.least_of(1000, 1) == doctest::Approx(400e-6));
-  CHECK(estimate.least_of(110, 1) == doctest::Approx(440e-6));
+  CHECK(estimate.least_of(1000, true) == doctest::Approx(500e-6));
+  CHECK(estimate.least_of(1000, false) == doctest::Approx(400e-6));
+  CHECK(estimate.least_of(110, false) == doctest::Approx(440e-6));
   estimate.observe(200, 800e-6);
-  CHECK(estimate.least_of(1000, 1) == doctest::Approx(0.85 * 4e-3));
-  CHECK(estimate.least_of(220, 1) == doctest::Approx(880e-6));
+  CHECK(estimate.least_of(1000, false) == doctest::Approx(0.85 * 4e-3));
+  CHECK(estimate.least_of(220, false) == doctest::Approx(880e-6));
 }
 
 TEST_CASE("a large deviation is believed at once, and small ones are averaged") {

@@ -15,12 +15,12 @@ concept HasOwnClock = requires(const D& device) {
   { device.time() } -> std::same_as<std::int64_t>;
 };
 
-/// The clock of a device of any type. Keeps a copy of a device with a clock of its own. By default, and for other
-/// devices, it is Clock.
+/// The clock of a device of any type: the device's own if it has one, otherwise Clock. Keeps a copy of a device with a
+/// clock of its own, so it may be read when the device set has gone. By default, it is Clock.
 class DeviceClock {
  public:
   DeviceClock() noexcept = default;
-  /// May throw std::bad_alloc, if the device has a clock of its own.
+  /// Throws std::bad_alloc. Does not throw for a device without a clock of its own.
   template <class D>
   static DeviceClock of([[maybe_unused]] const D& device) {
     if constexpr (HasOwnClock<D>) {

@@ -17,6 +17,7 @@ namespace fanout { inline namespace v0 { namespace backend {
 ///
 /// A thread that has entered the device calls `launch(device, n, f)`. It may return before the calls are made, and
 /// keeps a copy of `f` then. The calls are made in order with earlier and later work of the device.
+// Not constrained: the specialisation for HostDevice would check the concept in each file.
 template <class D>
 struct Launcher {
   template <class F>

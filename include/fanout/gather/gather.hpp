@@ -21,7 +21,8 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// X itself if it cannot be gathered, so that the static_assert of gather() is the only error.
+/// The type that results of type X are gathered to. If they cannot be gathered, this is X: then the static_assert of
+/// gather() is the only error.
 template <class X>
 struct gathered {
   using type = X;

@@ -10,9 +10,9 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/dispatch/shared_copy.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/shard_results.hpp>
-#include <fanout/gather/shared_copy.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_space.hpp>

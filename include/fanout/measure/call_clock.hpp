@@ -254,11 +254,9 @@ class CallClock final : public TransferLog, public Pooled {
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access): plan_is() has made them
   ShardClocks<Times>& clocks() noexcept { return *clocks_; }
 
-  /// True if all shards have begun and ended. Those of a call that could not be started never do, and those of a
-  /// parent never do in the child of its fork.
-  bool has_run() const noexcept {
-    return shards_ && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0;
-  }
+  /// True if all shards have ended. A call that could not be started has none. In the child of a fork, those that the
+  /// parent runs never end.
+  bool has_run() const noexcept { return shards_ && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0; }
 
   void join(std::int64_t at_least) noexcept {
     times_.joined = at_least;
@@ -300,7 +298,7 @@ class CallClock final : public TransferLog, public Pooled {
 template <class Times = CallTimes>
 class CallMeter {
  public:
-  /// Made when the call begins: see CallClock. Without memory, the call is not measured.
+  /// Made when the call begins. Borrows and retains what CallClock does. Without memory, the call is not measured.
   template <class Devices>
   CallMeter(CallObserver* observer, const Devices& devices, std::string_view model,
             bool asynchronous = false) noexcept {
@@ -317,7 +315,7 @@ class CallMeter {
   /// The clock of the call; null if it is not measured.
   CallClock<Times>* clock() const noexcept { return clock_; }
 
-  /// See CallClock.
+  /// Called when the result of an asynchronous call is asked for, and all shards have ended.
   void result_is_asked_for() const noexcept {
     if (clock_ != nullptr) [[unlikely]]
       clock_->result_is_asked_for();

@@ -18,7 +18,7 @@ class CallObserver {
   CallObserver& operator=(const CallObserver&) = delete;
   /// Called from the thread that ends the call, by several threads at once.
   virtual void ended(const CallTimes& call) noexcept = 0;
-  /// Calls that may end after their model retain the observer, and release it when they have told it.
+  /// An asynchronous call may end after its model. It retains the model's observer, and releases it afterwards.
   virtual void retain() noexcept {}
   virtual void release() noexcept {}
   /// Called by the thread that ran a shard, when that has ended without an exception; by several threads at once.

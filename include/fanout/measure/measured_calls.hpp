@@ -30,7 +30,7 @@ class MeasuredCalls final : public CallObserver {
     if (holders_.fetch_sub(1, MemoryOrder::acq_rel) == 1) delete this;
   }
 
-  /// Called when the model ends, after its last shard. Later ends of calls are not counted.
+  /// Called when the model ends, after its last shard. Calls that end later are not counted.
   void close() noexcept {
     const ForkSafeLock closing(mutex_);
     is_closed_ = true;

@@ -15,9 +15,9 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/dispatch/copy_team.hpp>
+#include <fanout/dispatch/shared_copy.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/reduced_member.hpp>
-#include <fanout/gather/shared_copy.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/transfer.hpp>

@@ -24,8 +24,8 @@ struct ShardTimes {
   bool failed = false;          ///< it threw
 };
 
-/// The times of one call of a model, in nanoseconds after it began, by the clock of its main device: planned <= joined
-/// <= joined + idle <= ended. An asynchronous call whose result is dropped ends with its last shard. Borrows what it
+/// The times of one call of a model, in nanoseconds after it began, by the clock of its main device. planned <= joined,
+/// and joined + idle <= ended. An asynchronous call whose result is dropped ends with its last shard. Borrows what it
 /// points to.
 struct CallTimes {
   using Shard = ShardTimes;

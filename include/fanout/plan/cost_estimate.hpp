@@ -38,12 +38,14 @@ class CostEstimate {
     return {.fixed = part * seconds, .per_row = std::max(1 - part, 0.01) * seconds / rows_};
   }
 
-  /// The least seconds that so many rows may take. If they are many more than the last shards had, as long as the fixed
-  /// part is not known, all of it may be fixed; but then with room for noise. Otherwise a part may be that noise hides.
-  double least_of(double rows, double room) const noexcept {
+  /// The least seconds that so many rows may take. It is the known cost if the last shards had about as many rows.
+  /// For many more rows it may be less, since a part of the time may be fixed that is not known: all of it as long as
+  /// all shards had one size, and later as much as noise hides. `with_room` leaves room for noise.
+  double least_of(double rows, bool with_room) const noexcept {
     const double seconds = cost_.of(rows);
     if (rows < large * rows_) return seconds;
-    return std::min(seconds, std::max(room * seconds_, knows_fixed_ ? (1 - hidden) * seconds : 0));
+    const double last = with_room ? large * seconds_ : seconds_;
+    return std::min(seconds, std::max(last, knows_fixed_ ? (1 - hidden) * seconds : 0));
   }
 
   /// Begins with a guess, which the first shard corrects.

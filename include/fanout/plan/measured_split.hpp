@@ -151,9 +151,9 @@ class MeasuredSplit {
 
   static constexpr std::size_t few = 4;  // rows for each device
   static constexpr double dead_band = 1.005;
-  static constexpr double much_slower = 2.5;
-  static constexpr double least_gain = 0.015;
-  static constexpr double trials = 0.01;  // part of the time in which devices are tried that have become too slow
+  static constexpr double much_slower = 2.5;   // times as long as a call
+  static constexpr double least_gain = 0.015;  // part of a call that is worth the trial of a device alone
+  static constexpr double trials = 0.01;       // part of the time in which devices are tried that have become too slow
 
   [[noreturn]] static void refuse(std::size_t known, std::size_t devices) {
     detail::refuse_number_of_weights("MeasuredSplit", known, devices);
@@ -185,15 +185,15 @@ class MeasuredSplit {
     if (!together) return none;
     const Costs learnt = known_costs(of);
     double end = (end_of(whole, learnt) + *together) / dead_band;
-    // A device takes no less time for all rows than for its own.
+    // A device takes at least as long for all rows as for its own.
     const bool may_gain = first_end_of(whole, learnt) < (1 - least_gain) * end;
     std::size_t best = none;
     for (std::size_t i = 0; i < whole.size(); ++i) {
       if (!(guess_of(i) > 0) || !of.learnt[i].is_known()) continue;
       const std::optional<double> alone = of.gathering.alone(i, count);
       const double likely = of.alone[i].ratio * learnt[i].of(count) + alone.value_or(0);
-      const double room = likely > much_slower * end ? 1.25 : 1;
-      const double takes = may_gain && !alone ? std::min(likely, of.learnt[i].least_of(count, room)) : likely;
+      const double least = of.learnt[i].least_of(count, likely > much_slower * end);
+      const double takes = may_gain && !alone ? std::min(likely, least) : likely;
       if (takes >= end) continue;
       best = i;
       end = takes;
@@ -346,7 +346,7 @@ class MeasuredSplit {
     return end;
   }
 
-  /// When the first of the devices ends.
+  /// The time after which the first device has run its rows.
   static double first_end_of(const std::vector<std::size_t>& whole, const Costs& costs) {
     double end = unused;
     for (std::size_t i = 0; i < whole.size(); ++i) {

@@ -18,10 +18,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+// What follows are templates, so that they cost nothing to compile in a file that makes no devices. Cores is always
+// std::vector<int>, and Text std::string.
+
 /// The cores that this process may use, as the kernel numbers them: the affinity mask of its first thread. So it does
 /// not matter which thread asks. Never empty.
-/// As templates, this and what follows cost nothing to compile in a file that makes no devices. Cores is always
-/// std::vector<int>, and Text std::string.
 template <class Cores = std::vector<int>>
 Cores process_cores() {
   auto cores = SystemThreads::process_cores<Cores>();

@@ -43,8 +43,8 @@ class CoreMask {
   cpu_set_t* mask_;
 };
 
-/// What Linux knows of threads beyond POSIX. As templates, these functions cost nothing to compile in a file that
-/// makes no devices.
+/// What Linux knows of threads beyond POSIX. Functions that take cores are templates, so that they cost nothing to
+/// compile in a file that makes no devices.
 struct LinuxThreads {
   /// The cores that this process may use: the affinity mask of its first thread. Empty if the kernel does not tell.
   template <std::same_as<std::vector<int>> Cores = std::vector<int>>

@@ -21,14 +21,14 @@ namespace backend {
 /// devices. A worker is made at its first use and lives until the process ends.
 class Registry {
  public:
+  /// Made by registry().
   explicit Registry(std::vector<int> cores) noexcept : cores_(std::move(cores)) {}
 
   /// The cores of the affinity mask that the process had when it first used fanout.
   const std::vector<int>& cores() const noexcept { return cores_; }
 
   /// Returns the worker of a device with these cores, and makes it if it is new. Starts no thread. A worker without
-  /// cores never has one. As a template, this costs nothing to compile in a file
-  /// that makes no devices.
+  /// cores never has one. As a template, this costs nothing to compile in a file that makes no devices.
   template <std::same_as<std::vector<int>> Cores = std::vector<int>>
   Worker& worker(const DeviceId& id, const Cores& cores, bool bound) {
     if (Worker* known = find(id, cores, bound)) return *known;

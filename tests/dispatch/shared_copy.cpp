@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/gather/shared_copy.hpp>
+#include <fanout/dispatch/shared_copy.hpp>
 
 #include <doctest/doctest.h>
 
