@@ -25,7 +25,7 @@ std::uint64_t count_hits(std::uint64_t begin, std::uint64_t end) noexcept {
   std::uint64_t hits = 0;
   for (std::uint64_t i = begin; i < end; ++i) {
     std::uint32_t words[4] = {0, 0, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32U)};
-    fanout::philox(words, 2026, 11);
+    fanout::detail::philox(words, 2026, 11);
     const auto is_hit = [](std::uint32_t first, std::uint32_t second) {
       const float x = static_cast<float>(first >> 8U) * 0x1p-24F;
       const float y = static_cast<float>(second >> 8U) * 0x1p-24F;
