@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fanout/cuda.hpp>
+#include <fanout/cuda/memory_info.hpp>
 
 #include "cuda/gpus.hpp"
 #include "cuda/host_launcher.hpp"
@@ -176,6 +177,30 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "what lies on its GPU already is not cop
   CHECK(copies_to_or_between_gpus() == 0);
   CHECK(y.space() == device.memory().space);
   CHECK(fanout::to_host(z)[999] == 9000);
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched,
+                  "results in the caller's memory on the main GPU take no other copies than new ones") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const CudaDevice device(0);
+  for (const DeviceSet<CudaDevice>& devices : sets()) {
+    const auto x = fanout::to(ascending(1000, 1), device);
+    const ParallelModel model{Scaled{ascending(1, 3)}, devices};
+    model(x);
+    stand_in_forget_counts();
+    model(x);
+    const long copies = copies_to_or_between_gpus();
+    Tensor<double, 1> y({1000}, device.memory());
+    const double* const there = y.data();
+    const std::size_t before = fanout::cuda::memory_allocated(0);
+    stand_in_forget_counts();
+    model.into(y)(x);
+    CHECK(copies_to_or_between_gpus() == copies);
+    CHECK(fanout::cuda::memory_allocated(0) == before);
+    CHECK(y.data() == there);
+    const auto found = fanout::to_host(y);
+    for (std::size_t i = 0; i < 1000; ++i) CHECK(found[i] == 3 * static_cast<double>(i + 1));
+  }
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "what a call left on many GPUs is the next one's in place") {

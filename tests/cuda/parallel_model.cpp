@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -384,6 +385,49 @@ TEST_CASE("a call from inside an entered device sees what that device is still c
     const auto replicas = fanout::replicate(linear(), gpus.devices());
     check_equal(to_host(gather(apply(replicas, inputs))), wanted);
   }
+}
+
+TEST_CASE("results wait for what still writes the caller's memory on the main GPU") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const CudaDevice first(0);
+  const ParallelModel gpus{linear(), two_on_each_gpu()};
+  const auto x = row_numbers(12, 3);
+  auto y = fanout::to(even_numbers(12, 2), first);
+  {
+    const auto entered = first.enter();
+    fill_slowly(first, y);
+    gpus.into(y)(x);
+  }
+  check_equal(to_host(y), expected(linear(), x));
+}
+
+namespace {
+
+/// Its last shard throws if there are fewer than 24 rows.
+struct Fails {
+  Linear model;
+
+  auto forward(Context auto& ctx, View<const float, 2> x) const {
+    auto y = model.forward(ctx, x);
+    if (ctx.rows().last == 12 && ctx.rank() + 1 == ctx.size()) throw std::runtime_error("on purpose");
+    return y;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a call that fails leaves the caller's memory on the main GPU to the caller") {
+  if (no_device()) return;
+  const fanout_test::Watched watched;
+  const ParallelModel gpus{Fails{linear()}, AllVisible<CudaDevice>{}};
+  auto y = fanout::to(even_numbers(24, 2), CudaDevice(0));
+  const float* const there = y.data();
+  auto half = y.view().rows({0, 12});
+  CHECK_THROWS_AS(gpus.into(half)(row_numbers(12, 3)), fanout::ReplicaError);
+  gpus.into(y)(row_numbers(24, 3));
+  CHECK(y.data() == there);
+  check_equal(to_host(y), expected(linear(), row_numbers(24, 3)));
 }
 
 TEST_CASE("a model that is made or changed inside an entered device is the same on all devices") {

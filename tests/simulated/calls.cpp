@@ -244,6 +244,70 @@ TEST_CASE("into writes into memory of the host") {
   CHECK(is_line_of(y, x));
 }
 
+TEST_CASE("outputs are written right into memory of the caller's on the main device, and take no other memory there") {
+  const auto devices = simulated_devices({{.memory = 4'000}, {.memory = 4'000}});
+  Tensor<float, 1> y({400}, devices[0].memory());
+  const float* const there = y.data();
+  const ParallelModel model{[&](Context auto& ctx, View<const float, 1> part) {
+                              auto out = fanout::output<float>(ctx);
+                              CHECK((out.data() == there) == (ctx.rank() == 0));
+                              for (std::size_t i = 0; i < part.size(); ++i) out[i] = 2 * part[i] + 1;
+                              return out;
+                            },
+                            devices};
+  const Tensor<float, 1> x = first_numbers(400);
+  model.into(y)(x);  // 800 bytes of x on each device; the result is not there twice
+  CHECK(y.data() == there);
+  CHECK(is_line_of(y, x));
+  CHECK(y.space() == devices[0].memory().space);
+  const Tensor<float, 1> copy = y;
+  CHECK(copy.data() != there);
+  CHECK(is_line_of(copy, x));
+}
+
+TEST_CASE("the same for tensors that forward makes, and for results that change places") {
+  const auto devices = simulated_devices({{}, {}});
+  const Tensor<float, 1> x = first_numbers(6);
+  Tensor<float, 1> one({6}, devices[0].memory());
+  Tensor<float, 1> other({6}, devices[0].memory());
+  const float* const there = one.data();
+  const ParallelModel tensors{[](View<const float, 1> part) { return Tensor<float, 1>(part); }, devices};
+  tensors.into(one)(x);
+  CHECK(one.data() == there);
+  CHECK(one == x);
+  const ParallelModel swaps{[](Context auto& ctx, View<const float, 1> part) {
+                              auto first = fanout::output<float>(ctx);
+                              auto second = fanout::output<float>(ctx);
+                              for (std::size_t i = 0; i < part.size(); ++i) {
+                                first[i] = part[i];
+                                second[i] = -part[i];
+                              }
+                              return std::tuple(second, first);
+                            },
+                            devices};
+  swaps.into(std::tie(one, other))(x);
+  CHECK(one.data() == there);
+  CHECK(other == x);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(one(i) == -x(i));
+}
+
+TEST_CASE("into writes into memory of a device that is not the main one") {
+  const auto devices = simulated_devices({{}, {}});
+  const Tensor<float, 1> x = first_numbers(20);
+  Tensor<float, 1> y({20}, devices[1].memory());
+  const float* const there = y.data();
+  const ParallelModel model{[&](Context auto& ctx, View<const float, 1> part) {
+                              auto out = fanout::output<float>(ctx);
+                              CHECK(out.data() != there);  // the main device does not write there
+                              for (std::size_t i = 0; i < part.size(); ++i) out[i] = 2 * part[i] + 1;
+                              return out;
+                            },
+                            devices};
+  model.into(y)(x);
+  CHECK(is_line_of(y, x));
+  CHECK(y.space() == devices[1].memory().space);
+}
+
 TEST_CASE("asynchronous calls are made by the thread that takes their results") {
   const auto devices = simulated_devices({{.rows_per_second = 1e6}, {.rows_per_second = 1e6}});
   const ParallelModel model{Line{}, devices};

@@ -92,7 +92,7 @@ Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
   if constexpr (FANOUT_CHECKS != 0) {
     // The caller's memory may be the rows of an inout(), which forward reads.
     const backend::Memory& memory = claim.buffer.memory();
-    if (memory.space == host_memory && memory.operations != &detail::borrowed_host_operations) {
+    if (memory.space == host_memory && !detail::is_borrowed(memory)) {
       detail::fill_unset(output.data(), output.size());
     }
   }

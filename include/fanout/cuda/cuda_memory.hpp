@@ -194,10 +194,11 @@ inline void wait_for_gpu(const MemorySpace& space) {
   if (innermost_streams != nullptr) streams_for(space).synchronize();
 }
 
-/// The table for a GPU's memory, and the table for parts of an OutputBuffer there. Each names the other.
+/// The tables for a GPU's memory, for parts of an OutputBuffer there, and for bytes that the caller owns.
 struct CudaTables {
   static const backend::MemoryOperations memory;
   static const backend::MemoryOperations windows;
+  static const backend::MemoryOperations borrowed;
 };
 inline constexpr backend::MemoryOperations CudaTables::memory{.allocate = &allocate_on_gpu,
                                                               .release = &release_on_gpu,
@@ -209,8 +210,10 @@ inline constexpr backend::MemoryOperations CudaTables::memory{.allocate = &alloc
                                                               .wait = &wait_for_gpu,
                                                               .allocate_for_all = &allocate_for_all_on_gpu,
                                                               .transfer_all = &transfer_all_with_gpus,
-                                                              .windows = &windows};
+                                                              .windows = &windows,
+                                                              .borrowed = &borrowed};
 inline constexpr backend::MemoryOperations CudaTables::windows = fanout::detail::window_operations(memory);
+inline constexpr backend::MemoryOperations CudaTables::borrowed = fanout::detail::borrowed_operations(memory);
 
 }  // namespace detail
 

@@ -28,7 +28,7 @@ namespace detail {
 /// memory.
 template <class T, std::size_t R, std::same_as<GatherTarget> Place>
 Tensor<T, R> make_result(const Extents<R>& extents, const Place& place) {
-  if (place.outputs != nullptr && place.target.space == host_memory) {
+  if (place.outputs != nullptr) {
     Storage target = place.outputs->take_target(extents[0], extents.row_size() * sizeof(T));
     if (target.data() != nullptr) return Tensor<T, R>(std::move(target), extents);
   }

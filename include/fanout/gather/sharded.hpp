@@ -131,7 +131,7 @@ struct gather_defaults<rules::Sharded, std::vector<bool, Allocator>> {
 /// True if the bytes of a buffer live as long as it does. They do not if they are the caller's, as in a destination of
 /// into(), or those of another result.
 inline bool keeps_bytes(const OutputBuffer& buffer) noexcept {
-  return buffer.owns_bytes() && buffer.memory().operations != &borrowed_host_operations;
+  return buffer.owns_bytes() && !is_borrowed(buffer.memory());
 }
 
 /// The tensor shares and retains the output's buffer, if that keeps its bytes.

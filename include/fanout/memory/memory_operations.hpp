@@ -44,7 +44,9 @@ struct Transfer {
 ///    from different devices run at the same time. Null if they would run one after the other.
 /// 10. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there is
 ///    none; parts are then copied.
-/// 11. `host_access` is true if the host may read and write the memory in place, like managed memory. The elements of a
+/// 11. `borrowed` is the table for memory of the caller's in the same space: see borrowed_operations(). Null if devices
+///    cannot write results there; they are then copied.
+/// 12. `host_access` is true if the host may read and write the memory in place, like managed memory. The elements of a
 ///    tensor there can then be used on the host. Nothing waits for the device's work first.
 struct MemoryOperations {
   void* (*allocate)(const MemorySpace& space, std::size_t bytes);
@@ -60,6 +62,7 @@ struct MemoryOperations {
   void* (*allocate_for_all)(const MemorySpace& space, std::size_t bytes) = nullptr;
   void (*transfer_all)(const MemorySpace& to, const Transfer* transfers, std::size_t count) = nullptr;
   const MemoryOperations* windows = nullptr;
+  const MemoryOperations* borrowed = nullptr;
   bool host_access = false;
 };
 

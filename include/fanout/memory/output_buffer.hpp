@@ -20,15 +20,33 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 inline void leave_to_owner(const MemorySpace&, void*, std::size_t, void*) noexcept {}
 
-/// The table of host memory that the caller owns and that results are written to. Its address marks such memory.
-/// Because of `fresh`, copies of a tensor there are ordinary tensors.
-inline constexpr backend::MemoryOperations borrowed_host_operations{
-    backend::host_memory_operations.allocate, &leave_to_owner, backend::host_memory_operations.copy,
-    backend::host_memory_operations.clear, &backend::host_memory_operations};
+/// The table for bytes in the memory of `base` that the caller owns and that results are written to. Because of `fresh`,
+/// copies of a tensor there are ordinary tensors.
+constexpr backend::MemoryOperations borrowed_operations(const backend::MemoryOperations& base) noexcept {
+  backend::MemoryOperations borrowed = base;
+  borrowed.release = &leave_to_owner;
+  borrowed.fresh = &base;
+  borrowed.windows = nullptr;
+  borrowed.borrowed = nullptr;
+  return borrowed;
+}
 
-/// Host memory of the caller for one gathered array.
+inline constexpr backend::MemoryOperations borrowed_host_operations =
+    borrowed_operations(backend::host_memory_operations);
+
+/// The table for bytes in this memory that the caller owns. Null if there is none.
+inline const backend::MemoryOperations* borrowed_in(const backend::Memory& memory) noexcept {
+  return memory.space == host_memory ? &borrowed_host_operations : memory.operations->fresh->borrowed;
+}
+
+/// True for the memory of borrowed_operations().
+inline bool is_borrowed(const backend::Memory& memory) noexcept {
+  return memory.operations->release == &leave_to_owner;
+}
+
+/// Memory of the caller for one gathered array, where the results of the call lie.
 struct OutputTarget {
-  void* data = nullptr;
+  void* data = nullptr;  ///< null if it lies elsewhere
   std::size_t rows = 0;
   std::size_t row_bytes = 0;
 };
@@ -48,9 +66,9 @@ class OutputBuffer : public Pooled {
   /// Takes over existing bytes, as one row.
   explicit OutputBuffer(Storage storage, OutputBuffer* before = nullptr) noexcept
       : OutputBuffer(std::move(storage), 1, storage.bytes(), before) {}
-  /// Uses memory of the caller, who still owns it.
-  explicit OutputBuffer(const OutputTarget& target) noexcept
-      : storage_({host_memory, &borrowed_host_operations}, target.data, target.rows * target.row_bytes, nullptr),
+  /// Uses bytes of the caller in this memory, who still owns them.
+  OutputBuffer(const backend::Memory& memory, const OutputTarget& target) noexcept
+      : storage_({memory.space, borrowed_in(memory)}, target.data, target.rows * target.row_bytes, nullptr),
         base_(static_cast<std::byte*>(target.data)),
         rows_(target.rows),
         row_bytes_(target.row_bytes),
@@ -153,7 +171,8 @@ class OutputBuffers : public Pooled {
   /// The memory space of the buffers.
   const MemorySpace& space() const noexcept { return space_; }
 
-  /// Makes the n-th buffer use the n-th target if it fits exactly. The targets must outlive this. Must be called first.
+  /// Makes the n-th buffer use the n-th target if it fits exactly. The targets are in this memory, and must outlive
+  /// this. Must be called first.
   void write_to(const OutputTarget* targets, std::size_t count) noexcept {
     targets_ = targets;
     target_count_ = count;
@@ -224,7 +243,7 @@ class OutputBuffers : public Pooled {
     }
     if (n != 0) others_.store(true, MemoryOrder::relaxed);
     try {
-      place.buffer = fits(n, rows, row_bytes) ? new OutputBuffer(targets_[n])
+      place.buffer = fits(n, rows, row_bytes) ? new OutputBuffer(memory(), targets_[n])
                                               : OutputBuffer::make_for_all(memory(), rows, row_bytes);
     } catch (...) {
       state.store(failed, MemoryOrder::release);
@@ -237,7 +256,7 @@ class OutputBuffers : public Pooled {
 
   bool fits(std::size_t n, std::size_t rows, std::size_t row_bytes) const noexcept {
     return n < target_count_ && targets_[n].rows == rows && targets_[n].row_bytes == row_bytes &&
-           targets_[n].data != nullptr && space_ == host_memory;
+           targets_[n].data != nullptr;
   }
 
   [[gnu::noinline]] const Place& get_more(std::size_t n, std::size_t rows, std::size_t row_bytes) {

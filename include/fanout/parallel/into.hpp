@@ -6,7 +6,9 @@
 
 #include <fanout/base/small_vector.hpp>
 #include <fanout/dispatch/copy_team.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/transfer.hpp>
 #include <fanout/parallel/call_request.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/write_into.hpp>
@@ -46,9 +48,11 @@ class Into {
     if constexpr (!std::is_void_v<R>) {
       detail::SmallVector<detail::OutputTarget> targets;
       detail::SmallVector<detail::ShownMemory> memory;
-      detail::CollectTargets collect{targets, memory};
+      const backend::Memory& results = model_.state_->settings.target;
+      detail::CollectTargets collect{results, targets, memory};
       detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
       detail::check_destination(to_, memory, args...);
+      backend::wait_for(results);
       R result = model_.run({.on_all = on_all, .targets = targets.begin(), .target_count = targets.size()}, args...);
       detail::write_into(to_, result, detail::CopyTeam(model_.devices()));
     }

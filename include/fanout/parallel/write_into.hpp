@@ -192,16 +192,18 @@ struct VisitTargets {
   }
 };
 
-/// Collects where the tensors of a result are to be written, and the memory of all arrays of the destination. Other
-/// arrays than tensors are written when all shards have ended.
+/// Collects where the tensors of a result are to be written, and the memory of all arrays of the destination. What does
+/// not lie where the `results` of the call do is written when all shards have ended, and so are other arrays than
+/// tensors.
 struct CollectTargets {
+  const backend::Memory& results;
   SmallVector<OutputTarget>& targets;
   SmallVector<ShownMemory>& memory;
 
   template <class T, std::size_t R>
   void target(const View<T, R>& view, const LeafPath&) const {
     const std::size_t rows = view.extent(0);
-    const bool here = view.space() == host_memory && rows != 0;
+    const bool here = view.space() == results.space && rows != 0 && borrowed_in(results) != nullptr;
     targets.push_back(
         {.data = here ? view.data() : nullptr, .rows = rows, .row_bytes = view.extents().row_size() * sizeof(T)});
     ShownMemory shown = shown_by(view);
@@ -303,7 +305,7 @@ struct SettleResults {
   static bool shows_caller(const Tensor<T, R>& tensor) {
     const OutputBuffer* const buffer = buffer_of(tensor);
     const backend::Memory& memory = buffer == nullptr ? tensor.storage().memory() : buffer->memory();
-    return memory.operations == &borrowed_host_operations;
+    return is_borrowed(memory);
   }
   template <class T, std::size_t R>
   static void settle(const Tensor<T, R>& result, const void* at) {

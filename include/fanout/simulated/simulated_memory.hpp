@@ -7,6 +7,7 @@
 #include <fanout/memory/copy_bytes.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/output_buffer.hpp>
 #include <fanout/simulated/entered_simulated.hpp>
 #include <fanout/simulated/simulated_state.hpp>
 #include <fanout/simulated/simulated_states.hpp>
@@ -106,6 +107,25 @@ inline void transfer_all_simulated(const MemorySpace& to, const backend::Transfe
 
 inline void wait_for_simulated(const MemorySpace& space) { await_simulated(simulated_states[space.owner.index]); }
 
+inline const backend::MemoryOperations* borrow_simulated(const MemorySpace& space);
+
+/// The tables for a simulated device's memory, and for bytes there that the caller owns.
+struct SimulatedTables {
+  static const backend::MemoryOperations memory;
+  static const backend::MemoryOperations borrowed;
+};
+inline constexpr backend::MemoryOperations SimulatedTables::memory{.allocate = &allocate_simulated,
+                                                                   .release = &release_simulated,
+                                                                   .copy = &copy_simulated,
+                                                                   .clear = &clear_simulated,
+                                                                   .fresh = &memory,
+                                                                   .transfer = &transfer_simulated,
+                                                                   .wait = &wait_for_simulated,
+                                                                   .transfer_all = &transfer_all_simulated,
+                                                                   .borrowed = &borrowed,
+                                                                   .host_access = true};
+inline constexpr backend::MemoryOperations SimulatedTables::borrowed = borrowed_operations(memory);
+
 }  // namespace detail
 
 namespace backend {
@@ -113,15 +133,7 @@ namespace backend {
 /// The operations on the memory of a simulated device: bytes of the host that the device counts, and copies that take
 /// virtual time. A thread that has entered no device of the simulation waits for them, in virtual time. There are no
 /// `windows`: small arrays would then share buffers of 256 KiB, and a limit of memory would not be one of their bytes.
-inline constexpr MemoryOperations simulated_memory_operations{.allocate = &detail::allocate_simulated,
-                                                              .release = &detail::release_simulated,
-                                                              .copy = &detail::copy_simulated,
-                                                              .clear = &detail::clear_simulated,
-                                                              .fresh = &simulated_memory_operations,
-                                                              .transfer = &detail::transfer_simulated,
-                                                              .wait = &detail::wait_for_simulated,
-                                                              .transfer_all = &detail::transfer_all_simulated,
-                                                              .host_access = true};
+inline constexpr const MemoryOperations& simulated_memory_operations = detail::SimulatedTables::memory;
 
 }  // namespace backend
 

@@ -36,6 +36,7 @@ struct Clock {
 /// A place in a stream that others wait for: an event's record, a synchronisation.
 struct Point {
   bool done = false;
+  std::condition_variable reached;  ///< of its own: with one for all, each point would wake all that wait
   Order order;
   Clock clock;
   std::chrono::steady_clock::time_point when;
@@ -166,7 +167,6 @@ struct Capture {
 
 struct State {
   std::mutex mutex;
-  std::condition_variable progress;  ///< a point was reached
 
   bool no_driver = false;
   bool touched = false;  ///< by a call that asks about devices

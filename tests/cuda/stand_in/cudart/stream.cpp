@@ -47,7 +47,7 @@ void run(const StreamPtr& stream) {
       task = std::move(stream->queue.front());
       stream->queue.pop_front();
       if (task->waits_for) {
-        all.progress.wait(lock, [&] { return task->waits_for->done; });
+        task->waits_for->reached.wait(lock, [&] { return task->waits_for->done; });
         task->waits_for->order.acquire();
       }
       task->start.acquire();
@@ -74,7 +74,7 @@ void run(const StreamPtr& stream) {
       if (task->reaches) {
         task->reaches->when = std::chrono::steady_clock::now();
         task->reaches->done = true;
-        all.progress.notify_all();
+        task->reaches->reached.notify_all();
       }
       task.reset();
     }
@@ -213,7 +213,7 @@ void push_wait(const StreamPtr& stream, const PointPtr& point) {
 bool idle(const Stream& stream) { return stream.queue.empty() && !stream.busy; }
 
 void wait(std::unique_lock<std::mutex>& lock, const PointPtr& point) {
-  state().progress.wait(lock, [&] { return point->done; });
+  point->reached.wait(lock, [&] { return point->done; });
   point->order.acquire();
   state().host.merge(point->clock);
 }
