@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fanout/cuda.hpp>
@@ -177,6 +179,77 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "what lies on its GPU already is not cop
   CHECK(copies_to_or_between_gpus() == 0);
   CHECK(y.space() == device.memory().space);
   CHECK(fanout::to_host(z)[999] == 9000);
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "GPUs copy their rows of a result to the main GPU while a shard still runs") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const auto devices = fanout::cuda_devices();
+  const auto others = static_cast<long>(devices.size()) - 1;
+  bool sent = false;
+  const ParallelModel model{[&](Context auto& ctx, View<const double, 1> part) {
+                              auto y = fanout::output<double>(ctx);
+                              auto z = fanout::output<double>(ctx);
+                              fanout::launch(ctx, part.size(), Copy{part, y});
+                              fanout::launch(ctx, part.size(), Copy{part, z});
+                              if (ctx.rank() == 0) {
+                                sent = in_time([&] { return stand_in_copies("peer direct") >= 2 * others; });
+                              }
+                              return std::tuple(y, fanout::psum(1), std::tuple(z));
+                            },
+                            devices};
+  const auto x = ascending(64, 1);
+  model(x);  // the first copies between two GPUs are checked
+  for (int call = 0; call < 3; ++call) {
+    stand_in_forget_counts();
+    const auto [y, shards, inner] = model(x);
+    CHECK(sent);
+    CHECK(stand_in_copies("peer direct") == 2 * others);
+    CHECK(shards == others + 1);
+    CHECK(fanout::to_host(y) == x);
+    CHECK(fanout::to_host(std::get<0>(inner)) == x);
+  }
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched,
+                  "shards that ask for outputs in different orders overwrite no rows of each other") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const auto devices = fanout::cuda_devices();
+  const ParallelModel model{[&](Context auto& ctx, View<const double, 1> part) {
+                              const auto single = [&] {
+                                auto y = fanout::output<double>(ctx);
+                                fanout::launch(ctx, part.size(), Copy{part, y});
+                                return y;
+                              };
+                              const auto twice = [&] {
+                                auto y = fanout::output<double>(ctx, 2);
+                                const View<double, 2> to = y;
+                                fanout::launch(ctx, part.size(), [part, to](std::size_t i) {
+                                  to(i, 0) = part[i];
+                                  to(i, 1) = part[i];
+                                });
+                                return y;
+                              };
+                              if (ctx.rank() == 0) {
+                                auto y = single();
+                                return std::tuple(y, twice());
+                              }
+                              auto z = twice();
+                              return std::tuple(single(), z);
+                            },
+                            devices};
+  const auto x = ascending(64, 1);
+  const auto [y, z] = fanout::to_host(model(x));
+  CHECK(y == x);
+  for (std::size_t i = 0; i < 64; ++i) CHECK((z(i, 0) == x[i] && z(i, 1) == x[i]));
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "apply leaves each result on the GPU that made it") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const auto devices = fanout::cuda_devices();
+  const auto replicas = fanout::replicate(Scaled{ascending(1, 3)}, devices);
+  auto outputs = fanout::apply(replicas, fanout::scatter(devices, ascending(64, 1)));
+  for (std::size_t i = 0; i < devices.size(); ++i) CHECK(outputs[i].space() == devices[i].memory().space);
+  CHECK(fanout::to_host(fanout::gather(std::move(outputs)))[63] == 192);
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched,

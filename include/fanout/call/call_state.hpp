@@ -38,6 +38,7 @@ struct CallSettings {
   Recovery<std::uint32_t>* recovery = nullptr;  ///< what the model has learnt of its devices; null: neither happens
   CallStatistics* times = nullptr;              ///< of the calls' times; null: not measured
   const CopyTeam* team = nullptr;               ///< shares large copies of gathering; null: the caller copies alone
+  bool gathers = false;                         ///< the call itself gathers its results
 };
 
 /// Settings of one call.

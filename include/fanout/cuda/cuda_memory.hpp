@@ -45,10 +45,11 @@ inline void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
   return data;
 }
 
-/// Allocates in a stream without work, if there are several devices on the GPU. So they need not wait for each other.
+/// Allocates in a stream without work, if there are several devices. So they need not wait for each other, also those
+/// of other GPUs that send() rows there.
 inline void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
   GpuState& gpu = gpu_at(space.owner.index);
-  if (!has_several_devices(gpu)) return allocate_on_gpu(space, bytes);
+  if (!has_several_devices()) return allocate_on_gpu(space, bytes);
   const StreamRef stream = streams_of(gpu, DeviceStreams::allocations).compute();
   void* const data = allocate_in(stream, bytes);
   try {
@@ -188,6 +189,17 @@ inline void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfe
   settle(streams);
 }
 
+/// False for GPUs that cannot copy directly.
+inline bool send_to_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+                        std::size_t bytes) {
+  if (bytes == 0) return true;
+  DeviceStreams& target = streams_for(to);
+  DeviceStreams& source = streams_for(from);
+  if (!peer_trusted(source.gpu().index(), target.gpu().index())) return false;
+  push(target, to_data, source, from_data, bytes);
+  return true;
+}
+
 /// Waits for what this thread has done with the GPU's memory; other threads wait for theirs. A thread that has entered
 /// no device has already waited for each operation.
 inline void wait_for_gpu(const MemorySpace& space) {
@@ -211,7 +223,8 @@ inline constexpr backend::MemoryOperations CudaTables::memory{.allocate = &alloc
                                                               .allocate_for_all = &allocate_for_all_on_gpu,
                                                               .transfer_all = &transfer_all_with_gpus,
                                                               .windows = &windows,
-                                                              .borrowed = &borrowed};
+                                                              .borrowed = &borrowed,
+                                                              .send = &send_to_gpu};
 inline constexpr backend::MemoryOperations CudaTables::windows = fanout::detail::window_operations(memory);
 inline constexpr backend::MemoryOperations CudaTables::borrowed = fanout::detail::borrowed_operations(memory);
 

@@ -46,7 +46,10 @@ struct Transfer {
 ///    none; parts are then copied.
 /// 11. `borrowed` is the table for memory of the caller's in the same space: see borrowed_operations(). Null if devices
 ///    cannot write results there; they are then copied.
-/// 12. `host_access` is true if the host may read and write the memory in place, like managed memory. The elements of a
+/// 12. `send` begins to copy from this memory to another one of the kind, in order with the work of the device that the
+///    thread has entered, whose completion then stands for the copy. The other memory is ready for that: it is from
+///    allocate_for_all(), or the caller's. Returns false if it cannot. Null if it never can.
+/// 13. `host_access` is true if the host may read and write the memory in place, like managed memory. The elements of a
 ///    tensor there can then be used on the host. Nothing waits for the device's work first.
 struct MemoryOperations {
   void* (*allocate)(const MemorySpace& space, std::size_t bytes);
@@ -63,6 +66,8 @@ struct MemoryOperations {
   void (*transfer_all)(const MemorySpace& to, const Transfer* transfers, std::size_t count) = nullptr;
   const MemoryOperations* windows = nullptr;
   const MemoryOperations* borrowed = nullptr;
+  bool (*send)(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+               std::size_t bytes) = nullptr;
   bool host_access = false;
 };
 

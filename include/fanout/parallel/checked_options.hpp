@@ -138,7 +138,8 @@ struct CheckedOptions {
             .shrinks = options.shrink_on_out_of_memory,
             .recovery = &recovery,
             .times = &times,
-            .team = &team};
+            .team = &team,
+            .gathers = true};
   }
 
   void check_sharded(const Plan& plan) const {

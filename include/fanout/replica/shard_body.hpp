@@ -25,6 +25,7 @@
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/early_release.hpp>
 #include <fanout/replica/forward_result.hpp>
+#include <fanout/replica/send_outputs.hpp>
 #include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -170,6 +171,7 @@ class alignas(cache_line) ShardBody {
         if constexpr (requires { backend::Completion(device.completion()); }) {
           // A device's own clock needs a completion.
           if (HasOwnClock<D> || !body.outputs_.state().waits_for_devices()) {
+            if constexpr (HasOwnMemory<D> && has_rows_to_send<R>()) body.send_outputs(rows, slot);
             slot.completion = device.completion();
             return;
           }
@@ -184,6 +186,13 @@ class alignas(cache_line) ShardBody {
       }
     }
   };
+
+  /// Not in a measured call, which tells the time of gathering from that of the devices.
+  void send_outputs(const RowRange& rows, ShardSlot<R>& slot) const {
+    CallState& call = outputs_.state();
+    if (!call.settings.gathers || axis_ != 0 || call.waits_for_devices()) return;
+    OutputSender(call, rows, slot.scratch).send(slot.value());
+  }
 
   /// Frees the device's memory for its next shard, as far as the result allows.
   template <class D>

@@ -123,12 +123,16 @@ inline DeviceStreams& streams_of(GpuState& gpu, int instance) {
   return *made;
 }
 
-/// True if the GPU has more devices than one.
-inline bool has_several_devices(GpuState& gpu) noexcept {
+/// True if the process has more devices than one, on whichever GPUs.
+inline bool has_several_devices() noexcept {
   int devices = 0;
-  for (const DeviceStreams* streams = gpu.all_streams().load(fanout::detail::MemoryOrder::acquire); streams != nullptr;
-       streams = streams->next()) {
-    devices += streams->id().instance >= 0 ? 1 : 0;
+  for (int i = 0; i < count_gpus().count; ++i) {
+    GpuState* const gpu = gpus[i].gpu.load(fanout::detail::MemoryOrder::acquire);
+    if (gpu == nullptr) continue;
+    for (const DeviceStreams* streams = gpu->all_streams().load(fanout::detail::MemoryOrder::acquire);
+         streams != nullptr; streams = streams->next()) {
+      devices += streams->id().instance >= 0 ? 1 : 0;
+    }
   }
   return devices > 1;
 }
