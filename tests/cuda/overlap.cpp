@@ -252,6 +252,28 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "apply leaves each result on the GPU tha
   CHECK(fanout::to_host(fanout::gather(std::move(outputs)))[63] == 192);
 }
 
+TEST_CASE_FIXTURE(fanout_test::Watched, "results for the caller's memory elsewhere do not go by the main GPU") {
+  if (!fanout_test::has_stand_in(2)) return;
+  for (const DeviceSet<CudaDevice>& devices : sets()) {
+    const ParallelModel model{Scaled{ascending(1, 3)}, devices};
+    const auto x = ascending(1000, 1);
+    const auto last = static_cast<std::size_t>(cuda::device_count()) - 1;
+    const auto on_last = static_cast<long>(devices.size()) / cuda::device_count();
+    Tensor<double, 1> y(1000);
+    Tensor<double, 1> there({1000}, CudaDevice(static_cast<int>(last)).memory());
+    for (int call = 0; call < 2; ++call) {  // the first copies between two GPUs are checked
+      stand_in_forget_counts();
+      model.into(y)(x);
+      CHECK(stand_in_copies("peer direct") == 0);
+      CHECK(y[999] == 3000);
+      stand_in_forget_counts();
+      model.into(there)(x);
+    }
+    CHECK(stand_in_copies("peer direct") == static_cast<long>(devices.size()) - on_last);
+    CHECK(fanout::to_host(there)[999] == 3000);
+  }
+}
+
 TEST_CASE_FIXTURE(fanout_test::Watched,
                   "results in the caller's memory on the main GPU take no other copies than new ones") {
   if (!fanout_test::has_stand_in(1)) return;

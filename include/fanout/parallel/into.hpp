@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include <fanout/base/small_vector.hpp>
+#include <fanout/device/device.hpp>
+#include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -16,6 +19,13 @@
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 {
+
+namespace detail {
+template <class Devices>
+inline constexpr bool has_own_memories = false;
+template <Device... Ds>
+inline constexpr bool has_own_memories<DeviceSet<Ds...>> = (HasOwnMemory<Ds> || ...);
+}  // namespace detail
 
 /// Calls a model and writes the results into a destination. ParallelModel::into() makes it. Borrows the model, and the
 /// destination if D is a reference.
@@ -41,6 +51,19 @@ class Into {
   }
 
  private:
+  /// Where the results are gathered: where all tensors of the destination are, so that they take no way round.
+  /// Otherwise, and for sums that devices make for each other, where the model's results usually are.
+  backend::Memory memory_for(const detail::CallSettings& usual) {
+    detail::FindMemory find;
+    detail::VisitTargets<detail::FindMemory>{find}(to_, detail::output_root);
+    if (!find.is_one || find.space == usual.target.space || usual.collectives != nullptr) return usual.target;
+    if (find.space == host_memory) return {};
+    for (const DeviceId& id : model_.devices().ids()) {
+      if (id == find.space.owner) return backend::memory_of(find.space);
+    }
+    return usual.target;
+  }
+
   template <class... Args>
   void write(bool on_all, Args&... args) {
     using R = decltype(model_.run(detail::plain_request, args...));
@@ -48,12 +71,25 @@ class Into {
     if constexpr (!std::is_void_v<R>) {
       detail::SmallVector<detail::OutputTarget> targets;
       detail::SmallVector<detail::ShownMemory> memory;
-      const backend::Memory& results = model_.state_->settings.target;
+      detail::CallRequest request{.on_all = on_all};
+      const detail::CallSettings& usual = model_.state_->settings;
+      constexpr bool has_memories = detail::has_own_memories<typename Model::device_set>;
+      std::optional<std::conditional_t<has_memories, detail::CallSettings, char>> changed;
+      if constexpr (has_memories) {
+        const backend::Memory results = memory_for(usual);
+        if (!(results.space == usual.target.space)) {
+          changed.emplace(usual).target = results;
+          request.settings = &*changed;
+        }
+      }
+      const backend::Memory& results = request.settings_or(usual).target;
       detail::CollectTargets collect{results, targets, memory};
       detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
       detail::check_destination(to_, memory, args...);
       backend::wait_for(results);
-      R result = model_.run({.on_all = on_all, .targets = targets.begin(), .target_count = targets.size()}, args...);
+      request.targets = targets.begin();
+      request.target_count = targets.size();
+      R result = model_.run(request, args...);
       detail::write_into(to_, result, detail::CopyTeam(model_.devices()));
     }
   }

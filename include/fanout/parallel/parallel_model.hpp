@@ -189,11 +189,11 @@ class ParallelModel {
   ///   `std::tie(scores, loss)`;
   /// - for anything else: a variable that it is assigned to.
   ///
-  /// Shards write straight into the n-th Tensor or View of the destination if the n-th output() has its extents, and if
-  /// it is in the memory of the call's results. All else is gathered first and then copied. The returned Into borrows
-  /// the model. It borrows an lvalue `to`, and owns an rvalue. To write in place, pass the same rows:
-  /// `model.into(x)(inout(x))`. Any other argument must not show memory of such a Tensor or View, which one shard would
-  /// write while another one reads. Into says what the call throws.
+  /// The results are gathered where the destination is, if that is one memory. Shards write straight into the n-th
+  /// Tensor or View of the destination if that is there, and if the n-th output() has its extents. All else is gathered
+  /// first and then copied. The returned Into borrows the model. It borrows an lvalue `to`, and owns an rvalue. To write
+  /// in place, pass the same rows: `model.into(x)(inout(x))`. Any other argument must not show memory of such a Tensor
+  /// or View, which one shard would write while another one reads. Into says what the call throws.
   template <class D>
   Into<ParallelModel, D> into(D&& to) const {
     return {*this, std::forward<D>(to)};
@@ -362,7 +362,7 @@ class ParallelModel {
       }
       detail::CallStart begin = state.start(request, entered.number());
       ranked.begin(inputs.plan, begin, devices.ids().data());
-      typename Sharded::Outputs outputs(inputs.plan, state.settings, begin, devices.ids().data(),
+      typename Sharded::Outputs outputs(inputs.plan, request.settings_or(state.settings), begin, devices.ids().data(),
                                         Call::shards_may_meet());
       Sharded call(state.replicas, devices, inputs, outputs, room);
       call.dispatch();
@@ -413,7 +413,7 @@ class ParallelModel {
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
         Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
-        state_->settings, begin, std::move(meter), std::move(ranked), std::move(failure));
+        request.settings_or(state_->settings), begin, std::move(meter), std::move(ranked), std::move(failure));
     Pending<gathered_t<typename Call::R>> pending(call);
     if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
     // A device's thread combines the fields over all ranks. All ranks must do that at the same place between the other

@@ -192,6 +192,22 @@ struct VisitTargets {
   }
 };
 
+/// Finds the memory of all tensors of a destination, if that is one.
+struct FindMemory {
+  MemorySpace space = host_memory;
+  bool is_one = false;  ///< false also if there is no tensor
+  bool is_first = true;
+
+  template <class T, std::size_t R>
+  void target(const View<T, R>& view, const LeafPath&) {
+    is_one = is_first || (is_one && view.space() == space);
+    is_first = false;
+    space = view.space();
+  }
+  template <class X>
+  void other(const X&, const LeafPath&) const {}
+};
+
 /// Collects where the tensors of a result are to be written, and the memory of all arrays of the destination. What does
 /// not lie where the `results` of the call do is written when all shards have ended, and so are other arrays than
 /// tensors.
