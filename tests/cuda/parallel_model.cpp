@@ -417,7 +417,7 @@ struct Fails {
 
 }  // namespace
 
-TEST_CASE("a call that fails leaves the caller's memory on the main GPU to the caller") {
+TEST_CASE("the caller still owns its memory on the main GPU after a call that fails") {
   if (no_device()) return;
   const fanout_test::Watched watched;
   const ParallelModel gpus{Fails{linear()}, AllVisible<CudaDevice>{}};

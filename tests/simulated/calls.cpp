@@ -245,7 +245,7 @@ TEST_CASE("into writes into memory of the host") {
   CHECK(is_line_of(y, x));
 }
 
-TEST_CASE("outputs are written right into memory of the caller's on the main device, and take no other memory there") {
+TEST_CASE("outputs are written right into the caller's memory on the main device, and take no other memory there") {
   const auto devices = simulated_devices({{.memory = 4'000}, {.memory = 4'000}});
   Tensor<float, 1> y({400}, devices[0].memory());
   const float* const there = y.data();

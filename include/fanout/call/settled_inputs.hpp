@@ -53,7 +53,7 @@ void settle_inputs(const std::tuple<Args...>& arguments) {
 /// memories, since a model may hide its arrays.
 template <class M, Device... Ds>
 void settle_model(const M& model, const DeviceSet<Ds...>& devices) {
-  if constexpr ((HasOwnMemory<Ds> || ...)) {
+  if constexpr (DeviceSet<Ds...>::has_own_memories) {
     visit_arrays(model, LeafPath("model"), SettleArrays());
     for (std::size_t i = 0; i < devices.size(); ++i) {
       devices.visit(i, [](const auto& device) { backend::wait_for(backend::Memory(device.memory())); });

@@ -45,8 +45,8 @@ inline void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
   return data;
 }
 
-/// Allocates in a stream without work, if there are several devices. So they need not wait for each other, also those
-/// of other GPUs that send() rows there.
+/// If there are several devices, on this GPU or on others, allocates in a stream without work and waits for that. So any
+/// of them may use the memory, and none waits for another one.
 inline void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
   GpuState& gpu = gpu_at(space.owner.index);
   if (!has_several_devices()) return allocate_on_gpu(space, bytes);

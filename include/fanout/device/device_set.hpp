@@ -110,6 +110,9 @@ class DeviceSet {
   static_assert(sizeof...(Ds) >= 1, "fanout: a device set names at least one kind of device");
 
  public:
+  /// True if devices of a kind may have a memory of their own.
+  static constexpr bool has_own_memories = (HasOwnMemory<Ds> || ...);
+
   /// Takes the devices of each kind, in order. Throws InvalidDeviceId if there is no device, or if one occurs twice.
   explicit DeviceSet(std::vector<Ds>... devices)
       : ids_((devices.size() + ...), DeviceId{.kind = "host"}), devices_(std::move(devices)...) {

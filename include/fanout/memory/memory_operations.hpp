@@ -31,24 +31,22 @@ struct Transfer {
 /// 4. `fresh` is the table for new memory of the same space: the table itself, unless it stands for adopted memory.
 /// 5. `transfer` copies between two spaces: one of this kind, the other of this kind or the host's. When it returns,
 ///    data for the host has arrived, and data from the host has been read. Null if it cannot.
-/// 6. `transfer_in` is `allocate` and `transfer` in one, from the same spaces. It need not be in order with earlier
-/// work
+/// 6. `transfer_in` is `allocate` and `transfer` in one, from the same spaces. It need not be in order with earlier work
 ///    of the device, which does not know this memory. Null if that is no better.
 /// 7. `wait` waits until all that the thread has done in the space is done, and throws the error of what failed. Each
 ///    call of a model waits for the spaces of its arguments, so it should cost little if nothing is in flight.
 /// 8. `allocate_for_all` is `allocate` for memory that several devices use at once. It waits for the work of none of
-/// them,
-///    and any of them may use the memory when it returns. Null if `allocate` is like that.
+///    them, and any of them may use the memory when it returns. Null if `allocate` is like that.
 /// 9. `transfer_all` makes several transfers to one space, and copies within it if it is of this kind, in any order.
-/// Those
-///    from different devices run at the same time. Null if they would run one after the other.
+///    Those from different devices run at the same time. Null if they would run one after the other.
 /// 10. `windows` is the table for parts of an OutputBuffer in the same space: see window_operations(). Null if there is
 ///    none; parts are then copied.
-/// 11. `borrowed` is the table for memory of the caller's in the same space: see borrowed_operations(). Null if devices
-///    cannot write results there; they are then copied.
-/// 12. `send` begins to copy from this memory to another one of the kind, in order with the work of the device that the
-///    thread has entered, whose completion then stands for the copy. The other memory is ready for that: it is from
-///    allocate_for_all(), or the caller's. Returns false if it cannot. Null if it never can.
+/// 11. `borrowed` is the table for bytes in the same space that the caller owns: see borrowed_operations(). Null if
+///    devices cannot write results there; results are then made elsewhere and copied.
+/// 12. `send` begins to copy from this memory to another one of the same kind, which is the caller's or comes from
+///    allocate_for_all(). The copy is in order with the work of the device that the thread has entered. That device's
+///    completion() stands for the copy, too. Returns false if these devices cannot do that. Throws what `transfer`
+///    throws. Null if no device can.
 /// 13. `host_access` is true if the host may read and write the memory in place, like managed memory. The elements of a
 ///    tensor there can then be used on the host. Nothing waits for the device's work first.
 struct MemoryOperations {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <fanout/base/small_vector.hpp>
-#include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -20,13 +19,6 @@
 
 namespace fanout { inline namespace v0 {
 
-namespace detail {
-template <class Devices>
-inline constexpr bool has_own_memories = false;
-template <Device... Ds>
-inline constexpr bool has_own_memories<DeviceSet<Ds...>> = (HasOwnMemory<Ds> || ...);
-}  // namespace detail
-
 /// Calls a model and writes the results into a destination. ParallelModel::into() makes it. Borrows the model, and the
 /// destination if D is a reference.
 template <class Model, class D>
@@ -34,8 +26,8 @@ class Into {
  public:
   Into(const Model& model, D to) : model_(model), to_(std::forward<D>(to)) {}
 
-  /// Calls the model, writes its result into the destination, and returns nothing. Waits and throws as the model's call
-  /// does. After an exception the contents of the destination are unspecified. Throws ShapeMismatch or
+  /// Calls the model, writes its result into the destination, and returns nothing. First waits for what this thread has
+  /// done with the destination's memory. Then waits and throws as the model's call does. After an exception the contents of the destination are unspecified. Throws ShapeMismatch or
   /// StructureMismatch if the result does not fit into the destination. Throws DeviceMismatch if the result cannot be
   /// copied to the destination's memory. Throws InvalidArgument, before anything runs, if arrays of the destination
   /// overlap. Throws it also if an argument shows memory of a Tensor or View of the destination, except an inout() of
@@ -73,7 +65,7 @@ class Into {
       detail::SmallVector<detail::ShownMemory> memory;
       detail::CallRequest request{.on_all = on_all};
       const detail::CallSettings& usual = model_.state_->settings;
-      constexpr bool has_memories = detail::has_own_memories<typename Model::device_set>;
+      constexpr bool has_memories = Model::device_set::has_own_memories;
       std::optional<std::conditional_t<has_memories, detail::CallSettings, char>> changed;
       if constexpr (has_memories) {
         const backend::Memory results = memory_for(usual);

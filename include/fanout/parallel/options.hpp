@@ -25,6 +25,7 @@ struct Retry {
 /// Options of a ParallelModel. Each has a default: `ParallelModel{m, devices, Options{.seed = 7}}`.
 struct Options {
   /// The device in whose memory results are gathered; by default the main device. Any host device means host memory.
+  /// ParallelModel::into() gathers where its destination is.
   std::optional<DeviceId> output = {};
   /// The axis on which arrays are split and concatenated; -1 is the last one. split<Axis>(x) and concat<Axis>(x) choose
   /// it for one array.

@@ -208,9 +208,8 @@ struct FindMemory {
   void other(const X&, const LeafPath&) const {}
 };
 
-/// Collects where the tensors of a result are to be written, and the memory of all arrays of the destination. What does
-/// not lie where the `results` of the call do is written when all shards have ended, and so are other arrays than
-/// tensors.
+/// Collects the tensors of a destination, and the memory of all its arrays. A tensor in another memory than the call's
+/// `results` gets null data: it is written when all shards have ended. So are arrays that are no tensors.
 struct CollectTargets {
   const backend::Memory& results;
   SmallVector<OutputTarget>& targets;

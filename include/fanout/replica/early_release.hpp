@@ -41,6 +41,21 @@ inline constexpr bool has_rule = false;
 template <class Rule, class X>
 inline constexpr bool has_rule<WithRule<Rule, X>> = true;
 
+/// Copies the rows of a shard's own output by `copy(first, bytes)`, to where they belong in the buffer that all shards
+/// share. The output becomes a window of that buffer. Returns false, and changes nothing, if `copy` returns false, or if
+/// shards asked for outputs in different orders, so that the buffer has other rows. Throws OutOfMemory, and what `copy`
+/// throws.
+template <class T, std::size_t R, class Copy>
+bool move_to_shared_buffer(Output<T, R>& output, CallState& call, const RowRange& rows, const Copy& copy) {
+  const std::size_t row_bytes = output.buffer().row_bytes();
+  const auto& shared = call.outputs.get(output.buffer().number(), call.plan.rows(), row_bytes);
+  if (shared.row_bytes != row_bytes) return false;
+  std::byte* const first = shared.first + rows.first * row_bytes;
+  if (!copy(first, output.size() * sizeof(T))) return false;
+  output = Output<T, R>(*shared.buffer, first, call.settings.target.space, rows, output.extents());
+  return true;
+}
+
 /// True for a result of a shard in which all memory of the device can be found and replaced: outputs, tensors and
 /// numbers, also in tuples, dicts and structs, and under rules.
 template <class X>
@@ -88,15 +103,11 @@ class EarlyRelease {
  private:
   template <class T, std::size_t R>
   void move_output(Output<T, R>& output) {
-    const std::size_t row_bytes = output.buffer().row_bytes();
-    const auto& shared = call_.outputs.get(output.buffer().number(), call_.plan.rows(), row_bytes);
-    if (shared.row_bytes != row_bytes) {
-      all_moved_ = false;  // shards asked for outputs in different orders
-      return;
-    }
-    std::byte* const first = shared.first + rows_.first * row_bytes;
-    backend::transfer(call_.settings.target, first, output.space(), output.data(), output.size() * sizeof(T));
-    output = Output<T, R>(*shared.buffer, first, call_.settings.target.space, rows_, output.extents());
+    const auto copy = [&](std::byte* first, std::size_t bytes) {
+      backend::transfer(call_.settings.target, first, output.space(), output.data(), bytes);
+      return true;
+    };
+    if (!move_to_shared_buffer(output, call_, rows_, copy)) all_moved_ = false;
   }
 
   template <class T, std::size_t R>

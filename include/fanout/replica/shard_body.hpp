@@ -25,7 +25,7 @@
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/early_release.hpp>
 #include <fanout/replica/forward_result.hpp>
-#include <fanout/replica/send_outputs.hpp>
+#include <fanout/replica/output_sender.hpp>
 #include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -187,7 +187,7 @@ class alignas(cache_line) ShardBody {
     }
   };
 
-  /// Not in a measured call, which tells the time of gathering from that of the devices.
+  /// Does nothing if the call waits for its devices. A measured call does, since it reports the time of gathering apart.
   void send_outputs(const RowRange& rows, ShardSlot<R>& slot) const {
     CallState& call = outputs_.state();
     if (!call.settings.gathers || axis_ != 0 || call.waits_for_devices()) return;

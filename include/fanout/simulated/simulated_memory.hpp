@@ -107,8 +107,6 @@ inline void transfer_all_simulated(const MemorySpace& to, const backend::Transfe
 
 inline void wait_for_simulated(const MemorySpace& space) { await_simulated(simulated_states[space.owner.index]); }
 
-inline const backend::MemoryOperations* borrow_simulated(const MemorySpace& space);
-
 /// The tables for a simulated device's memory, and for bytes there that the caller owns.
 struct SimulatedTables {
   static const backend::MemoryOperations memory;

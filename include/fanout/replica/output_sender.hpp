@@ -8,7 +8,6 @@
 #include <fanout/call/call_state.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
-#include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/scratch.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/replica/early_release.hpp>
@@ -63,15 +62,12 @@ class OutputSender {
     const MemorySpace& target = call_.settings.target.space;
     const auto send = output.buffer().memory().operations->send;
     if (send == nullptr || !(target.owner.kind == output.space().owner.kind)) return;
-    const std::size_t row_bytes = output.buffer().row_bytes();
     try {
-      const auto& shared = call_.outputs.get(output.buffer().number(), call_.plan.rows(), row_bytes);
-      if (shared.row_bytes != row_bytes) return;  // shards asked for outputs in different orders
-      std::byte* const first = shared.first + rows_.first * row_bytes;
-      if (!send(target, first, output.space(), output.data(), output.size() * sizeof(T))) return;
-      output = Output<T, R>(*shared.buffer, first, target, rows_, output.extents());
+      move_to_shared_buffer(output, call_, rows_, [&](std::byte* first, std::size_t bytes) {
+        return send(target, first, output.space(), output.data(), bytes);
+      });
     } catch (const OutOfMemory&) {
-      // of the results: an error of the call, not of the shard
+      // There is no memory for the results. This is no error of the shard: the call throws it when it gathers.
     }
   }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/replica/send_outputs.hpp>
+#include <fanout/replica/output_sender.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include <fanout/fanout.hpp>
 
@@ -21,7 +22,7 @@ using fanout::detail::has_rows_to_send;
 using fanout::detail::OutputSender;
 using fanout::detail::Scratch;
 
-namespace send_outputs_test {
+namespace output_sender_test {
 
 struct Both {
   Output<float, 2> y;
@@ -148,4 +149,4 @@ TEST_CASE("an output that cannot be sent stays on its device") {
   }
 }
 
-}  // namespace send_outputs_test
+}  // namespace output_sender_test
