@@ -135,7 +135,7 @@ cudaError_t release(const char* name, void* pointer, Kind kind) {
     // The real one waits for the whole device, but nothing that says so orders other streams before it.
     Clock known = all.host;
     const auto& first = all.devices[static_cast<std::size_t>(block->device)].default_stream;
-    if (first) known.seen[first->id] = first->pushed;
+    if (first) known.set(first->id, first->pushed);
     check_unused(name, *block, known);
     all.blocks.erase(reinterpret_cast<std::uintptr_t>(block->data));
     if (block->pool) {

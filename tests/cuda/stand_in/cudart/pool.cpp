@@ -103,7 +103,7 @@ cudaError_t allocate(Call& entry, void** out, std::size_t bytes, const PoolPtr& 
   wait_for_reuse(*pool, stream, bytes);
   block->pool = pool;
   block->made_in = stream->id;
-  block->made_at = push(stream, [block] {});
+  block->made_at = next_position(stream);
   state().blocks.emplace(reinterpret_cast<std::uintptr_t>(block->data), block);
   *out = block->data;
   return cudaSuccess;

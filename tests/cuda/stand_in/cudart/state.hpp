@@ -26,11 +26,19 @@ namespace stand_in {
 inline constexpr int max_devices = 64;
 
 /// What is known to be before a position: per stream, the number of operations.
-struct Clock {
-  std::map<unsigned, std::uint64_t> seen;
-
+class Clock {
+ public:
   void merge(const Clock& other);
+  void set(unsigned stream, std::uint64_t position);
   bool covers(unsigned stream, std::uint64_t position) const;
+
+  struct Position {
+    unsigned stream;
+    std::uint64_t position;
+  };
+
+ private:
+  std::vector<Position> seen_;  // by the stream; a map takes so long that programs on it show nothing else
 };
 
 /// A place in a stream that others wait for: an event's record, a synchronisation.
@@ -233,6 +241,8 @@ Handle handle_of(unsigned id) {
   return reinterpret_cast<Handle>(std::uintptr_t{0x0fa0000000000000} | (std::uintptr_t{id} << 8));
 }
 StreamPtr default_stream(int device);
+/// The position of an operation that gives the stream's thread nothing to do.
+std::uint64_t next_position(const StreamPtr& stream);
 /// Appends an operation; the stream's thread runs it in order. Returns its position.
 std::uint64_t push(const StreamPtr& stream, std::function<void()> run, Work work = Work::other);
 PointPtr push_point(const StreamPtr& stream);

@@ -8,16 +8,34 @@
 
 namespace stand_in {
 
+namespace {
+constexpr auto is_before = [](const Clock::Position& one, unsigned stream) { return one.stream < stream; };
+}
+
 void Clock::merge(const Clock& other) {
-  for (const auto& [stream, position] : other.seen) {
-    auto& mine = seen[stream];
-    mine = std::max(mine, position);
+  auto mine = seen_.begin();
+  for (const Position& theirs : other.seen_) {
+    mine = std::lower_bound(mine, seen_.end(), theirs.stream, is_before);
+    if (mine == seen_.end() || mine->stream != theirs.stream) {
+      mine = seen_.insert(mine, theirs);
+    } else {
+      mine->position = std::max(mine->position, theirs.position);
+    }
+  }
+}
+
+void Clock::set(unsigned stream, std::uint64_t position) {
+  const auto mine = std::lower_bound(seen_.begin(), seen_.end(), stream, is_before);
+  if (mine == seen_.end() || mine->stream != stream) {
+    seen_.insert(mine, {stream, position});
+  } else {
+    mine->position = position;
   }
 }
 
 bool Clock::covers(unsigned stream, std::uint64_t position) const {
-  const auto found = seen.find(stream);
-  return found != seen.end() && found->second >= position;
+  const auto found = std::lower_bound(seen_.begin(), seen_.end(), stream, is_before);
+  return found != seen_.end() && found->stream == stream && found->position >= position;
 }
 
 namespace {
@@ -126,12 +144,7 @@ void keep_default_order(const StreamPtr& stream) {
 }
 
 std::uint64_t push_task(const StreamPtr& stream, std::unique_ptr<Task> task) {
-  for (const Capture& capture : state().captures) {
-    if (capture.stream == stream->id) misuse("capture", "the stand-in records no work of a stream that is captured");
-  }
-  keep_default_order(stream);
-  stream->clock.merge(state().host);
-  stream->clock.seen[stream->id] = ++stream->pushed;
+  next_position(stream);
   if (task->waits_for) stream->clock.merge(task->waits_for->clock);
   if (task->reaches) {
     task->reaches->clock = stream->clock;
@@ -187,6 +200,16 @@ StreamPtr find_stream(const char* name, cudaStream_t handle) {
   if (found != state().streams.end()) return found->second;
   misuse(name, "no stream has the handle " + text(handle) + ": it was destroyed, or is none");
   return nullptr;
+}
+
+std::uint64_t next_position(const StreamPtr& stream) {
+  for (const Capture& capture : state().captures) {
+    if (capture.stream == stream->id) misuse("capture", "the stand-in records no work of a stream that is captured");
+  }
+  keep_default_order(stream);
+  stream->clock.merge(state().host);
+  stream->clock.set(stream->id, ++stream->pushed);
+  return stream->pushed;
 }
 
 std::uint64_t push(const StreamPtr& stream, std::function<void()> run, Work work) {
