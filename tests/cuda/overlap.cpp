@@ -210,6 +210,36 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "GPUs copy their rows of a result to the
   }
 }
 
+TEST_CASE_FIXTURE(
+    fanout_test::Watched,
+    "GPUs that have sent their rows release their copies of inputs and results while a shard still runs") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const auto devices = fanout::cuda_devices();
+  const auto in_use = [&] {
+    std::vector<std::size_t> bytes;
+    for (std::size_t i = 1; i < devices.size(); ++i) bytes.push_back(cuda::memory_allocated(devices[i]));
+    return bytes;
+  };
+  std::vector<std::size_t> before;
+  bool released = false;
+  const ParallelModel model{[&](Context auto& ctx, View<const double, 1> part) {
+                              auto y = fanout::output<double>(ctx);
+                              const auto between = fanout::empty<double>(ctx, part.size());
+                              fanout::launch(ctx, part.size(), Copy{part, between});
+                              fanout::launch(ctx, part.size(), Copy{between, y});
+                              if (ctx.rank() == 0) released = in_time([&] { return in_use() == before; });
+                              return y;
+                            },
+                            devices};
+  const auto x = ascending(64, 1);
+  model(x);  // the first use of a GPU leaves some
+  before = in_use();
+  for (int call = 0; call < 3; ++call) {
+    CHECK(fanout::to_host(model(x)) == x);
+    CHECK(released);
+  }
+}
+
 TEST_CASE_FIXTURE(fanout_test::Watched,
                   "shards that ask for outputs in different orders overwrite no rows of each other") {
   if (!fanout_test::has_stand_in(2)) return;

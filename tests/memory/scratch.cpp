@@ -56,6 +56,30 @@ TEST_CASE("output buffers of a scratch are apart and go with it, unless someone 
   CHECK(counting.alive() == 0);
 }
 
+TEST_CASE("a scratch releases its memory before its values, if all of it is in one space") {
+  CountingMemory counting;
+  Scratch scratch;
+  int& value = scratch.retain(7);
+  scratch.allocate(counting.memory(), 8);
+  scratch.make_buffer(counting.memory(), 2, 8);
+  SUBCASE("of which the device is done when it has computed") {
+    scratch.release_memory_in(counting.memory().space);
+    CHECK(counting.alive() == 0);
+    CHECK(value == 7);
+    CHECK_FALSE(scratch.empty());
+    scratch.allocate(counting.memory(), 8);
+    CHECK(counting.alive() == 1);
+  }
+  SUBCASE("and keeps it if there is some in another one") {
+    scratch.allocate({}, 8);
+    scratch.release_memory_in(counting.memory().space);
+    CHECK(counting.alive() == 2);
+  }
+  scratch.release();
+  CHECK(counting.alive() == 0);
+  CHECK(scratch.empty());
+}
+
 TEST_CASE("a scratch keeps its blocks if an allocation fails") {
   CountingMemory counting;
   {

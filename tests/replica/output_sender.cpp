@@ -80,6 +80,15 @@ struct Call {
   void send(X& result) {
     OutputSender(state, rows, scratch).send(result);
   }
+  /// Returns true if the shard's memory in this space is then released.
+  template <class X>
+  bool releases(X result, const Memory& memory) {
+    scratch.allocate(memory, 100);
+    OutputSender sender(state, rows, scratch);
+    sender.send(result);
+    sender.template release_memory_in<X>(memory.space);
+    return scratch.empty();
+  }
 
   Plan plan{{{0, 2}, 0}, {{2, 5}, 1}};
   RowRange rows{2, 5};
@@ -146,6 +155,34 @@ TEST_CASE("an output that cannot be sent stays on its device") {
     has_memory = false;
     CHECK(stays(call, output));
     CHECK(sent == 0);
+  }
+}
+
+TEST_CASE("once the result has been sent, the shard's memory is released") {
+  Call call(first);
+  CHECK(call.releases(std::tuple(call.own(second), fanout::psum(1.5)), second));
+  CHECK(call.releases(fanout::Tensor<float, 1>(3), second));
+}
+
+TEST_CASE("the shard's memory is kept while the result shows it") {
+  SUBCASE("since an output was not sent") {
+    Call call(first);
+    can_send = false;
+    CHECK_FALSE(call.releases(call.own(second), second));
+  }
+  SUBCASE("since an output is under a rule") {
+    Call call(first);
+    CHECK_FALSE(call.releases(std::tuple(call.own(second), fanout::psum(call.own(second, 1))), second));
+    CHECK(sent == 1);
+  }
+  SUBCASE("since there is a view in it") {
+    Call call(first);
+    CHECK_FALSE(call.releases(std::tuple(call.own(second), fanout::View<const float, 1>()), second));
+    CHECK(sent == 1);
+  }
+  SUBCASE("since it is in the memory of the results") {
+    Call call(second);
+    CHECK_FALSE(call.releases(call.own(second), second));
   }
 }
 

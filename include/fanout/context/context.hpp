@@ -35,8 +35,7 @@ namespace fanout { inline namespace v0 {
 ///    waits for `forward`. Without a deadline it is false, at the cost of one comparison.
 /// 6. `claim_output(row_bytes)` returns a buffer in the device's memory, the shard's rows in it, and the address of the
 ///    first one; see output(). Throws OutOfMemory.
-/// 7. `claim_scratch(bytes)` returns device memory that lives until the results are gathered; see empty(). Throws
-///    OutOfMemory.
+/// 7. `claim_scratch(bytes)` returns device memory that lives as long as that of empty(). Throws OutOfMemory.
 template <class C>
 concept Context = requires(C& ctx, std::size_t n) {
   requires Device<std::remove_cvref_t<decltype(ctx.device())>>;
@@ -100,7 +99,8 @@ Output<T, 1 + sizeof...(I)> output(C& ctx, I... trailing) {
 }
 
 /// Scratch memory on the shard's device: [extents...]. Unlike in output(), all extents are given. Lives until the
-/// results are gathered. The elements are unset; see output(). Throws ShapeMismatch and OutOfMemory.
+/// device has done the shard's work, and until the result is gathered if that shows it. The elements are unset; see
+/// output(). Throws ShapeMismatch and OutOfMemory.
 template <class T, Context C, std::integral... I>
 View<T, sizeof...(I)> empty(C& ctx, I... extents) {
   const auto shape = detail::checked_extents(sizeof(T), extents...);

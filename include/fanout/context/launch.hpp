@@ -36,10 +36,10 @@ inline constexpr bool called_with_index = is_extended_lambda<F> || requires(cons
 /// devices it returns after the last call. On a GPU it returns at once: the calls run in order with the other work of
 /// the stream, and the model's call waits for them.
 ///
-/// The device gets a copy of `f`, so `f` holds views and numbers. The memory of these views must live until the call
-/// has ended, as inputs, output() and empty() do. References to variables work on host devices only. In a .cu, the call
-/// operator of `f` needs FANOUT_HOST_DEVICE. `f` may be a lambda with it (nvcc --extended-lambda), but not inside a
-/// function that returns `auto`. Throws what `f` throws on host devices, and what the device reports.
+/// The device gets a copy of `f`, so `f` holds views and numbers. The memory of these views must live until the device
+/// has made the calls, as inputs, output() and empty() do. References to variables work on host devices only. In a .cu,
+/// the call operator of `f` needs FANOUT_HOST_DEVICE. `f` may be a lambda with it (nvcc --extended-lambda), but not
+/// inside a function that returns `auto`. Throws what `f` throws on host devices, and what the device reports.
 template <Context C, class F>
 void launch(C& ctx, std::size_t n, const F& f) {
   constexpr bool copied_as_bytes = std::is_trivially_copyable_v<F> || detail::is_extended_lambda<F>;

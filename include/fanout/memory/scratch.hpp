@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
 
@@ -24,11 +25,16 @@ class Scratch {
       kept_ = last->before;
       delete last;
     }
-    while (last_ != nullptr) {
-      OutputBuffer* buffer = last_;
-      last_ = buffer->before();
-      buffer->release();
+    release_memory();
+  }
+
+  /// Releases the memory now, in order with the device's work. Does nothing if some of it is not in this space. Values
+  /// are kept on.
+  void release_memory_in(const MemorySpace& space) noexcept {
+    for (const OutputBuffer* own = last_; own != nullptr; own = own->before()) {
+      if (!(own->memory().space == space)) return;
     }
+    release_memory();
   }
 
   /// True if the buffer was made by this.
@@ -65,6 +71,14 @@ class Scratch {
   }
 
  private:
+  void release_memory() noexcept {
+    while (last_ != nullptr) {
+      OutputBuffer* buffer = last_;
+      last_ = buffer->before();
+      buffer->release();
+    }
+  }
+
   struct Kept : Pooled {
     explicit Kept(Kept* earlier) noexcept : before(earlier) {}
     Kept(const Kept&) = delete;

@@ -40,7 +40,8 @@ consteval bool has_rows_to_send() {
 /// Begins to copy the rows of a shard's outputs to the memory of the call's results, in order with the work of the
 /// shard's device. That device's completion then stands for the copies, too. So the devices copy at the same time, and
 /// none waits for the caller. The outputs become windows of the buffers that all shards share. What is not sent is
-/// copied when all shards have ended. Borrows all that it is made of.
+/// copied when all shards have ended. Then the device's memory of the shard can be released. Borrows all that it is
+/// made of.
 class OutputSender {
  public:
   OutputSender(CallState& call, const RowRange& rows, Scratch& scratch) noexcept
@@ -49,31 +50,50 @@ class OutputSender {
   /// Throws what MemoryOperations::send throws.
   template <class X>
   void send(X& result) {
-    if constexpr (is_output<X>) {
-      if (!(result.space() == call_.settings.target.space) && scratch_.has(result.buffer())) send_output(result);
-    } else if constexpr (has_rows_to_send<X>()) {
-      visit_children(result, LeafPath("result"), [this](auto& child, const LeafPath&, auto) { this->send(child); });
+    send_part<true>(result);
+  }
+
+  /// Releases the shard's memory in this space, in order with the device's work, unless something of the result may
+  /// still be there. The result must have been sent.
+  template <class X>
+  void release_memory_in(const MemorySpace& space) noexcept {
+    if constexpr (can_leave_device<X>()) {
+      if (all_sent_) scratch_.release_memory_in(space);
     }
   }
 
  private:
+  template <bool Concatenated, class X>
+  void send_part(X& part) {
+    if constexpr (is_output<X>) {
+      if (scratch_.has(part.buffer()) && !(Concatenated && send_output(part))) all_sent_ = false;
+    } else if constexpr (has_rule<X>) {
+      send_part<false>(part.value);
+    } else if constexpr (!ArrayLeaf<X> && child_kind<X> == ChildKind::fixed) {
+      visit_children(part, LeafPath("result"),
+                     [this](auto& child, const LeafPath&, auto) { this->template send_part<Concatenated>(child); });
+    }
+  }
+
+  /// Returns false if it stays where it is.
   template <class T, std::size_t R>
-  void send_output(Output<T, R>& output) {
+  bool send_output(Output<T, R>& output) {
     const MemorySpace& target = call_.settings.target.space;
     const auto send = output.buffer().memory().operations->send;
-    if (send == nullptr || !(target.owner.kind == output.space().owner.kind)) return;
+    if (send == nullptr || target == output.space() || !(target.owner.kind == output.space().owner.kind)) return false;
     try {
-      move_to_shared_buffer(output, call_, rows_, [&](std::byte* first, std::size_t bytes) {
+      return move_to_shared_buffer(output, call_, rows_, [&](std::byte* first, std::size_t bytes) {
         return send(target, first, output.space(), output.data(), bytes);
       });
     } catch (const OutOfMemory&) {
-      // There is no memory for the results. This is no error of the shard: the call throws it when it gathers.
+      return false;  // This is no error of the shard: the call throws it when it gathers.
     }
   }
 
   CallState& call_;
   const RowRange rows_;
   Scratch& scratch_;
+  bool all_sent_ = true;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -171,7 +171,7 @@ class alignas(cache_line) ShardBody {
         if constexpr (requires { backend::Completion(device.completion()); }) {
           // A device's own clock needs a completion.
           if (HasOwnClock<D> || !body.outputs_.state().waits_for_devices()) {
-            if constexpr (HasOwnMemory<D> && has_rows_to_send<R>()) body.send_outputs(rows, slot);
+            if constexpr (HasOwnMemory<D> && has_rows_to_send<R>()) body.send_outputs(device, rows, slot);
             slot.completion = device.completion();
             return;
           }
@@ -187,11 +187,15 @@ class alignas(cache_line) ShardBody {
     }
   };
 
+  /// Sends the result, and releases the shard's memory on the device while the copies run, not when the call has joined.
   /// Does nothing if the call waits for its devices. A measured call does, since it reports the time of gathering apart.
-  void send_outputs(const RowRange& rows, ShardSlot<R>& slot) const {
+  template <class D>
+  void send_outputs(const D& device, const RowRange& rows, ShardSlot<R>& slot) const {
     CallState& call = outputs_.state();
     if (!call.settings.gathers || axis_ != 0 || call.waits_for_devices()) return;
-    OutputSender(call, rows, slot.scratch).send(slot.value());
+    OutputSender sender(call, rows, slot.scratch);
+    sender.send(slot.value());
+    sender.template release_memory_in<R>(backend::Memory(device.memory()).space);
   }
 
   /// Frees the device's memory for its next shard, as far as the result allows.

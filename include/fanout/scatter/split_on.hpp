@@ -28,7 +28,7 @@ inline constexpr bool splits_itself<detail::SplitOn<Axis, X>> = true;
 
 /// `model(split<1>(x))`: the array is split on this axis, and the indices of the axis count as rows. -1 is the last
 /// axis. In a tree, this holds for all arrays without a rule of their own. `forward` receives a View of a packed copy,
-/// which lives until the results are gathered. A contiguous part is not copied. A `forward` that takes a
+/// which lives as long as the memory of empty(). A contiguous part is not copied. A `forward` that takes a
 /// `StridedView<const T, R>` and no View receives the elements in place. Borrows an lvalue until the call has returned.
 /// Takes over an rvalue. The call throws ShapeMismatch if an array cannot be split on this axis.
 template <int Axis, class X>
