@@ -63,7 +63,7 @@ void note_failure(OpenedEnds& ends, std::size_t shard, const char* why) {
 TEST_CASE("shards that left nothing behind end in silence") {
   OpenedEnds ends(default_settings);
   for (LeftBehind& cell : ends.cells) ends.note_success(cell.remains);
-  CHECK_NOTHROW(ends.check_ends(fanout::detail::NeverAgain{}));
+  CHECK_NOTHROW(ends.check_ends());
   CHECK_FALSE(ends.holds());
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("what shards threw is found in their remains, wherever these lie") {
   note_failure(ends, 1, "of the second");
   note_failure(ends, 2, "of the third");
   CHECK(ends.holds());
-  const std::string message = message_of<fanout::ReplicaError>([&] { ends.check_ends(fanout::detail::NeverAgain{}); });
+  const std::string message = message_of<fanout::ReplicaError>([&] { ends.check_ends(); });
   CHECK(says(message, "host:0", "of the second", "host:1", "of the third"));
   CHECK(message.find("host:1") > message.find("of the second"));
 }

@@ -21,6 +21,7 @@
 using fanout::DealtSplit;
 using fanout::DeviceSet;
 using fanout::Plan;
+using fanout::detail::BlockRunner;
 using fanout::detail::Deal;
 
 namespace {
@@ -86,7 +87,7 @@ TEST_CASE("a device that deals alone runs each block exactly once, its own first
   const auto devices = fanout::host_devices(3);
   const Plan plan = DealtSplit{}(1000, 3);
   const CountedBlocks body(plan.size());
-  Deal deal(plan, devices, body);
+  Deal deal(plan, devices, BlockRunner(body));
   CHECK(deal.dealers().size() == 3);
   CHECK(deal.dealers().rows() == 0);
   deal(1);
@@ -103,7 +104,7 @@ TEST_CASE("each block runs exactly once on several threads") {
   for (int round = 0; round < 200; ++round) {
     const Plan plan = DealtSplit{}(5000, 4);
     const CountedBlocks body(plan.size());
-    Deal deal(plan, devices, body);
+    Deal deal(plan, devices, BlockRunner(body));
     std::atomic<std::size_t> ready{0};
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < 4; ++i)
@@ -125,7 +126,7 @@ TEST_CASE("200,000 blocks are dealt in a moment") {
   Plan plan(blocks, [](std::size_t i) { return fanout::Shard{.rows = {i, i + 1}, .device = i % 2}; });
   plan.deal();
   const CountedBlocks body(plan.size());
-  Deal deal(plan, devices, body);
+  Deal deal(plan, devices, BlockRunner(body));
   const auto began = std::chrono::steady_clock::now();
   deal(0);
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));  // less than 0.1 s
@@ -137,7 +138,7 @@ TEST_CASE("a device whose block fails leaves the rest to others") {
   const Plan plan = DealtSplit{}(1000, 2);
   CountedBlocks body(plan.size());
   body.broken = {1, 0};
-  Deal deal(plan, devices, body);
+  Deal deal(plan, devices, BlockRunner(body));
   deal(0);
   CHECK(body.runs[0] == 1);
   CHECK(body.runs[2] == 0);
@@ -152,7 +153,7 @@ TEST_CASE("blocks without rows are left to others, too") {
   plan.deal();
   CountedBlocks body(plan.size());
   body.broken = {1, 0};
-  Deal deal(plan, devices, body);
+  Deal deal(plan, devices, BlockRunner(body));
   deal(0);
   deal(1);
   check_each_once(body);
@@ -163,7 +164,7 @@ TEST_CASE("if the blocks of all devices fail, the last device runs all that are 
   const Plan plan = DealtSplit{}(1000, 2);
   CountedBlocks body(plan.size());
   body.broken = {1, 1};
-  Deal deal(plan, devices, body);
+  Deal deal(plan, devices, BlockRunner(body));
   deal(1);
   deal(0);
   check_each_once(body);
@@ -174,7 +175,7 @@ TEST_CASE("devices with clocks of their own get blocks by their times: a slow on
   const DeviceSet<Timed> devices(std::vector<Timed>{Timed(0, times[0]), Timed(1, times[1])});
   const Plan plan = DealtSplit{}(10'000, 2);
   const BlocksInTime body{.plan = plan, .times = times.data(), .per_row = {10, 2}, .fails = {0, 0}};
-  Deal deal(plan, devices, body);
+  Deal deal(plan, devices, BlockRunner(body));
   deal(0);  // any thread runs all
   std::vector<std::size_t> runs(plan.size());
   for (const std::size_t block : body.order) ++runs[block];
@@ -191,7 +192,7 @@ TEST_CASE("devices with clocks of their own leave blocks to others when they fai
   const DeviceSet<Timed> devices(std::vector<Timed>{Timed(0, times[0]), Timed(1, times[1])});
   const Plan plan = DealtSplit{}(1000, 2);
   const BlocksInTime body{.plan = plan, .times = times.data(), .per_row = {1, 1}, .fails = {0, 1}};
-  Deal deal(plan, devices, body);
+  Deal deal(plan, devices, BlockRunner(body));
   deal(1);
   CHECK(body.order.size() == plan.size());
   CHECK(rows_of(deal.as_run(), 2)[1] == plan[1].rows.size());
@@ -203,7 +204,7 @@ TEST_CASE("if the plan is not dealt, each device runs its own blocks in their or
   SUBCASE("on threads") {
     CountedBlocks body(plan.size());
     body.broken = {1, 0};
-    Deal deal(plan, devices, body);
+    Deal deal(plan, devices, BlockRunner(body));
     deal(0);
     CHECK(body.runs[3] == 1);
     CHECK(body.runs[2] == 0);
@@ -215,7 +216,7 @@ TEST_CASE("if the plan is not dealt, each device runs its own blocks in their or
     std::vector<std::int64_t> times(2);
     const DeviceSet<Timed> timed(std::vector<Timed>{Timed(0, times[0]), Timed(1, times[1])});
     const BlocksInTime body{.plan = plan, .times = times.data(), .per_row = {1, 1}, .fails = {1, 1}};
-    Deal deal(plan, timed, body);
+    Deal deal(plan, timed, BlockRunner(body));
     deal(0);
     CHECK(deal.as_run() == plan);
     CHECK(body.order == std::vector<std::size_t>{0, 2, 1, 3});
@@ -228,7 +229,7 @@ TEST_CASE("a device with a limit takes over small blocks only, until another dev
   plan.deal();
   CountedBlocks body(plan.size());
   SUBCASE("no failure") {
-    Deal deal(plan, devices, body);
+    Deal deal(plan, devices, BlockRunner(body));
     deal.limit(1, 2);
     deal(1);  // its own block, and the last one
     CHECK(body.runs[1] == 1);
@@ -239,7 +240,7 @@ TEST_CASE("a device with a limit takes over small blocks only, until another dev
   }
   SUBCASE("a failure before") {
     body.broken = {1, 0};
-    Deal deal(plan, devices, body);
+    Deal deal(plan, devices, BlockRunner(body));
     deal.limit(1, 2);
     deal(0);  // fails at once
     deal(1);
@@ -247,7 +248,7 @@ TEST_CASE("a device with a limit takes over small blocks only, until another dev
   }
   SUBCASE("a failure when it takes nothing any more") {
     body.broken = {1, 0};
-    Deal deal(plan, devices, body);
+    Deal deal(plan, devices, BlockRunner(body));
     deal.limit(1, 2);
     deal(1);
     deal(0);  // nobody else would run the rest

@@ -60,10 +60,9 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   /// Call this when all shards have ended, in the process in which they began. Waits for pending device work. Runs
   /// shards again: see ShardEnds::check_ends(). An exception from before a `forward` is thrown unchanged. Exceptions of
   /// `forward` are thrown as one ReplicaError. With `rethrow_single`, a single one is thrown unchanged.
-  template <class Again = NeverAgain>
-  void all_ended(Again again = {}) {
+  void all_ended(const Rerun& rerun = no_rerun, void* call = nullptr) {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || Ends::holds());
-    Ends::check_ends(again);
+    Ends::check_ends(rerun, call);
   }
 
   /// Empties the slot of a shard that runs again. It is told late once.

@@ -27,15 +27,26 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// For calls whose shards never run again, and which are not made again: see ShardEnds::check_ends().
-struct NeverAgain {
-  static const char* refusal() noexcept { return nullptr; }
-  static const char* refusal_of_less() noexcept { return nullptr; }
-  static const char* refusal_of_one_row() noexcept { return nullptr; }
-  static void shards_ended() noexcept {}
-  void operator()(std::size_t, std::size_t) const noexcept {}
-  static std::uint64_t shape() noexcept { return 0; }
+inline const char* no_reason() noexcept { return nullptr; }
+
+/// How shards of one type of call run again: a table of functions, so that all types share the code that decides. By
+/// itself, it is for calls whose shards never run again.
+///
+/// 1. `refusal` returns why shards cannot run again, as the end of a sentence; null if they can.
+/// 2. `refusal_of_less` returns why the call cannot be made again with fewer rows at a time.
+/// 3. `refusal_of_one_row` returns why it has run out of memory with one row.
+/// 4. `shards_ended` is called first, since shards may have run on other devices than planned.
+/// 5. `run` runs a shard on a device.
+/// 6. `shape` is that of the call's arguments: see batch_shape().
+struct Rerun {
+  const char* (*refusal)() noexcept = &no_reason;
+  const char* (*refusal_of_less)() noexcept = &no_reason;
+  const char* (*refusal_of_one_row)() noexcept = &no_reason;
+  void (*shards_ended)(void* call) = [](void*) {};
+  void (*run)(void* call, std::size_t shard, std::size_t device) = [](void*, std::size_t, std::size_t) {};
+  std::uint64_t (*shape)(const void* call) = [](const void*) { return std::uint64_t{0}; };
 };
+inline constexpr Rerun no_rerun;
 
 /// How the shards of one call end: with exceptions, late, or with pending device work. All calls share this code,
 /// whatever their shards return. Borrows the plan, the settings and the devices of the set; a shard names its device by
@@ -135,17 +146,11 @@ class ShardEnds {
   bool holds() const noexcept { return holds_.load(MemoryOrder::relaxed); }
   const DeviceId* devices() const noexcept { return devices_; }
 
-  /// Call this when all shards have ended. Waits for pending device work. Then runs shards again whose devices failed,
-  /// if the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be made
-  /// again.
-  ///
-  /// `again(i, device)` runs a shard again. `again.refusal()` is the reason if shards of this call cannot run again, as
-  /// the end of a sentence, null if they can; `again.refusal_of_less()` that if the call cannot be made again with fewer
-  /// rows at a time; `again.refusal_of_one_row()` that if it has run out of memory with one row.
-  /// `again.shards_ended()` is called first, if a shard ran on another device than planned.
-  template <class Again = NeverAgain>
-  void check_ends(Again again = {}) {
-    if (eventful_.load(MemoryOrder::relaxed)) check_events(again);
+  /// Call this when all shards have ended. Waits for pending device work. Then runs shards of `call` again whose devices
+  /// failed, if the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be
+  /// made again.
+  void check_ends(const Rerun& rerun = no_rerun, void* call = nullptr) {
+    if (eventful_.load(MemoryOrder::relaxed)) check_events(rerun, call);
   }
 
   /// Call this before shards run, if begin_shard() and note_end() are called. Throws std::bad_alloc.
@@ -189,9 +194,8 @@ class ShardEnds {
             .rows = state_.place.in_batch(plan()[i].rows)};
   }
 
-  template <class Again>
-  [[gnu::cold, gnu::noinline]] void check_events(Again again) {
-    again.shards_ended();
+  [[gnu::cold, gnu::noinline]] void check_events(const Rerun& rerun, void* call) {
+    rerun.shards_ended(call);
     if (has_deadline()) tell_late();
     for (std::size_t i = 0; i < size(); ++i) {
       if (remains(i).completion) wait_for_device(remains(i));
@@ -199,17 +203,18 @@ class ShardEnds {
     state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
     for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
     if (recovery() != nullptr && state_.settings.retries > 0) {
-      run_again(again, again.refusal() == nullptr ? state_.settings.retries : 0);
+      run_again(rerun, call, rerun.refusal() == nullptr ? state_.settings.retries : 0);
       if (has_deadline()) tell_late();
     }
     if (clock() != nullptr) clock()->all_ended();
-    if (again.refusal_of_less() == nullptr && recovery() != nullptr && state_.settings.shrinks) note_limits(again);
-    throw_failures(again);
+    if (rerun.refusal_of_less() == nullptr && recovery() != nullptr && state_.settings.shrinks) {
+      note_limits(rerun, call);
+    }
+    throw_failures(rerun);
   }
 
   /// Counts each failure of a device. Runs the shards of failed devices again, at most `most` times.
-  template <class Again>
-  void run_again(const Again& again, int most) {
+  void run_again(const Rerun& rerun, void* call, int most) {
     for (int tries = 0;; ++tries) {
       bool failed = false;
       for (std::size_t i = 0; i < size(); ++i) {
@@ -220,7 +225,7 @@ class ShardEnds {
       if (!failed || tries == most) return;
       for (std::size_t i = 0; i < size(); ++i) {
         if (!remains(i).template failed_with<DeviceError>()) continue;
-        again(i, recovery()->health().other_than(plan()[i].device, i));
+        rerun.run(call, i, recovery()->health().other_than(plan()[i].device, i));
         if (remains(i).completion) wait_for_device(remains(i));
       }
     }
@@ -228,8 +233,7 @@ class ShardEnds {
 
   /// Notes how many rows fit into the memory of each device that had too little. Then throws LimitLearnt, unless a shard
   /// failed for another reason. Does nothing if other processes make the call, too.
-  template <class Again>
-  void note_limits(const Again& again) {
+  void note_limits(const Rerun& rerun, const void* call) {
     if (state_.settings.ranks != nullptr) return;
     struct Device {
       std::size_t shards = 0;
@@ -257,21 +261,21 @@ class ShardEnds {
       if (fewer == 0) continue;
       fits_smaller = true;
       // Above the limit, the shard was planned for another device, or before the limit was learnt.
-      if (too_many <= recovery()->limits().most(again.shape(), i)) recovery()->note_limit(again.shape(), i, fewer);
+      const std::uint64_t shape = rerun.shape(call);
+      if (too_many <= recovery()->limits().most(shape, i)) recovery()->note_limit(shape, i, fewer);
     }
     if (fits_smaller && !failed_otherwise) throw LimitLearnt();
-    if (!fits_smaller && state_.outputs.have_failed()) note_results(again);
+    if (!fits_smaller && state_.outputs.have_failed()) note_results(rerun, call);
   }
 
   /// Called if the results do not fit into the memory of the device that keeps all of them. Fewer rows at a time do not
   /// help there, so the device's limit is forgotten.
-  template <class Again>
-  void note_results(const Again& again) {
+  void note_results(const Rerun& rerun, const void* call) {
     for (std::size_t i = 0; i < size(); ++i) {
       if (!(devices_[plan()[i].device] == state_.settings.target.space.owner)) continue;
       if (!remains(i).template failed_with<OutOfMemory>()) continue;
       remains(i).results_do_not_fit = true;
-      recovery()->forget_limit(again.shape(), plan()[i].device);
+      recovery()->forget_limit(rerun.shape(call), plan()[i].device);
     }
   }
 
@@ -321,8 +325,7 @@ class ShardEnds {
   }
 
   /// Throws what the shards threw.
-  template <class Again>
-  void throw_failures(const Again& again) const {
+  void throw_failures(const Rerun& rerun) const {
     std::vector<Failure> failures;
     std::string note;
     bool all_released = true;  // no shard failed by itself
@@ -335,7 +338,7 @@ class ShardEnds {
     for (std::size_t i = 0; i < size(); ++i) {
       const Remains& shard = remains(i);
       if (shard.failure == nullptr || (shard.released && !all_released)) continue;
-      const std::string reason = why_not_again(again, i);
+      const std::string reason = why_not_again(rerun, i);
       if (!shard.failed_in_forward && reason.empty()) std::rethrow_exception(shard.failure);
       if (!reason.empty()) note = reason;
       const Shard& planned = plan()[i];
@@ -351,21 +354,20 @@ class ShardEnds {
 
   /// Why a shard that failed with its device did not run again, though the settings of the call ask for it. Empty if
   /// they do not, or if it did run again.
-  template <class Again>
-  std::string why_not_again(const Again& again, std::size_t i) const {
+  std::string why_not_again(const Rerun& rerun, std::size_t i) const {
     const Remains& shard = remains(i);
     const auto known = [this](const char* why) noexcept {  // an asynchronous call knows nothing that its model learnt
       return why == nullptr && recovery() == nullptr ? "since the call was asynchronous" : why;
     };
     if (state_.settings.retries > 0 && shard.template failed_with<DeviceError>()) {
-      const char* const why = known(again.refusal());
+      const char* const why = known(rerun.refusal());
       return why == nullptr ? std::string() : std::string("not run again on another device, ") + why;
     }
     if (!state_.settings.shrinks || !shard.template failed_with<OutOfMemory>()) return {};
-    const char* why = known(again.refusal_of_less());
+    const char* why = known(rerun.refusal_of_less());
     if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
     if (why == nullptr && shard.results_do_not_fit) why = "since the results do not fit into the memory for them";
-    if (why == nullptr && plan()[i].rows.size() < 2) why = again.refusal_of_one_row();
+    if (why == nullptr && plan()[i].rows.size() < 2) why = rerun.refusal_of_one_row();
     return why == nullptr ? std::string() : std::string("not made again with fewer rows at a time, ") + why;
   }
 

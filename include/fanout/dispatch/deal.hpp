@@ -15,6 +15,29 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+/// Runs the blocks of one call: `run(body, block, device)` returns false if the device failed. Refers to a body of any
+/// type, so that all calls of a program share the code that deals. `Body::run_on(block, device)` and `tell_late()` must
+/// not throw.
+struct BlockRunner {
+  template <class Body>
+  explicit BlockRunner(const Body& of) noexcept
+      : body(&of), run(&run_body<Body>), tell_body_late(&tell_late_body<Body>) {}
+
+  const void* body;
+  bool (*run)(const void* body, std::size_t block, std::size_t device) noexcept;
+  void (*tell_body_late)(const void* body) noexcept;
+
+ private:
+  template <class Body>
+  static bool run_body(const void* untyped, std::size_t block, std::size_t device) noexcept {
+    return static_cast<const Body*>(untyped)->run_on(block, device);
+  }
+  template <class Body>
+  static void tell_late_body(const void* untyped) noexcept {
+    static_cast<const Body*>(untyped)->tell_late();
+  }
+};
+
 /// The blocks of a plan during one call. Each device runs the blocks that were planned for it, the first ones first,
 /// one at a time. If the plan is dealt, it then takes over blocks of the device that has the most rows left. A device
 /// that is slower than planned takes smaller blocks, so the call waits for one of its blocks at most. A device for
@@ -27,19 +50,14 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// In a dealt plan, a device that has failed takes no more blocks, since a broken device would fail all of them
 /// quickly. If no other device takes blocks any more, it runs those that are left.
 ///
-/// Borrows all that it is made of. `Body::run_on(block, device)` runs a block, and returns false if the device failed.
-/// `Position` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
+/// Borrows all that it is made of, also the runner's body. `Position` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
 template <class Position = std::size_t>
 class Deal {
  public:
-  template <class Body, Device... Ds>
-  Deal(const Plan& blocks, const DeviceSet<Ds...>& devices, const Body& body)
+  template <Device... Ds>
+  Deal(const Plan& blocks, const DeviceSet<Ds...>& devices, const BlockRunner& runner)
       : blocks_(blocks),
-        body_(&body),
-        run_([](const void* of, std::size_t block, std::size_t device) noexcept {
-          return static_cast<const Body*>(of)->run_on(block, device);
-        }),
-        tell_late_([](const void* of) noexcept { static_cast<const Body*>(of)->tell_late(); }),
+        runner_(runner),
         hands_(devices.size()),
         ran_on_(blocks.size(), [](std::size_t) noexcept { return nobody; }),
         left_(blocks.rows()),
@@ -71,13 +89,13 @@ class Deal {
     if (has_clocks_) return self.run_by_clocks();
     const std::size_t device = dealers_[dealer].device;
     for (std::size_t block = 0; self.take(device, block);) {
-      if (!run_(body_, block, device) && self.fails()) return;
+      if (!runner_.run(runner_.body, block, device) && self.fails()) return;
     }
   }
-  void tell_late() const noexcept { tell_late_(body_); }
+  void tell_late() const noexcept { runner_.tell_body_late(runner_.body); }
 
   /// The blocks, each with the device that ran it. Called when all have ended.
-  const Plan& as_run() {
+  [[gnu::cold, gnu::noinline]] const Plan& as_run() {
     as_run_ =
         Plan(blocks_.size(), [this](std::size_t i) { return Shard{.rows = blocks_[i].rows, .device = ran_on_[i]}; });
     return as_run_;
@@ -191,16 +209,14 @@ class Deal {
       if (!take_locked(first, block)) {  // until another device fails, the rest is for others
         hands_[first].takes_no_more = true;
         --working_;
-      } else if (!run_(body_, block, first) && fails_locked()) {
+      } else if (!runner_.run(runner_.body, block, first) && fails_locked()) {
         hands_[first].takes_no_more = true;
       }
     }
   }
 
   const Plan& blocks_;
-  const void* const body_;
-  bool (*const run_)(const void* body, std::size_t block, std::size_t device) noexcept;
-  void (*const tell_late_)(const void* body) noexcept;
+  const BlockRunner runner_;
   Plan dealers_;
   Plan as_run_;
   InlineArray<Hand> hands_;

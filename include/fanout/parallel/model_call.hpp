@@ -97,10 +97,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
 
   /// A call whose shards may run again is a WholeCall. It is a ModelCall if other processes make it, too, or if it
   /// keeps its place behind calls that change the replicas.
-  struct NotAgain : NeverAgain {
-    static const char* refusal() noexcept { return Call::refusal(); }
-    static const char* refusal_of_less() noexcept { return Call::refusal_of_less(); }
-  };
+  static constexpr Rerun never_again{.refusal = &Call::refusal, .refusal_of_less = &Call::refusal_of_less};
 
   void run_shard(std::size_t task) noexcept override {
     if constexpr (Call::is_one_task) {
@@ -140,7 +137,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     meter_.result_is_asked_for();
     try {
       if (failure_ != nullptr) std::rethrow_exception(failure_);
-      if constexpr (!Call::is_one_task) outputs_.all_ended(NotAgain());
+      if constexpr (!Call::is_one_task) outputs_.all_ended(never_again);
       if constexpr (!Call::combines_fields) {  // the thread that takes the result makes the steps with other processes
         ranked_.join();
         outputs_.check_deadline();

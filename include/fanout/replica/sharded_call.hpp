@@ -86,17 +86,17 @@ class MovedShards {
   }
 
   /// Deals the shards of a plan.
-  template <class Devices, class Body>
-  Deal& deal(const Plan& plan, const Devices& devices, const Body& body) {
+  template <class Devices>
+  [[gnu::cold, gnu::noinline]] Deal& deal(const Plan& plan, const Devices& devices, const BlockRunner& runner) {
     moved_ = make_pooled<Moved>();
-    return moved_->deal.emplace(plan, devices, body);
+    return moved_->deal.emplace(plan, devices, runner);
   }
 
   /// The deal; null if there is none.
   Deal* deal() const noexcept { return moved_ != nullptr && moved_->deal ? &*moved_->deal : nullptr; }
 
   /// The plan as it was run, in which the i-th shard is moved to another device. `before` is the plan up to now.
-  const Plan& move(const Plan& before, std::size_t i, std::size_t device) {
+  [[gnu::cold, gnu::noinline]] const Plan& move(const Plan& before, std::size_t i, std::size_t device) {
     Plan moved(before.size(),
                [&](std::size_t at) { return at == i ? Shard{.rows = before[at].rows, .device = device} : before[at]; });
     if (moved_ == nullptr) moved_ = make_pooled<Moved>();
@@ -152,7 +152,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   /// threw: see CallOutputs::all_ended().
   void join() {
     shards_.join();
-    outputs_.all_ended(RunAgain{*this});
+    outputs_.all_ended(rerun, this);
   }
 
   /// Combines the combined fields of the model, over all processes that make the call. Then throws Timeout if shards
@@ -165,35 +165,37 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   }
 
  private:
-  /// Runs shards again on other devices: see ShardEnds::check_ends().
-  struct RunAgain {
-    ShardedCall& call;
+  static void shards_ended([[maybe_unused]] void* of) {
+    if constexpr (Call::may_be_dealt) {
+      auto& call = *static_cast<ShardedCall*>(of);
+      if (auto* const deal = call.moved_.deal()) call.outputs_.ran_by(deal->as_run());
+    }
+  }
+  static void run_again([[maybe_unused]] void* of, [[maybe_unused]] std::size_t i,
+                        [[maybe_unused]] std::size_t device) {
+    if constexpr (Call::may_be_dealt) {
+      auto& call = *static_cast<ShardedCall*>(of);
+      call.outputs_.ran_by(call.moved_.move(call.outputs_.plan(), i, device));
+      call.outputs_.renew(i);
+      call.body_.slots_are_made();
+      call.body_.run_on(i, device);
+    }
+  }
+  static std::uint64_t shape(const void* of) { return static_cast<const ShardedCall*>(of)->body_.shape(); }
 
-    const char* refusal() const noexcept { return Call::refusal(); }
-    const char* refusal_of_less() const noexcept { return Call::refusal_of_less(); }
-    const char* refusal_of_one_row() const noexcept { return Call::refusal_of_one_row(); }
-    std::uint64_t shape() const { return call.body_.shape(); }
-    void shards_ended() const {
-      if constexpr (Call::may_be_dealt) {
-        if (auto* const deal = call.moved_.deal()) call.outputs_.ran_by(deal->as_run());
-      }
-    }
-    void operator()(std::size_t i, std::size_t device) const {
-      if constexpr (Call::may_be_dealt) {
-        call.outputs_.ran_by(call.moved_.move(call.outputs_.plan(), i, device));
-        call.outputs_.renew(i);
-        call.body_.slots_are_made();
-        call.body_.run_on(i, device);
-      }
-    }
-  };
+  static constexpr Rerun rerun{.refusal = &Call::refusal,
+                               .refusal_of_less = &Call::refusal_of_less,
+                               .refusal_of_one_row = &Call::refusal_of_one_row,
+                               .shards_ended = &shards_ended,
+                               .run = &run_again,
+                               .shape = &shape};
 
   /// Dispatches the devices instead of the shards, each of which runs shards one after the other.
   [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const DeviceSet<Ds...>& devices) {
     if (Call::shards_may_meet()) return;
     if (body_.is_plain()) outputs_.make_slots();
     body_.slots_are_made();
-    auto& deal = moved_.deal(plan, devices, body_);
+    auto& deal = moved_.deal(plan, devices, BlockRunner(body_));
     if (plan.runs_in_turns()) limit(deal, devices.size());
     shards_.run_instead(deal.dealers(), deal);
   }
