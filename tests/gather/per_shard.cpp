@@ -98,6 +98,21 @@ TEST_CASE("a gathered PerShard holds the values of all shards in row order") {
   }
 }
 
+TEST_CASE("a function that reduces the other members need not compile for a PerShard") {
+  struct Result {
+    int number;
+    PerShard<std::string> who;
+  };
+  const auto half_plus = [](const auto& a, const auto& b) { return a / 2 + b; };
+  const ParallelModel model{[&](Context auto& ctx, View<const int, 1>) {
+                              return fanout::reduce(Result{8, to_string(ctx.device().id())}, half_plus);
+                            },
+                            host_devices(3)};
+  const Result result = model(Tensor<int, 1>(7));
+  CHECK(result.number == (8 / 2 + 8) / 2 + 8);
+  CHECK(values(result.who) == std::vector<std::string>{"host:0", "host:1", "host:2"});
+}
+
 TEST_CASE("a copy has values of its own") {
   PerShard<std::string> one = std::string("a");
   const PerShard<std::string> copy = one;

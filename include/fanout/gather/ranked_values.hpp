@@ -119,18 +119,18 @@ inline constexpr bool travels_as_bytes = std::is_trivially_copyable_v<T> &&
 /// How values of type T under a rule are combined over processes.
 template <class Rule, class T>
 struct FoldOverRanks {
-  static constexpr bool travels = travels_as_bytes<T> && Combines<typename RuleOverRanks<Rule>::type, T>;
-
-  static constexpr bool may_throw = fold_may_throw<Rule, T>;
-  static constexpr backend::NumberFold numbers = number_fold<typename RuleOverRanks<Rule>::type, T>;
+  using RankRule = typename RuleOverRanks<Rule>::type;
+  // Nested requirements, since a user's function need not compile for a type that does not travel, such as PerShard.
+  static constexpr bool travels = requires { requires travels_as_bytes<T> && Combines<RankRule, T>; };
+  static constexpr bool may_throw = requires { requires travels && fold_may_throw<Rule, T>; };
+  static constexpr backend::NumberFold numbers = number_fold<RankRule, T>;
 
   static std::string name() { return std::string(Rule::name) + " of " + type_name<T>(); }
 
   static void combine(void* to, const backend::RankElements& from, std::size_t count) {
     if constexpr (travels) {
-      combine_into<typename RuleOverRanks<Rule>::type, T>(
-          static_cast<T*>(to), count, CountingRanks{from.ranks},
-          [&from](std::size_t i) { return static_cast<const T*>(from[i]); });
+      combine_into<RankRule, T>(static_cast<T*>(to), count, CountingRanks{from.ranks},
+                                [&from](std::size_t i) { return static_cast<const T*>(from[i]); });
     }
   }
 };
@@ -139,6 +139,7 @@ struct FoldOverRanks {
 template <class F, class T>
 struct FoldWholeOverRanks : FoldOverRanks<rules::Fold<F>, T> {
   static constexpr bool travels = travels_as_bytes<T>;
+  static constexpr bool may_throw = fold_may_throw<rules::Fold<F>, T>;
 
   static void combine(void* to, const backend::RankElements& from, std::size_t) {
     if constexpr (travels) {
