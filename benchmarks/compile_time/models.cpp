@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// 16 models of different types, each called. What one more model costs to compile is measured by
-// benchmarks/compile_time/run, against examples/tutorial.cpp, which has one.
+// 16 models of different types, each called. benchmarks/compile_time/run measures what they cost to compile.
 
 #include <cstddef>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A result of 20 leaves, five levels deep, of every kind of container and rule. What it costs to compile is measured by
-// benchmarks/compile_time/run, against examples/tutorial.cpp.
+// A result of 20 leaves, five levels deep, of every kind of container and rule. benchmarks/compile_time/run measures
+// what it costs to compile.
 
 #include <cstdio>
 #include <fanout/fanout.hpp>

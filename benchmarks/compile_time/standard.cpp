@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program of the standard library alone: the unit of what benchmarks/compile_time/run measures.
+// A program without fanout. Its compile time is the unit in which benchmarks/compile_time/run gives the others.
 
 #include <algorithm>
 #include <cstddef>

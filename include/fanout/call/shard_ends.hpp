@@ -32,9 +32,12 @@ inline const char* no_reason() noexcept { return nullptr; }
 /// How shards of one type of call run again: a table of functions, so that all types share the code that decides. By
 /// itself, it is for calls whose shards never run again.
 ///
-/// 1. `refusal` returns why shards cannot run again, as the end of a sentence; null if they can.
-/// 2. `refusal_of_less` returns why the call cannot be made again with fewer rows at a time.
-/// 3. `refusal_of_one_row` returns why it has run out of memory with one row.
+/// The refusals return reasons as the ends of sentences, or null if there is none:
+///
+/// 1. `refusal`: why shards cannot run again;
+/// 2. `refusal_of_less`: why the call cannot be made again with fewer rows at a time;
+/// 3. `refusal_of_one_row`: why not even a single row fits into the memory.
+///
 /// 4. `shards_ended` is called first, since shards may have run on other devices than planned.
 /// 5. `run` runs a shard on a device.
 /// 6. `shape` is that of the call's arguments: see batch_shape().
@@ -146,9 +149,9 @@ class ShardEnds {
   bool holds() const noexcept { return holds_.load(MemoryOrder::relaxed); }
   const DeviceId* devices() const noexcept { return devices_; }
 
-  /// Call this when all shards have ended. Waits for pending device work. Then runs shards of `call` again whose devices
-  /// failed, if the settings of the call say so. Throws the exceptions of the shards, or LimitLearnt if the call is to be
-  /// made again.
+  /// Call this when all shards have ended. Waits for pending device work. If a device failed, runs its shards again by
+  /// `rerun.run(call, ...)`, as the settings of the call say. Throws the exceptions of the shards, or LimitLearnt if
+  /// the call must be made again.
   void check_ends(const Rerun& rerun = no_rerun, void* call = nullptr) {
     if (eventful_.load(MemoryOrder::relaxed)) check_events(rerun, call);
   }
@@ -231,8 +234,8 @@ class ShardEnds {
     }
   }
 
-  /// Notes how many rows fit into the memory of each device that had too little. Then throws LimitLearnt, unless a shard
-  /// failed for another reason. Does nothing if other processes make the call, too.
+  /// Notes how many rows fit into the memory of each device that had too little. Then throws LimitLearnt, unless a
+  /// shard failed for another reason. Does nothing if other processes make the call, too.
   void note_limits(const Rerun& rerun, const void* call) {
     if (state_.settings.ranks != nullptr) return;
     struct Device {

@@ -44,13 +44,14 @@ struct BlockRunner {
 /// which no blocks were planned takes over none: it is too slow, or has failed.
 ///
 /// `deal(i)` runs blocks on the i-th of the devices that have blocks, until none are left. It is the body of a ForkJoin
-/// with one shard for each of these devices. If all devices have clocks of their own, blocks are dealt one at a time, to the device with the earliest
-/// time. So the order of the threads does not matter.
+/// with one shard for each of these devices. If all devices have clocks of their own, blocks are dealt one at a time,
+/// to the device with the earliest time. So the order of the threads does not matter.
 ///
 /// In a dealt plan, a device that has failed takes no more blocks, since a broken device would fail all of them
 /// quickly. If no other device takes blocks any more, it runs those that are left.
 ///
-/// Borrows all that it is made of, also the runner's body. `Position` is always std::size_t. As a template, this costs nothing to compile in a file that calls no model.
+/// Borrows all that it is made of, also the runner's body. `Position` is always std::size_t: as a template, this costs
+/// nothing to compile in a file that calls no model.
 template <class Position = std::size_t>
 class Deal {
  public:

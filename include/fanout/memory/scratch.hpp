@@ -28,8 +28,8 @@ class Scratch {
     release_memory();
   }
 
-  /// Releases the memory now, in order with the device's work. Does nothing if some of it is not in this space. Values
-  /// are kept on.
+  /// Releases the memory in order with the device's work, so the device may still use it. Keeps the values. Does
+  /// nothing if some of the memory is in another space.
   void release_memory_in(const MemorySpace& space) noexcept {
     for (const OutputBuffer* own = last_; own != nullptr; own = own->before()) {
       if (!(own->memory().space == space)) return;

@@ -40,8 +40,8 @@ consteval bool has_rows_to_send() {
 /// Begins to copy the rows of a shard's outputs to the memory of the call's results, in order with the work of the
 /// shard's device. That device's completion then stands for the copies, too. So the devices copy at the same time, and
 /// none waits for the caller. The outputs become windows of the buffers that all shards share. What is not sent is
-/// copied when all shards have ended. Then the device's memory of the shard can be released. Borrows all that it is
-/// made of.
+/// copied when all shards have ended. After that, release_memory_in() can release the shard's memory. Borrows all that
+/// it is made of.
 class OutputSender {
  public:
   OutputSender(CallState& call, const RowRange& rows, Scratch& scratch) noexcept

@@ -187,8 +187,9 @@ class alignas(cache_line) ShardBody {
     }
   };
 
-  /// Sends the result, and releases the shard's memory on the device while the copies run, not when the call has joined.
-  /// Does nothing if the call waits for its devices. A measured call does, since it reports the time of gathering apart.
+  /// Sends the result, and releases the shard's memory on the device: while the copies run, instead of after the join.
+  /// Does nothing if the call waits for its devices. A measured call waits, since it reports the time of gathering
+  /// apart.
   template <class D>
   void send_outputs(const D& device, const RowRange& rows, ShardSlot<R>& slot) const {
     CallState& call = outputs_.state();

@@ -183,6 +183,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   }
   static std::uint64_t shape(const void* of) { return static_cast<const ShardedCall*>(of)->body_.shape(); }
 
+  /// How shards of this call run again on other devices: see ShardEnds::check_ends().
   static constexpr Rerun rerun{.refusal = &Call::refusal,
                                .refusal_of_less = &Call::refusal_of_less,
                                .refusal_of_one_row = &Call::refusal_of_one_row,
