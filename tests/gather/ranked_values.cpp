@@ -35,6 +35,16 @@ struct OwnNumbers {
 using Shown = OwnNumbers<true>;
 using Hidden = OwnNumbers<false>;
 
+/// Combined as a whole, by a function that may throw. The ranks must then agree on failures.
+struct Whole {
+  double part;
+};
+struct AddParts {
+  Whole operator()(const Whole& a, const Whole& b) const { return {a.part + b.part}; }
+};
+static_assert(fanout::detail::FoldWholeOverRanks<AddParts, Whole>::may_throw);
+static_assert(!fanout::detail::FoldOverRanks<fanout::rules::Sum, double>::may_throw);
+
 }  // namespace ranked_values_test
 
 template <class Rule, bool shows>
