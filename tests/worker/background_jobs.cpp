@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -119,4 +120,16 @@ TEST_CASE("the destructor waits for the job that has begun, and drops the others
     while (!begun) std::this_thread::yield();
   }
   CHECK(ran == 1);
+}
+
+TEST_CASE("jobs run under the floating-point modes of the thread that added them") {
+  std::vector<int> modes;
+  BackgroundJobs<int, std::function<void(int)>> jobs([&](int) { modes.push_back(std::fegetround()); });
+  for (const int mode : {FE_UPWARD, FE_TONEAREST, FE_DOWNWARD}) {
+    std::fesetround(mode);
+    CHECK(runs_behind(jobs, 0));
+  }
+  std::fesetround(FE_TONEAREST);
+  jobs.wait();
+  CHECK(modes == std::vector<int>{FE_UPWARD, FE_TONEAREST, FE_DOWNWARD});
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -287,4 +288,20 @@ TEST_CASE("the device's thread waits for a poster that is writing its request") 
   poster.join();
   handoff.complete(nullptr);
   CHECK(handoff.stop_polling());
+}
+
+TEST_CASE("a request that is taken back runs under the floating-point modes with which it was posted") {
+  HandoffSlot handoff;
+  const auto note_mode = [](const void* seen, std::size_t) noexcept -> fanout::detail::Atomic<bool>* {
+    *static_cast<int*>(const_cast<void*>(seen)) = std::fegetround();
+    return nullptr;
+  };
+  int mode = -1;
+  std::fesetround(FE_UPWARD);
+  const HandoffSlot::Ticket ticket = handoff.post({note_mode, &mode, 0, nullptr, 0, 0});
+  std::fesetround(FE_TONEAREST);
+  REQUIRE(handoff.take_back(ticket));
+  handoff.run_taken_back();
+  CHECK(mode == FE_UPWARD);
+  std::fesetround(FE_TONEAREST);
 }

@@ -12,6 +12,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/floating_point_modes.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/sync/futex.hpp>
@@ -44,6 +45,9 @@ class AsyncCall {
 
   /// True if replicas run it in order with the calls before and after it.
   bool in_order() const noexcept { return in_order_; }
+
+  /// The floating-point modes of the thread that made the call.
+  FloatingPointModes modes() const noexcept { return runner_.modes; }
 
   /// The list that posts the call, and that the call retains; null if it was never posted.
   AsyncCalls* calls() const noexcept { return calls_; }

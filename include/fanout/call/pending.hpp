@@ -7,6 +7,7 @@
 #include <fanout/base/exchange.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
+#include <fanout/sync/floating_point_modes.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -77,6 +78,7 @@ class [[nodiscard]] Pending {
   R get() {
     wait();
     const Pending taken = std::move(*this);
+    const detail::FloatingPointScope scope(taken.call_->modes());
     return taken.call_->take_result();
   }
 

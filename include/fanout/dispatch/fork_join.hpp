@@ -65,6 +65,7 @@ class ForkJoin {
     const std::uint32_t epoch = fork_epoch();
     if (decision_) decision_->own_begins();
     runner_.run(runner_.body, own_);
+    runner_.modes.restore();
     if (decision_) decision_->own_ends();
     // After a fork the child does not hold the device.
     if (locked_ != nullptr && epoch == fork_epoch()) locked_->unlock();

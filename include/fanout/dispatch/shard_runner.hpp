@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/floating_point_modes.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -25,7 +26,8 @@ class DoneFlags {
 };
 
 /// Runs the shards of one call: `run(body, i)` runs the i-th one on this thread. Refers to a body of any type, so that
-/// all calls of a program share the code that dispatches and joins. `body(i)` must not throw. A body may also have
+/// all calls of a program share the code that dispatches and joins. It is made on the thread that makes the call, and
+/// keeps the floating-point modes of that thread for all shards. `body(i)` must not throw. A body may also have
 ///
 /// - `body.done_flags()`, a flag for each shard, which the device's thread sets before it unlocks the device;
 /// - `body.tell_late()`, called if shards have not ended at the deadline. Must not throw.
@@ -44,6 +46,7 @@ struct ShardRunner {
   Atomic<bool>* (*run)(const void* body, std::size_t shard) noexcept;  ///< returns the shard's done flag, or null
   DoneFlags done_flags;
   void (*tell_body_late)(const void* body) noexcept = nullptr;
+  FloatingPointModes modes = FloatingPointModes::current();
 
  private:
   template <class Body>

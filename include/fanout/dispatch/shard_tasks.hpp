@@ -15,6 +15,7 @@
 #include <fanout/plan/shard.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/floating_point_modes.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/spin.hpp>
 #include <fanout/sync/ticks.hpp>
@@ -36,7 +37,7 @@ class alignas(cache_line) ShardTask : public Task {
   /// Hands the shard to its device: to the thread if the device is free, otherwise to its queue. The device runs it by
   /// `runner`, which must live until the task is done. `takes` are its expected ticks, less than 1 if unknown.
   void post(const ShardRunner& runner, const WaitRules& rules, std::int64_t takes = 0) noexcept {
-    ticket_ = worker->post(runner.run, runner.body, shard, rules, takes);
+    ticket_ = worker->post(runner.run, runner.body, shard, rules, takes, runner.modes);
     if (ticket_ == 0) queue(runner);
   }
 
@@ -57,8 +58,9 @@ class alignas(cache_line) ShardTask : public Task {
     return ticket_ == queued && !is_done() && worker->take_back(*this);
   }
 
-  /// Runs a shard that was taken back.
+  /// Runs a shard that was taken back, under the floating-point modes of its call.
   void run() noexcept {
+    const FloatingPointScope scope;
     if (is_handed()) {
       worker->handoff().run_taken_back();
     } else {
@@ -74,6 +76,7 @@ class alignas(cache_line) ShardTask : public Task {
       runner.run(runner.body, shard);
       Task::set_done();
     }
+    runner.modes.restore();
   }
 
   /// Waits until the shard has been run, as Task::wait does. If there are done flags, reads that of the shard first:
@@ -101,6 +104,7 @@ class alignas(cache_line) ShardTask : public Task {
     runner_ = &runner;
     prepare([](Task& self) noexcept {
       const auto& own = static_cast<ShardTask&>(self);
+      own.runner_->modes.restore();
       own.runner_->run(own.runner_->body, own.shard);
     });
   }

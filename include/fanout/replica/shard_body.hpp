@@ -30,6 +30,7 @@
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/floating_point_modes.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -118,6 +119,7 @@ class alignas(cache_line) ShardBody {
   [[gnu::cold, gnu::noinline]] bool run_on(std::size_t i, std::size_t device) const noexcept {
     ShardSlot<R>& slot = cells_[i].slot();
     slot.moved_to = device;
+    const FloatingPointScope scope;   // what forward leaves behind is not for the next shard of this thread
     const ShardRunner runner(*this);  // or operator() would be compiled twice, or not be inlined where calls need it
     runner.run(this, i);
     if (slot.failure == nullptr) return true;

@@ -11,12 +11,13 @@
 
 #include <pthread.h>
 
+#include <fanout/sync/floating_point_modes.hpp>
 #include <fanout/worker/thread.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Calls `run(job)` on a thread of its own for one job after the other. If one throws, drops those that wait. One
-/// thread at a time may use it.
+/// Calls `run(job)` on a thread of its own for one job after the other, under the floating-point modes of the thread that
+/// added the job. If one throws, drops those that wait. One thread at a time may use it.
 template <class Job, class Run>
 class BackgroundJobs {
  public:
@@ -44,7 +45,7 @@ class BackgroundJobs {
     };
     if (!started_ && !start_thread({}, enter, this, "fanout jobs", &thread_)) return false;
     started_ = true;
-    jobs_.push_back(std::move(job));
+    jobs_.push_back({std::move(job), FloatingPointModes::current()});
     changed_.notify_all();
     return true;
   }
@@ -63,6 +64,11 @@ class BackgroundJobs {
   }
 
  private:
+  struct Queued {
+    Job job;
+    FloatingPointModes modes;
+  };
+
   bool idle() const noexcept { return jobs_.empty() && !busy_; }
 
   void throw_failure() {
@@ -73,13 +79,14 @@ class BackgroundJobs {
     for (std::unique_lock lock(mutex_);;) {
       changed_.wait(lock, [this] { return closed_ || !jobs_.empty(); });
       if (jobs_.empty()) return;
-      Job job = std::move(jobs_.front());
+      Queued next = std::move(jobs_.front());
       jobs_.pop_front();
       busy_ = true;
       lock.unlock();
       std::exception_ptr failure;
       try {
-        run_(job);
+        next.modes.restore();
+        run_(next.job);
       } catch (...) {
         failure = std::current_exception();
       }
@@ -98,7 +105,7 @@ class BackgroundJobs {
   bool started_ = false;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  std::deque<Job> jobs_;
+  std::deque<Queued> jobs_;
   std::exception_ptr failure_;
   bool busy_ = false;
   bool closed_ = false;

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include <fanout/sync/floating_point_modes.hpp>
 #include <fanout/worker/system_threads.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -49,8 +50,8 @@ class ThreadAttributes {
   pthread_attr_t attributes_;
 };
 
-/// Starts a thread that calls `enter(argument)`, and blocks all signals but those of its own faults. It runs on these
-/// cores. If there are none, or the process has lost them meanwhile, it runs where the calling thread may. It is never
+/// Starts a thread that calls `enter(argument)`, and blocks all signals but those of its own faults. It starts in the
+/// standard floating-point modes, and runs on these cores. If there are none, or the process has lost them meanwhile, it runs where the calling thread may. It is never
 /// joined, unless `joined` is not null: then that is set to the thread, which the caller must join. Returns false if no
 /// thread can be started: the system's limit.
 template <class Cores = std::vector<int>>
@@ -61,7 +62,8 @@ bool start_thread(const Cores& cores, void* (*enter)(void*), void* argument, con
   ::sigfillset(&all);
   // Faults of the thread itself are not blocked: the process would end without the handler that reports them.
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a new thread inherits its maker's mask, and its maker's modes
+  const FloatingPointScope scope(FloatingPointModes::standard());
   pthread_t thread{};
   ThreadAttributes attributes(joined != nullptr);
   const bool bound = SystemThreads::bind(*attributes.get(), cores);

@@ -11,6 +11,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/floating_point_modes.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/sync/spin.hpp>
@@ -72,9 +73,10 @@ class Worker {
 
   /// Locks the device and hands it to the thread with a request, if the device is free and nothing is queued.
   /// Otherwise, or if there is no thread, returns 0. The thread calls `run(body, shard)`, which is expected to take
-  /// `takes` ticks. Afterwards it waits by a copy of these rules.
+  /// `takes` ticks, under these floating-point modes. Afterwards it waits by a copy of these rules.
   detail::HandoffSlot::Ticket post(detail::HandoffSlot::Run run, const void* body, std::size_t shard,
-                                   const WaitRules& rules, std::int64_t takes = 0) noexcept {
+                                   const WaitRules& rules, std::int64_t takes = 0,
+                                   const detail::FloatingPointModes& modes = detail::FloatingPointModes::current()) noexcept {
     if (epoch_.load(detail::MemoryOrder::acquire) != detail::fork_epoch()) revive();
     if (!started_.load(detail::MemoryOrder::acquire) && !start()) return 0;
     if (!queue_.empty()) return 0;
@@ -85,7 +87,8 @@ class Worker {
                                                               .shard = shard,
                                                               .rules = &rules,
                                                               .takes = takes,
-                                                              .woken_at = sleeps ? detail::Ticks::now() : 0});
+                                                              .woken_at = sleeps ? detail::Ticks::now() : 0,
+                                                              .modes = modes});
     if ((ticket & detail::HandoffSlot::revocable) != 0) {
       wait_by(rules);  // the thread may wake too late to see the request
       wake();
@@ -166,6 +169,7 @@ class Worker {
         if (request->woken_at != 0) detail::wake_latency.note(detail::Ticks::now() - request->woken_at);
         shard_takes_ = request->takes;
         __builtin_prefetch(request, 1);  // so that this core owns the line at completion
+        request->modes.restore();
         detail::Atomic<bool>* ended = request->run(request->body, request->shard);
         if (epoch != detail::fork_epoch()) break;
         wait_by(*request->rules);  // the rules may be gone after completion
