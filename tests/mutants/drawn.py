@@ -85,9 +85,20 @@ def bare(line):
     return COMMENT.sub("", line).split()
 
 
+def known_equivalent():
+    """Returns the files that the mutants of equivalent.txt make. Says which of them no longer fit the headers."""
+    files = set()
+    for change in read(EQUIVALENT):
+        try:
+            files.add((change.file, change.put_into(ROOT)))
+        except Wrong as stale:
+            print(f"equivalent.txt, left out: {stale}")
+    return files
+
+
 def draw(trial, mutants, count, jobs):
     """Yields each mutant drawn with its verdict, or the reason why it is none, until `count` mutants count."""
-    equivalent = {(change.file, change.put_into(ROOT)) for change in read(EQUIVALENT)}
+    equivalent = known_equivalent()
 
     def judge(mutant):
         if (mutant.file, mutant.put_into(ROOT)) in equivalent:
