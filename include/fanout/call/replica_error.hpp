@@ -10,6 +10,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/exception_as.hpp>
 #include <fanout/base/requirements.hpp>
 #include <fanout/base/type_info.hpp>
 #include <fanout/plan/row_range.hpp>
@@ -38,16 +39,11 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
   /// The failures, lowest rows first. Live as long as this error.
   const std::vector<Failure>& failures() const noexcept { return failures_; }
 
-  /// The first failure that is an E, or null. Lives as long as this error.
+  /// The first failure that is an E, a class or a number, or null. Lives as long as this error.
   template <class E>
   const E* get_if() const noexcept {
     for (const Failure& failure : failures_) {
-      try {
-        std::rethrow_exception(failure.exception);
-      } catch (const E& wanted) {
-        return &wanted;
-      } catch (...) {  // another type
-      }
+      if (const E* const wanted = detail::exception_as<E>(failure.exception)) return wanted;
     }
     return nullptr;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/exception_as.hpp>
 #include <fanout/base/type_info.hpp>
 #include <fanout/plan/row_range.hpp>
 
@@ -32,16 +33,10 @@ class [[gnu::visibility("default")]] LoadError : public Error {
 
   const Place& place() const noexcept { return place_; }
 
-  /// The original exception, if it is an E, or null. Lives as long as this error.
+  /// The original exception, if it is an E, a class or a number, or null. Lives as long as this error.
   template <class E>
   const E* get_if() const noexcept {
-    try {
-      std::rethrow_exception(original_);
-    } catch (const E& wanted) {
-      return &wanted;
-    } catch (...) {
-      return nullptr;
-    }
+    return detail::exception_as<E>(original_);
   }
 
   /// Throws the original exception.
