@@ -8,8 +8,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <complex>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -443,4 +446,57 @@ TEST_CASE("a call from inside its own forward is an error at once, and its const
   model.update([&](Nested& nested) { nested.again = [&](int) { return model(std::string())[0]; }; });
   CHECK(model(1)[0] == 0);  // as before the call
   CHECK(model.model().calls == 1);
+}
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Adds every row to sums of several types.
+struct Totals {
+  Sum<double> number;
+  Sum<std::complex<double>> complex;
+  Sum<Tensor<float, 1>> array = Tensor<float, 1>(1);
+  Sum<std::vector<double>> vector = std::vector<double>(1);
+
+  int forward(View<const double, 1> x) {
+    for (const double each : x) {
+      number.value += each;
+      complex.value += std::complex<double>(each, 1);
+      array.value[0] += static_cast<float>(each);
+      vector.value[0] += each;
+    }
+    return 0;
+  }
+  bool all_are(double wanted) const {
+    return number == wanted && complex.value.real() == wanted && array.value[0] == static_cast<float>(wanted) &&
+           vector.value[0] == wanted;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a sum that is infinite stays infinite, and one that is NaN stays NaN") {
+  for (int devices = 1; devices < 4; ++devices) {
+    for (const double first : {infinity, -infinity}) {
+      ParallelModel model{Totals{}, host_devices(devices)};
+      Tensor<double, 1> x(6);
+      for (double& each : x) each = 1;
+      for (int call = 0; call < 3; ++call) {
+        x[4] = call == 0 ? first : 1;  // by a replica that is not the first
+        model(x);
+        CHECK(model.model().all_are(first));
+        CHECK(model.model().complex.value.imag() == 6 * (call + 1));
+      }
+      x[4] = -first;
+      model(x);
+      for (int call = 0; call < 2; ++call) {
+        CHECK(std::isnan(model.model().number.value));
+        CHECK(std::isnan(model.model().complex.value.real()));
+        CHECK(std::isnan(model.model().array.value[0]));
+        x[4] = 1;
+        model(x);
+      }
+    }
+  }
 }

@@ -72,10 +72,20 @@ constexpr bool check_combined_fields() {
   return fields_can_be_combined<finding>;
 }
 
+/// What was added to `what`, so that it became `from`.
 struct Subtract {
   template <class T>
   constexpr auto operator()(const T& from, const T& what) const -> decltype(from - what) {
-    return difference_of(from, what);
+    if constexpr (requires { T(from.real(), from.imag()); }) {
+      return T((*this)(from.real(), what.real()), (*this)(from.imag(), what.imag()));
+    } else {
+      const auto difference = difference_of(from, what);
+      // An infinity from which the same one is subtracted is NaN.
+      if constexpr (requires { from == what; }) {
+        if (is_nan(difference) && from == what) return {};
+      }
+      return difference;
+    }
   }
 };
 
@@ -159,13 +169,14 @@ void visit_combined_values(const ShardResults<M>& models, const F& f) {
                  });
 }
 
-/// Exchanges the combined fields of two models in host memory. Exchanges none if it throws.
+/// Exchanges the combined fields of two models in host memory. If it throws for want of memory, it exchanges none. If a
+/// field throws when it is moved, the fields before it have been exchanged.
 template <class M>
 void exchange_fields(const M& one, const M& other) {
   struct Field {
     void* one;
     void* other;
-    void (*exchange)(void*, void*) noexcept;
+    void (*exchange)(void*, void*);
   };
   ShardResults<M> both(2, false);
   both.set(0, one);
@@ -176,7 +187,7 @@ void exchange_fields(const M& one, const M& other) {
   visit_combined(both, LeafPath("model"), [&fields, &count](const auto& found, const LeafPath&) {
     using T = std::remove_cvref_t<decltype(found[0].value)>;
     fields[--count] = {const_cast<T*>(&found[0].value), const_cast<T*>(&found[1].value),
-                       [](void* a, void* b) noexcept { detail::swap(*static_cast<T*>(a), *static_cast<T*>(b)); }};
+                       [](void* a, void* b) { detail::swap(*static_cast<T*>(a), *static_cast<T*>(b)); }};
   });
   for (const Field& field : fields) field.exchange(field.one, field.other);
 }
