@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -295,4 +297,69 @@ TEST_CASE("the child of a fork cannot go on with its parent's epoch, but with on
         }) == 0);
   CHECK(epoch->size() == 9);
   CHECK((*epoch->next())[0] == 1);
+}
+
+namespace {
+
+/// A batch that throws when it is moved, once that is asked for.
+struct HeavyBatch {
+  static inline bool armed = false;
+  std::size_t first;
+
+  explicit HeavyBatch(std::size_t of) : first(of) {}
+  HeavyBatch(const HeavyBatch&) = default;
+  HeavyBatch(HeavyBatch&& other) : first(other.first) {
+    if (armed) throw std::runtime_error("moved");
+  }
+  HeavyBatch& operator=(const HeavyBatch&) = default;
+  HeavyBatch& operator=(HeavyBatch&&) = default;
+  ~HeavyBatch() = default;
+};
+
+}  // namespace
+
+TEST_CASE("moving an epoch throws what moving its batch throws, and the epoch goes on") {
+  for (const int workers : {0, 2}) {
+    const auto load = [](std::span<const std::size_t> samples) { return HeavyBatch(samples[0]); };
+    const Loader loader{10, load, {.batch = 2, .workers = workers}};
+    auto epoch = loader.epoch(0);
+    auto at = epoch.begin();
+    auto other = loader.epoch(1);
+    static_cast<void>(other.begin());
+    HeavyBatch::armed = true;
+    CHECK(message_of<std::runtime_error>([&] { auto moved = std::move(epoch); }) == "moved");
+    CHECK(message_of<std::runtime_error>([&] { other = std::move(epoch); }) == "moved");
+    HeavyBatch::armed = false;
+    CHECK((*at).first == 0);
+    CHECK(epoch.size() == 4);
+    other = std::move(epoch);
+    auto moved = std::move(other);
+    CHECK(moved.size() == 4);
+    CHECK(moved.next()->first == 2);
+  }
+  using Light = decltype(Loader{std::vector<int>{1}, {.batch = 1}}.epoch(0));
+  CHECK(std::is_nothrow_move_constructible_v<Light>);
+  CHECK(std::is_nothrow_move_assignable_v<Light>);
+}
+
+TEST_CASE("batches are loaded under the floating-point modes of the thread that made the epoch") {
+  for (const int workers : {0, 2}) {
+    const auto load = [](std::span<const std::size_t>) {
+      const int mode = std::fegetround();
+      std::fesetround(FE_TOWARDZERO);  // what a load leaves behind is for no other one
+      return mode;
+    };
+    const Loader loader{6, load, {.batch = 1, .workers = workers}};
+    std::fesetround(FE_UPWARD);
+    auto epoch = loader.epoch(0);
+    std::fesetround(FE_DOWNWARD);
+    std::size_t batches = 0;
+    while (const auto mode = epoch.next()) {
+      CHECK(*mode == FE_UPWARD);
+      ++batches;
+    }
+    CHECK(batches == 6);
+    CHECK(std::fegetround() == FE_DOWNWARD);
+    std::fesetround(FE_TONEAREST);
+  }
 }

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <cfenv>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -233,21 +232,5 @@ TEST_CASE("a value whose move throws is neither lost nor given out twice") {
       CHECK(values == std::vector<std::size_t>{0, 1, 2, 3});
       CHECK(errors == 1);
     }
-  }
-}
-
-TEST_CASE("values are made under the floating-point modes of the thread that made the prefetcher") {
-  const auto rounding = [](std::size_t) {
-    const int mode = std::fegetround();
-    std::fesetround(FE_TOWARDZERO);  // what a load leaves behind is for no other one
-    return mode;
-  };
-  for (const std::size_t threads : {0, 2}) {
-    std::fesetround(FE_UPWARD);
-    Prefetcher prefetcher(rounding, 6, threads, 2);
-    std::fesetround(FE_DOWNWARD);
-    for (int i = 0; i < 6; ++i) CHECK(prefetcher.next() == FE_UPWARD);
-    CHECK(std::fegetround() == FE_DOWNWARD);
-    std::fesetround(FE_TONEAREST);
   }
 }

@@ -26,6 +26,7 @@
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/plan/row_range.hpp>
+#include <fanout/sync/floating_point_modes.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/tree/leaf.hpp>
 
@@ -109,12 +110,14 @@ class LoadBatch {
  public:
   using State = LoaderState<Dataset, Collate>;
 
+  /// Made on the thread that makes the epoch. Batches are loaded under that thread's floating-point modes.
   LoadBatch(std::shared_ptr<const State> state, const EpochOrder& order) : state_(std::move(state)), order_(order) {}
 
   const EpochOrder& order() const noexcept { return order_; }
 
   /// Throws LoadError if the dataset or the collate function throws.
   auto operator()(std::size_t i) const {
+    const FloatingPointScope scope(modes_);
     std::optional<std::size_t> sample;
     try {
       return load(order_.own_rows(i), sample);
@@ -166,6 +169,7 @@ class LoadBatch {
 
   std::shared_ptr<const State> state_;
   EpochOrder order_;
+  FloatingPointModes modes_ = FloatingPointModes::current();
 };
 
 }  // namespace detail
@@ -188,8 +192,21 @@ class LoaderEpoch {
       : state_(std::move(state)), load_(state_, order) {
     state_->move_to(state_->position(order.epoch(), order.rows(0).first));
   }
-  LoaderEpoch(LoaderEpoch&&) noexcept = default;
-  LoaderEpoch& operator=(LoaderEpoch&&) noexcept = default;
+  /// Throws what moving the current batch throws. Then `other` is as before.
+  LoaderEpoch(LoaderEpoch&& other) noexcept(std::is_nothrow_move_constructible_v<Batch>)
+      : state_(other.state_), load_(other.load_), current_(std::move(other.current_)) {
+    take_rest(other);
+  }
+  /// The same. Then this epoch has lost its current batch.
+  LoaderEpoch& operator=(LoaderEpoch&& other) noexcept(std::is_nothrow_move_constructible_v<Batch>) {
+    if (this == &other) return *this;
+    current_.reset();
+    if (other.current_) current_.emplace(std::move(*other.current_));
+    load_ = other.load_;
+    state_ = other.state_;
+    take_rest(other);
+    return *this;
+  }
   ~LoaderEpoch() = default;
 
   /// Goes through the batches. Its copies stand where it stands.
@@ -248,6 +265,14 @@ class LoaderEpoch {
       if (!batches->is_lost()) delete batches;
     }
   };
+
+  static_assert(std::is_nothrow_copy_constructible_v<Load> && std::is_nothrow_copy_assignable_v<Load>);
+
+  void take_rest(LoaderEpoch& other) noexcept {
+    batches_ = std::move(other.batches_);
+    taken_ = other.taken_;
+    is_over_ = other.is_over_;
+  }
 
   void start() {
     const LoaderOptions& options = state_->options;

@@ -16,7 +16,6 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
-#include <fanout/sync/floating_point_modes.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/worker/thread.hpp>
 
@@ -24,7 +23,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// Makes the values `load(0)`, `load(1)`, ... `load(count - 1)` on threads of its own, and gives them out in this
 /// order. `load` is called by several threads at once. Only one thread at a time may call next(). Without threads,
-/// next() makes the values itself. They are made under the floating-point modes of the thread that made the Prefetcher.
+/// next() makes the values itself.
 ///
 /// The threads start at the first next(), and have ended when the destructor returns. It waits for values in work.
 template <class Load>
@@ -108,7 +107,6 @@ class Prefetcher {
   };
 
   void make(Slot& slot, std::size_t i) noexcept {
-    const FloatingPointScope scope(modes_);
     try {
       static_cast<void>(slot.made.emplace([this, i] { return std::as_const(load_)(i); }));
     } catch (...) {
@@ -168,7 +166,6 @@ class Prefetcher {
   }
 
   Load load_;
-  const FloatingPointModes modes_ = FloatingPointModes::current();
   std::size_t count_;
   std::size_t wanted_;
   std::vector<Slot> slots_;

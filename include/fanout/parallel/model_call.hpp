@@ -110,9 +110,9 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
 
   void run_all() noexcept {
     const EnteredChain entered(chain_.innermost());
-    [[maybe_unused]] const auto state = states_.enter();
     using Sharded = ShardedCall<Call, Inputs, DeviceSet<Ds...>>;
     try {
+      [[maybe_unused]] const auto state = states_.enter();
       EarlyRoom<typename Sharded::Body> room;
       Sharded call(replicas_, replicas_.devices(), inputs_, outputs_, room);
       call.dispatch();

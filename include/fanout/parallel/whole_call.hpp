@@ -42,9 +42,9 @@ class WholeCall final : public PendingCall<std::invoke_result_t<Make&, const Cal
  private:
   void run_shard(std::size_t) noexcept override {
     const EnteredChain entered(chain_.innermost());
-    [[maybe_unused]] const auto state = states_.enter();
     const MeasuredShard before = detail::exchange(measured_shard(), made_by_);
     try {
+      [[maybe_unused]] const auto state = states_.enter();
       if constexpr (std::is_void_v<Result>) {
         make_(begun_);
       } else {
