@@ -27,6 +27,7 @@
 #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/model/factory.hpp>
+#include <fanout/observe.hpp>
 
 #include "failing_new.hpp"
 #include "sweep.hpp"
@@ -419,6 +420,36 @@ const std::vector<Kind> kinds{
        });
      }},
     {"collectives_that_do_not_fit", call_disagreeing},
+    {"measured",
+     [](int n, bool stays) {
+       return calls_of(on(n, Echo{}, {.measure = true}), stays, [](const auto& model) {
+         echoes(model);
+         const fanout::Report report = model.report();
+         expect(!report.devices().empty(), "no devices in the report");
+       });
+     }},
+    {"traced",
+     [](int n, bool stays) {
+       return calls_of(on(n, Echo{}), stays, [](const auto& model) {
+         static const Rows x = numbers();
+         expect_equal(fanout::trace("/dev/null", [&model] { return model(x); }), x);
+       });
+     }},
+    {"traced_to_no_file",
+     [](int n, bool stays) {
+       return calls_of(on(n, Echo{}), stays, [](const auto& model) {
+         try {
+           fanout::trace("/dev/null/folder", [] {});
+           expect(false, "a trace was written to no file");
+         } catch (const fanout::OutOfMemory&) {
+           throw;
+         } catch (const fanout::Error& error) {
+           const Spared spared;
+           expect(std::string(error.what()).find("cannot be written") != std::string::npos, error.what());
+         }
+         echoes(model);  // tells no trace that has ended
+       });
+     }},
 };
 
 char running[200];

@@ -48,7 +48,7 @@ struct CallRecord {
 class CallRecords final : public CallObserver {
  public:
   /// If there are more calls, drops the latest, or otherwise the earliest.
-  CallRecords(std::size_t most, bool keeps_first) noexcept : most_(most), keeps_first_(keeps_first) {}
+  CallRecords(std::size_t most, bool keeps_first) : most_(most), keeps_first_(keeps_first) {}
 
   void ended(const CallTimes& call) noexcept override {
     if (calls_.size() >= most_ && (keeps_first_ || most_ == 0)) {

@@ -62,9 +62,9 @@ class Trace {
     }
     file_ = std::fopen(path_.c_str(), "we");
     if (file_ == nullptr) {
-      const std::string why = std::strerror(errno);
-      process_observer.unset(*records_);
-      throw_unwritten(why);
+      const int why = errno;
+      process_observer.unset(*records_);  // first, since making the message may throw
+      throw_unwritten(std::strerror(why));
     }
   }
   Trace(const Trace&) = delete;
