@@ -439,3 +439,63 @@ TEST_CASE("a model takes a deadline, which is one of real time") {
   CHECK(model(first_numbers(20'000)).size() == 2);
   CHECK(devices[0].time() == 10'000'000'000'000);
 }
+
+namespace {
+
+/// Counts in a `forward` that is not const, and tells the count in one that is.
+struct CountsAndTells {
+  fanout::Tensor<float, 1> count = fanout::Tensor<float, 1>(1);
+  fanout::Sum<double> rows;
+
+  std::vector<float> forward(fanout::View<const float, 1> x) {
+    count[0] += 1;
+    rows.value += static_cast<double>(x.size());
+    return std::vector<float>(x.size(), count[0]);
+  }
+  std::vector<float> forward(fanout::View<const int, 1> x) const {
+    return std::vector<float>(x.size(), count[0] + 100 * static_cast<float>(rows.value));
+  }
+};
+
+/// Its `forward` that is not const calls the one that is.
+struct CallsItself {
+  static inline const fanout::ParallelModel<CallsItself, fanout::DeviceSet<fanout::SimulatedDevice>>* own = nullptr;
+  fanout::Tensor<float, 1> number = fanout::Tensor<float, 1>(1);
+
+  std::vector<float> forward(fanout::View<const float, 1> x) {
+    number[0] = 5;
+    return (*own)(fanout::Tensor<int, 1>(x.size()));
+  }
+  std::vector<float> forward(fanout::View<const int, 1> x) const { return std::vector<float>(x.size(), number[0]); }
+};
+
+}  // namespace
+
+TEST_CASE("a const forward runs on the original's values beside one that changes its replica, as on the host") {
+  const fanout::Tensor<float, 1> floats(4);
+  const fanout::Tensor<int, 1> ints(4);
+  const auto check = [&](auto& model) {
+    CHECK(model(ints) == std::vector<float>(4, 0));
+    CHECK(model(floats) == std::vector<float>(4, 1));
+    CHECK(model(floats) == std::vector<float>(4, 2));
+    CHECK(model(ints) == std::vector<float>(4, 800));  // the combined rows, and not the replica's own count
+    model.update([](CountsAndTells& original) { original.count[0] = 7; });
+    CHECK(model(ints) == std::vector<float>(4, 807));
+    CHECK(model(floats) == std::vector<float>(4, 8));
+    CHECK(model(ints) == std::vector<float>(4, 1207));
+  };
+  const fanout::Options on_host{.output = fanout::DeviceId{.kind = "host", .index = 0}};
+  fanout::ParallelModel on_cores{CountsAndTells{}, fanout::host_devices(2)};
+  check(on_cores);
+  fanout::ParallelModel simulated{CountsAndTells{},
+                                  fanout::simulated_devices(std::vector<fanout::SimulatedDeviceOptions>(2)), on_host};
+  check(simulated);
+}
+
+TEST_CASE("a forward that is not const may call the const one of its own model, which waits for nothing") {
+  const fanout::Options on_host{.output = fanout::DeviceId{.kind = "host", .index = 0}};
+  fanout::ParallelModel model{CallsItself{}, fanout::simulated_devices(std::vector<fanout::SimulatedDeviceOptions>(2)),
+                              on_host};
+  CallsItself::own = &model;
+  CHECK(model(fanout::Tensor<float, 1>(4)) == std::vector<float>(4, 0));
+}

@@ -268,6 +268,9 @@ class CombiningCall {
       spread_fields(models, memories);
       combined_ = true;
     }
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
+      replicas_.visit(i, [](const auto& replica) { replica.fields_have_changed(); });
+    }
   }
 
  private:

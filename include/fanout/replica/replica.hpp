@@ -51,8 +51,9 @@ concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 /// The replica of a model on one device. Host devices share the memory of the original, so a const `forward` runs on
 /// the original. The replica has its own copy if `forward` is not const, or if the model was given as per_replica() or
 /// has PerReplica fields. The first such call makes the copy, and the first one after each change of the original
-/// renews it. What `forward` changes in the copy stays until then. A device with its own memory always has a copy,
-/// unless the arrays of the original are in that memory.
+/// renews it. What `forward` changes in the copy stays until then. On a device with its own memory, a const `forward` runs
+/// on a copy, too, unless the arrays of the original are in that memory. That copy is another one: no `forward` changes
+/// it, so calls need no lock.
 ///
 /// The model's `M to(const D&) const` makes the copy if there is one. Otherwise its copy constructor and its assignment
 /// do, under a CopyInto for a device with its own memory. Models whose copies would share what they change are refused.
@@ -68,15 +69,20 @@ class Replica {
 
   const D& device() const noexcept { return device_; }
 
-  /// The model that `forward` runs on. Must not be read while a call runs whose `forward` is not const.
-  const model_type& model() const noexcept { return copy_ ? *copy_ : original_->model; }
+  /// The model that `forward` runs on; if there are two, the one that is not const. Must not be read while a call runs
+  /// whose `forward` is not const.
+  const model_type& model() const noexcept {
+    const Copy* const copy = shown();
+    return copy != nullptr ? *copy->model : original_->model;
+  }
 
   /// True as long as the replica has no copy of its own.
-  bool shares_original() const noexcept { return !copy_; }
+  bool shares_original() const noexcept { return shown() == nullptr; }
 
   /// The version of the original that model() is a copy of.
   std::uint64_t version() const noexcept {
-    return copy_ ? version_ : original_->version.load(detail::MemoryOrder::acquire);
+    const Copy* const copy = shown();
+    return copy != nullptr ? copy->version : original_->version.load(detail::MemoryOrder::acquire);
   }
 
   /// Throws DeviceMismatch if arrays of the model are in another memory than the device's. Checks once per version of
@@ -124,7 +130,7 @@ class Replica {
       const detail::ForkSafeLock busy(busy_);
       const detail::CallScope scope{.caller = caller, .original = original_, .busy = true};
       const detail::EnteredScope entered(scope);
-      model_type& copy = refreshed();
+      model_type& copy = refreshed(copy_);
       if constexpr (ConstForward<model_type, Ctx, A...>) {
         return detail::call_forward(std::as_const(copy), ctx, std::forward<A>(args)...);
       } else {
@@ -141,16 +147,44 @@ class Replica {
     }
   }
 
-  /// The copy if it is up to date, otherwise null. No call may run meanwhile.
-  model_type* current_copy() const noexcept {
-    return copy_ && version_ == original_->version.load(detail::MemoryOrder::acquire) ? &*copy_ : nullptr;
-  }
+  /// The copy that `forward` changes if it is up to date, otherwise null. No call may run meanwhile.
+  model_type* current_copy() const noexcept { return is_current(copy_) ? &*copy_.model : nullptr; }
 
   /// Makes the next call copy the model anew. No call may run meanwhile.
-  void drop_copy() const noexcept { copy_.reset(); }
+  void drop_copy() const noexcept { copy_.model.reset(); }
+
+  /// Tells the replica that combined fields of the original have changed, whose version stays. No call may run meanwhile.
+  void fields_have_changed() const noexcept {
+    if constexpr (HasOwnMemory<D>) placed_.version.store(0, detail::MemoryOrder::relaxed);
+  }
 
  private:
   static constexpr bool copies_itself = detail::CopiesItselfTo<model_type, D>;
+
+  struct Copy {
+    std::optional<model_type> model;
+    std::uint64_t version = 0;  ///< of the original
+  };
+
+  /// The copy that a const `forward` runs on.
+  struct PlacedCopy {
+    detail::Atomic<std::uint64_t> version{0};  ///< of the original that was placed last, + 1
+    detail::ForkSafeMutex making;              ///< held while the copy is made, and in no `forward`
+    Copy copy;                                 ///< empty if the original is in the device's memory
+  };
+  struct NotPlaced {};
+
+  bool is_current(const Copy& copy) const noexcept {
+    return copy.model && copy.version == original_->version.load(detail::MemoryOrder::acquire);
+  }
+
+  const Copy* shown() const noexcept {
+    if (copy_.model) return &copy_;
+    if constexpr (HasOwnMemory<D>) {
+      if (placed_.copy.model) return &placed_.copy;
+    }
+    return nullptr;
+  }
 
   static void refuse_pointers() {
     if constexpr (HasOwnMemory<D> && !copies_itself) detail::refuse_host_pointers<model_type>();
@@ -161,68 +195,70 @@ class Replica {
   const model_type& placed() const {
     refuse_pointers();
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
-    if (placed_.load(detail::MemoryOrder::acquire) == version) return model();
-    const detail::ForkSafeLock busy(busy_);
-    if (placed_.load(detail::MemoryOrder::acquire) != version) {
-      if (!copies_itself && detail::lies_in(original_->model, device_.memory().space)) {
-        copy_.reset();
-      } else {
-        refreshed();
+    std::optional<model_type>& here = placed_.copy.model;
+    if (placed_.version.load(detail::MemoryOrder::acquire) != version) {
+      const detail::ForkSafeLock making(placed_.making);
+      if (placed_.version.load(detail::MemoryOrder::acquire) != version) {
+        if (!copies_itself && detail::lies_in(original_->model, device_.memory().space)) {
+          here.reset();
+        } else {
+          renew(placed_.copy);
+        }
+        placed_.version.store(version, detail::MemoryOrder::release);
       }
-      placed_.store(version, detail::MemoryOrder::release);
     }
-    return model();
+    return here ? *here : original_->model;
   }
 
-  /// The copy, which is made or renewed if it is not up to date.
-  model_type& refreshed() const {
+  /// A copy, which is made or renewed if it is not up to date.
+  model_type& refreshed(Copy& copy) const { return is_current(copy) ? *copy.model : renew(copy); }
+
+  model_type& renew(Copy& copy) const {
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire);
-    if (copy_ && version_ == version) return *copy_;
     const detail::CallScope scope{
         .caller = detail::current_call(), .original = original_, .busy = true, .refreshing = true};
     const detail::EnteredScope entered(scope);
-    model_type& copy = take_original();
-    version_ = version;
-    return copy;
+    model_type& model = take_original(copy.model);
+    copy.version = version;
+    return model;
   }
 
-  model_type& take_original() const {
+  model_type& take_original(std::optional<model_type>& to) const {
     if constexpr (copies_itself) {
-      return take(original_->model.to(device_));
+      return take(to, original_->model.to(device_));
     } else if constexpr (HasOwnMemory<D>) {
       backend::CopyInto into(device_.memory());
-      model_type& copy = take(original_->model);
+      model_type& copy = take(to, original_->model);
       into.finish();
       detail::check_model_memory(copy, device_.memory().space, device_.id());
       return copy;
     } else {
-      return take(original_->model);
+      return take(to, original_->model);
     }
   }
 
   /// Assigns, so that tensors keep their memory and PerReplica fields their values.
   template <class From>
-  model_type& take(From&& from) const {
+  static model_type& take(std::optional<model_type>& to, From&& from) {
     constexpr bool assignable = std::is_assignable_v<model_type&, From>;
     static_assert(assignable || !detail::has_own_fields<model_type>,
                   "fanout: a model with PerReplica fields must be assignable, since update() assigns the original to "
                   "each replica");
     if constexpr (assignable) {
-      if (copy_) {
-        *copy_ = std::forward<From>(from);
-        return *copy_;
+      if (to) {
+        *to = std::forward<From>(from);
+        return *to;
       }
     }
-    return copy_.emplace(std::forward<From>(from));
+    return to.emplace(std::forward<From>(from));
   }
 
   const detail::Original<M>* original_;
   D device_;
   mutable detail::Atomic<std::uint64_t> checked_{0};  // last checked version + 1
-  mutable detail::Atomic<std::uint64_t> placed_{0};   // version of the last placed() + 1
-  mutable detail::ForkSafeMutex busy_;                // guards what follows
-  mutable std::optional<model_type> copy_;
-  mutable std::uint64_t version_ = 0;
+  [[no_unique_address]] mutable std::conditional_t<HasOwnMemory<D>, PlacedCopy, NotPlaced> placed_;
+  mutable detail::ForkSafeMutex busy_;  // held by each `forward` that is not const; guards the copy that it changes
+  mutable Copy copy_;
 };
 
 }}  // namespace fanout::v0
