@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "observe/python.hpp"
@@ -66,7 +68,125 @@ unsigned mode_of(const std::string& path) {
   return status.st_mode & 07777U;
 }
 
+/// Notes the system calls below, in their order, and lets one of them fail.
+struct SystemCalls {
+  bool noted = false;
+  std::string order = {};
+  std::string failing = {};  // a name of `order`
+  int error = EIO;
+  int times = 1;                // it fails
+  std::size_t most = 1U << 30;  // bytes that one write() takes
+
+  /// True if this call is to fail.
+  bool fails(const std::string& name) {
+    if (!noted) return false;
+    order += name + ' ';
+    if (name != failing || times == 0) return false;
+    --times;
+    errno = error;
+    return true;
+  }
+} system_calls;
+
+/// The order of the system calls of a file that is replaced.
+std::string calls_of(const std::string& path, bool unnamed, const SystemCalls& settings, std::string& message) {
+  ReplacedFile file(path, unnamed);
+  file.write("new", 3);
+  system_calls = settings;
+  system_calls.noted = true;
+  message.clear();
+  try {
+    file.commit();
+  } catch (const fanout::Error& error) {
+    message = error.what();
+  }
+  system_calls.noted = false;
+  return system_calls.order;
+}
+
 }  // namespace
+
+// These stand in the place of the C library's.
+extern "C" {
+int fsync(int file) {
+  struct stat status {};
+  const bool is_folder = ::fstat(file, &status) == 0 && S_ISDIR(status.st_mode);
+  if (system_calls.fails(is_folder ? "fsync(folder)" : "fsync(file)")) return -1;
+  return static_cast<int>(::syscall(SYS_fsync, file));
+}
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  if (system_calls.fails("renameat")) return -1;
+  return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+}
+int linkat(int from_folder, const char* from, int to_folder, const char* to, int flags) noexcept {
+  if (system_calls.fails("linkat")) return -1;
+  return static_cast<int>(::syscall(SYS_linkat, from_folder, from, to_folder, to, flags));
+}
+ssize_t write(int file, const void* data, std::size_t bytes) {
+  if (system_calls.fails("write")) return -1;
+  return ::syscall(SYS_write, file, data, system_calls.noted && bytes > system_calls.most ? system_calls.most : bytes);
+}
+}
+
+TEST_CASE("a file is on its disk before it gets its name, and the name is before the commit ends") {
+  const TestFolder folder;
+  std::string message;
+  CHECK(calls_of(folder / "named", false, {}, message) == "write fsync(file) renameat fsync(folder) ");
+  CHECK(message.empty());
+  const std::string order = calls_of(folder / "unnamed", true, {}, message);
+  CHECK((order == "write fsync(file) linkat renameat fsync(folder) " ||  // or without O_TMPFILE
+         order == "write fsync(file) renameat fsync(folder) "));
+  CHECK(message.empty());
+}
+
+TEST_CASE("a system call that fails is an error, and leaves the old file alone and nothing else") {
+  for (const bool unnamed : {false, true}) {
+    for (const std::string name : {"write", "fsync(file)", "linkat", "renameat"}) {
+      CAPTURE(unnamed);
+      CAPTURE(name);
+      const TestFolder folder;
+      const std::string path = folder / "file";
+      replace(path, "old");
+      std::string message;
+      const std::string order = calls_of(path, unnamed, {.failing = name}, message);
+      if (order.find(name) == std::string::npos) continue;  // linkat() of a file that has a name
+      CHECK(order.ends_with(name + " "));                   // nothing is done after it
+      CHECK(says(message, "a state cannot be saved at " + path, name.substr(0, name.find('(')), "Input/output error"));
+      CHECK(text_of(path) == "old");
+      CHECK(files_in(folder) == 1);
+    }
+  }
+}
+
+TEST_CASE("a folder that cannot be synchronized is an error of its own, but for file systems that never do it") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  std::string message;
+  calls_of(path, true, {.failing = "fsync(folder)"}, message);
+  CHECK(says(message, "a power failure may bring the old one back", path, "fsync: Input/output error"));
+  CHECK(text_of(path) == "new");
+  CHECK(files_in(folder) == 1);
+  calls_of(path, true, {.failing = "fsync(folder)", .error = EINVAL}, message);
+  CHECK(message.empty());
+  calls_of(path, true, {.failing = "fsync(file)", .error = EINVAL}, message);
+  CHECK(says(message, "a state cannot be saved", "fsync: Invalid argument"));
+}
+
+TEST_CASE("calls that a signal interrupts are made again, and a short write goes on") {
+  const TestFolder folder;
+  const std::string path = folder / "file";
+  std::string message;
+  for (const std::string name : {"write", "fsync(file)", "fsync(folder)"}) {
+    CAPTURE(name);
+    const std::string order = calls_of(path, false, {.failing = name, .error = EINTR, .times = 2}, message);
+    CHECK(message.empty());
+    CHECK(order.find(name + " " + name + " " + name + " ") != std::string::npos);
+    CHECK(text_of(path) == "new");
+  }
+  CHECK(calls_of(path, false, {.most = 2}, message) == "write write fsync(file) renameat fsync(folder) ");
+  CHECK(message.empty());
+  CHECK(text_of(path) == "new");
+}
 
 TEST_CASE("a file is replaced only when all of the new one is there") {
   const TestFolder folder;
