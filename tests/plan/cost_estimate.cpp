@@ -46,3 +46,34 @@ TEST_CASE("a large deviation is believed at once, and small ones are averaged") 
   estimate.observe(100, 200e-6);
   CHECK(estimate.cost().of(100) == doctest::Approx(200e-6));
 }
+
+TEST_CASE("a deviation of a quarter is a large one") {
+  for (const double times : {1.24, 1 / 1.24, 1.26, 1 / 1.26}) {
+    CAPTURE(times);
+    CostEstimate estimate;
+    for (int i = 0; i < 3; ++i) estimate.observe(100, 100e-6);
+    estimate.observe(100, times * 100e-6);
+    const double deviation = times > 1.25 || times < 0.8 ? times - 1 : (times - 1) / 4;
+    CHECK(estimate.cost().of(100) == doctest::Approx((1 + deviation) * 100e-6));
+  }
+}
+
+TEST_CASE("a small deviation counts as one of the last 32 shards") {
+  for (const int before : {7, 8, 15, 16, 30, 31, 32, 100}) {
+    CAPTURE(before);
+    CostEstimate estimate;
+    for (int i = 0; i < before; ++i) estimate.observe(100, 100e-6);
+    estimate.observe(100, 120e-6);
+    CHECK(estimate.cost().of(100) == doctest::Approx((1 + 0.2 / (before < 32 ? before + 1 : 32)) * 100e-6));
+  }
+}
+
+TEST_CASE("a size that differs by more than a quarter is another size") {
+  for (const double rows : {124.0, 126.0, 81.0, 79.0}) {
+    CAPTURE(rows);
+    CostEstimate estimate;
+    estimate.observe(100, 100e-6);
+    estimate.observe(rows, rows * 1e-6);
+    CHECK(estimate.knows_fixed() == (rows > 125 || rows < 80));
+  }
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -141,6 +142,22 @@ TEST_CASE("a measured split believes a large change at once, and averages small 
       for (int i = 0; i < 60; ++i) call(split, costs, 1000);
       CHECK(sizes(split(1000, 2), 2)[1] < 490);
     }
+  }
+}
+
+TEST_CASE("a small change counts as one of the last 32 calls") {
+  for (const int before : {3, 7, 31, 100}) {
+    CAPTURE(before);
+    std::vector<Cost> costs{{.per_row = 1000}, {.per_row = 1000}};
+    MeasuredSplit split;
+    for (int i = 0; i < before; ++i) call(split, costs, 10'000);
+    costs[1].per_row = 1200;
+    call(split, costs, 10'000);
+    costs[1].per_row = 1000;
+    const double slower = 1 + 0.2 / std::min(before + 1, 32);  // of the second device
+    // A plan changes if calls gain 0.5 % by it.
+    const double expected = slower / 2 - 0.5 > 0.005 ? 1 / (1 + slower) : 0.5;
+    CHECK(split.weights(10'000, 2)[1] == doctest::Approx(expected).epsilon(1e-4));
   }
 }
 
