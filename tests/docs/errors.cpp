@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -51,4 +52,34 @@ TEST_CASE("the exceptions of all shards are told with their devices and rows") {
   // [/catch]
   CHECK(log.str() == "rows [0, 2) on host:0 failed\nrows [4, 6) on host:2 failed\nthe first is row 1\n");
   CHECK(model(std::vector{4.0, 9.0})[1] == 3);
+}
+
+TEST_CASE("memory that ran out is one of two exceptions") {
+  const auto tell = [](const auto& call) {
+    std::string told;
+    // [memory]
+    try {
+      call();
+    } catch (const fanout::OutOfMemory& error) {  // of a device, or of the host for arrays
+      told = error.what();
+    } catch (const std::bad_alloc&) {  // of the host, for what the call or the standard library allocates
+      told = "no memory";
+    } catch (const fanout::ReplicaError& error) {  // in a shard
+      const bool ran_out = error.get_if<fanout::OutOfMemory>() != nullptr || error.get_if<std::bad_alloc>() != nullptr;
+      told = ran_out ? "no memory in a shard" : error.what();
+    }
+    // [/memory]
+    return told;
+  };
+  const std::vector<double> batch(4);
+  const auto thrower = [&](const auto& exception) {
+    const fanout::ParallelModel model{[&](fanout::View<const double, 1>) -> int { throw exception; },
+                                      fanout::host_devices(2)};
+    model(batch);
+  };
+  CHECK(tell([&] { thrower(std::bad_alloc()); }) == "no memory in a shard");
+  CHECK(tell([&] { thrower(fanout::OutOfMemory("full")); }) == "no memory in a shard");
+  CHECK(tell([&] { thrower(std::runtime_error("other")); }).find("other") != std::string::npos);
+  CHECK(tell([] { throw fanout::OutOfMemory("full"); }) == "full");
+  CHECK(tell([] { throw std::bad_alloc(); }) == "no memory");
 }
