@@ -277,6 +277,39 @@ TEST_CASE("a call of a sharded argument is not made again, since its plan is tha
   CHECK(forwards == 2);
 }
 
+TEST_CASE("results that cannot be gathered are an error that says why the call is not made again") {
+  const auto check = [](const auto& forward, std::size_t main_memory) {
+    const auto x = shrink_test::ascending(200, 4);
+    const ParallelModel first{[](Context auto& ctx, View<const float, 2> rows) {
+                                auto y = fanout::output<float>(ctx, rows.extent(1));
+                                std::copy(rows.begin(), rows.end(), y.begin());
+                                return fanout::sharded(y);
+                              },
+                              simulated_devices(std::vector<SimulatedDeviceOptions>(2))};
+    const auto kept = first(x);
+    for (const bool shrinks : {true, false}) {
+      CAPTURE(shrinks);
+      std::vector<SimulatedDeviceOptions> options(2);
+      options[0].memory = main_memory;
+      const ParallelModel model{forward, simulated_devices(options), Options{.shrink_on_out_of_memory = shrinks}};
+      for (const std::string& message :
+           {message_of<OutOfMemory>([&] { static_cast<void>(model(kept)); }),
+            message_of<OutOfMemory>([&] { static_cast<void>(model.async(kept).get()); })}) {
+        CHECK(says(message, "out of memory of sim:"));
+        const bool says_why = message.ends_with(
+            "not made again with fewer rows at a time, since the results do not fit into the memory for them");
+        CHECK(says_why == shrinks);
+      }
+    }
+  };
+  check([](Context auto& ctx, View<const float, 2> x) { return fanout::empty<float>(ctx, x.extent(0), 40); }, 20'000);
+  check(
+      [](Context auto& ctx, View<const float, 2> x) {
+        return fanout::psum(Tensor<float, 2>(fanout::empty<float>(ctx, x.extent(0), 40)));
+      },
+      20'000);
+}
+
 TEST_CASE("an exception of forward ends a dealt call that has a limit") {
   shrink_test::Copies copies;
   const ParallelModel plain{copies, simulated_devices({{.memory = 2'000}, {.rows_per_second = 4e6}}),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/call_state.hpp>
@@ -87,12 +88,13 @@ class CallOutputs : public ShardEnds<ShardRemains> {
   /// The same, and combines reductions over the processes that make the call.
   template <class Ranked>
   gathered_t<R> gather(Ranked& ranked) {
-    if constexpr (std::is_void_v<R>) {
-    } else if constexpr (has_reductions<R> && Gatherable<rules::Concatenate, R>) {
-      return gather_reduced(ranked);
-    } else {
-      ShardResults<R> pieces = this->pieces();
-      return gather_and_wait(pieces, target());
+    if constexpr (!std::is_void_v<R>) {
+      try {
+        return gather_all(ranked);
+      } catch (const OutOfMemory& error) {
+        Ends::say_why_not_again(error);
+        throw;
+      }
     }
   }
 
@@ -110,6 +112,16 @@ class CallOutputs : public ShardEnds<ShardRemains> {
       }
     }
     throw timeout;
+  }
+
+  template <class Ranked>
+  gathered_t<R> gather_all(Ranked& ranked) {
+    if constexpr (has_reductions<R> && Gatherable<rules::Concatenate, R>) {
+      return gather_reduced(ranked);
+    } else {
+      ShardResults<R> pieces = this->pieces();
+      return gather_and_wait(pieces, target());
+    }
   }
 
   template <class Ranked>

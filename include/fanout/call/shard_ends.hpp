@@ -156,6 +156,13 @@ class ShardEnds {
     if (eventful_.load(MemoryOrder::relaxed)) check_events(rerun, call);
   }
 
+  /// Call this if the results could not be gathered. If the settings ask for calls with fewer rows, throws the same with
+  /// the reason why this one is not made again.
+  [[gnu::cold, gnu::noinline]] void say_why_not_again(const OutOfMemory& error) const {
+    if (!state_.settings.shrinks) return;
+    throw OutOfMemory(std::string(error.what()) + "\n  " + not_with_fewer + no_room_for_results);
+  }
+
   /// Call this before shards run, if begin_shard() and note_end() are called. Throws std::bad_alloc.
   void ends_are_noted() {
     if (clock() != nullptr) clock()->plan_is(state_.plan, state_.number);
@@ -369,10 +376,13 @@ class ShardEnds {
     if (!state_.settings.shrinks || !shard.template failed_with<OutOfMemory>()) return {};
     const char* why = known(rerun.refusal_of_less());
     if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
-    if (why == nullptr && shard.results_do_not_fit) why = "since the results do not fit into the memory for them";
+    if (why == nullptr && shard.results_do_not_fit) why = no_room_for_results;
     if (why == nullptr && plan()[i].rows.size() < 2) why = rerun.refusal_of_one_row();
-    return why == nullptr ? std::string() : std::string("not made again with fewer rows at a time, ") + why;
+    return why == nullptr ? std::string() : not_with_fewer + std::string(why);
   }
+
+  static constexpr const char* not_with_fewer = "not made again with fewer rows at a time, ";
+  static constexpr const char* no_room_for_results = "since the results do not fit into the memory for them";
 
   CallState state_;
   const Plan* plan_;

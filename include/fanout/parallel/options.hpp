@@ -63,7 +63,7 @@ struct Options {
   /// than outputs, tensors, numbers, and tuples, dicts or structs of these. From then on, no more rows are tried there
   /// with arguments of that shape. All tries have one number of the random numbers, and one deadline. Only for calls
   /// that `retry` can run again, and not with sharded arguments or several ranks; otherwise the ReplicaError says why
-  /// not.
+  /// not. So does the OutOfMemory of a call whose results could not be gathered, which is not made again either.
   bool shrink_on_out_of_memory = false;
   /// The collectives of ctx.communicator() for arrays in device memory, and the sums of psum() and pmean() of such
   /// arrays, for example by nccl_collectives(); by default through host memory.
