@@ -161,6 +161,36 @@ TEST_CASE("a small change counts as one of the last 32 calls") {
   }
 }
 
+TEST_CASE("how much longer a device takes alone is the mean of its last 32 calls alone") {
+  const std::vector<DeviceId> devices = ids(2);
+  MeasuredSplit split;
+  // Together, the devices take 0.6 of the time that the second one takes alone, and then gather.
+  const auto call_once = [&](double slower) {
+    const Plan plan = split(1000, 2);
+    std::vector<ShardTimes> shards;
+    std::int64_t joined = 0;
+    for (const Shard& shard : plan) {
+      const double per_row = shard.device == 0 ? 1500 : 1000 * slower;
+      const auto time = static_cast<std::int64_t>(per_row * static_cast<double>(shard.rows.size()));
+      joined = std::max(joined, time);
+      shards.push_back({.began = 0, .forward = 0, .returned = time, .ended = time});
+    }
+    split.observe({.plan = &plan,
+                   .devices = devices.data(),
+                   .device_count = devices.size(),
+                   .shards = shards.data(),
+                   .joined = joined,
+                   .ended = joined + (plan.size() == 1 ? 0 : 417'000)});
+  };
+  for (int i = 0; i < 60; ++i) call_once(1);
+  const Plan alone{{{0, 1000}, 1}};
+  REQUIRE(split(1000, 2) == alone);
+  call_once(1.2);
+  CHECK(split(1000, 2) == alone);  // 1.2 % longer, which is less than they take together
+  call_once(1.2);
+  CHECK(split(1000, 2) != alone);
+}
+
 TEST_CASE("a measured split learns for each size of the batch, and begins with what it knows of others") {
   MeasuredSplit split;
   const std::vector<Cost> small{{.per_row = 1000}, {.per_row = 3000}};
