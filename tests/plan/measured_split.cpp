@@ -146,7 +146,7 @@ TEST_CASE("a measured split believes a large change at once, and averages small 
 }
 
 TEST_CASE("a small change counts as one of the last 32 calls") {
-  for (const int before : {3, 7, 31, 100}) {
+  for (const int before : {3, 7, 12, 24, 31, 100}) {
     CAPTURE(before);
     std::vector<Cost> costs{{.per_row = 1000}, {.per_row = 1000}};
     MeasuredSplit split;
@@ -214,6 +214,15 @@ TEST_CASE("a measured split tries batches of few rows on each device alone") {
   CHECK(split(4, 3) == Plan{{{0, 4}, 0}});
   CHECK(call(split, costs, 4) == 9400);
   CHECK(split(4, 3) == Plan{{{0, 4}, 0}});
+}
+
+TEST_CASE("a batch is of few rows if it has at most four for each device") {
+  for (const std::size_t rows : {std::size_t{8}, std::size_t{9}}) {
+    CAPTURE(rows);
+    MeasuredSplit split;
+    call(split, {{}, {}}, rows);
+    CHECK((split(rows, 2) == Plan{{{0, rows}, 0}}) == (rows == 8));
+  }
 }
 
 TEST_CASE("a measured split gives single rows where they end first") {
