@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -17,6 +18,9 @@ struct Spot {
   int x;
 };
 enum class Hue { red };
+class Closed {
+  [[maybe_unused]] int x_ = 1;
+};
 
 }  // namespace
 
@@ -40,8 +44,10 @@ TEST_CASE("a leaf path shows the key of a map as its text stands") {
   CHECK(to_string(LeafPath(entry, "bias")) == "output[\"key\"].bias");
   const int number = -3;
   CHECK(to_string(LeafPath::at_key(output, number, 0)) == "output[-3]");
-  const Spot without_text{1};
-  CHECK(to_string(LeafPath::at_key(output, without_text, 7)) == "output[#7]");
+  const Spot spot{1};
+  CHECK(to_string(LeafPath::at_key(output, spot, 7)) == "output[{1}]");
+  const Closed closed;
+  CHECK(to_string(LeafPath::at_key(output, closed, 7)) == "output[#7]");
 }
 
 TEST_CASE("one parent has many children") {
@@ -75,7 +81,11 @@ TEST_CASE("paths of other texts have other hashes, and those of one text have on
 
   const std::string again = long_key;
   CHECK(LeafPath::at_key(output, long_key, 0).mixed_into(1) == LeafPath::at_key(output, again, 5).mixed_into(1));
-  CHECK(LeafPath::at_key(output, Spot{1}, 3).mixed_into(1) == LeafPath::at_key(output, Spot{2}, 3).mixed_into(1));
+  CHECK(LeafPath::at_key(output, Spot{1}, 3).mixed_into(1) == LeafPath::at_key(output, Spot{1}, 4).mixed_into(1));
+  CHECK(LeafPath::at_key(output, Spot{1}, 3).mixed_into(1) != LeafPath::at_key(output, Spot{2}, 3).mixed_into(1));
+  CHECK(LeafPath::at_key(output, 0.0, 3).mixed_into(1) == LeafPath::at_key(output, -0.0, 3).mixed_into(1));
+  CHECK_THROWS_AS(LeafPath::at_key(output, std::nan(""), 3).mixed_into(1), fanout::StructureMismatch);
+  CHECK_THROWS_AS(LeafPath::at_key(output, Closed(), 3).mixed_into(1), fanout::StructureMismatch);
   CHECK(output.mixed_into(1) != output.mixed_into(2));
 }
 
@@ -87,6 +97,6 @@ TEST_CASE("a key is written as text in quotes, as a number, or by its place") {
   CHECK(key_text(12, 4) == "12");
   CHECK(key_text(-12L, 4) == "-12");
   CHECK(key_text(~0ULL, 4) == "18446744073709551615");
-  CHECK(key_text(Spot{1}, 4) == "#4");
-  CHECK(key_text(Hue::red, 0) == "#0");
+  CHECK(key_text(Closed(), 4) == "#4");
+  CHECK(key_text(Hue::red, 4) == "0");
 }

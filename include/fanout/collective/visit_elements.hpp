@@ -93,6 +93,7 @@ void visit_elements_of(X& tree, const LeafPath& path, const F& f) {
   } else if constexpr (Scalar<Node>) {
     f(Elements<X>{.data = &tree, .count = 1}, path);
   } else if constexpr (Rebuildable<Node>) {
+    check_compared_keys<Node>(tree, path);
     visit_children(tree, path, [&f](auto& child, const LeafPath& at, auto) { visit_elements_of(child, at, f); });
   } else {
     static_assert(sizeof(X) == 0,

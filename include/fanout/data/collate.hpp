@@ -52,6 +52,8 @@ inline constexpr LeafPath sample_root("sample");
 
 template <MapNode X>
 void check_samples(const X& first, const X& other, std::size_t i, const LeafPath& path) {
+  check_keys(first, path);
+  check_keys(other, path);
   const std::string missing = missing_from(first, other);
   const std::string extra = missing_from(other, first);
   if (missing.empty() && extra.empty()) return;

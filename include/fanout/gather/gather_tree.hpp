@@ -38,6 +38,7 @@ std::string missing_from(const X& all, const X& some) {
 
 template <MapNode X>
 void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTarget& place, const LeafPath& path) {
+  check_keys(pieces[i], path);
   const std::string missing = missing_from(pieces[0], pieces[i]);
   const std::string extra = missing_from(pieces[i], pieces[0]);
   if (missing.empty() && extra.empty()) return;

@@ -42,6 +42,7 @@ void visit_model_values(X& value, const LeafPath& path, const F& f) {
   } else if constexpr (OneArray<X>) {
     if constexpr (!std::is_const_v<element_of_t<X>>) visit_elements_of(value, path, f);
   } else if constexpr (Rebuildable<X>) {
+    check_compared_keys<X>(value, path);
     visit_children(value, path, [&f](auto& child, const LeafPath& at, auto) { visit_model_values(child, at, f); });
   } else {
     static_assert(can_be_broadcast<X>,

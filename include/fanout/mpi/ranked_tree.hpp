@@ -96,6 +96,7 @@ void describe_structure(const X& tree, const LeafPath& path, std::string& text) 
     describe_structure(tree.value, path, text);
     text += ")";
   } else if constexpr (!OneArray<const X> && Rebuildable<X>) {
+    check_compared_keys(tree, path);
     bool first = true;
     visit_children(tree, path, [&](const auto& child, const LeafPath& at, auto) {
       if (!std::exchange(first, false)) text += ", ";

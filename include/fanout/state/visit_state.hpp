@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -81,10 +82,14 @@ class NameStep {
     if constexpr (requires { std::string_view(place.key); }) {
       add(std::string_view(place.key));
     } else {
-      static_assert(std::is_integral_v<Key>,
-                    "fanout: the keys of a map that is saved or loaded are texts or integers, since they become parts "
+      static_assert(std::is_arithmetic_v<Key>,
+                    "fanout: the keys of a map that is saved or loaded are texts or numbers, since they become parts "
                     "of names");
-      if constexpr (std::is_integral_v<Key>) add(std::to_string(place.key));
+      if constexpr (std::is_integral_v<Key>) {
+        add(std::to_string(place.key));
+      } else if constexpr (std::is_floating_point_v<Key>) {
+        add_number(place.key);
+      }
     }
   }
   template <class T>
@@ -97,6 +102,20 @@ class NameStep {
   void add_place(const VariantPlace<X, I>&) const {}
 
  private:
+  /// Adds the shortest text that reads back the same. 0 and -0 are one key.
+  template <class T>
+  void add_number(T x) const {
+    if (x != x) {
+      throw InvalidArgument(explain({.what = "a value under the key NaN cannot be saved or loaded",
+                                     .where = name_.empty() ? std::string(single_name) : name_,
+                                     .expected = "keys that are equal to themselves",
+                                     .found = "NaN"}));
+    }
+    char text[64];
+    const auto end = std::to_chars(text, text + sizeof text, x == 0 ? T(0) : x).ptr;
+    add({text, static_cast<std::size_t>(end - text)});
+  }
+
   std::string& name_;
   std::size_t size_;
 };

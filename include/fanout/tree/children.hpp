@@ -139,6 +139,33 @@ void visit_children([[maybe_unused]] X& node, [[maybe_unused]] const LeafPath& p
   }
 }
 
+/// Refuses a map with NaN as a key, which is equal to no key.
+template <class X>
+void check_keys([[maybe_unused]] const X& node, [[maybe_unused]] const LeafPath& path) {
+  if constexpr (child_kind<X> == ChildKind::map) {
+    std::size_t position = 0;
+    for (const auto& entry : node) {
+      if (holds_nan(entry.first)) {
+        refuse_key("a key that is NaN", to_string(LeafPath::at_key(path, entry.first, position)));
+      }
+      ++position;
+    }
+  }
+}
+
+/// The same for maps whose keys shards or ranks compare without the maps.
+template <class X>
+void check_compared_keys(const X& node, const LeafPath& path) {
+  if constexpr (child_kind<X> == ChildKind::map) {
+    static_assert(is_compared_key<typename X::key_type>,
+                  "fanout: shards and ranks match maps by the values of their keys, and these keys cannot be compared "
+                  "by value (this diagnostic shows their type); use numbers, enums, texts, and pairs, tuples, "
+                  "containers and structs of these, without pointers; a class with private members lists its fields "
+                  "(tree/fields.hpp)");
+  }
+  check_keys(node, path);
+}
+
 // Rebuilds nodes with other children.
 
 template <class X, class Map, ChildKind kind = child_kind<X>>

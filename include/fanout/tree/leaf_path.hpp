@@ -9,21 +9,36 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/tree/map_key.hpp>
 
 namespace fanout { inline namespace v0 {
 namespace detail {
 
-/// The text of a map's key in a path: text in quotes, numbers as they are, any other key as `#` and its position in the
-/// order.
+/// The text of a map's key in a path, which tells keys apart by value. A key that cannot be compared is its own text,
+/// or `#` and its position in the order.
 template <class K>
 std::string key_text(const K& key, std::size_t position) {
-  if constexpr (requires { std::string_view(key); }) {
-    return '"' + std::string(std::string_view(key)) + '"';
-  } else if constexpr (requires { std::to_string(key); }) {
-    return std::to_string(key);
+  std::string text;
+  if constexpr (is_compared_key<K> && !std::is_array_v<K>) {
+    append_key(text, key);
+  } else if constexpr (requires { std::string_view(key); }) {
+    append_quoted(text, std::string_view(key));
   } else {
-    return "#" + std::to_string(position);
+    text = "#" + std::to_string(position);
   }
+  return text;
+}
+
+[[noreturn]] inline void refuse_key(const char* what, std::string where) {
+  throw StructureMismatch(
+      explain({.what = std::string("a map has ") + what + ", so shards and ranks cannot match their maps",
+               .where = std::move(where),
+               .expected = "numbers other than NaN, enums, texts, and pairs, tuples, containers and structs of these",
+               .advice = "use other keys, without pointers; a class with private members lists its fields"}));
 }
 
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
@@ -44,14 +59,17 @@ inline std::uint64_t mixed(std::uint64_t hash, std::string_view letters) noexcep
   return hash;
 }
 
-/// Keys of the same key_text() have the same hash.
+/// Equal keys have the same hash. Throws StructureMismatch for a key that cannot be compared, and for NaN.
 template <class K>
-std::uint64_t mixed_with_key(std::uint64_t hash, const K& key, std::size_t position) {
-  if constexpr (requires { std::string_view(key); }) {
+std::uint64_t mixed_with_key(std::uint64_t hash, const K& key, [[maybe_unused]] std::size_t position) {
+  if constexpr (!is_compared_key<K>) {
+    refuse_key("a key that cannot be compared by value", "#" + std::to_string(position));
+  } else if constexpr (TextKey<K>) {
     return mixed(hash, std::string_view(key));
-  } else if constexpr (std::integral<K>) {
+  } else if constexpr (std::integral<K> && sizeof(K) <= sizeof(std::uint64_t)) {
     return mixed(hash, static_cast<std::uint64_t>(key));
   } else {
+    if (holds_nan(key)) refuse_key("a key that is NaN", key_text(key, position));
     return mixed(hash, key_text(key, position));
   }
 }
@@ -75,7 +93,8 @@ class LeafPath {
   constexpr LeafPath(const LeafPath& parent, std::string_view name) noexcept
       : LeafPath(&parent, name.data(), name.size(), name_step) {}
 
-  /// A map's entry: `parent["key"]`. A key without text is replaced by its position in the order.
+  /// A map's entry: `parent["key"]`. A key that cannot be compared, and is no text, is
+  /// replaced by its position in the order.
   template <class K>
   static constexpr LeafPath at_key(const LeafPath& parent, const K& key, std::size_t position) noexcept {
     return LeafPath(&parent, &key, position, key_step<K>);
