@@ -232,7 +232,7 @@ TEST_CASE("other types, roots, reductions and trees do not fit, nor do other ext
           if (c.rank() == 1) x[{0, other}].push_back(1);
           c.all_reduce(x);
         },
-        "int[1] at tree[#" + std::to_string(other) + "]", "int[2] at tree[#" + std::to_string(other) + "]");
+        "int[1] at tree[(0, " + std::to_string(other) + ")]", "int[2] at tree[(0, " + std::to_string(other) + ")]");
   }
   called(
       shape,

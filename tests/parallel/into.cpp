@@ -350,7 +350,7 @@ TEST_CASE("a destination that does not fit is named") {
   CHECK_NOTHROW(model.into(std::tie(fits, numbers, map))(five));
 }
 
-TEST_CASE("a destination in a map with unprintable keys is named by its position") {
+TEST_CASE("a destination in a map whose keys are pairs is named by its key") {
   using Places = std::map<std::pair<int, int>, Tensor<int, 1>>;
   const ParallelModel model{[](std::span<const int> rows) {
                               const Tensor<int, 1> tensor(rows.size());
@@ -359,13 +359,13 @@ TEST_CASE("a destination in a map with unprintable keys is named by its position
                             host_devices(2)};
   const Tensor<int, 1> fits(5);
   Places extents{{{0, 0}, fits}, {{0, 1}, Tensor<int, 1>(4)}};
-  CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(extents)(five); }), "output[#1]", "found [4]"));
+  CHECK(says(message_of<fanout::ShapeMismatch>([&] { model.into(extents)(five); }), "output[(0, 1)]", "found [4]"));
   Places less{{{0, 0}, fits}};
-  CHECK(says(message_of<fanout::StructureMismatch>([&] { model.into(less)(five); }), "output[#1]",
-             "expected this key, found #0"));
+  CHECK(says(message_of<fanout::StructureMismatch>([&] { model.into(less)(five); }), "output[(0, 1)]",
+             "expected this key, found (0, 0)"));
   Places more{{{0, 0}, fits}, {{0, 1}, fits}, {{0, 2}, fits}};
-  CHECK(says(message_of<fanout::StructureMismatch>([&] { model.into(more)(five); }), "output[#2]",
-             "expected only the result's keys, #0, #1, found this one too"));
+  CHECK(says(message_of<fanout::StructureMismatch>([&] { model.into(more)(five); }), "output[(0, 2)]",
+             "expected only the result's keys, (0, 0), (0, 1), found this one too"));
 }
 
 TEST_CASE("wrong extents are named at any place of the tree, for fewer and more rows") {

@@ -253,7 +253,7 @@ TEST_CASE("a call that fails leaves combined fields unchanged everywhere") {
   CHECK(model.model().means[0] == doctest::Approx(2.5));
 }
 
-TEST_CASE("missing fields in a map with unprintable keys are named by their position") {
+TEST_CASE("missing fields in a map whose keys are pairs are named by their keys") {
   struct Places {
     std::map<std::pair<int, int>, Sum<int>> sums;
     int forward(fanout::ShardContext<fanout::HostDevice>& ctx, Values, int lost) {
@@ -267,7 +267,7 @@ TEST_CASE("missing fields in a map with unprintable keys are named by their posi
   for (const int lost : {0, 1}) {
     const ParallelModel model{Places{{{{0, 0}, {}}, {{0, 1}, {}}}}, host_devices(2)};
     CHECK(says(message_of<fanout::StructureMismatch>([&] { static_cast<void>(model(Tensor<double, 1>(2), lost)); }),
-               "do not stand at the same places", "model.sums[#" + std::to_string(lost) + "]"));
+               "do not stand at the same places", "model.sums[(0, " + std::to_string(lost) + ")]"));
   }
 }
 

@@ -71,7 +71,7 @@ TEST_CASE("children are visited in their order, each with its path") {
   CHECK(list(Body{1, 2.0}) == "root.mass=1 root.charge=2 ");
   CHECK(list(std::map<std::string, int>{{"b", 2}, {"a", 1}}) == "root[\"a\"]=1 root[\"b\"]=2 ");
   CHECK(list(std::map<int, int>{{7, 2}, {-1, 1}}) == "root[-1]=1 root[7]=2 ");
-  CHECK(list(std::map<std::pair<int, int>, int>{{{1, 1}, 5}, {{0, 1}, 6}}) == "root[#0]=6 root[#1]=5 ");
+  CHECK(list(std::map<std::pair<int, int>, int>{{{1, 1}, 5}, {{0, 1}, 6}}) == "root[(0, 1)]=6 root[(1, 1)]=5 ");
   CHECK(list(std::vector{4, 5}) == "root[0]=4 root[1]=5 ");
   const std::array shown{4, 5};
   CHECK(list(std::span(shown)) == "root[0]=4 root[1]=5 ");

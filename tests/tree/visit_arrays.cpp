@@ -94,7 +94,7 @@ TEST_CASE("the arrays of each kind of node are visited in order with their paths
   CHECK(arrays_of(std::map<std::string, Strip>{{"b", {1}}, {"a", {2}}}) == Found{"tree[\"a\"]=2", "tree[\"b\"]=1"});
   CHECK(arrays_of(std::unordered_map<int, Strip>{{5, {1}}}) == Found{"tree[5]=1"});
   CHECK(arrays_of(std::map<std::pair<int, int>, Strip>{{{1, 1}, {1}}, {{1, 2}, {2}}}) ==
-        Found{"tree[#0]=1", "tree[#1]=2"});
+        Found{"tree[(1, 1)]=1", "tree[(1, 2)]=2"});
 }
 
 TEST_CASE("the arrays of structs are visited in the order of the members, with their names") {

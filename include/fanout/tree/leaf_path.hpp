@@ -33,10 +33,12 @@ std::string key_text(const K& key, std::size_t position) {
   return text;
 }
 
-[[noreturn]] inline void refuse_key(const char* what, std::string where) {
+/// `Text` is always std::string. As a template, this costs nothing to compile in a file without maps.
+template <class Text>
+[[noreturn]] void refuse_key(const char* what, const Text& where) {
   throw StructureMismatch(
-      explain({.what = std::string("a map has ") + what + ", so shards and ranks cannot match their maps",
-               .where = std::move(where),
+      explain({.what = Text("a map has ") + what + ", so shards and ranks cannot match their maps",
+               .where = where,
                .expected = "numbers other than NaN, enums, texts, and pairs, tuples, containers and structs of these",
                .advice = "use other keys, without pointers; a class with private members lists its fields"}));
 }

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -146,7 +145,7 @@ std::string float_text(T x) {
   if (x == 0) return "0";
   char text[64];
   for (int digits = 1;; ++digits) {
-    const bool last = digits >= std::numeric_limits<T>::max_digits10;
+    const bool last = digits == 36;  // enough for all types; a NaN never reads back the same
     if constexpr (std::same_as<T, long double>) {
       std::snprintf(text, sizeof text, "%.*Lg", digits, x);
       if (last || std::strtold(text, nullptr) == x) return text;
@@ -158,7 +157,8 @@ std::string float_text(T x) {
 }
 
 /// Appends a text in quotes. A quote in it does not end it.
-inline void append_quoted(std::string& text, std::string_view letters) {
+template <class Text>
+void append_quoted(Text& text, std::string_view letters) {
   text += '"';
   for (const char letter : letters) {
     if (letter == '"' || letter == '\\') text += '\\';
