@@ -500,3 +500,44 @@ TEST_CASE("a sum that is infinite stays infinite, and one that is NaN stays NaN"
     }
   }
 }
+
+TEST_CASE("parts of a sum are infinite on their own, and a sum that is set anew is finite again") {
+  struct Totals {
+    Sum<double> number;
+    Sum<std::complex<double>> complex;
+    Sum<std::array<float, 2>> array;
+    Sum<Tensor<double, 1>> tensor{Tensor<double, 1>(std::size_t{2})};
+    int forward(View<const double, 1> v) {
+      for (const double e : v) {
+        if (e == -5) number.value = 0;
+        number.value += e;
+        complex.value += std::complex<double>(e, 1);
+        array.value[0] += static_cast<float>(e);
+        array.value[1] += 1;
+        tensor.value[0] += e;
+        tensor.value[1] += 1;
+      }
+      return 0;
+    }
+  };
+  for (int devices = 1; devices < 5; ++devices) {
+    CAPTURE(devices);
+    for (const double first : {infinity, -infinity}) {
+      ParallelModel model{Totals(), host_devices(devices)};
+      Tensor<double, 1> x = fanout::tensor<double>({first, 1, 1, 1});
+      for (int call = 1; call < 4; ++call) {
+        model(x);
+        x[0] = 1;
+        const Totals& now = model.model();
+        CHECK(now.number.value == first);
+        CHECK(now.complex.value == std::complex<double>(first, 4 * call));
+        CHECK(now.array.value[0] == static_cast<float>(first));
+        CHECK(now.array.value[1] == static_cast<float>(4 * call));
+        CHECK(now.tensor.value[0] == first);
+        CHECK(now.tensor.value[1] == 4 * call);
+      }
+      model(fanout::tensor<double>({-5, -5, -5, -5}));
+      CHECK(model.model().number.value == -5.0 * devices);
+    }
+  }
+}

@@ -72,17 +72,24 @@ constexpr bool check_combined_fields() {
   return fields_can_be_combined<finding>;
 }
 
-/// What was added to `what`, so that it became `from`.
-struct Subtract {
+/// What was added to a sum. From an infinity, or a NaN, no difference tells: then nothing was added if the value is the
+/// same, and otherwise it was set anew.
+struct Added {
   template <class T>
-  constexpr auto operator()(const T& from, const T& what) const -> decltype(from - what) {
-    if constexpr (requires { T(from.real(), from.imag()); }) {
-      return T((*this)(from.real(), what.real()), (*this)(from.imag(), what.imag()));
+  constexpr auto operator()(const T& now, const T& before) const -> decltype(now - before) {
+    using Part = typename real_of<T>::type;
+    if constexpr (!std::is_same_v<Part, T> && requires { T(Part(), Part()); }) {
+      return T((*this)(now.real(), before.real()), (*this)(now.imag(), before.imag()));
+    } else if constexpr (!std::is_integral_v<T> &&
+                         requires { static_cast<decltype(now - before)>(now == before ? T() : now); }) {
+      using Difference = decltype(now - before);
+      if (is_nan(before - before)) return static_cast<Difference>(now == before ? T() : now);
+      return now - before;
     } else {
-      const auto difference = difference_of(from, what);
-      // An infinity from which the same one is subtracted is NaN.
-      if constexpr (requires { from == what; }) {
-        if (is_nan(difference) && from == what) return {};
+      return difference_of(now, before);
+    }
+  }
+};
       }
       return difference;
     }
@@ -100,7 +107,7 @@ T change_of(const T& now, const T& before, const GatherTarget& place, std::size_
   both.set(1, before);
   const Plan plan{place.plan[replica], place.plan[replica]};
   try {
-    return gather_chosen<rules::Fold<Subtract>, T>::gather(
+    return gather_chosen<rules::Fold<Added>, T>::gather(
         both, {plan, place.devices, place.target, place.axis, place.buffers_held}, path);
   } catch (const ShapeMismatch&) {
     throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
