@@ -3,7 +3,9 @@
 #include "failing_new.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <utility>
 
@@ -12,14 +14,19 @@ namespace random_programs {
 namespace {
 
 std::atomic<long> live{0};
-std::atomic<long> left{0};  // allocations until one fails; below: none does
+std::atomic<std::size_t> begun{0};  // allocations since fail_allocations_from()
+std::atomic<std::size_t> first{0};  // of those that fail; 0: none does
+std::atomic<std::size_t> most{1};   // that fail
 std::atomic<bool> failed{false};
 thread_local int spared = 0;
 
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
-  if (spared == 0 && left.load(std::memory_order_relaxed) > 0 && left.fetch_sub(1) == 1) {
-    failed = true;
-    return nullptr;
+  if (spared == 0 && first.load(std::memory_order_relaxed) != 0) {
+    const std::size_t number = begun.fetch_add(1) + 1;
+    if (number >= first && number - first < most) {
+      failed = true;
+      return nullptr;
+    }
   }
   void* const result = alignment <= alignof(std::max_align_t)
                            ? std::malloc(bytes == 0 ? 1 : bytes)
@@ -40,9 +47,13 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-void fail_allocation(std::size_t k) noexcept {
+void fail_allocation(std::size_t k) noexcept { fail_allocations_from(k, 1); }
+void fail_allocations_from(std::size_t k, std::size_t how_many) noexcept {
   failed = false;
-  left = static_cast<long>(k);
+  first = 0;
+  begun = 0;
+  most = how_many == 0 ? std::numeric_limits<std::size_t>::max() : how_many;
+  first = k;
 }
 bool has_failed() noexcept { return failed; }
 long live_allocations() noexcept { return live; }

@@ -9,6 +9,8 @@ namespace random_programs {
 
 /// The k-th allocation from now on fails, of all threads' that are not spared; 0: none does.
 void fail_allocation(std::size_t k) noexcept;
+/// So do the next ones, `how_many` in all; 0: all of them.
+void fail_allocations_from(std::size_t k, std::size_t how_many) noexcept;
 /// Whether it has failed.
 bool has_failed() noexcept;
 /// How many allocations live.

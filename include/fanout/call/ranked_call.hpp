@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -25,19 +25,21 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The type of a call, for processes that must make the same calls.
 struct RankedCallType {
-  /// A model M whose call returns an R.
+  /// A model M whose call returns an R. Allocates nothing, since others may wait for a process that asks for it.
   template <class M, class R>
-  static const RankedCallType& of() {
-    static const RankedCallType type = [] {
-      RankedCallType made{.name = type_name<M>() + " returns " + type_name<R>()};
-      made.hash = backend::RankedStep::hash_of(made.name);
-      return made;
-    }();
+  static const RankedCallType& of() noexcept {
+    static const RankedCallType type(type_name_view<M>(), type_name_view<R>());
     return type;
   }
 
-  std::string name;
-  std::uint64_t hash = 0;
+  RankedCallType(std::string_view of_model, std::string_view of_result) noexcept
+      : model(of_model), result(of_result), hash(backend::RankedStep::hash_of(model)) {
+    backend::RankedStep::mix(hash, backend::RankedStep::hash_of(result));
+  }
+
+  std::string_view model;
+  std::string_view result;
+  std::uint64_t hash;
 };
 
 /// Numbers the calls that a model makes together with other processes, also those that fail before their shards run.
@@ -61,8 +63,8 @@ struct RankedCalls {
 template <class Type>
 class RankedCall {
  public:
-  RankedCall(const CallSettings& settings, RankedCalls& calls, const Type& (*type)(), bool fields, bool result,
-             bool meets) {
+  RankedCall(const CallSettings& settings, RankedCalls& calls, const Type& (*type)() noexcept, bool fields, bool result,
+             bool meets) noexcept {
     if (settings.ranks != nullptr) set(settings, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0), meets);
   }
   RankedCall(RankedCall&& other) noexcept {
@@ -147,8 +149,8 @@ class RankedCall {
 
  private:
   // Not inlined: a call without other processes only compares a pointer.
-  [[gnu::noinline]] void set(const CallSettings& settings, RankedCalls& calls, const Type& (*type)(), int steps,
-                             bool meets) {
+  [[gnu::noinline]] void set(const CallSettings& settings, RankedCalls& calls, const Type& (*type)() noexcept,
+                             int steps, bool meets) noexcept {
     ranks_ = settings.ranks;
     type_ = type;
     left_ = steps + (meets ? 1 : 0);
@@ -172,14 +174,12 @@ class RankedCall {
     shards_ = plan.size();
     if (meets_ && shards_ > 1) ranks_->check_any_thread();
     deadline_.at = start.deadline;
-    const int left = detail::exchange(left_, 0) - 1;  // if the step throws, all processes have ended the call
     backend::RankedStep first = step(nullptr);
     first.plan = &plan;
     first.devices = devices;
     first.collectives = collectives_;
     first.random_call = &start.number;  // not number_, which also counts calls that drew none
-    place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr);
-    left_ = left;
+    make(first, [&] { place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr); });
     start.place = &place_;
     start.rendezvous = rendezvous_;
   }
@@ -196,8 +196,22 @@ class RankedCall {
     backend::RankedStep next = step(nullptr);
     next.visit = visit;
     next.of = of;
+    make(next, [&] { ranks_->combine(next); });
+  }
+
+  /// Calls `f()`, which makes a step of the call. If it throws before all processes have made the step, all of them
+  /// have ended the call. Otherwise the others do not know of the exception, and may wait at the next step.
+  template <class F>
+  void make(backend::RankedStep& step, const F& f) {
+    bool is_made = false;
+    step.is_made = &is_made;
     const int left = detail::exchange(left_, 0) - 1;
-    ranks_->combine(next);
+    try {
+      f();
+    } catch (...) {
+      if (is_made) left_ = left;
+      throw;
+    }
     left_ = left;
   }
 
@@ -211,18 +225,21 @@ class RankedCall {
     if (left_ == 0) return;
     start_clock();
     try {
-      throw Error("the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
+      throw Error(std::uncaught_exceptions() != 0
+                      ? "an exception ended an asynchronous call before its result was taken"
+                      : "the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
     } catch (...) {
       static_cast<void>(failure());
     }
   }
 
-  backend::RankedStep step(const std::exception_ptr& failure) const {
+  backend::RankedStep step(const std::exception_ptr& failure) const noexcept {
     const Type& type = type_();
     std::uint64_t hash = type.hash;
     backend::RankedStep::mix(hash, model_);
     return {.hash = hash ^ (((std::uint64_t{number_} << 3U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
-            .name = &type.name,
+            .name = type.model,
+            .returns = type.result,
             .model = model_,
             .number = number_,
             .rows = rows_,
@@ -232,7 +249,7 @@ class RankedCall {
   }
 
   const backend::ProcessRanks* ranks_ = nullptr;  // null without other processes; then nothing else is set
-  const Type& (*type_)();
+  const Type& (*type_)() noexcept;
   int left_;  // steps that other processes may still wait for
   bool meets_;
   backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include <fanout/collective/element_type.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
@@ -68,16 +69,17 @@ struct RankedStep {
   /// The hash FNV-1a, whose steps take words as well as bytes.
   static constexpr std::uint64_t hash_of_nothing = 0xCBF29CE484222325U;
   static void mix(std::uint64_t& hash, std::uint64_t word) noexcept { hash = (hash ^ word) * 0x100000001B3U; }
-  static std::uint64_t hash_of(const std::string& name) noexcept {
+  static std::uint64_t hash_of(std::string_view name) noexcept {
     std::uint64_t hash = hash_of_nothing;
     for (const char letter : name) mix(hash, static_cast<unsigned char>(letter));
     return hash;
   }
 
   std::uint64_t hash = 0;
-  const std::string* name = nullptr;  ///< of what all processes must do
-  std::uint32_t model = 0;            ///< ProcessRanks::number_model() of the model
-  std::uint32_t number = 0;           ///< of the call, or no_number
+  std::string_view name = {};     ///< of what all processes must do
+  std::string_view returns = {};  ///< the type that it returns, or empty
+  std::uint32_t model = 0;        ///< ProcessRanks::number_model() of the model
+  std::uint32_t number = 0;       ///< of the call, or no_number
   std::size_t rows = 0;               ///< of this process
   std::size_t shards = 0;
   std::exception_ptr failure = nullptr;                           ///< why this process cannot go on
@@ -89,6 +91,7 @@ struct RankedStep {
   const DeviceId* devices = nullptr;                 ///< those of the set
   const CollectiveTransport* collectives = nullptr;  ///< Options::collectives
   std::uint32_t* random_call = nullptr;  ///< the call's number for random numbers; set to that of the first process
+  bool* is_made = nullptr;  ///< set to true when all processes have made the step: later ones throw alone
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of

@@ -69,19 +69,26 @@ void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::uint32_
       f(rank_fold<FoldOverRanks<FirstOverRanks, T>, false, T>, elements, path);
     });
   };
-  const std::string name = "broadcast_from(" + std::to_string(root) + ") of " + type_name<M>();
+  std::string name;
+  std::exception_ptr failure;
+  try {  // others wait for this process, so it must not leave by an exception
+    if (root >= ranks.size()) throw no_such_root(ranks, root);
+    name = "broadcast_from(" + std::to_string(root) + ") of " + type_name<M>();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   std::uint64_t hash = backend::RankedStep::hash_of(name);
   backend::RankedStep::mix(hash, number);
   backend::RankedStep step{.hash = hash,
-                           .name = &name,
+                           .name = name,
                            .model = number,
                            .number = backend::RankedStep::no_number,
                            .rows = ranks.rank() == root ? std::size_t{1} : 0,  // so only the root's values count
+                           .failure = failure,
                            .visit = &show_values<decltype(visit)>,
                            .of = &visit,
                            .deadline = {.patience = patience}};
   if (step.deadline.exists()) step.deadline.at = Clock::after(patience);
-  if (root >= ranks.size()) step.failure = std::make_exception_ptr(no_such_root(ranks, root));
   ranks.combine(step);
 }
 

@@ -31,12 +31,22 @@ namespace fanout { inline namespace v0 { namespace detail {
 class NodeShare {
  public:
   /// All ranks of the group make one at the same time.
-  explicit NodeShare(const RankGroup& group) : cores_(process_cores()) {
+  explicit NodeShare(const RankGroup& group) {
+    const RankGroup::Exchange exchange(group);
+    std::uint64_t own = 0;
+    std::vector<std::uint64_t> all;
+    group.agree(RankGroup::exception_of([&] {
+      cores_ = process_cores();
+      std::string text;
+      for (const int core : cores_) text += std::to_string(core) + ' ';
+      own = std::hash<std::string>()(text);
+      all.resize(static_cast<std::size_t>(group.size()));
+    }));
     MPI_Comm node = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split_type(group.get(), MPI_COMM_TYPE_SHARED, group.rank(), MPI_INFO_NULL, &node),
               "MPI_Comm_split_type");
     try {
-      compare(node);
+      compare(node, own, all);
     } catch (...) {
       MPI_Comm_free(&node);
       throw;
@@ -99,17 +109,14 @@ class NodeShare {
   }
 
  private:
-  void compare(MPI_Comm node) {
+  /// `own`: a hash of the cores. `all`: room for those of all ranks.
+  void compare(MPI_Comm node, std::uint64_t own, std::vector<std::uint64_t>& all) {
     int rank = 0;
     int size = 1;
     check_mpi(MPI_Comm_rank(node, &rank), "MPI_Comm_rank");
     check_mpi(MPI_Comm_size(node, &size), "MPI_Comm_size");
     rank_ = static_cast<std::size_t>(rank);
     size_ = static_cast<std::size_t>(size);
-    std::string text;
-    for (const int core : cores_) text += std::to_string(core) + ' ';
-    const std::uint64_t own = std::hash<std::string>()(text);
-    std::vector<std::uint64_t> all(size_);
     check_mpi(MPI_Allgather(&own, 1, MPI_UINT64_T, all.data(), 1, MPI_UINT64_T, node), "MPI_Allgather");
     equal_size_ = 0;
     for (std::size_t i = 0; i < size_; ++i) {

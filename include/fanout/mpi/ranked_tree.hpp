@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -149,7 +150,7 @@ struct SentTree {
   }
 
   MessageBlocks blocks;
-  std::deque<Storage> staged;
+  std::list<Storage> staged;  // no deque, which allocates when it is made
 };
 
 /// A tree whose elements a message fills. Views and spans in it show memory that this owns.

@@ -6,8 +6,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
+#include <list>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -28,6 +28,7 @@
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/scratch.hpp>
 #include <fanout/mpi/attachments.hpp>
+#include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/mpi/group/messages.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/rank_group.hpp>
@@ -83,7 +84,12 @@ class Ranks {
   explicit Ranks(MPI_Comm of, const RanksOptions& options = {})
       : options_(options), group_(of, options.survive), node_(group_), models_(group_, options) {
     const detail::RankGroup::Exchange exchange(group_);
-    group_.agree(detail::described(options), detail::RankGroup::exception_of([&] { check(options); }));
+    std::string text;
+    const std::exception_ptr failure = detail::RankGroup::exception_of([&] {
+      check(options);
+      text = detail::described(options);
+    });
+    group_.agree(text, failure);
   }
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
@@ -185,7 +191,8 @@ class Ranks {
                                    .found = std::to_string(root)}));
   }
 
-  /// Checks the root, calls `prepare`, and agrees with the other ranks on the call.
+  /// Checks the root, calls `prepare`, and agrees with the other ranks on the call. Between two agreements nothing
+  /// allocates, since the others wait for this rank.
   template <class X, class F>
   void begin(const char* name, const X& tree, const LeafPath& path, std::size_t root, const F& prepare) const {
     std::string call;
@@ -209,36 +216,44 @@ class Ranks {
     const bool is_root = rank() == root;
 
     // Of each rank on the root; of no rows elsewhere, where it shows the structure.
-    std::deque<std::tuple<detail::piece_t<X>>> pieces;
+    std::vector<std::tuple<detail::piece_t<X>>> pieces;
     detail::Scratch packed;
-    std::deque<detail::SentTree> sent;
+    std::vector<detail::SentTree> sent;
+    std::vector<std::uint64_t> all;  // extents
+    std::vector<std::uint64_t> extents;
     begin("scatter", tree, path, root, [&] {
       const std::size_t rows = is_root ? fanout::batch_rows(tree).value_or(0) : 0;
+      pieces.reserve(is_root ? size() : 1);
+      if (is_root) sent.resize(size());
       for (std::size_t to = 0; to < (is_root ? size() : 1); ++to) {
         pieces.push_back(fanout::scatter(ScatterTarget{.rows = rows_of(to, rows), .scratch = &packed}, tree));
-        if (is_root) sent.emplace_back();
-        if (is_root && to != root) sent.back().add(piece(pieces, to), path);
+        if (is_root && to != root) sent[to].add(piece(pieces, to), path);
+        for (const std::uint64_t extent : detail::extents_in(piece(pieces, to), path)) all.push_back(extent);
       }
+      extents.resize(all.size() / pieces.size());
     });
-    std::vector<std::uint64_t> all;
-    for (std::size_t to = 0; to < pieces.size(); ++to) {
-      for (const std::uint64_t extent : detail::extents_in(piece(pieces, to), path)) all.push_back(extent);
-    }
-    std::vector<std::uint64_t> extents(all.size() / pieces.size());
     const int words = static_cast<int>(extents.size());
     detail::check_mpi(MPI_Scatter(all.data(), words, MPI_UINT64_T, extents.data(), words, MPI_UINT64_T,
                                   static_cast<int>(root), group_.get()),
                       "MPI_Scatter");
 
+    std::optional<Owned> own;
     std::optional<detail::ReceivedTree<Owned>> received;
+    detail::MessageBlocks arriving;
+    std::optional<detail::Messages> messages;
     group_.agree(detail::RankGroup::exception_of([&] {
-      if (!is_root) received.emplace(owned(piece(pieces, 0)), path, extents.data());
+      messages.emplace(group_.get(), size());
+      if (is_root) {
+        own.emplace(owned(piece(pieces, root)));
+      } else {
+        received.emplace(owned(piece(pieces, 0)), path, extents.data());
+        arriving = received->blocks(path);
+      }
     }));
-    detail::Messages messages(group_.get());
-    for (std::size_t to = 0; to < sent.size(); ++to) messages.send(sent[to].blocks, to, detail::MessageTag::trees);
-    if (received) messages.receive(received->blocks(path), root, detail::MessageTag::trees);
-    messages.wait();
-    return is_root ? owned(piece(pieces, root)) : received->take();
+    for (std::size_t to = 0; to < sent.size(); ++to) messages->send(sent[to].blocks, to, detail::MessageTag::trees);
+    if (!is_root) messages->receive(arriving, root, detail::MessageTag::trees);
+    messages->wait();
+    return is_root ? std::move(*own) : received->take();
   }
 
   /// The rows of a tree, followed by its extents.
@@ -250,13 +265,14 @@ class Ranks {
   }
 
   template <class X>
-  gathered_t<X> gather_received(const X& own, const std::deque<detail::ReceivedTree<X>>& received,
+  gathered_t<X> gather_received(const X& own, const std::list<detail::ReceivedTree<X>>& received,
                                 const std::vector<std::uint64_t>& words) const {
     ShardResults<X> trees(size(), false);
     Plan plan;
     std::vector<DeviceId> ids;
+    auto next = received.begin();
     for (std::size_t i = 0; i < size(); ++i) {
-      trees.set(i, i == rank() ? own : received[i < rank() ? i : i - 1].tree());
+      trees.set(i, i == rank() ? own : (next++)->tree());
       const std::size_t begin = plan.rows();
       plan.add({.rows = {begin, begin + words[i * words.size() / size()]}, .device = i});
       ids.push_back({.kind = "rank", .index = static_cast<int>(i)});
@@ -275,28 +291,34 @@ class Ranks {
     const bool is_root = rank() == root;
 
     detail::SentTree sent;
+    std::vector<std::uint64_t> extents;
+    std::vector<std::uint64_t> all;
     begin("gather", tree, path, root, [&] {
       if (!is_root) sent.add(tree, path);
+      extents = with_rows(tree, path);
+      if (is_root) all.resize(extents.size() * size());
     });
-    const std::vector<std::uint64_t> extents = with_rows(tree, path);
-    std::vector<std::uint64_t> all(is_root ? extents.size() * size() : 0);
     const int words = static_cast<int>(extents.size());
     detail::check_mpi(MPI_Gather(extents.data(), words, MPI_UINT64_T, all.data(), words, MPI_UINT64_T,
                                  static_cast<int>(root), group_.get()),
                       "MPI_Gather");
 
-    std::deque<detail::ReceivedTree<X>> received;
+    std::list<detail::ReceivedTree<X>> received;
+    std::vector<detail::MessageBlocks> arriving;
+    std::optional<detail::Messages> messages;
     group_.agree(detail::RankGroup::exception_of([&] {
+      messages.emplace(group_.get(), size());
       for (std::size_t from = 0; is_root && from < size(); ++from) {
-        if (from != root) received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
+        if (from == root) continue;
+        received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
+        arriving.push_back(received.back().blocks(path));
       }
     }));
-    detail::Messages messages(group_.get());
-    for (std::size_t i = 0; i < received.size(); ++i) {
-      messages.receive(received[i].blocks(path), i < root ? i : i + 1, detail::MessageTag::trees);
+    for (std::size_t i = 0; i < arriving.size(); ++i) {
+      messages->receive(arriving[i], i < root ? i : i + 1, detail::MessageTag::trees);
     }
-    if (!is_root) messages.send(sent.blocks, root, detail::MessageTag::trees);
-    messages.wait();
+    if (!is_root) messages->send(sent.blocks, root, detail::MessageTag::trees);
+    messages->wait();
 
     std::optional<gathered_t<X>> result;
     group_.agree(detail::RankGroup::exception_of([&] {
@@ -306,7 +328,7 @@ class Ranks {
   }
 
   template <class P>
-  static const std::remove_cvref_t<P>& piece(const std::deque<std::tuple<P>>& pieces, std::size_t i) {
+  static const std::remove_cvref_t<P>& piece(const std::vector<std::tuple<P>>& pieces, std::size_t i) {
     return std::get<0>(pieces[i]);
   }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -40,8 +41,12 @@ class RanksOfModels final : public backend::ProcessRanks {
   BatchPlace begin(const backend::RankedStep& step, backend::ProcessRendezvous** rendezvous) const override {
     return group_.guarded([&] {
       const bool joins = rendezvous != nullptr && step.collectives != nullptr && step.collectives->joins(*this);
-      const BatchPlace place = begin_with_all(step, joins, rendezvous);
-      if (joins && step.shards + place.other_shards > 1) open_collectives(step, place, **rendezvous);
+      std::vector<DeviceId> devices;  // of the shards, for collectives
+      const BatchPlace place = begin_with_all(step, joins, devices, rendezvous);
+      if (joins && step.shards + place.other_shards > 1) {
+        auto* const direct = step.collectives->open_with_others(devices, place);
+        if (direct != nullptr) (*rendezvous)->run_direct_by(*direct);
+      }
       return place;
     });
   }
@@ -52,14 +57,25 @@ class RanksOfModels final : public backend::ProcessRanks {
 
  private:
   /// `joins`: whether Options::collectives joins these ranks.
-  BatchPlace begin_with_all(const backend::RankedStep& step, bool joins,
+  BatchPlace begin_with_all(const backend::RankedStep& step, bool joins, std::vector<DeviceId>& devices,
                             backend::ProcessRendezvous** rendezvous) const {
     const RankGroup::Exchange exchange(group_);
     BatchPlace place{};
     std::uint64_t hash = step.hash;
     if (joins) backend::RankedStep::mix(hash, 1);
+    std::vector<std::size_t> shards;  // of each rank
+    std::exception_ptr failure = step.failure;
+    if (failure == nullptr) {
+      failure = RankGroup::exception_of([&] {
+        abandoned_.poll();
+        if (rendezvous != nullptr) shards.resize(size());
+        for (std::size_t i = 0; joins && i < step.plan->size(); ++i) {
+          devices.push_back(step.devices[(*step.plan)[i].device]);
+        }
+      });
+    }
     const std::vector<RankGroup::Words>& all =
-        agree(step, hash, step.failure, joins ? ", with Options::collectives of all ranks" : "");
+        agree(step, hash, failure, joins ? ", with Options::collectives of all ranks" : "");
     if (step.random_call != nullptr) *step.random_call = static_cast<std::uint32_t>(all[0].random_call);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i == rank()) continue;
@@ -68,48 +84,62 @@ class RanksOfModels final : public backend::ProcessRanks {
       if (i < rank()) place.first_row += all[i].rows;
       if (i < rank()) place.first_shard += all[i].shards;
     }
-    abandoned_.poll();
     if (rendezvous != nullptr) {
-      std::vector<std::size_t> shards;
-      for (const RankGroup::Words& words : all) shards.push_back(words.shards);
-      *rendezvous = new MpiRendezvous(group_, abandoned_, shards, tags_, step.deadline);
+      for (std::size_t i = 0; i < all.size(); ++i) shards[i] = all[i].shards;
+      *rendezvous = rendezvous_of_all(shards, step.deadline);
     }
+    if (step.is_made != nullptr) *step.is_made = true;
     return place;
   }
 
-  static void open_collectives(const backend::RankedStep& step, const BatchPlace& place,
-                               backend::ProcessRendezvous& rendezvous) {
-    std::vector<DeviceId> devices;
-    for (const Shard& shard : *step.plan) devices.push_back(step.devices[shard.device]);
-    if (auto* const direct = step.collectives->open_with_others(devices, place)) rendezvous.run_direct_by(*direct);
+  /// The rendezvous of this process. Throws on all ranks if one of them has no memory for its own.
+  backend::ProcessRendezvous* rendezvous_of_all(const std::vector<std::size_t>& shards,
+                                                const backend::StepDeadline& deadline) const {
+    const RendezvousTags before = tags_;
+    std::unique_ptr<MpiRendezvous> made;
+    const std::exception_ptr failure = RankGroup::exception_of(
+        [&] { made = std::make_unique<MpiRendezvous>(group_, abandoned_, shards, tags_, deadline); });
+    try {
+      group_.agree(failure);
+    } catch (...) {
+      if (made != nullptr) made->cancel();
+      tags_ = before;  // a rank that failed may have drawn none
+      throw;
+    }
+    return made.release();
   }
 
+  /// All that allocates comes before ranks agree, or ends in an exchange of its own: the others wait for this rank.
   void combine_over_all(const backend::RankedStep& step) const {
     const RankGroup::Exchange exchange(group_);
-    CollectedValues collected;
+    std::optional<CollectedValues> collected;
     std::optional<OrderedReduction> reduction;
     std::optional<LibraryReduction> by_library;
+    std::vector<bool> counts;
     std::exception_ptr failure = step.failure;
     if (failure == nullptr) {
       failure = RankGroup::exception_of([&] {
-        if (step.visit != nullptr) step.visit(step.of, collected);
+        counts.resize(size());
+        collected.emplace();
+        if (step.visit != nullptr) step.visit(step.of, *collected);
         if (options_.reduce == mpi::by_library) {
           // A rank without rows may have to send other values than its own.
-          by_library.emplace(group_, collected.take_if(taken_by_library), options_.gpu_aware && step.rows != 0);
+          by_library.emplace(group_, collected->take_if(taken_by_library), options_.gpu_aware && step.rows != 0);
         }
-        reduction.emplace(group_, collected.on_host());
+        reduction.emplace(group_, collected->on_host());
       });
     }
-    const std::vector<RankGroup::Words>& all = agree_in_time(step, step.hash ^ collected.hash(), failure);
+    const std::vector<RankGroup::Words>& all =
+        agree_in_time(step, collected ? step.hash ^ collected->hash() : step.hash, failure);
     std::size_t rows = 0;
     for (const RankGroup::Words& words : all) rows += words.rows;
-    std::vector<bool> counts(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) counts[i] = rows == 0 || all[i].rows != 0;
     if (by_library) by_library->run(counts[rank()]);
     if (reduction) reduction->run(counts);
+    if (step.is_made != nullptr) *step.is_made = true;
     // After all messages: a device may fail here.
     if (by_library) by_library->finish();
-    collected.back_to_devices();
+    if (collected) collected->back_to_devices();
   }
 
   static bool taken_by_library(const backend::RankedValue& value) noexcept {

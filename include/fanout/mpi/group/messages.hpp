@@ -24,7 +24,7 @@ enum MessageTag : int { trees, slices, slice_results, words, rendezvous = 16 };
 class Messages {
  public:
   /// Room for `most` messages, so that starting them allocates nothing.
-  explicit Messages(MPI_Comm over, std::size_t most = 0) : over_(over) { open_.reserve(most), ends_.reserve(most); }
+  explicit Messages(MPI_Comm over, std::size_t most = 0) : over_(over) { reserve(most); }
   Messages(Messages&& other) noexcept
       : over_(other.over_), open_(std::move(other.open_)), ends_(std::move(other.ends_)) {
     other.clear();
@@ -42,6 +42,11 @@ class Messages {
         MPI_Request_free(&request);
       }
     }
+  }
+
+  void reserve(std::size_t most) {
+    open_.reserve(most);
+    ends_.reserve(most);
   }
 
   /// Starts a message of less than 2^31 bytes.

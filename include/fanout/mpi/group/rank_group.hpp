@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -163,21 +164,20 @@ class RankGroup {
   const std::vector<Words>& agree(Words mine, const Name& name, const std::exception_ptr& own,
                                   const backend::StepDeadline& deadline = {}) const {
     mine.failed = failed_by(own);
-    std::vector<Words>& all = words_;
     if (deadline.exists()) {
-      all = exchange_until(deadline, mine, name, own);
+      exchange_until(deadline, mine, name, own);
     } else {
       exchange_words(mine);
     }
     bool failed = false;
     bool same = true;
-    for (const Words& each : all) {
+    for (const Words& each : words_) {
       failed = failed || each.failed != 0;
       same = same && each.hash == mine.hash;
     }
-    if (failed) throw_failures(all, own);
-    if (!same) throw_mismatch(name());
-    return all;
+    if (failed) throw_failures(own);
+    if (!same) throw_mismatch(name);
+    return words_;
   }
 
   /// The same for a call by its name.
@@ -236,17 +236,31 @@ class RankGroup {
       } else {
         check_mpi(MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
       }
-      TimedCommunicator& timed = TimedCommunicator::of(of);
       check_mpi(MPI_Comm_rank(all_, &rank_), "MPI_Comm_rank");
       check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
-      words_.resize(static_cast<std::size_t>(size_));
-      received_.resize(words_.size());
-      word_messages_.emplace(all_, 2);
-      timed_.emplace(timed.over, timed.next_tag(largest_tag()), rank_, size_);
+      std::unique_ptr<TimedCommunicator> memory;
+      all_have_memory(exception_of([&] {
+        words_.resize(static_cast<std::size_t>(size_));
+        received_.resize(words_.size());
+        word_messages_.emplace(all_, 2);
+        timed_.emplace(rank_, size_);
+        memory = std::make_unique<TimedCommunicator>();
+      }));
+      TimedCommunicator& timed = TimedCommunicator::of(of, std::move(memory));
+      timed_->open(timed.over, timed.next_tag(largest_tag()));
     } catch (...) {
       MPI_Comm_free(&all_);
       throw;
     }
+  }
+
+  /// Throws on all ranks if one of them has a failure. In place of agree(), which needs the memory of a group.
+  void all_have_memory(const std::exception_ptr& own) const {
+    int failed = own == nullptr ? 0 : rank_ + 1;
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, all_), "MPI_Allreduce");
+    if (own != nullptr) std::rethrow_exception(own);
+    if (failed == 0) return;
+    throw Error("mpi::Ranks were not made, since rank " + std::to_string(failed - 1) + " had no memory for them");
   }
 
   /// The ranks that were lost. Which ones these are may become known here a little after the fact.
@@ -260,18 +274,19 @@ class RankGroup {
     }
   }
 
-  [[noreturn, gnu::cold, gnu::noinline]] void throw_mismatch(const std::string& call) const {
+  template <class Name>
+  [[noreturn, gnu::cold, gnu::noinline]] void throw_mismatch(const Name& name) const {
     constexpr std::size_t longest = 4000;
     std::string list;
-    for (const std::string& text : exchange_texts(name_of_this() + ": " + call.substr(0, longest))) {
-      list += "\n  " + text;
-    }
+    const std::vector<std::string> texts =
+        exchange_texts([&] { return name_of_this() + ": " + std::string(name()).substr(0, longest); }, nullptr);
+    for (const std::string& text : texts) list += "\n  " + text;
     throw StructureMismatch("ranks make calls that do not fit together; make the same calls in the same order:" + list);
   }
 
-  [[noreturn, gnu::cold, gnu::noinline]] void throw_failures(const std::vector<Words>& all,
-                                                             const std::exception_ptr& own) const {
-    detail::throw_failures(all, exchange_texts(text_of(own)), own);
+  [[noreturn, gnu::cold, gnu::noinline]] void throw_failures(const std::exception_ptr& own) const {
+    const std::vector<std::string> texts = exchange_texts([&] { return text_of(own); }, own);
+    detail::throw_failures(words_, texts, own);
   }
 
   /// Fills words_ with the words of all ranks. Sends log2(size) messages, each to another rank. MPI_Allgather would not
@@ -311,18 +326,17 @@ class RankGroup {
     f();
   }
 
-  /// The words of all ranks, if all come in time.
+  /// Fills words_ with the words of all ranks, if all come in time.
   template <class Name>
-  std::vector<Words> exchange_until(const backend::StepDeadline& deadline, const Words& mine, const Name& name,
-                                    const std::exception_ptr& own) const {
-    TimedOutcome outcome =
-        timed_->run(mine, deadline, name_of_this(), text_of(own), [this](const auto& wait) { resting(wait); });
-    if (!outcome.given_up.empty()) {
-      if (own != nullptr) std::rethrow_exception(own);
-      throw_given_up(
-          outcome, static_cast<std::size_t>(rank_), [this](std::size_t i) { return timed_->name_of(i); }, name());
-    }
-    return std::move(outcome.words);
+  void exchange_until(const backend::StepDeadline& deadline, const Words& mine, const Name& name,
+                      const std::exception_ptr& own) const {
+    const std::optional<TimedOutcome> given_up = timed_->run(
+        mine, deadline, words_, [this] { return name_of_this(); }, [this, &own] { return text_of(own); },
+        [this](const auto& wait) { resting(wait); });
+    if (!given_up) return;
+    if (own != nullptr) std::rethrow_exception(own);
+    throw_given_up(
+        *given_up, static_cast<std::size_t>(rank_), [this](std::size_t i) { return timed_->name_of(i); }, name());
   }
 
   /// Why this rank has failed, for the others; empty if it has not.
@@ -330,26 +344,55 @@ class RankGroup {
     return own == nullptr ? std::string() : failures_as_text(name_of_this(), own);
   }
 
-  /// The text of each rank.
-  std::vector<std::string> exchange_texts(const std::string& mine) const {
+  /// The text of each rank, which `make()` returns. If a rank has no memory for the texts, all ranks throw without them:
+  /// `own`, unless it is null. Leaves words_ what they tell of failures.
+  template <class Make>
+  std::vector<std::string> exchange_texts(const Make& make, const std::exception_ptr& own) const {
     const auto ranks = static_cast<std::size_t>(size_);
-    const int length = static_cast<int>(mine.size());
-    std::vector<int> lengths(ranks);
-    check_mpi(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, all_), "MPI_Allgather");
-    std::vector<int> begins(ranks);
+    std::string mine;
+    std::vector<std::string> texts;
+    std::vector<int> lengths;
+    std::vector<int> begins;
+    std::exception_ptr failure = exception_of([&] {
+      mine = make();
+      texts.resize(ranks);
+      lengths.resize(ranks);
+      begins.resize(ranks);
+    });
+    exchange_memory(own, failure, mine.size());
     int end = 0;
     for (std::size_t i = 0; i < ranks; ++i) {
+      lengths[i] = static_cast<int>(words_[i].rows);
       begins[i] = end;
       end += lengths[i];
     }
-    std::string all(static_cast<std::size_t>(end), ' ');
-    check_mpi(MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), begins.data(), MPI_CHAR, all_),
+    std::string all;
+    failure = exception_of([&] {
+      all.resize(static_cast<std::size_t>(end));
+      for (std::size_t i = 0; i < ranks; ++i) texts[i].resize(words_[i].rows);
+    });
+    exchange_memory(own, failure, mine.size());
+    check_mpi(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), lengths.data(),
+                             begins.data(), MPI_CHAR, all_),
               "MPI_Allgatherv");
-    std::vector<std::string> texts;
     for (std::size_t i = 0; i < ranks; ++i) {
-      texts.push_back(all.substr(static_cast<std::size_t>(begins[i]), static_cast<std::size_t>(lengths[i])));
+      all.copy(texts[i].data(), texts[i].size(), static_cast<std::size_t>(begins[i]));
     }
     return texts;
+  }
+
+  /// Tells all ranks the length of this one's text, in words_[i].rows. Throws on all of them if one has no memory.
+  void exchange_memory(const std::exception_ptr& own, const std::exception_ptr& failure, std::size_t length) const {
+    Words mine = words_[static_cast<std::size_t>(rank_)];
+    mine.hash = failure == nullptr ? 0 : 1;
+    mine.rows = length;
+    exchange_words(mine);
+    std::size_t without = 0;
+    while (without < words_.size() && words_[without].hash == 0) ++without;
+    if (without == words_.size()) return;
+    if (own != nullptr) std::rethrow_exception(own);
+    if (failure != nullptr) std::rethrow_exception(failure);
+    throw Error("a call of all ranks failed, and " + name_of(without) + " had no memory to say why");
   }
 
   MPI_Comm all_ = MPI_COMM_NULL;

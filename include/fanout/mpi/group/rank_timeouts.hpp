@@ -86,6 +86,11 @@ template <class NameOf>
     failed |= words[i].failed;
     failures[i] = outcome.failures[i];
   }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].failed == 0 || !failures[i].empty()) continue;
+    add_field(failures[i], name_of(i));
+    add_field(failures[i], "it had no memory to say why");
+  }
   if (failed != 0) throw_failures(words, failures, nullptr);
   std::string late;
   for (const std::size_t rank : missing) {

@@ -52,8 +52,13 @@ class ThreadLevel {
   /// What a thread must lock while it uses MPI: `own`, if several threads may use MPI at the same time with different
   /// communicators. Otherwise all of this process share one.
   FairMutex& mutex(FairMutex& own) const {
-    static auto& shared = *new FairMutex;  // never destroyed: a Ranks may be static
-    return level_ == MPI_THREAD_MULTIPLE ? own : shared;
+    union Kept {  // never destroyed: a Ranks may be static
+      Kept() noexcept : mutex() {}
+      ~Kept() {}
+      FairMutex mutex;
+    };
+    static Kept shared;
+    return level_ == MPI_THREAD_MULTIPLE ? own : shared.mutex;
   }
 
   /// False on a thread that is not the main one, at MPI_THREAD_FUNNELED.

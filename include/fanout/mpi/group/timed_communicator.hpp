@@ -4,6 +4,7 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstdint>
+#include <memory>
 
 #include <mpi.h>
 
@@ -22,18 +23,18 @@ struct TimedCommunicator {
   /// The tag of the next group: all ranks make groups in the same order. Messages of another group are never received.
   int next_tag(int largest) noexcept { return static_cast<int>(groups++ % (static_cast<std::uint64_t>(largest) + 1)); }
 
-  /// That of the user's communicator. All its ranks call this together. Throws MpiError.
-  static TimedCommunicator& of(MPI_Comm users) {
+  /// That of the user's communicator. All its ranks call this together. The first call takes over `memory`. Throws
+  /// MpiError.
+  static TimedCommunicator& of(MPI_Comm users, std::unique_ptr<TimedCommunicator> memory) {
     static const int key = make_key();
     void* found = nullptr;
     int is_there = 0;
     check_mpi(MPI_Comm_get_attr(users, key, &found, &is_there), "MPI_Comm_get_attr");
     if (is_there != 0) return *static_cast<TimedCommunicator*>(found);
-    auto* const made = new TimedCommunicator;
-    check_mpi(MPI_Comm_dup(users, &made->over), "MPI_Comm_dup");
-    Ulfm::revoke_if_lost(made->over);
-    check_mpi(MPI_Comm_set_attr(users, key, made), "MPI_Comm_set_attr");
-    return *made;
+    check_mpi(MPI_Comm_dup(users, &memory->over), "MPI_Comm_dup");
+    Ulfm::revoke_if_lost(memory->over);
+    check_mpi(MPI_Comm_set_attr(users, key, memory.get()), "MPI_Comm_set_attr");
+    return *memory.release();
   }
 
  private:

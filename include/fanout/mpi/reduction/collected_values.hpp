@@ -119,7 +119,10 @@ inline std::string described(const backend::RankedStep& step) {
   if (step.visit != nullptr) step.visit(step.of, values);
   std::string text = "model " + std::to_string(step.model);
   if (step.number != backend::RankedStep::no_number) text += ", call " + std::to_string(step.number);
-  return text + ": " + *step.name + values.text;
+  text += ": ";
+  text += step.name;
+  if (!step.returns.empty()) (text += " returns ") += step.returns;
+  return text + values.text;
 }
 
 }}}  // namespace fanout::v0::detail

@@ -49,6 +49,7 @@ class GatheredReduction {
     }
     room_ = (room_ + boundary - 1) / boundary * boundary;
     received_ = Storage(backend::Memory{}, room_ * ranks());
+    counting_.reserve(ranks());
   }
 
   /// As SlicedReduction::run().
@@ -60,7 +61,7 @@ class GatheredReduction {
     check_mpi(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, received_.data(), static_cast<int>(room_), MPI_BYTE,
                             group_.get()),
               "MPI_Allgather");
-    const std::exception_ptr failure = RankGroup::exception_of([&] { combine(counts); });
+    const std::exception_ptr failure = RankGroup::exception_of([&] { combine(counts); });  // only of the values
     if (may_throw_) group_.agree(failure);
   }
 
@@ -82,15 +83,14 @@ class GatheredReduction {
     return static_cast<std::byte*>(received_.data()) + rank * room_;
   }
 
-  void combine(const std::vector<bool>& counts) const {
-    std::vector<const void*> counting;
+  void combine(const std::vector<bool>& counts) {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const backend::RankFold& fold = *values_[i].fold;
-      counting.clear();
+      counting_.clear();
       for (std::size_t rank = 0; rank < ranks(); ++rank) {
-        if (fold.counts_empty || counts[rank]) counting.push_back(of_rank(rank) + at_[i]);
+        if (fold.counts_empty || counts[rank]) counting_.push_back(of_rank(rank) + at_[i]);
       }
-      fold.combine(values_[i].data, backend::RankElements::in(counting), values_[i].count);
+      fold.combine(values_[i].data, backend::RankElements::in(counting_), values_[i].count);
     }
   }
 
@@ -100,6 +100,7 @@ class GatheredReduction {
   std::vector<std::size_t> at_;  // where each value begins in what one rank sends
   std::size_t room_ = 0;         // for the values of one rank
   Storage received_;
+  std::vector<const void*> counting_;  // the elements of a value that are combined
 };
 
 }}}  // namespace fanout::v0::detail

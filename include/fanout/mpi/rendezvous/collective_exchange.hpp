@@ -22,7 +22,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The part of one rank in collectives that all ranks make together: which memory it sends to each other rank and
 /// receives from it, first and second, and what it computes in between. Reductions combine the elements of all ranks in
 /// their order. Of a large all_reduce, each rank reduces a slice, which it then sends to the others. Borrows the calls,
-/// whose arrays are in host memory.
+/// whose arrays are in host memory. combine() allocates nothing, since arrays are in flight then.
 class CollectiveExchange {
  public:
   CollectiveExchange(std::vector<backend::Collective*> calls, std::size_t rank, std::size_t ranks)
@@ -34,6 +34,7 @@ class CollectiveExchange {
       room_ += (bytes + cache_line - 1) / cache_line * cache_line;
     }
     received_ = Storage(backend::Memory{}, room_ * (ranks - 1));
+    begins_.resize(ranks);
   }
   CollectiveExchange(const CollectiveExchange&) = delete;
   CollectiveExchange& operator=(const CollectiveExchange&) = delete;
@@ -66,7 +67,7 @@ class CollectiveExchange {
   }
 
   /// Call this when the first messages have ended.
-  void combine() const {
+  void combine() {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       const backend::Collective& call = *calls_[i];
       if (call.is_reduction()) {
@@ -104,21 +105,20 @@ class CollectiveExchange {
   }
 
   /// Reduces block by block: `to` may be where this rank's own elements are.
-  void reduce(std::size_t i) const {
+  void reduce(std::size_t i) {
     const backend::Collective& call = *calls_[i];
     const RowRange elements = range(call, rank_);
     std::byte* const to = call.kind == Kind::reduce_scatter ? at(call.to, 0, call) : at(call.to, elements.first, call);
-    std::vector<const std::byte*> begins(ranks_);
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      begins[rank] = rank == rank_ ? at(call.from, elements.first, call) : received(i, rank);
+      begins_[rank] = rank == rank_ ? at(call.from, elements.first, call) : received(i, rank);
     }
     alignas(cache_line) std::byte block[small_bytes];
     const std::size_t most = sizeof(block) / call.type->size;
     for (std::size_t begin = 0; begin < elements.size(); begin += most) {
       const std::size_t count = elements.size() - begin < most ? elements.size() - begin : most;
-      call.type->reduce(call.reduction, block, backend::RankElements::in(begins), count);
+      call.type->reduce(call.reduction, block, backend::RankElements::in(begins_), count);
       copy_elements(to + begin * call.type->size, block, count * call.type->size);
-      for (const std::byte*& each : begins) each += count * call.type->size;
+      for (const std::byte*& each : begins_) each += count * call.type->size;
     }
   }
 
@@ -138,6 +138,7 @@ class CollectiveExchange {
   std::vector<std::size_t> at_;  // where the elements for each call begin in what another rank sends
   std::size_t room_ = 0;         // for what one rank sends
   Storage received_;
+  std::vector<const std::byte*> begins_;  // where a block of each rank's elements begins
 };
 
 }}}  // namespace fanout::v0::detail

@@ -81,6 +81,7 @@ class Launches {
       found = gathering_.end() - 1;
     }
     std::shared_ptr<Launch> launch = *found;
+    launch->calls.reserve(launch->calls.size() + own.size());  // before anything is changed
     std::erase(launch->missing, rank);
     if (launch->missing.empty()) gathering_.erase(found);
     for (const backend::Collective* const call : own) {

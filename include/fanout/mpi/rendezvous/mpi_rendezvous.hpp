@@ -60,6 +60,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   MpiRendezvous(const MpiRendezvous&) = delete;
   MpiRendezvous& operator=(const MpiRendezvous&) = delete;
   ~MpiRendezvous() override {
+    if (state_ == nullptr) return;
     try {
       wait_for_all();
     } catch (...) {  // MPI failed, and may still write into these
@@ -71,6 +72,9 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     }
     if (direct() != nullptr) direct()->close();
   }
+
+  /// Call this if not all processes have made theirs. Then the destructor waits for nobody.
+  void cancel() noexcept { state_.reset(); }
 
   void wait_until(detail::Clock::Time deadline) noexcept override { deadline_.at = deadline; }
   bool allows_any_thread() const noexcept override { return group_.thread_level().allows_any_thread(); }
@@ -99,17 +103,19 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     RendezvousState::Own& own = state_->of(rank);
     if (!group_.thread_level().allows_this_thread() || own.gone.exchange(true))
       return;  // the destructor may be allowed
-    try {
+    try {  // allocates nothing: the others wait for the note
+      const RankGroup::Use use(group_);
+      // A shard may have caught what ended its calls. Others may wait for the arrays of these.
+      const std::exception_ptr& failure = why == nullptr ? own.failure : why;
       RendezvousRank left;
       left.culprit = rank;
-      if (why != nullptr) left.retain(why);
+      if (failure != nullptr) left.retain(failure);
       RendezvousNote note;
       note.culprit = left.culprit;
       note.says(left.why);
-      if (why != nullptr) note_lateness(why, note);
-      const RankGroup::Use use(group_);
+      if (failure != nullptr) note_lateness(failure, note);
       own.mail.open();
-      for (std::size_t other = 0; other < state_->places.size(); ++other) own.mail.send(note, other);
+      own.mail.leave(note);
     } catch (...) {  // MPI failed; the next call of it says so
     }
   }
@@ -149,24 +155,25 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   void meet_others(std::size_t rank, backend::Collective* calls, std::size_t count, const Help& help) {
     RendezvousState::Own& own = state_->of(rank);
     const InUse inside(own, rank);
-    if (own.late != nullptr) std::rethrow_exception(own.late);
-    own.broken.raise();
+    if (own.failure != nullptr) std::rethrow_exception(own.failure);
     RendezvousCalls mine(group_.get(), state_->places, own.mail, launches_, rank, calls, count);
     std::exception_ptr late;
     try {
       late = wait(own, mine, help);
-    } catch (...) {  // MPI failed, or lost a rank
+    } catch (...) {  // MPI failed, or lost a rank; or there was no memory for the notes
+      own.failure = std::current_exception();
       if (direct() != nullptr) release_after_failure(rank, mine);
       throw;
     }
+    const std::exception_ptr failure = RankGroup::exception_of([&] {
+      if (late == nullptr && mine.kept_waiting() != nullptr) late = lateness_of(*mine.kept_waiting());
+      if (late != nullptr) std::rethrow_exception(late);
+      mine.verdict().raise();
+    });
+    if (failure == nullptr) return;
     // Notes that nobody has taken would be mistaken for those of the next calls.
-    if (mine.left_notes()) own.broken = mine.verdict();
-    if (late == nullptr && mine.kept_waiting() != nullptr) late = lateness_of(*mine.kept_waiting());
-    if (late != nullptr) {
-      own.late = late;
-      std::rethrow_exception(late);
-    }
-    mine.verdict().raise();
+    if (late != nullptr || mine.left_notes()) own.failure = failure;
+    std::rethrow_exception(failure);
   }
 
   /// Returns RanksLate if the deadline is over, and calls wait for ranks of other processes.
@@ -184,6 +191,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
       {
         const RankGroup::Use use(group_);
         own.mail.poll();
+        if (own.mail.has_lost_notes()) mine.refuse({.what = RendezvousVerdict::no_memory});
         mine.advance();
         if (mine.deserter()) release_all({.culprit = *mine.deserter(), .late = mine.kept_waiting() != nullptr});
         if (look_at != Clock::never && Clock::now() >= look_at) {
@@ -212,7 +220,15 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   }
 
   /// Ends calls that wait for ranks of other processes, and returns why. Null if there are none.
-  std::exception_ptr give_up(RendezvousCalls& mine) {
+  std::exception_ptr give_up(RendezvousCalls& mine) noexcept {
+    try {
+      return late_ranks(mine);
+    } catch (...) {  // no memory for the names
+      mine.refuse({.what = RendezvousVerdict::no_memory});
+      return std::current_exception();
+    }
+  }
+  std::exception_ptr late_ranks(RendezvousCalls& mine) {
     std::set<std::size_t> late = mine.awaited();
     late.erase(static_cast<std::size_t>(group_.rank()));
     if (late.empty() || mine.verdict().what != RendezvousVerdict::none) return nullptr;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include <mpi.h>
 
+#include <fanout/base/error.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/host_collective.hpp>
@@ -69,7 +71,7 @@ class RendezvousCalls {
   /// Starts and ends what can be. Does not wait.
   void advance() {
     for (Call& call : calls_) {
-      if (call.state == State::waits && verdict_.what == RendezvousVerdict::none) match(call);
+      if (call.state == State::waits && verdict_.what == RendezvousVerdict::none) match_or_refuse(call);
       if (call.state == State::moves && call.messages.test()) call.state = State::moved;
       if (call.is_moving()) look_for_throwers(call);
       if (call.state == State::moved && !call.exchange) call.state = State::done;
@@ -163,6 +165,12 @@ class RendezvousCalls {
   using Kind = RendezvousNote::Kind;
   enum class State : unsigned char { waits, moves, moved, combined, moves_back, ends, done };
 
+  /// What travels to another rank and from it.
+  struct Transfer {
+    MessageBlocks to;
+    MessageBlocks from;
+  };
+
   struct Call {
     Call(MPI_Comm over, Kind kind, const std::vector<backend::Collective*>& made)
         : note(Note::of(kind, made)), other(made.front()->root), messages(over) {
@@ -179,6 +187,8 @@ class RendezvousCalls {
     State state = State::waits;                  // of those through host memory
     std::shared_ptr<Launch> launch;              // of the others, from when all notes are here until it is over
     std::optional<CollectiveExchange> exchange;  // of collectives
+    std::vector<Transfer> first;                 // with each other rank: see start()
+    std::vector<Transfer> second;
     Messages messages;
   };
 
@@ -201,13 +211,30 @@ class RendezvousCalls {
     return "rank " + std::to_string(rank) + " called " + note.text;
   }
 
-  /// Starts a call if all ranks that it needs have sent their notes, or refuses it if these do not fit.
+  void match_or_refuse(Call& call) {
+    try {
+      match(call);
+    } catch (const std::bad_alloc&) {
+      refuse({.what = RendezvousVerdict::no_memory});
+    } catch (const OutOfMemory&) {
+      refuse({.what = RendezvousVerdict::no_memory});
+    }
+  }
+
+  /// Starts a call if all ranks that it needs have sent their notes, or refuses it if these do not fit. Allocates all
+  /// before arrays travel: then the others may read memory of this rank, and it must not leave.
   void match(Call& call) {
     bool all_here = true;
-    each_needed(call, [&](std::size_t other) { all_here = all_here && mail_.next(other, wanted(call)) != nullptr; });
+    std::size_t needed = 0;
+    each_needed(call, [&](std::size_t other) {
+      all_here = all_here && mail_.next(other, wanted(call)) != nullptr;
+      ++needed;
+    });
     if (!all_here) return;
     Fit fit = Fit::fits;
     std::vector<std::pair<std::size_t, Note>> notes;
+    notes.reserve(needed);
+    if (!call.calls.empty()) prepare(call);
     each_needed(call, [&](std::size_t other) {
       notes.emplace_back(other, mail_.take(other, wanted(call)));
       if (fit == Fit::fits) fit = call.note.fits(notes.back().second);
@@ -225,9 +252,9 @@ class RendezvousCalls {
         return RendezvousVerdict::of(fit, all);
       }));
     }
+    if (!call.direct.empty()) call.launch = launches_.join(rank_, call.direct);
     call.state = call.calls.empty() ? State::done : State::moves;
     if (!call.calls.empty()) start_first(call);
-    if (!call.direct.empty()) call.launch = launches_.join(rank_, call.direct);
   }
 
   void advance_launch(Call& call) {
@@ -283,41 +310,48 @@ class RendezvousCalls {
     if (deserter_) refuse(verdict_of_left(call, *deserter_));
   }
 
-  void start_first(Call& call) {
-    if (call.note.kind == Kind::collectives) {
-      call.exchange.emplace(call.calls, rank_, places_.size());
-      start(call, RendezvousPlaces::Stream::collectives, &CollectiveExchange::first_to,
-            &CollectiveExchange::first_from);
+  std::size_t before(std::size_t step) const noexcept { return (rank_ + places_.size() - step) % places_.size(); }
+  std::size_t after(std::size_t step) const noexcept { return (rank_ + step) % places_.size(); }
+
+  /// Allocates what the arrays of a call need to travel.
+  void prepare(Call& call) {
+    call.first.resize(1);
+    call.messages.reserve(2 * places_.size());
+    if (call.note.kind != Kind::collectives) {
+      const backend::Collective& own = *call.calls[0];
+      if (call.note.kind == Kind::send) call.first[0].to.add(own.from, own.bytes());
+      if (call.note.kind == Kind::recv) call.first[0].from.add(own.to, own.bytes());
       return;
     }
-    const backend::Collective& own = *call.calls[0];
-    MessageBlocks blocks;
-    if (call.note.kind == Kind::send) {
-      blocks.add(own.from, own.bytes());
-      call.messages.send(blocks, places_.process(own.root),
-                         places_.tag(RendezvousPlaces::Stream::between_two, rank_, own.root));
-    } else {
-      blocks.add(own.to, own.bytes());
-      call.messages.receive(blocks, places_.process(own.root),
-                            places_.tag(RendezvousPlaces::Stream::between_two, own.root, rank_));
+    const CollectiveExchange& exchange = call.exchange.emplace(call.calls, rank_, places_.size());
+    call.first.resize(places_.size());
+    call.second.resize(places_.size());
+    for (std::size_t step = 1; step < places_.size(); ++step) {
+      call.first[step] = {.to = exchange.first_to(after(step)), .from = exchange.first_from(before(step))};
+      call.second[step] = {.to = exchange.second_to(after(step)), .from = exchange.second_from(before(step))};
     }
+  }
+
+  void start_first(Call& call) {
+    if (call.note.kind == Kind::collectives) return start(call, call.first);
+    using Stream = RendezvousPlaces::Stream;
+    const std::size_t process = places_.process(call.other);
+    call.messages.send(call.first[0].to, process, places_.tag(Stream::between_two, rank_, call.other));
+    call.messages.receive(call.first[0].from, process, places_.tag(Stream::between_two, call.other, rank_));
   }
 
   void start_second(Call& call) {
-    start(call, RendezvousPlaces::Stream::collectives, &CollectiveExchange::second_to,
-          &CollectiveExchange::second_from);
+    start(call, call.second);
     call.state = State::moves_back;
   }
 
-  using Blocks = MessageBlocks (CollectiveExchange::*)(std::size_t) const;
-
-  void start(Call& call, RendezvousPlaces::Stream stream, Blocks to, Blocks from) {
+  void start(Call& call, const std::vector<Transfer>& transfers) {
+    constexpr auto stream = RendezvousPlaces::Stream::collectives;
     for (std::size_t step = 1; step < places_.size(); ++step) {  // not all to the same rank at the same time
-      const std::size_t before = (rank_ + places_.size() - step) % places_.size();
-      const std::size_t after = (rank_ + step) % places_.size();
-      call.messages.receive(((*call.exchange).*from)(before), places_.process(before),
-                            places_.tag(stream, before, rank_));
-      call.messages.send(((*call.exchange).*to)(after), places_.process(after), places_.tag(stream, rank_, after));
+      const std::size_t from = before(step);
+      const std::size_t to = after(step);
+      call.messages.receive(transfers[step].from, places_.process(from), places_.tag(stream, from, rank_));
+      call.messages.send(transfers[step].to, places_.process(to), places_.tag(stream, rank_, to));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -19,18 +20,26 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The notes between one rank of an MpiRendezvous and all ranks, also itself. The caller of each function may use MPI.
 /// Borrows the communicator and the places.
+///
+/// A rank without memory can leave: all other functions than the constructor and send() allocate nothing, or go on
+/// without. If poll() has no memory for a note, has_lost_notes() is true, and the rank can only leave.
 class RendezvousMail {
  public:
   using Note = RendezvousNote;
 
   RendezvousMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t rank)
-      : over_(over), places_(places), rank_(rank) {}
+      : over_(over),
+        places_(places),
+        rank_(rank),
+        boxes_(places.size()),
+        receives_(places.size(), MPI_REQUEST_NULL),
+        arrived_(places.size()),
+        farewells_(places.size(), MPI_REQUEST_NULL) {}
 
   /// Begins to receive. A second call does nothing.
   void open() {
-    if (!boxes_.empty()) return;
-    boxes_.resize(places_.size());
-    receives_.assign(places_.size(), MPI_REQUEST_NULL);
+    if (is_open_) return;
+    is_open_ = true;
     for (std::size_t from = 0; from < boxes_.size(); ++from) receive(from);
   }
 
@@ -41,11 +50,22 @@ class RendezvousMail {
               "MPI_Isend");
   }
 
+  /// Sends all ranks the note that this one has left, which is its last one. From now on, drops the notes of others that
+  /// have not left.
+  void leave(const Note& note) {
+    farewell_ = note;
+    has_left_ = true;
+    for (std::size_t to = 0; to < boxes_.size(); ++to) {
+      check_mpi(MPI_Isend(&farewell_, sizeof(Note), MPI_BYTE, static_cast<int>(places_.process(to)), tag(rank_, to),
+                          over_, &farewells_[to]),
+                "MPI_Isend");
+    }
+  }
+
   /// Takes in what has arrived. Does not wait.
   void poll() {
-    if (left_ < boxes_.size()) {
+    if (is_open_ && left_ < boxes_.size()) {
       int count = 0;
-      arrived_.resize(receives_.size());
       check_mpi(MPI_Testsome(static_cast<int>(receives_.size()), receives_.data(), &count, arrived_.data(),
                              MPI_STATUSES_IGNORE),
                 "MPI_Testsome");
@@ -57,7 +77,15 @@ class RendezvousMail {
       if (done == 0) break;
       sent_.pop_front();
     }
+    if (!has_left_ || knows_left_) return;
+    int done = 0;
+    check_mpi(MPI_Testall(static_cast<int>(farewells_.size()), farewells_.data(), &done, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+    knows_left_ = done != 0;
   }
+
+  /// True if there was no memory for notes that arrived before this rank has left.
+  bool has_lost_notes() const noexcept { return has_lost_notes_; }
 
   /// The oldest note of this kind from a rank, or null.
   const Note* next(std::size_t from, Note::Kind kind) const noexcept {
@@ -108,7 +136,7 @@ class RendezvousMail {
   }
 
   /// True if all ranks have left, and know that this one has.
-  bool is_done() const noexcept { return left_ == boxes_.size() && sent_.empty(); }
+  bool is_done() const noexcept { return left_ == boxes_.size() && sent_.empty() && knows_left_; }
 
  private:
   struct Turn {
@@ -144,23 +172,37 @@ class RendezvousMail {
       ++left_;
       return;  // its last note
     }
-    if (box.arriving.kind == Note::Kind::turn) {
-      box.turns.push_back({box.arriving.turn_of, box.arriving.turn});
-    } else {
-      box.missing = (box.missing == 0 ? box.arriving.notes : box.missing) - 1;
-      box.notes.push_back(box.arriving);
-    }
+    if (!has_left_) keep(box);
     receive(from);
+  }
+
+  void keep(Box& box) noexcept {
+    try {
+      if (box.arriving.kind == Note::Kind::turn) {
+        box.turns.push_back({box.arriving.turn_of, box.arriving.turn});
+      } else {
+        box.missing = (box.missing == 0 ? box.arriving.notes : box.missing) - 1;
+        box.notes.push_back(box.arriving);
+      }
+    } catch (const std::bad_alloc&) {
+      has_lost_notes_ = true;
+    }
   }
 
   MPI_Comm over_;
   const RendezvousPlaces& places_;
   std::size_t rank_;
-  std::vector<Box> boxes_;  // by sender; empty until open()
+  std::vector<Box> boxes_;  // by sender
   std::vector<MPI_Request> receives_;
   std::vector<int> arrived_;
   std::deque<Sent> sent_;  // a note must stay where it is until it has been sent
-  std::size_t left_ = 0;   // number of ranks that have left
+  Note farewell_;
+  std::vector<MPI_Request> farewells_;  // one for each rank
+  std::size_t left_ = 0;                // number of ranks that have left
+  bool is_open_ = false;
+  bool has_left_ = false;        // this rank
+  bool knows_left_ = false;      // farewells_ have been sent
+  bool has_lost_notes_ = false;
 };
 
 }}}  // namespace fanout::v0::detail

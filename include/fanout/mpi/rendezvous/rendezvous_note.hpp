@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fanout/collective/collective.hpp>
@@ -47,7 +48,7 @@ struct RendezvousNote {
   }
 
   /// Sets the text, or as much of it as there is room for.
-  void says(const std::string& all) noexcept {
+  void says(std::string_view all) noexcept {
     std::memcpy(text, all.data(), std::min(all.size(), sizeof(text) - 1));
     if (all.size() >= sizeof(text)) std::memcpy(text + sizeof(text) - 4, "...", 4);
   }

@@ -28,8 +28,7 @@ struct RendezvousState {
     Own(MPI_Comm over, const RendezvousPlaces& places, std::size_t rank) : mail(over, places, rank) {}
 
     RendezvousMail mail;
-    RendezvousVerdict broken;
-    std::exception_ptr late;  // RanksLate, which it threw
+    std::exception_ptr failure;  // what ended its calls, and ends all later ones
     std::atomic<bool> inside{false};
     std::atomic<bool> gone{false};
   };
