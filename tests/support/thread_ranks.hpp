@@ -52,8 +52,8 @@ struct ThreadMeeting {
       }
     }
     if (now.missing.size() != 0) {
-      throw fanout::Timeout("late for " + fanout::Timeout::to_text(step.deadline.patience) + ": " + std::string(step.name),
-                            now.missing);
+      throw fanout::Timeout(
+          "late for " + fanout::Timeout::to_text(step.deadline.patience) + ": " + std::string(step.name), now.missing);
     }
   }
 

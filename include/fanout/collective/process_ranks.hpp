@@ -80,7 +80,7 @@ struct RankedStep {
   std::string_view returns = {};  ///< the type that it returns, or empty
   std::uint32_t model = 0;        ///< ProcessRanks::number_model() of the model
   std::uint32_t number = 0;       ///< of the call, or no_number
-  std::size_t rows = 0;               ///< of this process
+  std::size_t rows = 0;           ///< of this process
   std::size_t shards = 0;
   std::exception_ptr failure = nullptr;                           ///< why this process cannot go on
   void (*visit)(const void* of, RankedValues& values) = nullptr;  ///< shows the values that are combined, if any
@@ -91,7 +91,7 @@ struct RankedStep {
   const DeviceId* devices = nullptr;                 ///< those of the set
   const CollectiveTransport* collectives = nullptr;  ///< Options::collectives
   std::uint32_t* random_call = nullptr;  ///< the call's number for random numbers; set to that of the first process
-  bool* is_made = nullptr;  ///< set to true when all processes have made the step: later ones throw alone
+  bool* is_made = nullptr;               ///< set to true when all processes have made the step: later ones throw alone
 };
 
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of

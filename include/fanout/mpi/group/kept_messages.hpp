@@ -68,7 +68,6 @@ class KeptMessages {
   }
 
  private:
-
   void forget_sent() noexcept {
     for (auto each = messages_.begin(); each != messages_.end();) {
       int sent = 0;

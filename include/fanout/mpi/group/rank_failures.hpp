@@ -84,10 +84,10 @@ inline std::vector<std::string> fields_of(const std::string& text) {
   return fields;
 }
 
-/// Throws the exception of a call that failed on ranks. `texts` has the text of each rank, empty if it has not failed. A
-/// rank whose own exception is no ReplicaError throws that. All others throw one ReplicaError with the failures of all
-/// ranks, or an Error with the texts if `forward` threw on none. The ReplicaError lists shards that were only released
-/// from a collective if there are no others.
+/// Throws the exception of a call that failed on ranks. `texts` has the text of each rank, empty if it has not failed.
+/// A rank whose own exception is no ReplicaError throws that. All others throw one ReplicaError with the failures of
+/// all ranks, or an Error with the texts if `forward` threw on none. The ReplicaError lists shards that were only
+/// released from a collective if nothing else has failed.
 [[noreturn]] inline void throw_failures_of_ranks(const std::vector<std::string>& texts, const std::exception_ptr& own,
                                                  std::size_t shards) {
   std::vector<Failure> failures;
@@ -108,7 +108,7 @@ inline std::vector<std::string> fields_of(const std::string& text) {
                              .process = fields[0]});
     }
   }
-  if (failures.empty()) failures.swap(released);
+  if (failures.empty() && list.empty()) failures.swap(released);
   if (own != nullptr) {
     try {
       std::rethrow_exception(own);

@@ -56,8 +56,8 @@ class TimedExchange {
     tag_ = tag;
   }
 
-  /// Sets `all` to the words of all ranks, and returns nothing. Otherwise returns how the step was given up. `name()` is
-  /// the name of this rank. `failure()` is sent along: why this rank failed, or empty. `rest(wait)` calls `wait()`,
+  /// Sets `all` to the words of all ranks, and returns nothing. Otherwise returns how the step was given up. `name()`
+  /// is the name of this rank. `failure()` is sent along: why this rank failed, or empty. `rest(wait)` calls `wait()`,
   /// during which this uses no MPI. If it throws, no rank completes the exchange.
   template <class Name, class Failure, class Rest>
   std::optional<TimedOutcome> run(const RankWords& mine, const backend::StepDeadline& deadline,
@@ -260,7 +260,8 @@ class TimedExchange {
                 "MPI_Recv");
       Header header;
       std::memcpy(&header, bytes.data(), sizeof header);
-      note(from, header, std::string_view(bytes).substr(sizeof header, static_cast<std::size_t>(length) - sizeof header));
+      note(from, header,
+           std::string_view(bytes).substr(sizeof header, static_cast<std::size_t>(length) - sizeof header));
       return true;
     }
 
@@ -308,7 +309,9 @@ class TimedExchange {
   };
 
   std::size_t bytes_of_bits() const noexcept { return (names_.size() + 7) / 8; }
-  std::size_t most_bytes() const noexcept { return sizeof(Header) + std::max(2 * longest + 1, bytes_of_bits() + longest); }
+  std::size_t most_bytes() const noexcept {
+    return sizeof(Header) + std::max(2 * longest + 1, bytes_of_bits() + longest);
+  }
   KeptMessages::Prepared prepared() const { return {most_bytes(), names_.size() - 1}; }
 
   MPI_Comm over_ = MPI_COMM_NULL;
