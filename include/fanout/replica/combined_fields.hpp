@@ -90,11 +90,6 @@ struct Added {
     }
   }
 };
-      }
-      return difference;
-    }
-  }
-};
 
 /// The change of a sum since the call began. A value without elements then counts as zero.
 template <class T>
