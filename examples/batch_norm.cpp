@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A model that learns while it runs: a batch norm keeps running statistics of the columns that it has seen. Each device
-// has a replica that sees its own rows only; after each call the replicas' statistics are combined, and the original and
-// all replicas go on from the same ones. At the end they are those that one device would have.
+// has a replica that sees its own rows only; after each call the replicas' statistics are combined, and the original
+// and all replicas go on from the same ones. At the end they are those that one device would have.
 
 #include <algorithm>
 #include <cmath>

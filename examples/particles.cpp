@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// State that goes round: a struct of arrays is passed to a model, which returns the next one. The struct is a template of
-// the kind of its arrays, so the caller owns a State<Tensor>, forward is handed a State<ConstView> of the shard's rows,
-// and nothing is copied or repeated.
+// State that goes round: a struct of arrays is passed to a model, which returns the next one. The struct is a template
+// of the kind of its arrays, so the caller owns a State<Tensor>, forward is handed a State<ConstView> of the shard's
+// rows, and nothing is copied or repeated.
 
 #include <cmath>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Models that cannot be copied: an inference session, as the runtimes of neural networks have them, keeps a loaded graph
-// and the device that it was made for, and can be neither copied nor moved. A factory makes one on each device, all at
-// the same time.
+// Models that cannot be copied: an inference session, as the runtimes of neural networks have them, keeps a loaded
+// graph and the device that it was made for, and can be neither copied nor moved. A factory makes one on each device,
+// all at the same time.
 
 #include <array>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Devices that are not equally fast: an even split waits for the slowest one, a measured split learns their speeds, and a
-// dealt split also follows a change during a call. The devices are simulated, so the times are the same on each machine:
-// a CPU, and a GPU that is ten times faster.
+// Devices that are not equally fast: an even split waits for the slowest one, a measured split learns their speeds, and
+// a dealt split also follows a change during a call. The devices are simulated, so the times are the same on each
+// machine: a CPU, and a GPU that is ten times faster.
 
 #include <chrono>
 #include <cstddef>
@@ -65,8 +65,7 @@ int main() {
 
   // [retry]
   const auto devices = fanout::simulated_devices({
-      {.rows_per_second = 1e6},
-      {.rows_per_second = 10e6, .fail_at = 3},  // its third shard throws a DeviceError
+      {.rows_per_second = 1e6}, {.rows_per_second = 10e6, .fail_at = 3},  // its third shard throws a DeviceError
   });
   const fanout::ParallelModel model{
       squares, devices,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a model's call costs on GPUs, as ratios to the same written by hand with streams, events and memory that were
-// made before: one call with an empty kernel, with a few rows there and back, and with a kernel over rows that are there;
-// copies to and from the GPUs, and how much of the copies is hidden behind kernels. By hand, ordinary memory is copied
-// by one cudaMemcpyAsync, and batches that overlap with kernels come from page-locked memory. Without a GPU it says so
-// and ends with 77.
+// made before: one call with an empty kernel, with a few rows there and back, and with a kernel over rows that are
+// there; copies to and from the GPUs, and how much of the copies is hidden behind kernels. By hand, ordinary memory is
+// copied by one cudaMemcpyAsync, and batches that overlap with kernels come from page-locked memory. Without a GPU it
+// says so and ends with 77.
 
 #include <cstddef>
 #include <cstdint>

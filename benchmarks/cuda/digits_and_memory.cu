@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How many digits of results on a GPU agree with the host's, and how much memory comes back when a model is gone, beside
-// the same by hand. Ends with 1 below ten digits or 99 % of the memory, and with 77 without a GPU.
+// How many digits of results on a GPU agree with the host's, and how much memory comes back when a model is gone,
+// beside the same by hand. Ends with 1 below ten digits or 99 % of the memory, and with 77 without a GPU.
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Three layers with bias and ReLU, on rows that are on the GPU: a model that calls cuBLAS in `forward`, on one device
-// and on two devices of a GPU, beside cuBLAS in a stream by hand, with memory that was made before. Ends with 77 without
-// a GPU. On the stand-in a loop takes the place of cuBLAS.
+// and on two devices of a GPU, beside cuBLAS in a stream by hand, with memory that was made before. Ends with 77
+// without a GPU. On the stand-in a loop takes the place of cuBLAS.
 
 #include <algorithm>
 #include <cmath>

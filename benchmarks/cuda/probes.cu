@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// probes NAME: prints figures that decide a question about a real card. A line that begins with "SUSPICION TRUE" names a
-// fault that was only suspected. Ends with 77 if the probe needs something that is not there.
+// probes NAME: prints figures that decide a question about a real card. A line that begins with "SUSPICION TRUE" names
+// a fault that was only suspected. Ends with 77 if the probe needs something that is not there.
 
 #include <atomic>
 #include <cstddef>
@@ -76,8 +76,8 @@ int addresses() {
   return 0;
 }
 
-/// 64 MiB to the host in chunks. Each thread has a stream and two page-locked chunks, one filled while it copies out the
-/// other.
+/// 64 MiB to the host in chunks. Each thread has a stream and two page-locked chunks, one filled while it copies out
+/// the other.
 double chunked(const char* from, char* to, std::size_t bytes, std::size_t chunk, std::size_t threads) {
   struct Lane {
     cudaStream_t stream = nullptr;

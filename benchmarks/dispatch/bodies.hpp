@@ -13,8 +13,8 @@
 
 namespace benchmarks {
 
-/// This thread among all that asked, from 1 on; after 255 the numbers from 2 on are used again, so that the first thread
-/// to ask, the caller, keeps its own.
+/// This thread among all that asked, from 1 on; after 255 the numbers from 2 on are used again, so that the first
+/// thread to ask, the caller, keeps its own.
 inline std::uint8_t number_of_this_thread() {
   static std::atomic<unsigned> asked{0};
   static thread_local std::uint8_t number = 0;
@@ -46,9 +46,9 @@ inline std::uint64_t turns_in(double nanoseconds_wanted) {
   return static_cast<std::uint64_t>(nanoseconds_wanted * static_cast<double>(turns) / static_cast<double>(least));
 }
 
-/// The two bodies of a fork-join: bodies(0) and bodies(1) do the same amount of work, and each notes which thread ran it,
-/// and on request on which core. What a body writes lies in lines of its own, which nobody reads before the end, so that
-/// noting costs no traffic between cores.
+/// The two bodies of a fork-join: bodies(0) and bodies(1) do the same amount of work, and each notes which thread ran
+/// it, and on request on which core. What a body writes lies in lines of its own, which nobody reads before the end, so
+/// that noting costs no traffic between cores.
 class Bodies {
  public:
   /// With `meeting` each body also waits until the other one has begun, which takes two threads; after a millisecond it

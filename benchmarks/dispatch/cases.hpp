@@ -28,10 +28,11 @@ struct Placing {
 ///
 /// fork_join  body= meeting=             calls back to back
 /// metg                                  the smallest body with 50 % efficiency, calls back to back
-/// periodic   body= gap= jitter=         a call after each gap; also says efficiency, which is body / time, and overhead,
-///                                       which is time - body, at least a nanosecond
-/// tiny       body= gap= jitter=         in turns a call and the same by one thread, each after a gap; says the excess of
-///                                       the call, and that of the 99th percentile also in wakes of a sleeping thread
+/// periodic   body= gap= jitter=         a call after each gap; also says efficiency, which is body / time, and
+///                                       overhead, which is time - body, at least a nanosecond
+/// tiny       body= gap= jitter=         in turns a call and the same by one thread, each after a gap; says the excess
+///                                       of the call, and that of the 99th percentile also in wakes of a sleeping
+///                                       thread
 /// idle                                  what the process uses one second after its last call
 template <class ForkJoin>
 class Dispatch {
@@ -198,8 +199,8 @@ class Dispatch {
     return found;
   }
 
-  /// By the medians of 40 calls and of 15 bodies alone; two bodies on one thread are not, though they take twice as long
-  /// as one. Sets alone_.
+  /// By the medians of 40 calls and of 15 bodies alone; two bodies on one thread are not, though they take twice as
+  /// long as one. Sets alone_.
   bool is_half_efficient(std::uint64_t turns) {
     bodies_.set_turns(turns);
     one_.set_turns(turns);

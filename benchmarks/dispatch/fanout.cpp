@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// fanout: contenders PART_POLICY, where the part is bare, the fork-join below everything, or model, a whole call with one
-// leaf in and one out; and the policy spin, park or adaptive.
+// fanout: contenders PART_POLICY, where the part is bare, the fork-join below everything, or model, a whole call with
+// one leaf in and one out; and the policy spin, park or adaptive.
 
 #include <dispatch/cases.hpp>
 #include <fanout/dispatch/fork_join.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An OpenMP team of two, bound to two cores: contenders default, active and passive, which are what OMP_WAIT_POLICY says.
+// An OpenMP team of two, bound to two cores: contenders default, active and passive, which are what OMP_WAIT_POLICY
+// says.
 
 #include <omp.h>
 

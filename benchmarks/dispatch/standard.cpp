@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the standard library has. Contenders: atomic_wait, condition_variable (a queue of tasks with a mutex, and futures)
-// and barrier have one worker, bound to the second core, beside the caller, bound to the first; async and thread start a
-// thread in each call, which is not bound, since what it costs to bind it would be counted.
+// What the standard library has. Contenders: atomic_wait, condition_variable (a queue of tasks with a mutex, and
+// futures) and barrier have one worker, bound to the second core, beside the caller, bound to the first; async and
+// thread start a thread in each call, which is not bound, since what it costs to bind it would be counted.
 
 #include <atomic>
 #include <barrier>
@@ -45,8 +45,8 @@ class AtomicWait {
       call_.wait(call, std::memory_order_acquire);
       if (bodies_ == nullptr) return;
       (*bodies_)(1);
-      // Not with release alone: libstdc++ 12 looks for a sleeper with an acquire, which x86 may do before the store gets
-      // out, and then nobody wakes the caller.
+      // Not with release alone: libstdc++ 12 looks for a sleeper with an acquire, which x86 may do before the store
+      // gets out, and then nobody wakes the caller.
       done_.store(call + 1);
       done_.notify_one();
     }

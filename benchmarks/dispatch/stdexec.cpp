@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// stdexec, the reference implementation of std::execution, on its static_thread_pool of two threads: contenders bulk and
-// when_all.
+// stdexec, the reference implementation of std::execution, on its static_thread_pool of two threads: contenders bulk
+// and when_all.
 
 #include <exec/static_thread_pool.hpp>
 #include <stdexec/execution.hpp>

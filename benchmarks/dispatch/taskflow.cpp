@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Taskflow: contenders run, a graph of two tasks on an executor with two workers, and async, one task on an executor with
-// one worker, bound to the second core, beside the caller.
+// Taskflow: contenders run, a graph of two tasks on an executor with two workers, and async, one task on an executor
+// with one worker, bound to the second core, beside the caller.
 
 #include <taskflow/taskflow.hpp>
 

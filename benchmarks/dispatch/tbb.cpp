@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// oneTBB with two threads, each bound to its core by an observer: contenders parallel_for, parallel_invoke and, on top of
-// it, the standard library's for_each with std::execution::par.
+// oneTBB with two threads, each bound to its core by an observer: contenders parallel_for, parallel_invoke and, on top
+// of it, the standard library's for_each with std::execution::par.
 
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>

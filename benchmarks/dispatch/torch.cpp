@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // libtorch: contenders parallel_for (of ATen), parallel_apply (torch::nn::parallel's way of running modules, over kept
-// replicas) and data_parallel, which are the four steps of torch::nn::parallel::data_parallel: chunk, clone, apply, cat.
-// The latter two are written out here, since that header does not compile in a libtorch that was built without CUDA.
+// replicas) and data_parallel, which are the four steps of torch::nn::parallel::data_parallel: chunk, clone, apply,
+// cat. The latter two are written out here, since that header does not compile in a libtorch that was built without
+// CUDA.
 
 #include <ATen/Parallel.h>
 #include <torch/torch.h>

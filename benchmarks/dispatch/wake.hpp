@@ -14,8 +14,8 @@
 
 namespace benchmarks {
 
-/// What it takes here to wake a thread that has slept for a millisecond on this other core, until it runs, in ticks: the
-/// median of 21 times.
+/// What it takes here to wake a thread that has slept for a millisecond on this other core, until it runs, in ticks:
+/// the median of 21 times.
 inline std::int64_t ticks_of_a_wake(int other_core) {
   std::atomic<int> asked{0}, answered{0};
   std::atomic<std::int64_t> woken_at{0};

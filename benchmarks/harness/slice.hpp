@@ -19,8 +19,8 @@
 
 namespace benchmarks {
 
-/// One run of one contender in one case, in a process of its own: its arguments `CASE [key=value ...]`, its place on the
-/// cores, and what it says. See "The protocol" in benchmarks/README.md.
+/// One run of one contender in one case, in a process of its own: its arguments `CASE [key=value ...]`, its place on
+/// the cores, and what it says. See "The protocol" in benchmarks/README.md.
 class Slice {
  public:
   Slice(int argc, char** argv) : argv_(argv), cores_(cores_at_first()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// calls ROW [ROUNDS [SECONDS]]: what a model of all ranks costs beside bare calls of MPI. Rows: alone, agreement, large,
-// many. All ranks are on one machine. See benchmarks/README.md.
+// calls ROW [ROUNDS [SECONDS]]: what a model of all ranks costs beside bare calls of MPI. Rows: alone, agreement,
+// large, many. All ranks are on one machine. See benchmarks/README.md.
 
 #include <dlfcn.h>
 #include <mpi.h>

@@ -51,8 +51,8 @@ class Turns {
     is_root_ = rank == 0;
   }
 
-  /// Prints the median and the quartiles of a value of a round: `value(seconds)`. Only quiet rounds count if most rounds
-  /// are quiet. Otherwise all count, and the line ends with `!`.
+  /// Prints the median and the quartiles of a value of a round: `value(seconds)`. Only quiet rounds count if most
+  /// rounds are quiet. Otherwise all count, and the line ends with `!`.
   template <class Value>
   void print(const std::string& what, const Value& value, const char* unit, const std::string& target = "") const {
     if (!is_root_) return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// bench_buckets [ROUNDS]: how much of the reduction of gradients is hidden by buckets. Two shards compute the gradients of
-// 32 layers of 2 MB, one after the other, for 1 ms each: they wait, as for a GPU or a network, or compute on their core.
-// Contenders take turns in one process: no reduction, one all_reduce() of all at the end, one after each layer, and
-// buckets of two sizes. `hidden` is the part of the time that the reduction at the end takes which does not show. Each line
-// has the median over the rounds, and the quartiles.
+// bench_buckets [ROUNDS]: how much of the reduction of gradients is hidden by buckets. Two shards compute the gradients
+// of 32 layers of 2 MB, one after the other, for 1 ms each: they wait, as for a GPU or a network, or compute on their
+// core. Contenders take turns in one process: no reduction, one all_reduce() of all at the end, one after each layer,
+// and buckets of two sizes. `hidden` is the part of the time that the reduction at the end takes which does not show.
+// Each line has the median over the rounds, and the quartiles.
 
 #include <algorithm>
 #include <chrono>

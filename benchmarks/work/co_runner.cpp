@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// bench_co_runner [ROUNDS]: a call on the first two cores while another thread computes on the second one. Contenders take
-// turns in one process: an even split, a dealt one, a measured one, both of them together, and OpenMP's static and guided
-// schedules. Each is shown with and without the other thread, as a ratio to the even split: above 1 is faster.
+// bench_co_runner [ROUNDS]: a call on the first two cores while another thread computes on the second one. Contenders
+// take turns in one process: an even split, a dealt one, a measured one, both of them together, and OpenMP's static and
+// guided schedules. Each is shown with and without the other thread, as a ratio to the even split: above 1 is faster.
 
 #include <omp.h>
 #include <pthread.h>

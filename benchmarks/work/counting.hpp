@@ -17,8 +17,8 @@ namespace benchmarks {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// The environment, and with the key counts=1 what loads the library that counts allocations. A run is counted or timed,
-/// not both: the figures of time of one that is counted are worthless.
+/// The environment, and with the key counts=1 what loads the library that counts allocations. A run is counted or
+/// timed, not both: the figures of time of one that is counted are worthless.
 inline Environment with_counts(Slice& slice, Environment environment = {}) {
   if (slice.number("counts", 0) != 0) environment.emplace_back("LD_PRELOAD", BENCHMARKS_COUNTS);
   return environment;

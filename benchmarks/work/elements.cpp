@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What it costs to read and write elements one by one, at -O2: y += 2 x over a matrix, by index. Case elements; contenders
-// are the ways to reach an element:
+// What it costs to read and write elements one by one, at -O2: y += 2 x over a matrix, by index. Case elements;
+// contenders are the ways to reach an element:
 // tensor  x(i, j) of a Tensor
 // row     x[i][j] of a Tensor
 // view    x(i, j) of a View

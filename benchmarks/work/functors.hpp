@@ -13,12 +13,12 @@ namespace benchmarks {
 // What all contenders compute. These two functions stand in a unit of their own, so that each contender runs the same
 // machine code.
 
-/// One sweep of Jacobi's method over some rows of a grid of `size` x `size`: each inner element becomes the mean of its four
-/// neighbours, those at the edge are left alone.
+/// One sweep of Jacobi's method over some rows of a grid of `size` x `size`: each inner element becomes the mean of its
+/// four neighbours, those at the edge are left alone.
 void sweep_rows(const float* now, float* next, std::size_t size, std::size_t begin, std::size_t end) noexcept;
 
-/// How many points of the unit square lie in the quarter of a circle: two points for each number from `begin` to `end`, of
-/// the four random words that Philox makes of it.
+/// How many points of the unit square lie in the quarter of a circle: two points for each number from `begin` to `end`,
+/// of the four random words that Philox makes of it.
 std::uint64_t count_hits(std::uint64_t begin, std::uint64_t end) noexcept;
 
 /// Which threads ran the first and the last part of a call. What noting costs all contenders pay.

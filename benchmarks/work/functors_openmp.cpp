@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functors by hand in OpenMP, on a team of two that is bound to two cores. Contenders default, active and passive: a
-// parallel region for each call, which waits as OMP_WAIT_POLICY says. region: one region around 64 calls, with a barrier
-// after each.
+// The functors by hand in OpenMP, on a team of two that is bound to two cores. Contenders default, active and passive:
+// a parallel region for each call, which waits as OMP_WAIT_POLICY says. region: one region around 64 calls, with a
+// barrier after each.
 
 #include <omp.h>
 

@@ -10,8 +10,8 @@
 
 namespace benchmarks {
 
-/// A layer for some rows: y = relu(x w + b), where w are `columns` columns of the weights, whose rows stand `stride` apart
-/// as those of y do.
+/// A layer for some rows: y = relu(x w + b), where w are `columns` columns of the weights, whose rows stand `stride`
+/// apart as those of y do.
 inline void one_layer(const float* x, std::size_t rows, std::size_t inputs, const float* w, const float* b,
                       std::size_t columns, std::size_t stride, float* y) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(rows), static_cast<blasint>(columns),
@@ -20,9 +20,9 @@ inline void one_layer(const float* x, std::size_t rows, std::size_t inputs, cons
   bias_relu(y, stride, rows, columns, b);
 }
 
-/// The whole network for some rows, a block of them at a time through all layers: what one layer makes of a small block is
-/// in the cache when the next one takes it, and OpenBLAS multiplies matrices of up to a million products as they are,
-/// where it first packs larger ones. `between` has room for a block.
+/// The whole network for some rows, a block of them at a time through all layers: what one layer makes of a small block
+/// is in the cache when the next one takes it, and OpenBLAS multiplies matrices of up to a million products as they
+/// are, where it first packs larger ones. `between` has room for a block.
 template <class Weights, class Bias>
 void run_layers(const float* x, std::size_t rows, std::size_t width, std::size_t block, const Weights& weights,
                 const Bias& bias, float* between, float* y) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// bench_loader [ROUNDS]: what a Loader adds to a loop, and how much of a slow source it hides. Contenders take turns in one
-// process. Each line has the median over the rounds, and the quartiles.
+// bench_loader [ROUNDS]: what a Loader adds to a loop, and how much of a slow source it hides. Contenders take turns in
+// one process. Each line has the median over the rounds, and the quartiles.
 //
 // - Overhead: batches of no cost, of 1 row. A loop by hand calls the function itself. A loader without workers does so,
-//   too. With a worker, the loop computes for about 20 us a batch, so that the next one is ready when it asks. There, the
-//   loop by hand has a thread and a bounded queue. What is added to a batch is the difference to the loop by hand of the
-//   same round, in processor time of the loop's thread. So other programs disturb it little.
-// - Hidden: a source that sleeps for 2 ms a batch, and a loop that computes for 2 ms and a half. With the source hidden, the
-//   loop takes as long as it computes. `hidden` is the part of the source's time that does not show.
+//   too. With a worker, the loop computes for about 20 us a batch, so that the next one is ready when it asks. There,
+//   the loop by hand has a thread and a bounded queue. What is added to a batch is the difference to the loop by hand
+//   of the same round, in processor time of the loop's thread. So other programs disturb it little.
+// - Hidden: a source that sleeps for 2 ms a batch, and a loop that computes for 2 ms and a half. With the source
+//   hidden, the loop takes as long as it computes. `hidden` is the part of the source's time that does not show.
 
 #include <time.h>
 

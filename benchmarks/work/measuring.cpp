@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What measuring and tracing add to a call, and to each of its shards: the medians of many short turns of calls that are not
-// measured, measured and traced, one after the other. All shards are of one device without a thread. So they run on the
-// calling thread, and other cores have no influence. The difference of calls with 1 and with 8 shards is the cost of 7
-// shards.
+// What measuring and tracing add to a call, and to each of its shards: the medians of many short turns of calls that
+// are not measured, measured and traced, one after the other. All shards are of one device without a thread. So they
+// run on the calling thread, and other cores have no influence. The difference of calls with 1 and with 8 shards is the
+// cost of 7 shards.
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// scatter_gather: a call whose forward touches one element in and out, so that what is timed is the way of the arrays there
-// and back. forced_copy: a call whose results cannot stand where forward left them.
+// scatter_gather: a call whose forward touches one element in and out, so that what is timed is the way of the arrays
+// there and back. forced_copy: a call whose results cannot stand where forward left them.
 
 #include <algorithm>
 #include <cstddef>
@@ -48,8 +48,8 @@ double bytes_elsewhere(const float* found, const float* expected, const Grid& gr
   return found == expected ? 0.0 : static_cast<double>(grid.size() / 2 * sizeof(float));
 }
 
-/// What was copied on the way in and on the way out: of each shard, if it did not see the caller's elements, and if what
-/// it wrote is not what the caller got.
+/// What was copied on the way in and on the way out: of each shard, if it did not see the caller's elements, and if
+/// what it wrote is not what the caller got.
 double bytes_copied(std::span<const Seen> seen, const float* x, const float* y, std::size_t half, const Grid& grid) {
   double bytes = 0;
   for (std::size_t shard = 0; shard < 2; ++shard) {
@@ -98,8 +98,8 @@ void scatter_gather(Slice& slice) {
   report.set("bytes_copied", bytes).print();
 }
 
-/// contender returned: forward returns its input, so gather copies all rows into the result. into: the same, into an array
-/// of the caller's. columns: what shards return is put together side by side, row by row.
+/// contender returned: forward returns its input, so gather copies all rows into the result. into: the same, into an
+/// array of the caller's. columns: what shards return is put together side by side, row by row.
 void forced_copy(Slice& slice) {
   const Grid grid(slice.number("floats", 1e6));
   const std::string& way = slice.contender();

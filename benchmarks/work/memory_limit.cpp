@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How fast two cores can copy, each its half of an array, by the better of memcpy and streaming stores, which a trial tells.
-// Case forced_copy; contenders:
+// How fast two cores can copy, each its half of an array, by the better of memcpy and streaming stores, which a trial
+// tells. Case forced_copy; contenders:
 // limit     again and again, without waiting for each other
 // together  as a call has to: the caller tells the other core, and waits until both are done
 // one_core  memcpy of the whole by the caller alone

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What libtorch's data_parallel does with arrays on its way in and out, on the CPU: chunk, and cat of what came of the
-// chunks. chunk_cat: the chunks themselves. chunk_clone_cat: copies of them, as in a device's own memory. A contender that
-// ends in _out writes into a tensor that is there.
+// chunks. chunk_cat: the chunks themselves. chunk_clone_cat: copies of them, as in a device's own memory. A contender
+// that ends in _out writes into a tensor that is there.
 
 #include <cstddef>
 #include <cstdint>

@@ -10,8 +10,8 @@
 
 namespace benchmarks {
 
-/// Binds all threads of the process but the calling one to this core: those of a pool that offers no way to say where its
-/// threads run. Call it when the pool has been used.
+/// Binds all threads of the process but the calling one to this core: those of a pool that offers no way to say where
+/// its threads run. Call it when the pool has been used.
 inline void pin_others(int core) {
   cpu_set_t mask;
   CPU_ZERO(&mask);

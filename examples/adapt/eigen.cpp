@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Least squares with Eigen: each device adds up its rows' part of the normal equations, psum adds up the devices', and the
-// caller solves them. A second model applies the solution to the rows.
+// Least squares with Eigen: each device adds up its rows' part of the normal equations, psum adds up the devices', and
+// the caller solves them. A second model applies the solution to the rows.
 
 #include <Eigen/Cholesky>
 #include <cstdio>

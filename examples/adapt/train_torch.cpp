@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Trains a small convolutional network of libtorch on handwritten digits, data-parallel over host devices, with an
-// optimizer of libtorch. Each device runs the forward and the backward pass of its rows. libtorch's own data_parallel needs
-// GPUs.
+// optimizer of libtorch. Each device runs the forward and the backward pass of its rows. libtorch's own data_parallel
+// needs GPUs.
 
 #include <fanout/adapt/torch.hpp>
 #include <fanout/fanout.hpp>

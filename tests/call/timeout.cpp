@@ -83,8 +83,8 @@ struct Counts {
   void operator()(auto& ctx, Rows rows) { forward_with(ctx, rows); }
 };
 
-/// Calls `f` with a const model that does this in its forward, with one that has replicas of its own, and with one whose
-/// fields are combined.
+/// Calls `f` with a const model that does this in its forward, with one that has replicas of its own, and with one
+/// whose fields are combined.
 template <class Do, class F>
 void with_each_kind(const Do& forward, const F& f) {
   SUBCASE("const") {

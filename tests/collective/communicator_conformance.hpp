@@ -10,9 +10,9 @@
 //     template <class T> static std::vector<T> elements(const fanout::Tensor<T, 1>& array);
 // }; FANOUT_TEST_COMMUNICATOR(MyRanks);
 //
-// With `static bool available(std::size_t ranks)` it is skipped where there cannot be so many. If the ranks are in several
-// processes, `static std::size_t here(std::size_t ranks)` is the number of those that run() runs in this one, and
-// `static void share(std::vector<T>& all)` sets the elements of all ranks, of which this process has set its own.
+// With `static bool available(std::size_t ranks)` it is skipped where there cannot be so many. If the ranks are in
+// several processes, `static std::size_t here(std::size_t ranks)` is the number of those that run() runs in this one,
+// and `static void share(std::vector<T>& all)` sets the elements of all ranks, of which this process has set its own.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -29,11 +29,11 @@ struct Doubled {
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "host to host, a call of a model makes at most 14 calls of CUDA on each GPU") {
   if (!fanout_test::has_stand_in(1)) return;
-  // The input is allocated, sent, staged and released: 4. The output is allocated, fetched, awaited and released: 4. The
-  // kernel, its completion and the wait for that: 3. A context is entered and left, and entered for the release: 3. One
-  // query more asks if the GPU has read a chunk of staging memory that is full, or that another stream used last. A
-  // thread sets its capture mode at its first use of CUDA. On a busy machine a GPU's thread may come to that late, since
-  // the caller takes back its shards until then.
+  // The input is allocated, sent, staged and released: 4. The output is allocated, fetched, awaited and released: 4.
+  // The kernel, its completion and the wait for that: 3. A context is entered and left, and entered for the release: 3.
+  // One query more asks if the GPU has read a chunk of staging memory that is full, or that another stream used last. A
+  // thread sets its capture mode at its first use of CUDA. On a busy machine a GPU's thread may come to that late,
+  // since the caller takes back its shards until then.
   const auto forward = [](Context auto& ctx, View<const float, 1> x) {
     auto y = fanout::output<float>(ctx);
     fanout::launch(ctx, x.size(), Doubled{x, y});

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-// Calls in which ranks drawn at random fail, at steps drawn at random. All ranks draw the same numbers, so each rank knows
-// what each rank must throw. A call's outcome is a text, which is compared with the expected one.
+// Calls in which ranks drawn at random fail, at steps drawn at random. All ranks draw the same numbers, so each rank
+// knows what each rank must throw. A call's outcome is a text, which is compared with the expected one.
 
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A leaf of a user's own that is split on either of its axes, says which shard does not fit, and moves what stands alone.
+// A leaf of a user's own that is split on either of its axes, says which shard does not fit, and moves what stands
+// alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -166,8 +166,8 @@ Options split_in_turn(std::uint32_t round, std::uint32_t seed, int devices) {
   }
 }
 
-/// Calls `check(model options, devices, shown tree, tree)` for random trees of the type. Those of wide types are split on
-/// each of four axes in turn.
+/// Calls `check(model options, devices, shown tree, tree)` for random trees of the type. Those of wide types are split
+/// on each of four axes in turn.
 template <class X, bool Wide, class Check>
 void for_each_tree(std::uint32_t type, const Check& check) {
   for (int devices = 1; devices <= 9; ++devices) {

@@ -65,10 +65,10 @@ TEST_CASE("the code of docs/guide/unequal.md") {
   const fanout::ParallelModel model{squares, devices, fanout::Options{.split = fanout::MeasuredSplit{}}};
   for (int call = 0; call < 2; ++call) model(x);
   // [weights]
-  const auto learnt = model.split<fanout::MeasuredSplit>();               // a copy of what the model has learnt
-  const std::vector<double> weights = learnt.weights(8000, 2);            // {0.25, 0.75}, for batches of 8000 rows
-  const fanout::MeasuredSplit begins_there{weights};                      // for a later run: learns on from there
-  const fanout::WeightedSplit stays_there = learnt.frozen(8000, 2);       // learns no more
+  const auto learnt = model.split<fanout::MeasuredSplit>();          // a copy of what the model has learnt
+  const std::vector<double> weights = learnt.weights(8000, 2);       // {0.25, 0.75}, for batches of 8000 rows
+  const fanout::MeasuredSplit begins_there{weights};                 // for a later run: learns on from there
+  const fanout::WeightedSplit stays_there = learnt.frozen(8000, 2);  // learns no more
   // [/weights]
   CHECK(weights[0] == doctest::Approx(0.25));
   CHECK(weights[1] == doctest::Approx(0.75));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// calls DEVICES FLOATS [KIND]: makes each kind of call a few times (or that one), the last ones inside of measured_call(),
-// where callgrind counts; prints the kind of each of those. Bodies do nothing. Run by `callgrind` here.
+// calls DEVICES FLOATS [KIND]: makes each kind of call a few times (or that one), the last ones inside of
+// measured_call(), where callgrind counts; prints the kind of each of those. Bodies do nothing. Run by `callgrind`
+// here.
 
 #include <cstddef>
 #include <cstdio>

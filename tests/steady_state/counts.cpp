@@ -81,8 +81,8 @@ Counts allowed(long calls) {
   return most;
 }
 
-/// What so many calls did beyond that; empty if nothing. The least of several rounds counts: what each call does shows in
-/// all of them, and not what the machine does now and then, as moving pages.
+/// What so many calls did beyond that; empty if nothing. The least of several rounds counts: what each call does shows
+/// in all of them, and not what the machine does now and then, as moving pages.
 template <class Call>
 std::string excess(const Call& call, long calls) {
   const Counts most = allowed(calls);

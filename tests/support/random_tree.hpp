@@ -43,7 +43,8 @@ constexpr std::uint32_t mixed(std::uint32_t seed, std::uint32_t salt) {
   return static_cast<std::uint32_t>((x * 0x94D049BB133111EBULL) >> 32);
 }
 
-/// Some type of tree, whose leaves own their arrays, that is as deep as this. If `Wide`, they all have two axes or more.
+/// Some type of tree, whose leaves own their arrays, that is as deep as this. If `Wide`, they all have two axes or
+/// more.
 template <std::uint32_t Seed, std::uint32_t Depth, bool Wide = false>
 constexpr auto some_tree() {
   constexpr std::uint32_t choice = mixed(Seed, Depth);
@@ -140,8 +141,8 @@ auto map_arrays(const X& tree, const F& f) {
   }
 }
 
-/// Puts random values, with as many rows on this axis of each array, in a tree that was default constructed. -1 is the last
-/// axis.
+/// Puts random values, with as many rows on this axis of each array, in a tree that was default constructed. -1 is the
+/// last axis.
 template <class X>
 void fill(X& tree, Random& random, std::size_t rows, int axis = 0) {
   if constexpr (requires { tree.extents(); }) {

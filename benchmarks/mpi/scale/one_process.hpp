@@ -2,8 +2,8 @@
 #pragma once
 
 // Adapts fanout to SimGrid's SMPI, which runs all ranks on one thread. Each rank has its own copy of this program's
-// variables. All ranks share those of SimGrid. Include it in one source file, and link that with -Wl,-Bsymbolic-functions: it
-// replaces functions of MPI for that file.
+// variables. All ranks share those of SimGrid. Include it in one source file, and link that with
+// -Wl,-Bsymbolic-functions: it replaces functions of MPI for that file.
 
 #include <mpi.h>
 
@@ -19,8 +19,8 @@ extern std::function<CopyOfMessage> smpi_comm_copy_data_callback;  // SimGrid ex
 
 namespace scale {
 
-/// Messages of at least so many bytes are not copied once fold_messages() was called. SMPI copies smaller ones when they
-/// are sent, and frees these copies in the same function.
+/// Messages of at least so many bytes are not copied once fold_messages() was called. SMPI copies smaller ones when
+/// they are sent, and frees these copies in the same function.
 inline constexpr std::size_t folded_bytes = 65536;
 
 /// From now on the time of large messages is simulated, but their elements do not arrive. So 1,024 ranks can exchange
@@ -38,8 +38,8 @@ struct Block {
   int bytes;
 };
 
-/// SMPI packs what it sends with a derived datatype into memory of its own. Datatypes that fanout makes for one block of
-/// bytes are in this list, and messages of such a datatype are sent as bytes.
+/// SMPI packs what it sends with a derived datatype into memory of its own. Datatypes that fanout makes for one block
+/// of bytes are in this list, and messages of such a datatype are sent as bytes.
 inline std::map<MPI_Datatype, Block>& blocks() {
   static std::map<MPI_Datatype, Block> made;
   return made;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-// simulated BYTES [fold]: prints the simulated time of a call that reduces so many bytes of floats over all ranks beside
-// that of MPI_Allreduce. 0 bytes: of a call that only agrees, beside MPI_Allreduce of 64 bytes. With `fold`, large
-// messages are not copied, and sums are not checked.
+// simulated BYTES [fold]: prints the simulated time of a call that reduces so many bytes of floats over all ranks
+// beside that of MPI_Allreduce. 0 bytes: of a call that only agrees, beside MPI_Allreduce of 64 bytes. With `fold`,
+// large messages are not copied, and sums are not checked.
 
 #include "one_process.hpp"
 

@@ -6,8 +6,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Types of exceptions whose object a handler refers to. For a pointer it refers to a copy, which ends with the handler:
-/// pointers are converted when they are caught. Functions and arrays are thrown as pointers.
+/// Types of exceptions whose object a handler refers to. For a pointer it refers to a copy, which ends with the
+/// handler: pointers are converted when they are caught. Functions and arrays are thrown as pointers.
 template <class E>
 inline constexpr bool has_caught_object =
     std::is_class_v<E> || std::is_union_v<E> || std::is_arithmetic_v<E> || std::is_enum_v<E>;

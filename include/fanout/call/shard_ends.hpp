@@ -156,8 +156,8 @@ class ShardEnds {
     if (eventful_.load(MemoryOrder::relaxed)) check_events(rerun, call);
   }
 
-  /// Call this if the results could not be gathered. If the settings ask for calls with fewer rows, throws the same with
-  /// the reason why this one is not made again.
+  /// Call this if the results could not be gathered. If the settings ask for calls with fewer rows, throws the same
+  /// with the reason why this one is not made again.
   [[gnu::cold, gnu::noinline]] void say_why_not_again(const OutOfMemory& error) const {
     if (!state_.settings.shrinks) return;
     throw OutOfMemory(std::string(error.what()) + "\n  " + not_with_fewer + no_room_for_results);

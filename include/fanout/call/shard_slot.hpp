@@ -19,7 +19,8 @@ struct ShardRemains {
   using Count = std::uint32_t;  // of failures
   static constexpr std::size_t as_planned = ~std::size_t{0};
 
-  // NOLINTNEXTLINE(*-member-init,modernize-use-equals-default): moved_to is read only in calls that note the ends of shards
+  // moved_to is read only in calls that note the ends of shards.
+  // NOLINTNEXTLINE(*-member-init,modernize-use-equals-default)
   ShardRemains() noexcept {}
 
   Scratch scratch;

@@ -51,9 +51,9 @@ class TransportRanks {
   /// if a rank failed by itself.
   virtual void run(std::span<const RankedCall> calls) = 0;
 
-  /// Adds results. Called on any thread, after all shards have ended. Waits until the sum is at its destination. Returns
-  /// false, with nothing done, if it cannot add such arrays: then the host adds them. Throws what run() throws, and the
-  /// failure of a rank.
+  /// Adds results. Called on any thread, after all shards have ended. Waits until the sum is at its destination.
+  /// Returns false, with nothing done, if it cannot add such arrays: then the host adds them. Throws what run() throws,
+  /// and the failure of a rank.
   virtual bool add_results(const ResultSum& /*sum*/) { return false; }
 
   /// Releases ranks whose devices wait for one that failed. Called from any thread, possibly more than once.

@@ -33,8 +33,8 @@ class DirectSums {
 
   bool has_transport() const noexcept { return transport_ != nullptr; }
 
-  /// Makes a sum with one array of each shard, and waits for it. Returns false, with nothing done, if the devices cannot
-  /// add such arrays. Throws what the transport throws, and the failure of a device.
+  /// Makes a sum with one array of each shard, and waits for it. Returns false, with nothing done, if the devices
+  /// cannot add such arrays. Throws what the transport throws, and the failure of a device.
   template <std::same_as<backend::ResultSum> Sum>  // a template: only those who add pay for compiling open()
   bool add(const Sum& sum) {
     if (!opened_) open<DeviceId>();

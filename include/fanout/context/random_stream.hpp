@@ -78,8 +78,8 @@ class RandomStream {
     return static_cast<double>((high << 26U) | low) * 0x1p-53;
   }
 
-  /// Uniform among 0, 1, ... `n` - 1, without bias; 0 if `n` is 0. A draw uses one word, or two if `n` is above 2^32. It
-  /// is repeated if it is not below `n`, with a probability of less than a half. If `n` is 1, no word is used.
+  /// Uniform among 0, 1, ... `n` - 1, without bias; 0 if `n` is 0. A draw uses one word, or two if `n` is above 2^32.
+  /// It is repeated if it is not below `n`, with a probability of less than a half. If `n` is 1, no word is used.
   FANOUT_HOST_DEVICE constexpr std::uint64_t below(std::uint64_t n) noexcept {
     if (n < 2) return 0;
     std::uint64_t bits = n - 1;  // all that the largest number may have

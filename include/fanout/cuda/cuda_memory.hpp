@@ -45,8 +45,8 @@ inline void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
   return data;
 }
 
-/// If there are several devices, on this GPU or on others, allocates in a stream without work and waits for that. So any
-/// of them may use the memory, and none waits for another one.
+/// If there are several devices, on this GPU or on others, allocates in a stream without work and waits for that. So
+/// any of them may use the memory, and none waits for another one.
 inline void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
   GpuState& gpu = gpu_at(space.owner.index);
   if (!has_several_devices()) return allocate_on_gpu(space, bytes);

@@ -139,8 +139,8 @@ struct Mean {
 /// arrays have different extents. The host adds in row order, so the result is the same in every run. Integers wrap
 /// around. Floating-point numbers are added as doubles and rounded once. With n shards the error is at most half a unit
 /// in the last place of the result, plus n * 2^-53 times the sum of the absolute values. Floats of up to 16 shards are
-/// added as floats: the error is at most n * 2^-24 times that sum. Exception: with Options::collectives, the devices may
-/// add arrays in their own memory. They add in the type of the elements, in an order of their own.
+/// added as floats: the error is at most n * 2^-24 times that sum. Exception: with Options::collectives, the devices
+/// may add arrays in their own memory. They add in the type of the elements, in an order of their own.
 template <class X>
 detail::WithRule<rules::Sum, std::remove_cvref_t<X>> psum(X&& value) {
   return {std::forward<X>(value)};

@@ -31,8 +31,8 @@ struct Transfer {
 /// 4. `fresh` is the table for new memory of the same space: the table itself, unless it stands for adopted memory.
 /// 5. `transfer` copies between two spaces: one of this kind, the other of this kind or the host's. When it returns,
 ///    data for the host has arrived, and data from the host has been read. Null if it cannot.
-/// 6. `transfer_in` is `allocate` and `transfer` in one, from the same spaces. It need not be in order with earlier work
-///    of the device, which does not know this memory. Null if that is no better.
+/// 6. `transfer_in` is `allocate` and `transfer` in one, from the same spaces. It need not be in order with earlier
+///    work of the device, which does not know this memory. Null if that is no better.
 /// 7. `wait` waits until all that the thread has done in the space is done, and throws the error of what failed. Each
 ///    call of a model waits for the spaces of its arguments, so it should cost little if nothing is in flight.
 /// 8. `allocate_for_all` is `allocate` for memory that several devices use at once. It waits for the work of none of

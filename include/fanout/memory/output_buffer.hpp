@@ -20,8 +20,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 inline void leave_to_owner(const MemorySpace&, void*, std::size_t, void*) noexcept {}
 
-/// The table for bytes in the memory of `base` that the caller owns and that results are written to. Because of `fresh`,
-/// copies of a tensor there are ordinary tensors.
+/// The table for bytes in the memory of `base` that the caller owns and that results are written to. Because of
+/// `fresh`, copies of a tensor there are ordinary tensors.
 constexpr backend::MemoryOperations borrowed_operations(const backend::MemoryOperations& base) noexcept {
   backend::MemoryOperations borrowed = base;
   borrowed.release = &leave_to_owner;

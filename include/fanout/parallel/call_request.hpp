@@ -19,7 +19,9 @@ struct CallRequest {
   CallClock<CallTimes>* clock = nullptr;  ///< null if the call is not measured
   bool is_limited = false;  ///< to the rows that fit into the devices' memories for that shape of the arguments
   std::uint64_t shape = 0;
-  const CallStart* begun = nullptr;  ///< of an asynchronous call, which has entered the model and has its number
+  /// Of a call that has entered the model and has its number: an asynchronous one, or one that tries fewer rows if
+  /// memory runs out.
+  const CallStart* begun = nullptr;
 
   const CallSettings& settings_or(const CallSettings& of_model) const noexcept {
     return settings != nullptr ? *settings : of_model;

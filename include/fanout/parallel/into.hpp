@@ -27,11 +27,11 @@ class Into {
   Into(const Model& model, D to) : model_(model), to_(std::forward<D>(to)) {}
 
   /// Calls the model, writes its result into the destination, and returns nothing. First waits for what this thread has
-  /// done with the destination's memory. Then waits and throws as the model's call does. After an exception the contents of the destination are unspecified. Throws ShapeMismatch or
-  /// StructureMismatch if the result does not fit into the destination. Throws DeviceMismatch if the result cannot be
-  /// copied to the destination's memory. Throws InvalidArgument, before anything runs, if arrays of the destination
-  /// overlap. Throws it also if an argument shows memory of a Tensor or View of the destination, except an inout() of
-  /// the same rows.
+  /// done with the destination's memory. Then waits and throws as the model's call does. After an exception the
+  /// contents of the destination are unspecified. Throws ShapeMismatch or StructureMismatch if the result does not fit
+  /// into the destination. Throws DeviceMismatch if the result cannot be copied to the destination's memory. Throws
+  /// InvalidArgument, before anything runs, if arrays of the destination overlap. Throws it also if an argument shows
+  /// memory of a Tensor or View of the destination, except an inout() of the same rows.
   template <class... Args>
   void operator()(Args&&... args) {
     write(false, args...);

@@ -51,10 +51,9 @@ struct Options {
   /// this thread runs itself. Several threads may call it at once if they call the model. Its exceptions are ignored.
   detail::AnyFunction<void(const LateShard&)> late = {};
   /// `.retry = Retry{.times = 1}`: a shard that throws a DeviceError runs again, on another device of the model. Only
-  /// if `forward` is const and has no collectives, and no argument has an inout() in it; otherwise the ReplicaError says
-  /// why not.
-  /// One thread then makes an asynchronous call as a whole: that of the main device, or one that waits for the result.
-  /// A device that has failed twice gets no rows in later calls, as long as there is another one, until
+  /// if `forward` is const and has no collectives, and no argument has an inout() in it; otherwise the ReplicaError
+  /// says why not. One thread then makes an asynchronous call as a whole: that of the main device, or one that waits
+  /// for the result. A device that has failed twice gets no rows in later calls, as long as there is another one, until
   /// ParallelModel::readmit(). By default no shard runs again, and no failure is counted.
   Retry retry = {};
   /// True: a call that ran out of a device's memory is made again. That device then gets half as many rows at a time.

@@ -191,9 +191,9 @@ class ParallelModel {
   ///
   /// The results are gathered where the destination is, if that is one memory. Shards write straight into the n-th
   /// Tensor or View of the destination if that is there, and if the n-th output() has its extents. All else is gathered
-  /// first and then copied. The returned Into borrows the model. It borrows an lvalue `to`, and owns an rvalue. To write
-  /// in place, pass the same rows: `model.into(x)(inout(x))`. Any other argument must not show memory of such a Tensor
-  /// or View, which one shard would write while another one reads. Into says what the call throws.
+  /// first and then copied. The returned Into borrows the model. It borrows an lvalue `to`, and owns an rvalue. To
+  /// write in place, pass the same rows: `model.into(x)(inout(x))`. Any other argument must not show memory of such a
+  /// Tensor or View, which one shard would write while another one reads. Into says what the call throws.
   template <class D>
   Into<ParallelModel, D> into(D&& to) const {
     return {*this, std::forward<D>(to)};

@@ -314,8 +314,8 @@ struct SettleResults {
   static void settle_all(const Tensor<T, R>& tensor, const LeafPath&) {
     settle(tensor, nullptr);
   }
-  /// True if the elements are in the caller's memory. A tensor that was combined as a part of a whole value may still be
-  /// a window of an output.
+  /// True if the elements are in the caller's memory. A tensor that was combined as a part of a whole value may still
+  /// be a window of an output.
   template <class T, std::size_t R>
   static bool shows_caller(const Tensor<T, R>& tensor) {
     const OutputBuffer* const buffer = buffer_of(tensor);

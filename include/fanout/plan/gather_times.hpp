@@ -12,8 +12,8 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// Learns what calls take besides their shards, for example to copy results from other memories: if all devices of a
-/// plan run them, and if one device runs them alone. Copies over different links overlap or wait for each other, so what
-/// one device adds to a call cannot be told.
+/// plan run them, and if one device runs them alone. Copies over different links overlap or wait for each other, so
+/// what one device adds to a call cannot be told.
 class GatherTimes {
  public:
   explicit GatherTimes(std::size_t devices) : alone_(devices) {}

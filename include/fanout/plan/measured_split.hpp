@@ -177,8 +177,8 @@ class MeasuredSplit {
   }
 
   /// The device that is faster alone than by the plan with these rows; `none` if there is no such device. A device that
-  /// has made no call alone is taken to be as fast as it may be, and to need no time for gathering, so that it is tried.
-  /// If it is likely to be much slower, it is tried only if calls may gain much by it.
+  /// has made no call alone is taken to be as fast as it may be, and to need no time for gathering, so that it is
+  /// tried. If it is likely to be much slower, it is tried only if calls may gain much by it.
   std::size_t best_alone(const SizeClass& of, std::size_t rows, const std::vector<std::size_t>& whole) const {
     const auto count = static_cast<double>(rows);
     const std::optional<double> together = of.gathering.together(count);

@@ -10,6 +10,9 @@
 
 namespace fanout { inline namespace v0 {
 
+// clang-format off
+// Version 14 takes the class for an expression.
+
 /// Thrown if a factory fails on one or more devices. By then its calls have ended on all devices, and the models that
 /// it made are destroyed. The failures name the devices, in the order of the set. They have no rows.
 class [[gnu::visibility("default")]] FactoryError : public ReplicaError {
@@ -18,5 +21,7 @@ class [[gnu::visibility("default")]] FactoryError : public ReplicaError {
   explicit FactoryError(std::vector<Failure> failures, std::size_t replicas)
       : ReplicaError("the factory", std::move(failures), replicas, false) {}
 };
+
+// clang-format on
 
 }}  // namespace fanout::v0

@@ -51,9 +51,9 @@ concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 /// The replica of a model on one device. Host devices share the memory of the original, so a const `forward` runs on
 /// the original. The replica has its own copy if `forward` is not const, or if the model was given as per_replica() or
 /// has PerReplica fields. The first such call makes the copy, and the first one after each change of the original
-/// renews it. What `forward` changes in the copy stays until then. On a device with its own memory, a const `forward` runs
-/// on a copy, too, unless the arrays of the original are in that memory. That copy is another one: no `forward` changes
-/// it, so calls need no lock.
+/// renews it. What `forward` changes in the copy stays until then. On a device with its own memory, a const `forward`
+/// runs on a copy, too, unless the arrays of the original are in that memory. That copy is another one: no `forward`
+/// changes it, so calls need no lock.
 ///
 /// The model's `M to(const D&) const` makes the copy if there is one. Otherwise its copy constructor and its assignment
 /// do, under a CopyInto for a device with its own memory. Models whose copies would share what they change are refused.
@@ -153,7 +153,8 @@ class Replica {
   /// Makes the next call copy the model anew. No call may run meanwhile.
   void drop_copy() const noexcept { copy_.model.reset(); }
 
-  /// Tells the replica that combined fields of the original have changed, whose version stays. No call may run meanwhile.
+  /// Tells the replica that combined fields of the original have changed, whose version stays. No call may run
+  /// meanwhile.
   void fields_have_changed() const noexcept {
     if constexpr (HasOwnMemory<D>) placed_.version.store(0, detail::MemoryOrder::relaxed);
   }

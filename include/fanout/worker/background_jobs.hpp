@@ -16,8 +16,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Calls `run(job)` on a thread of its own for one job after the other, under the floating-point modes of the thread that
-/// added the job. If one throws, drops those that wait. One thread at a time may use it.
+/// Calls `run(job)` on a thread of its own for one job after the other, under the floating-point modes of the thread
+/// that added the job. If one throws, drops those that wait. One thread at a time may use it.
 template <class Job, class Run>
 class BackgroundJobs {
  public:

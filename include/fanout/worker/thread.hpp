@@ -51,9 +51,9 @@ class ThreadAttributes {
 };
 
 /// Starts a thread that calls `enter(argument)`, and blocks all signals but those of its own faults. It starts in the
-/// standard floating-point modes, and runs on these cores. If there are none, or the process has lost them meanwhile, it runs where the calling thread may. It is never
-/// joined, unless `joined` is not null: then that is set to the thread, which the caller must join. Returns false if no
-/// thread can be started: the system's limit.
+/// standard floating-point modes, and runs on these cores. If there are none, or the process has lost them meanwhile,
+/// it runs where the calling thread may. It is never joined, unless `joined` is not null: then that is set to the
+/// thread, which the caller must join. Returns false if no thread can be started: the system's limit.
 template <class Cores = std::vector<int>>
 bool start_thread(const Cores& cores, void* (*enter)(void*), void* argument, const std::string& name,
                   pthread_t* joined = nullptr) noexcept {

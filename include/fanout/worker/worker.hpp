@@ -74,9 +74,9 @@ class Worker {
   /// Locks the device and hands it to the thread with a request, if the device is free and nothing is queued.
   /// Otherwise, or if there is no thread, returns 0. The thread calls `run(body, shard)`, which is expected to take
   /// `takes` ticks, under these floating-point modes. Afterwards it waits by a copy of these rules.
-  detail::HandoffSlot::Ticket post(detail::HandoffSlot::Run run, const void* body, std::size_t shard,
-                                   const WaitRules& rules, std::int64_t takes = 0,
-                                   const detail::FloatingPointModes& modes = detail::FloatingPointModes::current()) noexcept {
+  detail::HandoffSlot::Ticket post(
+      detail::HandoffSlot::Run run, const void* body, std::size_t shard, const WaitRules& rules, std::int64_t takes = 0,
+      const detail::FloatingPointModes& modes = detail::FloatingPointModes::current()) noexcept {
     if (epoch_.load(detail::MemoryOrder::acquire) != detail::fork_epoch()) revive();
     if (!started_.load(detail::MemoryOrder::acquire) && !start()) return 0;
     if (!queue_.empty()) return 0;

@@ -2,8 +2,8 @@
 //
 // visible [count]
 //
-// Compares parse_visible_devices() with the real CUDA: for each value of CUDA_VISIBLE_DEVICES a child process counts its
-// devices. The GPUs are numbered as CUDA numbers them when the variable is unset. `count` is the child's mode.
+// Compares parse_visible_devices() with the real CUDA: for each value of CUDA_VISIBLE_DEVICES a child process counts
+// its devices. The GPUs are numbered as CUDA numbers them when the variable is unset. `count` is the child's mode.
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -102,9 +102,9 @@ int main(int argc, char** argv) {
                                         "GPU-x," + uuid,
                                         uuid + ",",
                                         uuid + ", " + uuid};
-  // Where the driver 580.159 differs from the rules of torch.cuda, which fanout keeps. It reads numbers as 32 bits, looks
-  // for what is named twice only in front of what ends the list, and takes uuids in capitals and with a tail, but none
-  // that is empty. And fanout cannot know that a GPU has no MIG instances.
+  // Where the driver 580.159 differs from the rules of torch.cuda, which fanout keeps. It reads numbers as 32 bits,
+  // looks for what is named twice only in front of what ends the list, and takes uuids in capitals and with a tail, but
+  // none that is empty. And fanout cannot know that a GPU has no MIG instances.
   const std::vector<std::string> known{"0," + beyond + ",0", "4294967296", "GPU-",  in_capitals(uuid),
                                        uuid + "0",           uuid + " ",   "MIG-x", "MIG-" + uuid + "/0/0"};
   int faults = 0;

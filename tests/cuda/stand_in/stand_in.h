@@ -2,8 +2,8 @@
 //
 // What a test can ask of the stand-in for the CUDA runtime, and tell it.
 //
-// The stand-in is a shared library with the name of the real one, so a program runs on either, and which one it is comes
-// out when it starts. All names here are weak: on the real runtime they are null. Ask `stand_in_is_here()` first.
+// The stand-in is a shared library with the name of the real one, so a program runs on either, and which one it is
+// comes out when it starts. All names here are weak: on the real runtime they are null. Ask `stand_in_is_here()` first.
 //
 // Functions given to cudaLaunchHostFunc stand for kernels, so those of different streams run at the same time. The real
 // runtime runs one at a time: seen on an H100 with CUDA 13.0.
@@ -46,8 +46,8 @@ FANOUT_STAND_IN_CALL void stand_in_set_peer(int one, int other, int able);
 FANOUT_STAND_IN_CALL void stand_in_set_corrupting(int from, int to, int corrupting);
 
 /// ---- misuse
-/// What was done wrong since the last look, a line each; empty if nothing. What nobody has looked at is printed at exit,
-/// and the process ends with 99. The text is valid until this thread asks again.
+/// What was done wrong since the last look, a line each; empty if nothing. What nobody has looked at is printed at
+/// exit, and the process ends with 99. The text is valid until this thread asks again.
 FANOUT_STAND_IN_CALL const char* stand_in_misuse(void);
 /// Up to `count` objects of `kind` may be left when the program ends; -1: any number. Kinds: "streams", "events",
 /// "pools", "device memory", "pinned memory" (both in allocations, not bytes), "communicators".
@@ -56,13 +56,13 @@ FANOUT_STAND_IN_CALL void stand_in_allow_at_exit(const char* kind, int count);
 FANOUT_STAND_IN_CALL int stand_in_alive(const char* kind);
 
 /// ---- failures
-/// The `nth` call from now (1: the next) of `function` (null: of any function) returns `code` and does nothing; only what
-/// releases something does that first. `times` calls in a row fail.
+/// The `nth` call from now (1: the next) of `function` (null: of any function) returns `code` and does nothing; only
+/// what releases something does that first. `times` calls in a row fail.
 FANOUT_STAND_IN_CALL void stand_in_fail(const char* function, int nth, int times, int code);
 /// Forgets the failures that have not happened; says how many there were.
 FANOUT_STAND_IN_CALL int stand_in_no_failures(void);
-/// From now on the device answers with `code`, a sticky error, and runs nothing more. 0: it is well again. May be called
-/// in a function given to cudaLaunchHostFunc, and so in order with a stream.
+/// From now on the device answers with `code`, a sticky error, and runs nothing more. 0: it is well again. May be
+/// called in a function given to cudaLaunchHostFunc, and so in order with a stream.
 FANOUT_STAND_IN_CALL void stand_in_poison(int device, int code);
 /// The same from the `nth` call of any function on.
 FANOUT_STAND_IN_CALL void stand_in_poison_at(int nth, int device, int code);

@@ -21,8 +21,9 @@
 #include <support/message_of.hpp>
 #include <support/timeout_of.hpp>
 
-// Calls with a deadline, which a rank does not make in time. What is late does not depend on how fast the machine is: the
-// late rank waits for the others to give up, and the deadlines of calls that must be in time are long, or are made longer.
+// Calls with a deadline, which a rank does not make in time. What is late does not depend on how fast the machine is:
+// the late rank waits for the others to give up, and the deadlines of calls that must be in time are long, or are made
+// longer.
 
 namespace {
 

@@ -27,9 +27,9 @@
 #include "cuda/stand_in/stand_in.h"
 #include "mpi/support/late_call.hpp"
 
-// Collectives of ctx.communicator() between the GPUs of all ranks of MPI_COMM_WORLD, on the stand-ins for CUDA's runtime and
-// NCCL. Each rank has one or two GPUs of its own. A function of NCCL stands before that of the stand-in, and notes what it is
-// called with.
+// Collectives of ctx.communicator() between the GPUs of all ranks of MPI_COMM_WORLD, on the stand-ins for CUDA's
+// runtime and NCCL. Each rank has one or two GPUs of its own. A function of NCCL stands before that of the stand-in,
+// and notes what it is called with.
 
 namespace {
 
@@ -380,8 +380,8 @@ TEST_CASE("a GPU that is lost releases the GPUs of all ranks, and only its shard
 
 namespace {
 
-/// Where all ranks wait for each other without MPI, of which one thread at a time may make use: a folder with a file for
-/// each rank that has come.
+/// Where all ranks wait for each other without MPI, of which one thread at a time may make use: a folder with a file
+/// for each rank that has come.
 class MeetingByFiles {
  public:
   explicit MeetingByFiles(const Ranks& ranks) : ranks_(ranks) {}

@@ -21,8 +21,8 @@
 #include "cuda/gpus.hpp"
 #include "cuda/stand_in/stand_in.h"
 
-// NCCL across the ranks of MPI_COMM_WORLD, on the stand-ins for CUDA's runtime and for NCCL, whose ranks may be in several
-// processes. Two functions of NCCL stand before those of the stand-in, and note what they are called with.
+// NCCL across the ranks of MPI_COMM_WORLD, on the stand-ins for CUDA's runtime and for NCCL, whose ranks may be in
+// several processes. Two functions of NCCL stand before those of the stand-in, and note what they are called with.
 
 namespace {
 

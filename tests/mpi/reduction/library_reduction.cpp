@@ -23,8 +23,8 @@
 #include <memory/remote_memory.hpp>
 #include <support/message_of.hpp>
 
-// Reductions over all ranks of MPI_COMM_WORLD by MPI_Allreduce. A function of this name stands before the MPI's own, counts
-// calls, and takes remote memory as an MPI does that is aware of GPUs.
+// Reductions over all ranks of MPI_COMM_WORLD by MPI_Allreduce. A function of this name stands before the MPI's own,
+// counts calls, and takes remote memory as an MPI does that is aware of GPUs.
 
 namespace {
 

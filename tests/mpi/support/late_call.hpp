@@ -13,8 +13,8 @@
 #include <fanout/mpi.hpp>
 #include <support/timeout_of.hpp>
 
-// Calls to which one rank is late: it waits for the others to give up. Deadlines of calls whose other ranks must be in time
-// are made longer until they are.
+// Calls to which one rank is late: it waits for the others to give up. Deadlines of calls whose other ranks must be in
+// time are made longer until they are.
 
 namespace fanout_test {
 
@@ -32,8 +32,8 @@ struct Together {
   bool* has_met;  // of this rank: true after meet()
 };
 
-/// What a call throws on this rank. Calls until all ranks have got as far as the collective in time. `meet` is what the late
-/// rank waits for in the call.
+/// What a call throws on this rank. Calls until all ranks have got as far as the collective in time. `meet` is what the
+/// late rank waits for in the call.
 template <class Call, class Meet = void (*)()>
 std::string text_of_late_call(const fanout::mpi::Ranks& ranks, const Together& all, const Call& call,
                               const Meet& meet = &fanout_test::meet) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 // Trains a line on all ranks, some of which kill themselves. The others must learn the weights that one process learns.
-// tests/mpi/survive/run starts it under an MPI with ULFM. Arguments: where a rank dies (step, forward, reduction, gather,
-// collective, collectives), the deadline of calls in ms or 0, and the ranks that die. In the last two places, `forward` has
-// collectives: of one shard on each rank, or of two.
+// tests/mpi/survive/run starts it under an MPI with ULFM. Arguments: where a rank dies (step, forward, reduction,
+// gather, collective, collectives), the deadline of calls in ms or 0, and the ranks that die. In the last two places,
+// `forward` has collectives: of one shard on each rank, or of two.
 
 #include <mpi.h>
 

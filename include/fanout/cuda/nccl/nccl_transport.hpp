@@ -85,8 +85,8 @@ inline constexpr NcclTransport nccl_transport;
 /// adds in an order of its own, so the last digits may differ from those of the host.
 ///
 /// If a GPU or a connection fails, the collectives are aborted on all GPUs of the call, within some milliseconds. The
-/// call's ReplicaError has the failure of that shard; in a sum of results, the call throws the failure. A thread of the process looks for failures while calls use NCCL.
-/// The result lives until the process ends.
+/// call's ReplicaError has the failure of that shard; in a sum of results, the call throws the failure. A thread of the
+/// process looks for failures while calls use NCCL. The result lives until the process ends.
 inline const backend::CollectiveTransport* nccl_collectives() noexcept { return &cuda::detail::nccl_transport; }
 
 }}  // namespace fanout::v0

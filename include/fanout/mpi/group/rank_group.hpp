@@ -344,8 +344,8 @@ class RankGroup {
     return own == nullptr ? std::string() : failures_as_text(name_of_this(), own);
   }
 
-  /// The text of each rank, which `make()` returns. If a rank has no memory for the texts, all ranks throw without them:
-  /// `own`, unless it is null. Leaves words_ what they tell of failures.
+  /// The text of each rank, which `make()` returns. If a rank has no memory for the texts, all ranks throw without
+  /// them: `own`, unless it is null. Leaves words_ what they tell of failures.
   template <class Make>
   std::vector<std::string> exchange_texts(const Make& make, const std::exception_ptr& own) const {
     const auto ranks = static_cast<std::size_t>(size_);

@@ -26,7 +26,7 @@ struct GivenUp {
 struct TimedOutcome {
   std::vector<RankWords> words;       ///< of all ranks; if ranks gave up, those that are not known are zero
   std::vector<std::string> failures;  ///< why each rank has failed, if it has come; else empty
-  std::vector<GivenUp> given_up;  ///< the ranks that gave up first, as far as is known here
+  std::vector<GivenUp> given_up;      ///< the ranks that gave up first, as far as is known here
 };
 
 }}}  // namespace fanout::v0::detail

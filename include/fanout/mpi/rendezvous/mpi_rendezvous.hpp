@@ -103,7 +103,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
     RendezvousState::Own& own = state_->of(rank);
     if (!group_.thread_level().allows_this_thread() || own.gone.exchange(true))
       return;  // the destructor may be allowed
-    try {  // allocates nothing: the others wait for the note
+    try {      // allocates nothing: the others wait for the note
       const RankGroup::Use use(group_);
       // A shard may have caught what ended its calls. Others may wait for the arrays of these.
       const std::exception_ptr& failure = why == nullptr ? own.failure : why;

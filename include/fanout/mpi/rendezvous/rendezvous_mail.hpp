@@ -50,8 +50,8 @@ class RendezvousMail {
               "MPI_Isend");
   }
 
-  /// Sends all ranks the note that this one has left, which is its last one. From now on, drops the notes of others that
-  /// have not left.
+  /// Sends all ranks the note that this one has left, which is its last one. From now on, drops the notes of others
+  /// that have not left.
   void leave(const Note& note) {
     farewell_ = note;
     has_left_ = true;
@@ -200,8 +200,8 @@ class RendezvousMail {
   std::vector<MPI_Request> farewells_;  // one for each rank
   std::size_t left_ = 0;                // number of ranks that have left
   bool is_open_ = false;
-  bool has_left_ = false;        // this rank
-  bool knows_left_ = false;      // farewells_ have been sent
+  bool has_left_ = false;    // this rank
+  bool knows_left_ = false;  // farewells_ have been sent
   bool has_lost_notes_ = false;
 };
 

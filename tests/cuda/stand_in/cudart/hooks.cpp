@@ -24,8 +24,8 @@ StreamPtr stream_of(const char* name, int device, cudaStream_t handle) {
   return stream;
 }
 
-/// A kernel of the peer would use an invalid address. Devices that cannot reach each other pass memory on otherwise, and
-/// for memory that is in no pool, NCCL enables the access.
+/// A kernel of the peer would use an invalid address. Devices that cannot reach each other pass memory on otherwise,
+/// and for memory that is in no pool, NCCL enables the access.
 void check_peers(const char* name, const Block& block, const stand_in_range& range) {
   for (std::size_t i = 0; i < range.peer_count; ++i) {
     const int peer = range.peers[i];

@@ -9,8 +9,8 @@
 
 namespace stand_in_nccl {
 
-/// The notes of the ranks of one unique id. If FANOUT_STAND_IN_PROCESSES names a folder, ranks may be in several processes
-/// that see it.
+/// The notes of the ranks of one unique id. If FANOUT_STAND_IN_PROCESSES names a folder, ranks may be in several
+/// processes that see it.
 class Board {
  public:
   /// A name for a new id; empty without such a folder.

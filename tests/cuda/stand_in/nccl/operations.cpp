@@ -108,8 +108,8 @@ ncclResult_t run_group(Group& mine) {
   return result;
 }
 
-/// If the rank made the reduction itself, replaces it by a sum and the factor that it was made with. Reports a reduction
-/// that does not exist.
+/// If the rank made the reduction itself, replaces it by a sum and the factor that it was made with. Reports a
+/// reduction that does not exist.
 bool resolve(ncclComm_t comm, Operation& operation) {
   if (operation.reduction < ncclNumOps) return true;
   const auto index = static_cast<std::size_t>(operation.reduction - ncclNumOps);
