@@ -114,7 +114,7 @@ struct Bench {
     const Turns turns(
         {{"call", [&] { placed(x); }},
          {"alone", [&] { placed_alone(x); }},
-         {"exchange", [&] { processes->begin({.hash = 1, .name = &name, .rows = 8, .shards = 1}, nullptr); }},
+         {"exchange", [&] { processes->begin({.hash = 1, .name = name, .rows = 8, .shards = 1}, nullptr); }},
          {"bare", [&] { MPI_Allreduce(numbers, sums, 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); }},
          {"bare gather",
           [&] {

@@ -14,8 +14,8 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 // As <cxxabi.h> declares it, which takes the compiler 0.6 % of what including fanout takes above the standard headers.
-extern "C" char* __cxa_demangle(const char* mangled, char* buffer, std::size_t* length,
-                                int* status);  // NOLINT: reserved
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the runtime library's
+extern "C" char* __cxa_demangle(const char* mangled, char* buffer, std::size_t* length, int* status);
 
 /// Not every runtime library has the typeid of R itself, for example of _Float16.
 template <class R>

@@ -226,7 +226,7 @@ class RankedCall {
     start_clock();
     try {
       throw Error(std::uncaught_exceptions() != 0
-                      ? "an exception ended an asynchronous call before its result was taken"
+                      ? "the result of an asynchronous call was not taken, since an exception ended its scope"
                       : "the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
     } catch (...) {
       static_cast<void>(failure());

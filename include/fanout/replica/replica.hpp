@@ -73,7 +73,7 @@ class Replica {
   /// whose `forward` is not const.
   const model_type& model() const noexcept {
     const Copy* const copy = shown();
-    return copy != nullptr ? *copy->model : original_->model;
+    return copy != nullptr ? *copy->get() : original_->model;
   }
 
   /// True as long as the replica has no copy of its own.
@@ -148,7 +148,7 @@ class Replica {
   }
 
   /// The copy that `forward` changes if it is up to date, otherwise null. No call may run meanwhile.
-  model_type* current_copy() const noexcept { return is_current(copy_) ? &*copy_.model : nullptr; }
+  model_type* current_copy() const noexcept { return is_current(copy_) ? copy_.get() : nullptr; }
 
   /// Makes the next call copy the model anew. No call may run meanwhile.
   void drop_copy() const noexcept { copy_.model.reset(); }
@@ -165,6 +165,9 @@ class Replica {
   struct Copy {
     std::optional<model_type> model;
     std::uint64_t version = 0;  ///< of the original
+
+    const model_type* get() const noexcept { return model ? &*model : nullptr; }
+    model_type* get() noexcept { return model ? &*model : nullptr; }
   };
 
   /// The copy that a const `forward` runs on.
@@ -179,6 +182,7 @@ class Replica {
     return copy.model && copy.version == original_->version.load(detail::MemoryOrder::acquire);
   }
 
+  /// The copy that model() shows, or null if that is the original.
   const Copy* shown() const noexcept {
     if (copy_.model) return &copy_;
     if constexpr (HasOwnMemory<D>) {
@@ -212,7 +216,7 @@ class Replica {
   }
 
   /// A copy, which is made or renewed if it is not up to date.
-  model_type& refreshed(Copy& copy) const { return is_current(copy) ? *copy.model : renew(copy); }
+  model_type& refreshed(Copy& copy) const { return is_current(copy) ? *copy.get() : renew(copy); }
 
   model_type& renew(Copy& copy) const {
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire);
