@@ -150,6 +150,23 @@ struct Fails {
   }
 };
 
+struct LosesDevice {
+  static double rows_of(View<const double, 1> x) {
+    for (const double each : x) {
+      if (each < 0) throw fanout::DeviceError("a lost device");
+    }
+    return static_cast<double>(x.size());
+  }
+  auto forward(View<const double, 1> x) const { return fanout::psum(rows_of(x)); }
+};
+struct MeetsUntilDeviceIsLost {
+  auto forward(fanout::Context auto& ctx, View<const double, 1> x) const {
+    std::vector<double> rows{LosesDevice::rows_of(x)};
+    ctx.communicator().all_reduce(rows);
+    return fanout::psum(rows[0]);
+  }
+};
+
 /// Combines values whose result shows their order, and which rank has sent them.
 struct InOrder {
   std::size_t count;
@@ -589,6 +606,24 @@ TEST_CASE("asynchronous calls reduce over ranks when their results are taken") {
   });
   CHECK(text.find(ranks.rank() == 0 ? "dropped" : "was not taken") != std::string::npos);
   CHECK(model(x) == 4 * n);
+}
+
+TEST_CASE("an error of a call of all ranks says why a shard was not run again") {
+  const Ranks ranks{MPI_COMM_WORLD};
+  if (ranks.size() == 1) return;
+  const ParallelModel model{LosesDevice{}, fanout::host_devices(2), {.retry = {.times = 1}, .ranks = ranks}};
+  Tensor<double, 1> x(4);
+  if (ranks.rank() == 1) x(3) = -1;
+  const std::string text = message_of<fanout::ReplicaError>([&] { model.async(x).get(); });
+  CHECK(text.find("failed on 1 of " + std::to_string(2 * ranks.size()) + " replicas") != std::string::npos);
+  CHECK(
+      text.ends_with("\n  not run again on another device, since the call was asynchronous and made by several ranks"));
+  const ParallelModel with_collectives{
+      MeetsUntilDeviceIsLost{}, fanout::host_devices(2), {.retry = {.times = 1}, .ranks = ranks}};
+  CHECK(message_of<fanout::ReplicaError>([&] {
+          with_collectives(x);
+        }).ends_with("\n  not run again on another device, since forward has collectives"));
+  CHECK(model(Tensor<double, 1>(4)) == 4.0 * static_cast<double>(ranks.size()));
 }
 
 TEST_CASE("an asynchronous call combines fields on a device's thread, which FUNNELED does not allow") {

@@ -30,7 +30,7 @@ struct Failure {
 /// The text lists them, one per line.
 class [[gnu::visibility("default")]] ReplicaError : public Error {
  public:
-  /// `failures` must not be empty, and must be in row order. `note` is a last line of the text, or empty.
+  /// `failures` must not be empty, and must be in row order. `note` is a last line of the text: see note().
   /// `Text` is always std::string. As a template, this costs nothing to compile in a file that calls no model.
   template <std::same_as<std::string> Text = std::string>
   explicit ReplicaError(std::vector<Failure> failures, std::size_t shards, const Text& note = {})
@@ -38,6 +38,9 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
 
   /// The failures, lowest rows first. Live as long as this error.
   const std::vector<Failure>& failures() const noexcept { return failures_; }
+
+  /// Why shards were not run again, or the call not made again, though its options ask for it. Otherwise empty.
+  const std::string& note() const noexcept { return note_; }
 
   /// The first failure that is an E, a class or a number, or null. Lives as long as this error.
   template <class E>
@@ -57,7 +60,8 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
   ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows,
                const Text& note = {})
       : Error(ReplicaError::text<Text>(step, failures, replicas, has_rows) + (note.empty() ? "" : "\n  " + note)),
-        failures_(std::move(failures)) {}
+        failures_(std::move(failures)),
+        note_(note) {}
 
  private:
   /// Shows what stands inside, which may be another ReplicaError.
@@ -87,6 +91,7 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
   }
 
   std::vector<Failure> failures_;
+  std::string note_;
 };
 
 }}  // namespace fanout::v0

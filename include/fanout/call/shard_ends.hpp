@@ -195,7 +195,7 @@ class ShardEnds {
   Recovery<typename Remains::Count>* recovery() const noexcept { return state_.settings.recovery; }
 
   Remains& remains(std::size_t i) const noexcept {
-    return *reinterpret_cast<Remains*>(reinterpret_cast<std::byte*>(first_remains_) + i * stride_);
+    return *static_cast<Remains*>(static_cast<void*>(reinterpret_cast<std::byte*>(first_remains_) + i * stride_));
   }
 
   LateShard late_shard(std::size_t i) const noexcept {
@@ -367,7 +367,9 @@ class ShardEnds {
   std::string why_not_again(const Rerun& rerun, std::size_t i) const {
     const Remains& shard = remains(i);
     const auto known = [this](const char* why) noexcept {  // an asynchronous call knows nothing that its model learnt
-      return why == nullptr && recovery() == nullptr ? "since the call was asynchronous" : why;
+      if (why != nullptr || recovery() != nullptr) return why;
+      return state_.settings.ranks == nullptr ? "since the call was asynchronous"
+                                              : "since the call was asynchronous and made by several ranks";
     };
     if (state_.settings.retries > 0 && shard.template failed_with<DeviceError>()) {
       const char* const why = known(rerun.refusal());

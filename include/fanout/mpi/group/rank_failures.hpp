@@ -20,8 +20,8 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 // Exceptions as text, so that a rank can tell the others why it failed. A text is a list of fields, each ended by a
-// zero character: the rank's name, then either one message, or eight fields for each Failure of a ReplicaError. A text
-// may be cut, and its last field with it.
+// zero character: the rank's name, the note of a ReplicaError, then either one message, or eight fields for each of its
+// failures. A text may be cut, and its last field with it.
 
 inline std::string message_with_type(const std::exception_ptr& exception) {
   try {
@@ -58,6 +58,7 @@ inline std::string failures_as_text(const std::string& name, const std::exceptio
   try {
     std::rethrow_exception(exception);
   } catch (const ReplicaError& error) {
+    add_field(text, error.note());
     for (const Failure& failure : error.failures()) {
       add_field(text, is_released(failure.exception) ? "released" : "");
       add_field(text, std::to_string(failure.shard));
@@ -69,6 +70,7 @@ inline std::string failures_as_text(const std::string& name, const std::exceptio
       add_field(text, message_with_type(failure.exception));
     }
   } catch (...) {
+    add_field(text, {});
     add_field(text, message_with_type(exception));
   }
   return text;
@@ -93,10 +95,12 @@ inline std::vector<std::string> fields_of(const std::string& text) {
   std::vector<Failure> failures;
   std::vector<Failure> released;
   std::string list;
+  std::string note;
   for (const std::string& text : texts) {
     const std::vector<std::string> fields = fields_of(text);
-    if (fields.size() == 2) list += "\n  " + fields[0] + ": " + fields[1];
-    for (std::size_t first = 1; first + 7 < fields.size(); first += 8) {
+    if (fields.size() == 3) list += "\n  " + fields[0] + ": " + fields[2];
+    if (fields.size() > 3 && note.empty()) note = fields[1];
+    for (std::size_t first = 2; first + 7 < fields.size(); first += 8) {
       const std::size_t at = first + 1;
       std::vector<Failure>& of_its_kind = fields[first].empty() ? failures : released;
       of_its_kind.push_back({.shard = std::stoul(fields[at]),
@@ -120,7 +124,7 @@ inline std::vector<std::string> fields_of(const std::string& text) {
       }
     }  // any other exception leaves this function
   }
-  if (!failures.empty()) throw ReplicaError(std::move(failures), shards);
+  if (!failures.empty()) throw ReplicaError(std::move(failures), shards, note);
   throw Error("a call of all ranks failed, since ranks failed in it:" + list);
 }
 

@@ -58,7 +58,7 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
     const bool kept_others_waiting = failed == RankWords::kept_waiting && words[i].failed == 0;
     if (words[i].failed == RankWords::was_late || kept_others_waiting) late.insert(i);
     const std::vector<std::string> fields = fields_of(texts[i]);
-    if (fields.size() >= 2) list += "\n  " + fields[0] + ": " + fields[1];
+    if (fields.size() >= 3) list += "\n  " + fields[0] + ": " + fields[2];
   }
   throw timeout_of_ranks("ranks were late in a call of all ranks:" + list, late);
 }
