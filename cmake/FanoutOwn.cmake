@@ -10,10 +10,10 @@ target_link_libraries(fanout_own INTERFACE fanout::fanout)
 
 # nvcc hands its host warnings through -Xcompiler. -Wpedantic is left out there: the code that nvcc
 # generates for the host compiler is full of GNU line directives.
-set(warnings -Wall -Wextra -Wconversion -Wshadow)
+set(warnings -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor)
 list(JOIN warnings "," warnings_of_nvcc)
 target_compile_options(fanout_own INTERFACE
-  "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
+  "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic;$<IF:$<CXX_COMPILER_ID:GNU>,-Wcast-align=strict,-Wcast-align>>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${warnings_of_nvcc}>")
 
 if(FANOUT_WERROR)

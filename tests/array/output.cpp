@@ -60,7 +60,8 @@ TEST_CASE("an output is a view of its rows of the buffer") {
   CHECK(second.first_row() == 2);
   CHECK(&second.buffer() == call.buffer);
   second(0, 1) = 7;
-  CHECK(*(reinterpret_cast<const float*>(call.buffer->row(2)) + 1) == 7);
+  const void* const row = call.buffer->row(2);
+  CHECK(static_cast<const float*>(row)[1] == 7);
   CHECK(call.buffer->holders() == 1);
 }
 

@@ -8,7 +8,7 @@
 
 int main() {
   if (fanout::cuda::is_available()) {
-    std::printf("GPUs: %d\n", static_cast<int>(fanout::cuda::device_count()));
+    std::printf("GPUs: %d\n", fanout::cuda::device_count());
   } else {
     const std::string reason = fanout::cuda::unavailable_reason();
     std::printf("no GPU: %s\n", reason.c_str());

@@ -34,7 +34,7 @@ constexpr std::uint64_t seed = 5;
 /// The same numbers on all ranks.
 class Draws {
  public:
-  std::size_t below(std::size_t n) { return static_cast<std::size_t>(words_() % n); }
+  std::size_t below(std::size_t n) { return words_() % n; }
   bool one_in(std::size_t n) { return below(n) == 0; }
 
  private:

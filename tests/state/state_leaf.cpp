@@ -18,7 +18,8 @@ std::vector<std::uint16_t> one_by_one(const StateLeaf<const std::byte>& leaf) {
   std::vector<std::uint16_t> elements;
   std::size_t count = 1;
   for (const std::uint64_t extent : leaf.shape) count *= extent;
-  const auto* const data = reinterpret_cast<const std::uint16_t*>(leaf.data);
+  const void* const bytes = leaf.data;
+  const auto* const data = static_cast<const std::uint16_t*>(bytes);
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t rest = i, offset = 0;
     for (std::size_t axis = leaf.shape.size(); axis > 0; --axis) {
@@ -57,8 +58,8 @@ TEST_CASE("the runs of a strided array are its elements in order, and as long as
     leaf.strides = strides;
     std::vector<std::uint16_t> elements;
     std::size_t runs = 0;
-    visit_runs(leaf, [&](const std::byte* data, std::size_t bytes) {
-      const auto* const first = reinterpret_cast<const std::uint16_t*>(data);
+    visit_runs(leaf, [&](const void* data, std::size_t bytes) {
+      const auto* const first = static_cast<const std::uint16_t*>(data);
       elements.insert(elements.end(), first, first + bytes / 2);
       ++runs;
     });

@@ -158,6 +158,7 @@ struct Constructed {
   Constructed(int);
 };
 struct Virtual {
+  virtual ~Virtual() = default;
   virtual void f() {}
 };
 union Union {

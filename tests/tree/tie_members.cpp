@@ -25,8 +25,8 @@ bool are_one_behind_the_other(const Tied& tied, const int* first, std::index_seq
 template <std::size_t N>
 bool ties_in_order() {
   StructOf<int, N> object{};
-  return are_one_behind_the_other(tie_members(object), reinterpret_cast<const int*>(&object),
-                                  std::make_index_sequence<N>());
+  const void* const first = &object;
+  return are_one_behind_the_other(tie_members(object), static_cast<const int*>(first), std::make_index_sequence<N>());
 }
 
 template <std::size_t... N>

@@ -160,12 +160,12 @@ View<T, R> as_view(const DLTensor& tensor) {
   const Extents<R> extents = detail::dlpack_extents<R>(tensor, sizeof(T));
   detail::check_dlpack_strides(tensor, extents);
   if (extents.size() == 0) return {nullptr, extents, host_memory};
-  auto* const data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  void* const data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   if (reinterpret_cast<std::uintptr_t>(data) % alignof(T) != 0) {
     throw InvalidArgument(explain({.what = "a DLPack tensor that is not aligned to its elements",
                                    .expected = "a multiple of " + std::to_string(alignof(T)) + " bytes"}));
   }
-  return {reinterpret_cast<T*>(data), extents, host_memory};
+  return {static_cast<T*>(data), extents, host_memory};
 }
 
 /// Takes ownership of another library's tensor, without a copy. Calls its deleter once: when the Tensor releases the

@@ -23,7 +23,7 @@ class Output : public View<T, R> {
   /// The same if the caller knows the address of the first row, and the memory.
   Output(detail::OutputBuffer& buffer, std::byte* first, const MemorySpace& space, RowRange rows,
          const Extents<R>& extents) noexcept
-      : View<T, R>(reinterpret_cast<T*>(first), extents.with_rows(rows.size()), space),
+      : View<T, R>(static_cast<T*>(static_cast<void*>(first)), extents.with_rows(rows.size()), space),
         buffer_(&buffer),
         first_row_(rows.first) {}
 

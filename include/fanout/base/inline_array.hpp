@@ -81,7 +81,7 @@ class InlineArray {
     }
     if (data_ != inline_data()) ::operator delete (static_cast<void*>(data_), std::align_val_t{alignof(T)});
   }
-  T* inline_data() noexcept { return reinterpret_cast<T*>(bytes_); }
+  T* inline_data() noexcept { return static_cast<T*>(static_cast<void*>(bytes_)); }
 
   T* data_ = inline_data();
   std::size_t size_ = 0;

@@ -36,8 +36,8 @@ class Slot {
   bool filled() const noexcept { return filled_; }
 
   /// The object. The slot must not be empty.
-  T& value() noexcept { return *std::launder(reinterpret_cast<T*>(bytes_)); }
-  const T& value() const noexcept { return *std::launder(reinterpret_cast<const T*>(bytes_)); }
+  T& value() noexcept { return *std::launder(static_cast<T*>(static_cast<void*>(bytes_))); }
+  const T& value() const noexcept { return *std::launder(static_cast<const T*>(static_cast<const void*>(bytes_))); }
 
  private:
   alignas(T) std::byte bytes_[sizeof(T)];

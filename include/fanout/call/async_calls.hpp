@@ -57,7 +57,7 @@ class AsyncCall {
   ShardTask* take_back() noexcept;
 
  protected:
-  ~AsyncCall() = default;
+  virtual ~AsyncCall() = default;
 
  private:
   friend class AsyncCalls;

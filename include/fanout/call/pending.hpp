@@ -19,7 +19,7 @@ class PendingCall : public AsyncCall {
  public:
   PendingCall(const void* original, std::size_t shards, Clock::Time deadline)
       : AsyncCall(shards, deadline), original_(original) {}
-  virtual ~PendingCall() = default;
+  ~PendingCall() override = default;
 
   /// The original of the model that is called.
   const void* original() const noexcept { return original_; }

@@ -20,8 +20,10 @@ class alignas(alignof(ShardSlot<R>) > cores_apart ? alignof(ShardSlot<R>) : core
 
   void make() noexcept { ::new (static_cast<void*>(bytes_)) ShardSlot<R>(); }
   /// The slot. It must have been made.
-  ShardSlot<R>& slot() noexcept { return *std::launder(reinterpret_cast<ShardSlot<R>*>(bytes_)); }
-  const ShardSlot<R>& slot() const noexcept { return *std::launder(reinterpret_cast<const ShardSlot<R>*>(bytes_)); }
+  ShardSlot<R>& slot() noexcept { return *std::launder(static_cast<ShardSlot<R>*>(static_cast<void*>(bytes_))); }
+  const ShardSlot<R>& slot() const noexcept {
+    return *std::launder(static_cast<const ShardSlot<R>*>(static_cast<const void*>(bytes_)));
+  }
 
   /// The done flag: set when the shard has ended, if another thread than the caller's ran it.
   Atomic<bool>& ended() noexcept { return ended_; }

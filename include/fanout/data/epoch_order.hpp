@@ -132,7 +132,7 @@ class EpochOrder {
   std::size_t sample(std::size_t row) const {
     std::size_t place = offset_ + row * stride_;
     if (place >= samples_) place %= samples_;  // only if it is padded: the order repeats from its start
-    return shuffled_ ? static_cast<std::size_t>((*shuffled_)[place]) : place;
+    return shuffled_ ? (*shuffled_)[place] : place;
   }
 
  private:

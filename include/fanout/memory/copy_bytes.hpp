@@ -24,7 +24,7 @@ inline constexpr std::size_t stream_distance = 4096;
 using StreamWord [[gnu::vector_size(16), gnu::may_alias]] = long long;
 
 inline void stream_word(std::byte* to, const StreamWord& word) noexcept {
-  auto* const target = reinterpret_cast<StreamWord*>(to);
+  auto* const target = static_cast<StreamWord*>(static_cast<void*>(to));
 #if defined(__clang__)
   __builtin_nontemporal_store(word, target);
 #else

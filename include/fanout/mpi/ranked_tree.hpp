@@ -203,7 +203,7 @@ class ReceivedTree {
       return Array(extents.size());
     } else {
       const Storage& here = owned_.emplace_back(backend::Memory{}, extents.size() * sizeof(T));
-      auto* const data = static_cast<T*>(static_cast<void*>(here.data()));
+      auto* const data = static_cast<T*>(here.data());
       if constexpr (std::constructible_from<Array, T*, Extents<R>>) {
         return Array(data, extents);
       } else {

@@ -53,7 +53,7 @@ class Trace {
                    .expected = "0 to " + std::to_string(most_processes) + ", or -1 for the process id",
                    .found = std::to_string(process_)}));
     }
-    if (process_ == -1) process_ = static_cast<int>(::getpid());
+    if (process_ == -1) process_ = ::getpid();
     // Registered first: otherwise a trace inside of one with the same path would empty its file.
     if (!process_observer.set(*records_)) {
       throw Error(explain({.what = "trace() inside of another trace(), or while another thread is in one",
@@ -96,7 +96,7 @@ class Trace {
   static std::int64_t unix_time() noexcept {
     timespec time{};
     ::clock_gettime(CLOCK_REALTIME, &time);
-    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::int64_t>(time.tv_nsec);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   }
 
   bool is_forked() const noexcept { return epoch_ != fork_epoch(); }

@@ -199,7 +199,7 @@ class WeightedSplit {
   /// By long multiplication, bit by bit, if the product may not fit into any type.
   constexpr Quota quota_of(std::size_t rows, std::uint64_t share) const {
     if (rows <= UINT64_MAX / total_) {
-      return {static_cast<std::size_t>(rows * share / total_), rows * share % total_};
+      return {rows * share / total_, rows * share % total_};
     }
     Quota quota;
     for (std::size_t bit = std::bit_floor(rows); bit != 0; bit /= 2) {

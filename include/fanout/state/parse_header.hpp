@@ -58,8 +58,7 @@ class HeaderParser {
       refuse_format(path, file.size(), "a header of " + std::to_string(size) + " bytes",
                     "the end of the file, after " + std::to_string(file.size() - header_begin));
     }
-    const std::string_view text(reinterpret_cast<const char*>(file.data()) + header_begin,
-                                static_cast<std::size_t>(size));
+    const std::string_view text(reinterpret_cast<const char*>(file.data()) + header_begin, size);
     const std::size_t invalid = find_invalid_utf8(text);
     if (invalid != text.size()) {
       refuse_format(path, header_begin + invalid, "text in UTF-8",

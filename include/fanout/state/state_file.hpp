@@ -74,8 +74,7 @@ class StateFile {
 
   std::span<const std::byte> elements(std::size_t i) const noexcept {
     const HeaderEntry& entry = header_.entries[i];
-    return file_.bytes().subspan(static_cast<std::size_t>(header_.data_begin + entry.begin),
-                                 static_cast<std::size_t>(entry.end - entry.begin));
+    return file_.bytes().subspan(header_.data_begin + entry.begin, entry.end - entry.begin);
   }
 
   /// Copies the i-th tensor into a leaf of its type and shape. Does not wait for the leaf's device.

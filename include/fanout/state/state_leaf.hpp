@@ -34,7 +34,7 @@ template <class Byte, class F>
 void visit_runs(const StateLeaf<Byte>& leaf, const F& f) {
   std::uint64_t bytes = 0;
   if (!count_bytes(leaf.dtype, leaf.shape, bytes) || bytes == 0) return;
-  if (leaf.strides.empty()) return f(leaf.data, static_cast<std::size_t>(bytes));
+  if (leaf.strides.empty()) return f(leaf.data, bytes);
   const std::size_t size = size_of(leaf.dtype);
   std::size_t run = 1, outer = leaf.shape.size();
   while (outer > 0 && (leaf.shape[outer - 1] == 1 || leaf.strides[outer - 1] == run)) {

@@ -18,7 +18,7 @@ struct Clock {
   static Time now() noexcept {
     timespec time{};
     ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<Time>(time.tv_sec) * 1'000'000'000 + static_cast<Time>(time.tv_nsec);
+    return Time{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   }
 
   /// The time `duration` from now. `never` if it cannot be counted.

@@ -22,8 +22,8 @@ struct LinuxFutex {
 
   static void wait_until(const void* word, std::uint32_t expected, Clock::Time until) noexcept {
     timespec time{};
-    time.tv_sec = static_cast<decltype(time.tv_sec)>(until / 1'000'000'000);
-    time.tv_nsec = static_cast<decltype(time.tv_nsec)>(until % 1'000'000'000);
+    time.tv_sec = until / 1'000'000'000;
+    time.tv_nsec = until % 1'000'000'000;
     // FUTEX_WAIT_BITSET takes a point in time, FUTEX_WAIT a duration. FUTEX_WAKE wakes both.
     ::syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, &time, nullptr, FUTEX_BITSET_MATCH_ANY);
   }

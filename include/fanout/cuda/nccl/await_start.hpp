@@ -22,7 +22,7 @@ class PausesOfPoll {
       ::sched_yield();
       return;
     }
-    const timespec time{.tv_sec = 0, .tv_nsec = static_cast<long>(waited / 8 < most ? waited / 8 : most)};
+    const timespec time{.tv_sec = 0, .tv_nsec = waited / 8 < most ? waited / 8 : most};
     ::nanosleep(&time, nullptr);
   }
 

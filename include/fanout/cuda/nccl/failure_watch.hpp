@@ -24,7 +24,7 @@ class WatchedWork {
   virtual void look() noexcept = 0;
 
  protected:
-  ~WatchedWork() = default;
+  virtual ~WatchedWork() = default;
 
  private:
   friend class FailureWatch;

@@ -243,7 +243,7 @@ Tensor<T, sizeof...(I)> adopt_pinned(T* pointer, Deleter deleter, I... extents) 
       return {detail::storage_of({reinterpret_cast<std::byte*>(pointer), shape.size() * sizeof(T), gpu,
                                   [](detail::PinnedBlock& block) noexcept {
                                     auto* mine = static_cast<Owned*>(block.deleter);
-                                    mine->deleter(reinterpret_cast<T*>(block.data));
+                                    mine->deleter(static_cast<T*>(static_cast<void*>(block.data)));
                                     delete mine;
                                   },
                                   owned},

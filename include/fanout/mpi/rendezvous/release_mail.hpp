@@ -28,9 +28,7 @@ class ReleaseMail {
     return std::uint64_t{why.culprit + 1} << 1 | std::uint64_t{why.late};
   }
   /// `word` must not be 0.
-  static Reason reason_of(std::uint64_t word) noexcept {
-    return {.culprit = static_cast<std::size_t>(word >> 1) - 1, .late = (word & 1) != 0};
-  }
+  static Reason reason_of(std::uint64_t word) noexcept { return {.culprit = (word >> 1) - 1, .late = (word & 1) != 0}; }
 
   /// Begins to receive.
   ReleaseMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t process) : over_(over) {
