@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fanout/fanout.hpp>
@@ -20,6 +22,8 @@
 #include "support/message_of.hpp"
 
 namespace {
+
+enum class Color { red, blue };
 
 using fanout::Tensor;
 using fanout::mpi::Ranks;
@@ -177,6 +181,13 @@ TEST_CASE("calls that do not fit throw on all ranks, name all of them, and the r
     const std::map<std::string, int> keys{{ranks.rank() == last ? "b" : "a", 1}};
     check(message_of<fanout::StructureMismatch>([&] { ranks.gather(keys, 0); }), "int at output[\"a\"]",
           "int at output[\"b\"]");
+    const auto check_keys = [&](const auto& first, const auto& other, const char* of_first, const char* of_other) {
+      const std::map<std::remove_cvref_t<decltype(first)>, int> map{{ranks.rank() == last ? other : first, 1}};
+      check(message_of<fanout::StructureMismatch>([&] { ranks.gather(map, 0); }), of_first, of_other);
+    };
+    check_keys(Color::red, Color::blue, "output[0]", "output[1]");
+    check_keys(0.1, 0.1000001, "output[0.1]", "output[0.1000001]");
+    check_keys(std::pair{1, Color::red}, std::pair{1, Color::blue}, "output[(1, 0)]", "output[(1, 1)]");
   }
   // Only the last rank names a root that is none: it says so, and the others do not wait.
   const std::string text =

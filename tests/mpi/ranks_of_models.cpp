@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -184,6 +185,18 @@ struct Keys {
   auto forward(View<const double, 1> x, const std::string& key) const {
     return fanout::psum(std::map<std::string, double>{{key, x(0)}});
   }
+};
+enum class Color { red, blue };
+template <class Key>
+struct KeysOf {
+  auto forward(View<const double, 1> x, const Key& key) const {
+    return fanout::psum(std::map<Key, double>{{key, x(0)}});
+  }
+};
+template <class Key>
+struct HasMap {
+  std::map<Key, int> counts;
+  int forward(View<const double, 1> x) const { return static_cast<int>(x.size()); }
 };
 struct Lists {
   auto forward(View<const double, 1> x, std::size_t longer) const {
@@ -493,6 +506,19 @@ TEST_CASE("values at other places of a tree, or of other rules, are named and no
   const auto devices = fanout::host_devices(1);
   const ParallelModel keys{Keys{}, devices, {.ranks = ranks}};
   differs([&] { keys(x, std::string(is_first ? "cats" : "dogs")); }, "output[\"cats\"]", "output[\"dogs\"]");
+  const auto differ = [&](const auto& first, const auto& other, const char* of_first, const char* of_other) {
+    using Key = std::remove_cvref_t<decltype(first)>;
+    const ParallelModel model{KeysOf<Key>{}, devices, {.ranks = ranks}};
+    differs([&] { model(x, is_first ? first : other); }, of_first, of_other);
+    CHECK(model(x, first).at(first) == static_cast<double>(ranks.size()));
+    ParallelModel has_map{HasMap<Key>{{{is_first ? first : other, 1}}}, devices, {.ranks = ranks}};
+    differs([&] { has_map.broadcast_from(0); }, of_first, of_other);
+  };
+  differ(Color::red, Color::blue, "[0]", "[1]");
+  differ(0.1, 0.1000001, "[0.1]", "[0.1000001]");
+  differ(std::pair{1, Color::red}, std::pair{1, Color::blue}, "[(1, 0)]", "[(1, 1)]");
+  const ParallelModel nans{KeysOf<double>{}, devices, {.ranks = ranks}};
+  CHECK_THROWS_AS(nans(x, std::nan("")), fanout::Error);
   const ParallelModel lists{Lists{}, devices, {.ranks = ranks}};
   differs([&] { lists(x, std::size_t{is_first ? 0U : 1U}); }, "output[0][1]", "output[1][1]");
   const ParallelModel one{OneOfTwo{}, devices, {.ranks = ranks}};
@@ -619,7 +645,7 @@ TEST_CASE("an error of a call of all ranks says why a shard was not run again") 
   CHECK(
       text.ends_with("\n  not run again on another device, since the call was asynchronous and made by several ranks"));
   const ParallelModel with_collectives{
-      MeetsUntilDeviceIsLost{}, fanout::host_devices(2), {.retry = {.times = 1}, .ranks = ranks}};
+      MeetsUntilDeviceIsLost{}, fanout::host_devices(is_funneled() ? 1 : 2), {.retry = {.times = 1}, .ranks = ranks}};
   CHECK(message_of<fanout::ReplicaError>([&] {
           with_collectives(x);
         }).ends_with("\n  not run again on another device, since forward has collectives"));

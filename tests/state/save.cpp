@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
@@ -158,6 +159,21 @@ TEST_CASE("all kinds of trees are saved, with the way to a value as its name") {
         "4.1 I32[], 4.2 U8[4], 5.0 U8[0], 5.1 U8[2], 6.0 I16[], 6.1 I16[], 7.count I64[], 8 F64[2], 9.height I32[]");
   CHECK(file.elements<char>("0.text") == std::vector<char>{'a', '\0', 'b'});
   CHECK(file.elements<double>("8") == std::vector<double>{1, 2});
+}
+
+TEST_CASE("floating keys have the shortest text that reads back the same") {
+  const TestFolder folder;
+  const double next = std::nextafter(1.0, 2.0);
+  save(folder / "double", std::map<double, int>{{-0.0, 1}, {0.1, 2}, {1.0, 3}, {next, 4}, {1e300, 5}});
+  CHECK(SavedFile(folder / "double").names() == "0 I32[], 0.1 I32[], 1 I32[], 1.0000000000000002 I32[], 1e+300 I32[]");
+  std::map<double, int> read{{0.0, 0}, {0.1, 0}, {1.0, 0}, {next, 0}, {1e300, 0}};
+  fanout::load(folder / "double", read);
+  CHECK(read == std::map<double, int>{{0.0, 1}, {0.1, 2}, {1.0, 3}, {next, 4}, {1e300, 5}});
+  save(folder / "float", std::map<float, int>{{0.1F, 1}});
+  CHECK(SavedFile(folder / "float").names() == "0.1 I32[]");
+  const std::map<double, int> nan{{std::nan(""), 1}};
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { save(folder / "nan", nan); }),
+             "a value under the key NaN cannot be saved or loaded", "found NaN"));
 }
 
 TEST_CASE("only the const members of structs are left out") {

@@ -140,11 +140,15 @@ class StateStructure {
   void add_keys(Map& map, const std::string& name) const {
     using Key = typename Map::key_type;
     const std::string front = name.empty() ? name : name + '.';
+    static_assert(!std::is_floating_point_v<Key>,
+                  "fanout: load<T>() makes no map with floating keys, since a dot in a name ends a key; make the map, "
+                  "and load() into it");
     file_.visit_names_from(front, [&](std::string_view found) {
       if (!found.starts_with(front)) return false;
       const std::string_view rest = found.substr(front.size());
       const std::string_view text = rest.substr(0, rest.find('.'));
-      if constexpr (!std::is_integral_v<Key> && !OwnsText<Key>) {
+      if constexpr (std::is_floating_point_v<Key>) {
+      } else if constexpr (!std::is_integral_v<Key> && !OwnsText<Key>) {
         static_assert(OwnsText<Key>,
                       "fanout: load<T>() makes the keys of a map from names in a file that is gone afterwards, so they "
                       "own their text: std::string, and no view of one");
