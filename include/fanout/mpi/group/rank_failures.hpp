@@ -51,6 +51,15 @@ inline void add_field(std::string& text, const std::string& field) {
   text += field.substr(0, longest) + '\0';
 }
 
+/// A failure of the rank of this name that is no ReplicaError.
+inline std::string message_as_text(const std::string& name, const std::string& message) {
+  std::string text;
+  add_field(text, name);
+  add_field(text, {});
+  add_field(text, message);
+  return text;
+}
+
 /// Why the rank of this name failed.
 inline std::string failures_as_text(const std::string& name, const std::exception_ptr& exception) {
   std::string text;
@@ -70,8 +79,7 @@ inline std::string failures_as_text(const std::string& name, const std::exceptio
       add_field(text, message_with_type(failure.exception));
     }
   } catch (...) {
-    add_field(text, {});
-    add_field(text, message_with_type(exception));
+    return message_as_text(name, message_with_type(exception));
   }
   return text;
 }

@@ -88,8 +88,7 @@ template <class NameOf>
   }
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].failed == 0 || !failures[i].empty()) continue;
-    add_field(failures[i], name_of(i));
-    add_field(failures[i], "it had no memory to say why");
+    failures[i] = message_as_text(name_of(i), "it had no memory to say why");
   }
   if (failed != 0) throw_failures(words, failures, nullptr);
   std::string late;
