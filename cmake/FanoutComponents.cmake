@@ -9,8 +9,10 @@
 #   cuda  the headers fanout/cuda.hpp and fanout/cuda/: the CUDA toolkit
 #   nccl  the header fanout/cuda/nccl.hpp: NCCL, and the component cuda
 #   mpi   the headers fanout/mpi.hpp and fanout/mpi/: an MPI with a compiler wrapper for C++; mpi/nccl.hpp needs nccl, too
+#   compiled  the bodies of fanout's functions that are no templates, as a static library of the project that uses it, so with
+#             its flags; what is linked with it is compiled with FANOUT_SEPARATE_COMPILATION
 
-set(fanout_components cuda nccl mpi)
+set(fanout_components cuda nccl mpi compiled)
 
 # The targets can be seen in the whole project: add_subdirectory may stand anywhere in it.
 macro(fanout_make_component name)
@@ -89,6 +91,27 @@ function(fanout_find_mpi)
   fanout_make_component(mpi fanout::fanout MPI::MPI_CXX)
 endfunction()
 
+function(fanout_find_compiled)
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  if(NOT "CXX" IN_LIST languages)
+    set(fanout_compiled_NOT_FOUND_MESSAGE "it needs C++ as a language of the project" PARENT_SCOPE)
+    return()
+  endif()
+  if(NOT TARGET fanout::compiled)
+    set(source "${CMAKE_CURRENT_BINARY_DIR}/fanout_compiled/source.cpp")
+    file(CONFIGURE OUTPUT "${source}" CONTENT "#include <fanout/source.hpp>\n")
+    add_library(fanout_compiled STATIC EXCLUDE_FROM_ALL "${source}")
+    add_library(fanout::compiled ALIAS fanout_compiled)
+    target_link_libraries(fanout_compiled PUBLIC fanout::fanout)
+    target_compile_definitions(fanout_compiled PUBLIC FANOUT_SEPARATE_COMPILATION)
+    # It may go into shared libraries, which do not export it.
+    set_target_properties(fanout_compiled PROPERTIES
+      POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+  set(fanout_compiled_FOUND TRUE PARENT_SCOPE)
+  set(fanout_compiled_NOT_FOUND_MESSAGE "" PARENT_SCOPE)
+endfunction()
+
 # A macro, since what it calls sets variables in the scope of its caller.
 macro(fanout_find_component name)
   set(fanout_${name}_FOUND FALSE)
@@ -98,6 +121,8 @@ macro(fanout_find_component name)
     fanout_find_nccl()
   elseif("${name}" STREQUAL "mpi")
     fanout_find_mpi()
+  elseif("${name}" STREQUAL "compiled")
+    fanout_find_compiled()
   else()
     list(JOIN fanout_components "` and `" fanout_${name}_NOT_FOUND_MESSAGE)
     set(fanout_${name}_NOT_FOUND_MESSAGE "there is no such component: there are `${fanout_${name}_NOT_FOUND_MESSAGE}`")

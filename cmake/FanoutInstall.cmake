@@ -13,7 +13,7 @@ set(pkgconfig_dir "${CMAKE_INSTALL_DATADIR}/pkgconfig")
 # ---- the headers -----------------------------------------------------------------------------------
 # Not as a FILE_SET of the target: CMake 3.25 exports one with a wrong path where the folder is absolute.
 install(DIRECTORY include/fanout DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.ipp" PATTERN "*.cuh")
 
 # ---- CMake -----------------------------------------------------------------------------------------
 configure_package_config_file(cmake/fanout-config.cmake.in fanout-config.cmake

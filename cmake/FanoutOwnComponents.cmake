@@ -4,7 +4,7 @@
 # none, each is there if what it needs is, and a message says why another one is not. If fanout is only installed, nothing
 # here uses them, and none is looked for.
 
-set(FANOUT_COMPONENTS "" CACHE STRING "Components that have to be there, of `cuda`, `nccl` and `mpi`; `none`: look for none of them")
+set(FANOUT_COMPONENTS "" CACHE STRING "Components that have to be there, of `cuda`, `nccl`, `mpi` and `compiled`; `none`: look for none of them")
 include("${CMAKE_CURRENT_LIST_DIR}/FanoutComponents.cmake")
 
 set(wanted ${FANOUT_COMPONENTS})

@@ -8,7 +8,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 act=(--dry-run -Werror)
 [[ ${1:-} != --fix ]] || act=(-i)
-mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.hpp' '*.h' '*.cpp' '*.cu' '*.cuh')
+mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.hpp' '*.ipp' '*.h' '*.cpp' '*.cu' '*.cuh')
 status=0
 printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 50 clang-format-14 "${act[@]}" || status=1
 awk 'length($0) > 120 && !/\/\/ expect:/ { print FILENAME ":" FNR ": " length($0) " columns"; long = 1 } END { exit long }' \

@@ -18,6 +18,6 @@ while IFS= read -r header; do
     printf '%s refuses with a sentence that no test expects: %s\n' "$header" "$sentence" >&2
     errors=$((errors + 1))
   done < <(tr '\n' ' ' < "$header" | sed 's/" *"//g' | grep -o '"fanout: [^"]*"' || true)
-done < <(find include -name '*.hpp' -o -name '*.cuh')
+done < <(find include -name '*.hpp' -o -name '*.ipp' -o -name '*.cuh')
 ((refusals > 0 && errors == 0)) || exit 1
 echo "$refusals refusals, each expected by a test"

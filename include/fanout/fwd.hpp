@@ -98,10 +98,8 @@ struct Entry;
 class ShardTask;
 class CopyTeam;
 class DirectSums;
-template <class Times>
 class CallClock;
 class CallObserver;
-template <class Count>
 class Recovery;
 template <class Model, class Batches>
 class ResultStream;

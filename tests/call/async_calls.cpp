@@ -6,6 +6,7 @@
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/pending_calls.hpp>
 #include <fanout/device/host_device.hpp>
+#include <fanout/worker/registry.hpp>
 
 using fanout::Plan;
 using fanout::detail::AsyncCall;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fanout/fanout.hpp>
+#include <fanout/worker/registry.hpp>
 
 #include "support/asleep.hpp"
 #include "support/fork.hpp"

@@ -20,7 +20,7 @@ namespace {
 
 using fanout::Plan;
 using fanout::detail::ShardRemains;
-using EndsBase = fanout::detail::ShardEnds<ShardRemains>;
+using EndsBase = fanout::detail::ShardEnds;
 
 const fanout::DeviceId end_hosts[] = {{.kind = "host", .index = 0}, {.kind = "host", .index = 1}};
 const Plan three_shards_on_two{

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fanout/fanout.hpp>
+#include <fanout/worker/registry.hpp>
 
 #include "support/message_of.hpp"
 #include "support/timeout_of.hpp"

@@ -11,6 +11,7 @@
 
 #include <fanout/array/to.hpp>
 #include <fanout/fanout.hpp>
+#include <fanout/worker/registry.hpp>
 
 #include "conformance/shards.hpp"
 #include "device/remote_device.hpp"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <fanout/device/host_device.hpp>
+#include <fanout/worker/cores.hpp>
+#include <fanout/worker/registry.hpp>
 
 #include <doctest/doctest.h>
 

@@ -38,7 +38,7 @@ CallTimes some_call() {
 }  // namespace
 
 TEST_CASE("totals add up the times of calls, on each device and in all") {
-  CallTotals<> totals;
+  CallTotals totals;
   totals.add(some_call());
   CallTimes asynchronous = some_call();
   asynchronous.idle = 1000;
@@ -81,13 +81,13 @@ TEST_CASE("totals add up the times of calls, on each device and in all") {
 }
 
 TEST_CASE("useful time of the host is that of shards that the calling thread ran on host devices") {
-  CallTotals<> totals;
+  CallTotals totals;
   totals.add(some_call());
   CHECK(totals.host_useful == 12);  // not that of toy:1, nor that of the other thread
 }
 
 TEST_CASE("a failed call is only counted") {
-  CallTotals<> totals;
+  CallTotals totals;
   CallTimes call = some_call();
   call.failed = true;
   totals.add(call);
@@ -108,7 +108,7 @@ TEST_CASE("a device whose shards ran at the same time worked no longer than the 
   CallTimes call = some_call();
   call.plan = &both_on_one;
   call.shards = at_once.data();
-  CallTotals<> totals;
+  CallTotals totals;
   totals.add(call);
   CHECK(totals.devices[0].calls == 1);
   CHECK(totals.devices[0].forward == 46);

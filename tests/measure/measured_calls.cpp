@@ -122,7 +122,7 @@ TEST_CASE("calls of several threads are counted, each once") {
 TEST_CASE("the policy can be read while no call changes it") {
   AnySplit split = Alternating{};
   const fanout::detail::AnyFunction<void(const fanout::Progress&)> progress;
-  MeasuredCalls<> calls(split, progress);
+  MeasuredCalls calls(split, progress);
   CHECK(calls.plan(3, 2) == Plan{{{0, 3}, 0}});
   CHECK(calls.with_split([](const AnySplit& policy) { return policy.get_if<Alternating>()->next; }) == 0);
 }
@@ -131,7 +131,7 @@ TEST_CASE("a call that ends after its model is not counted, and not shown to the
   Alternating policy;
   AnySplit split = policy;
   const fanout::detail::AnyFunction<void(const fanout::Progress&)> progress;
-  MeasuredCalls<> calls(split, progress);
+  MeasuredCalls calls(split, progress);
   const Plan plan{{{0, 3}, 0}};
   const fanout::ShardTimes shard;
   const CallTimes call{.plan = &plan, .shards = &shard, .failed = true};

@@ -69,7 +69,7 @@ class Mutant:
 
 def all_mutants(room):
     mutants = []
-    for path in sorted(glob.glob(os.path.join(ROOT, "include", "fanout", "**", "*.hpp"), recursive=True)):
+    for path in sorted(glob.glob(os.path.join(ROOT, "include", "fanout", "**", "*.[hi]pp"), recursive=True)):
         name = os.path.relpath(path, ROOT)
         if name.startswith("include/fanout/adapt/"):
             continue

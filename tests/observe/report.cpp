@@ -25,8 +25,8 @@ using fanout_test::says;
 namespace {
 
 /// Two devices: one has 3/4 of the rows.
-CallTotals<> some_totals() {
-  CallTotals<> totals;
+CallTotals some_totals() {
+  CallTotals totals;
   totals.calls = 10;
   totals.failed = 1;
   totals.plan = 1'000;
@@ -158,7 +158,7 @@ TEST_CASE("the efficiencies are POP's") {
 TEST_CASE("parallel efficiency is load balance times communication efficiency, for any times") {
   std::mt19937_64 random(7);
   for (int i = 0; i < 1000; ++i) {
-    CallTotals<> totals;
+    CallTotals totals;
     totals.calls = 1;
     totals.plan = static_cast<std::int64_t>(random() >> 30U);
     totals.shards = static_cast<std::int64_t>(random() >> 20U);

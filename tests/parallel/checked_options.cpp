@@ -26,7 +26,7 @@ struct Checked {
   Hosts devices = host_devices(3);
   fanout::detail::CallStatistics times;
   fanout::detail::CopyTeam team{devices};
-  fanout::detail::CheckedOptions<Hosts> options;
+  fanout::detail::CheckedOptions options;
 
   explicit Checked(Options&& given) : options(std::move(given), devices, times, team) {}
 };

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <fanout/fanout.hpp>
+#include <fanout/worker/registry.hpp>
 
 using fanout::HostDevice;
 using fanout::ParallelModel;

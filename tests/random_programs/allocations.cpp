@@ -28,6 +28,7 @@
 #include <fanout/fanout.hpp>
 #include <fanout/model/factory.hpp>
 #include <fanout/observe.hpp>
+#include <fanout/worker/registry.hpp>
 
 #include "failing_new.hpp"
 #include "sweep.hpp"

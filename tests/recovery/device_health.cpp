@@ -14,7 +14,7 @@ using fanout::Plan;
 using fanout::detail::DeviceHealth;
 
 TEST_CASE("a device is left out after its second failure, until it is readmitted") {
-  DeviceHealth<> health(3);
+  DeviceHealth health(3);
   health.note_failure(1);
   CHECK(health.failures(1) == 1);
   CHECK_FALSE(health.is_left_out(1));
@@ -38,7 +38,7 @@ TEST_CASE("a device is left out after its second failure, until it is readmitted
 }
 
 TEST_CASE("shards of a failed device go to the others in turn, but not to those that are left out") {
-  DeviceHealth<> health(4);
+  DeviceHealth health(4);
   CHECK(health.other_than(1, 0) == 2);
   CHECK(health.other_than(1, 1) == 3);
   CHECK(health.other_than(1, 2) == 0);
@@ -51,11 +51,11 @@ TEST_CASE("shards of a failed device go to the others in turn, but not to those 
   CHECK(health.other_than(1, 0) == 0);
   for (int i = 0; i < 2; ++i) health.note_failure(0);
   CHECK(health.other_than(1, 0) == 1);
-  CHECK(DeviceHealth<>(1).other_than(0, 5) == 0);
+  CHECK(DeviceHealth(1).other_than(0, 5) == 0);
 }
 
 TEST_CASE("the others share the rows of a device that is left out, in proportion to their own") {
-  DeviceHealth<> health(3);
+  DeviceHealth health(3);
   for (int i = 0; i < 2; ++i) health.note_failure(1);
   const Plan plan{{{0, 10}, 0}, {{10, 40}, 1}, {{40, 60}, 2}};
   CHECK(health.without_left_out(plan) == Plan{{{0, 20}, 0}, {{20, 60}, 2}});
@@ -68,7 +68,7 @@ TEST_CASE("the others share the rows of a device that is left out, in proportion
 
 TEST_CASE("a plan without rows for a left-out device keeps its rows") {
   for (std::size_t devices = 2; devices < 60; ++devices) {
-    DeviceHealth<> health(devices);
+    DeviceHealth health(devices);
     for (int i = 0; i < 2; ++i) health.note_failure(devices - 1);
     Plan plan;
     for (std::size_t i = 0; i + 1 < devices; ++i) plan.add({.rows = {i, i + 1}, .device = i});
@@ -77,7 +77,7 @@ TEST_CASE("a plan without rows for a left-out device keeps its rows") {
 }
 
 TEST_CASE("all rows are planned while another thread leaves devices out and readmits them") {
-  DeviceHealth<> health(4);
+  DeviceHealth health(4);
   Plan plan;
   for (std::size_t i = 0; i < 400; ++i) plan.add({.rows = {i, i + 1}, .device = i % 4});
   std::atomic<bool> ends{false};
@@ -101,7 +101,7 @@ TEST_CASE("all rows are planned while another thread leaves devices out and read
 }
 
 TEST_CASE("a plan in which only left-out devices have rows goes to other devices") {
-  DeviceHealth<> health(3);
+  DeviceHealth health(3);
   for (int i = 0; i < 2; ++i) health.note_failure(0);
   CHECK(health.without_left_out(Plan{{{0, 5}, 0}}) == Plan{{{0, 5}, 1}});
   CHECK(health.without_left_out(Plan{{{0, 5}, 0}, {{5, 9}, 0}}) == Plan{{{0, 5}, 1}, {{5, 9}, 2}});
@@ -111,7 +111,7 @@ TEST_CASE("a plan in which only left-out devices have rows goes to other devices
 }
 
 TEST_CASE("a dealt plan without left-out devices is dealt, too") {
-  DeviceHealth<> health(2);
+  DeviceHealth health(2);
   for (int i = 0; i < 2; ++i) health.note_failure(0);
   Plan plan{{{0, 4}, 0}, {{4, 8}, 1}};
   CHECK_FALSE(health.without_left_out(plan).is_dealt());

@@ -11,7 +11,7 @@
 using fanout::EvenSplit;
 using fanout::Plan;
 using fanout::Shard;
-using Limits = fanout::detail::MemoryLimits<>;
+using Limits = fanout::detail::MemoryLimits;
 
 TEST_CASE("a shard that does not fit is cut into as few equal parts as fit, on the same device") {
   Limits limits;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fanout/fanout.hpp>
+#include <fanout/worker/registry.hpp>
 
 /// Doubles its rows, and calls back from the inside.
 struct Model {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <fanout/worker/posix_threads.hpp>
 
@@ -17,8 +18,8 @@ using fanout::detail::PosixThreads;
 namespace {
 
 int number_of_own_cores() {
-  const fanout::detail::CoreMask mine(1024);
-  return ::sched_getaffinity(0, mine.bytes(), mine.get()) == 0 ? CPU_COUNT_S(mine.bytes(), mine.get()) : -1;
+  cpu_set_t mine;
+  return ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : -1;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/checks.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -72,16 +73,10 @@ FANOUT_HOST_DEVICE constexpr std::size_t element_offset(const std::size_t (&at)[
   return offset;
 }
 
-template <std::same_as<RowRange> Rows>
-[[noreturn]] void refuse_rows(Rows range, std::size_t rows) {
-  throw InvalidArgument(explain({.what = "rows outside of their array",
-                                 .expected = "rows within " + to_string(Rows{0, rows}),
-                                 .found = to_string(range)}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_rows(const RowRange& range, std::size_t rows);
 
 /// Throws InvalidArgument for rows outside of an array of `rows` rows. In kernels it is an assertion.
-template <std::same_as<RowRange> Rows>
-FANOUT_HOST_DEVICE constexpr void check_rows(Rows range, std::size_t rows) {
+FANOUT_HOST_DEVICE constexpr void check_rows(const RowRange& range, std::size_t rows) {
   if constexpr (in_kernel) {
     assert(range.first <= range.last && range.last <= rows);
   } else {
@@ -269,15 +264,7 @@ concept ContiguousArray = requires {
 };
 
 /// Throws DeviceMismatch if the host must not use this memory in place. Call it for other memory than the host's.
-template <std::same_as<MemorySpace> Space>
-[[gnu::cold, gnu::noinline]] void check_host_access(const Space& space) {
-  const backend::Memory memory = backend::memory_of(space);
-  if (memory.operations != nullptr && memory.operations->host_access) return;
-  throw DeviceMismatch(explain({.what = two_devices(host_memory, space) + ": elements of a tensor used from the host",
-                                .expected = to_string(host_memory),
-                                .found = to_string(space),
-                                .advice = "copy the tensor to the host first: to_host(x)"}));
-}
+[[gnu::cold]] FANOUT_INLINE void check_host_access(const MemorySpace& space);
 
 }  // namespace detail
 
@@ -299,3 +286,7 @@ bool operator==(const A& a, const B& b) {
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/array/view.ipp>
+#endif

@@ -9,6 +9,8 @@
 #include <iosfwd>
 #include <string>
 
+#include <fanout/base/separate_compilation.hpp>
+
 namespace fanout { inline namespace v0 {
 
 /// The name of a kind of device, such as `host` or `cuda`: one to eight characters in one 64-bit word. It compares by
@@ -26,20 +28,14 @@ class DeviceKind {
   friend constexpr bool operator==(const DeviceKind&, const DeviceKind&) = default;  // nvcc derives none from <=>
   friend constexpr auto operator<=>(const DeviceKind&, const DeviceKind&) = default;
 
-  friend std::string to_string(DeviceKind kind);
+  friend FANOUT_INLINE std::string to_string(DeviceKind kind);
 
  private:
   std::uint64_t letters_ = 0;
 };
 
 /// The name of the kind: `host`.
-inline std::string to_string(DeviceKind kind) {
-  std::string text;
-  for (std::uint64_t letters = kind.letters_; letters != 0; letters >>= 8) {
-    text += static_cast<char>(letters & 0xff);
-  }
-  return text;
-}
+FANOUT_INLINE std::string to_string(DeviceKind kind);
 
 /// Names a device: its kind, its index among the devices of that kind, and its instance among the devices that share
 /// one piece of hardware. All count from 0.
@@ -53,10 +49,7 @@ struct DeviceId {
 };
 
 /// `host:0`, `cuda:1`; `cuda:1#2` for instance 2 on the same GPU.
-inline std::string to_string(const DeviceId& id) {
-  const std::string name = to_string(id.kind) + ":" + std::to_string(id.index);
-  return id.instance == 0 ? name : name + "#" + std::to_string(id.instance);
-}
+FANOUT_INLINE std::string to_string(const DeviceId& id);
 
 template <class Char, class Traits>
 std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, const DeviceId& id) {
@@ -64,3 +57,7 @@ std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& o
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/base/device_id.ipp>
+#endif

@@ -7,6 +7,9 @@
 #include <stdexcept>
 #include <string>
 
+#include <fanout/base/program_settings.hpp>
+#include <fanout/base/separate_compilation.hpp>
+
 namespace fanout { inline namespace v0 {
 
 /// The base class of every exception of the library. Its subclasses are the kinds that a caller may want to tell apart.
@@ -83,13 +86,10 @@ struct Explanation {
 }  // namespace detail
 
 /// Returns `what at where: expected ..., found ...; advice`. Empty parts are left out.
-inline std::string explain(const detail::Explanation& parts) {
-  std::string text = parts.what;
-  if (!parts.where.empty()) text += " at " + parts.where;
-  if (!parts.expected.empty()) text += ": expected " + parts.expected;
-  if (!parts.found.empty()) text += (parts.expected.empty() ? ": found " : ", found ") + parts.found;
-  if (!parts.advice.empty()) text += "; " + parts.advice;
-  return text;
-}
+FANOUT_INLINE std::string explain(const detail::Explanation& parts);
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/base/error.ipp>
+#endif

@@ -3,19 +3,16 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <cstdlib>
 #include <exception>
 #include <string>
+
+#include <fanout/base/separate_compilation.hpp>
 
 #if defined(__GXX_RTTI)
 
 #include <typeinfo>
 
 namespace fanout { inline namespace v0 { namespace detail {
-
-// As <cxxabi.h> declares it, which takes the compiler 0.6 % of what including fanout takes above the standard headers.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): the runtime library's
-extern "C" char* __cxa_demangle(const char* mangled, char* buffer, std::size_t* length, int* status);
 
 /// Not every runtime library has the typeid of R itself, for example of _Float16.
 template <class R>
@@ -28,16 +25,6 @@ const void* type_id() noexcept {
 }
 inline bool same_type(const void* a, const void* b) noexcept {
   return *static_cast<const std::type_info*>(a) == *static_cast<const std::type_info*>(b);
-}
-
-/// The class of the object, as it is written in C++.
-inline std::string class_name(const std::exception& object) {
-  int status = 0;
-  char* name = __cxa_demangle(typeid(object).name(), nullptr, nullptr, &status);
-  if (name == nullptr) return "std::exception";
-  std::string text = name;
-  std::free(name);
-  return text;
 }
 
 }}}  // namespace fanout::v0::detail
@@ -54,8 +41,17 @@ const void* type_id() noexcept {
 }
 inline bool same_type(const void* a, const void* b) noexcept { return a == b; }
 
-inline std::string class_name(const std::exception&) { return "std::exception"; }
+}}}  // namespace fanout::v0::detail
+
+#endif
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The class of the object, as it is written in C++; `std::exception` without run-time type information.
+FANOUT_INLINE std::string class_name(const std::exception& object);
 
 }}}  // namespace fanout::v0::detail
 
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/base/type_info.ipp>
 #endif

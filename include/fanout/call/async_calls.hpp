@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
@@ -26,13 +26,8 @@ class AsyncCalls;
 /// An asynchronous call. Its shards are in the queues of their devices. It must live until wait() has returned.
 class AsyncCall {
  public:
-  // A template, so that it costs nothing to compile if no call is asynchronous.
-  template <std::integral Size>
-  AsyncCall(Size shards, Clock::Time deadline)
-      : deadline_(deadline),
-        tasks_(static_cast<std::size_t>(shards)),
-        tickets_(tasks_.size()),
-        running_(tasks_.size()) {}
+  AsyncCall(std::size_t shards, Clock::Time deadline)
+      : deadline_(deadline), tasks_(shards), tickets_(tasks_.size()), running_(tasks_.size()) {}
   AsyncCall(const AsyncCall&) = delete;
   AsyncCall& operator=(const AsyncCall&) = delete;
 
@@ -51,10 +46,10 @@ class AsyncCall {
 
   /// The list that posts the call, and that the call retains; null if it was never posted.
   AsyncCalls* calls() const noexcept { return calls_; }
-  void keep_in(AsyncCalls& calls) noexcept;
+  FANOUT_INLINE void keep_in(AsyncCalls& calls) noexcept;
 
   /// See AsyncCalls::take_back_for().
-  ShardTask* take_back() noexcept;
+  FANOUT_INLINE ShardTask* take_back() noexcept;
 
  protected:
   virtual ~AsyncCall() = default;
@@ -64,7 +59,7 @@ class AsyncCall {
 
   struct Body {
     AsyncCall* call;
-    void operator()(std::size_t i) const noexcept;
+    FANOUT_INLINE void operator()(std::size_t i) const noexcept;
     void tell_late() const noexcept { call->tell_late(); }
   };
 
@@ -96,8 +91,7 @@ class AsyncCall {
 class AsyncCalls {
  public:
   /// For a model with this number of replicas. The caller owns the first reference.
-  template <std::integral Size>
-  explicit AsyncCalls(Size replicas) : turns_(static_cast<std::size_t>(replicas)) {}
+  explicit AsyncCalls(std::size_t replicas) : turns_(replicas) {}
   AsyncCalls(const AsyncCalls&) = delete;
   AsyncCalls& operator=(const AsyncCalls&) = delete;
 
@@ -132,127 +126,38 @@ class AsyncCalls {
   /// Runs the shards of the call that no device has started on this thread. If the call is ordered, runs those of
   /// earlier ordered calls first. Then waits until the call has ended. Returns false if the process was forked after
   /// the call was made.
-  bool wait(AsyncCall& call) noexcept {
-    while (!call.waited_for_) {
-      if (call.forked()) return false;  // a shard that this thread has just run may have forked
-      if (ShardTask* task = take_back_for(call)) {
-        task->run();
-        if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.tell_late();
-      } else {
-        call.waited_for_ = call.tasks_.wait(call.runner_, call.deadline_);
-        // Shards may have ended late before this thread checked the clock.
-        if (call.waited_for_ && call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.tell_late();
-      }
-    }
-    return true;
-  }
+  FANOUT_INLINE bool wait(AsyncCall& call) noexcept;
 
   /// Takes back a shard that no device has started, of the call or of an earlier ordered one. The caller must run it.
   /// Used by shards of the call that wait for each other, so the call has not ended. Returns null if there is none.
-  ShardTask* take_back_for(AsyncCall& call) noexcept {
-    const ForkSafeLock listing(mutex_);
-    if (!call.listed_) return nullptr;
-    if (!call.in_order_) return take_back_from(call);
-    for (AsyncCall* before = first_; before != &call; before = before->next_) {
-      if (!before->in_order_) continue;
-      if (ShardTask* task = take_back_from(*before)) return task;
-    }
-    return take_back_from(call);
-  }
+  FANOUT_INLINE ShardTask* take_back_for(AsyncCall& call) noexcept;
 
   /// Runs the shards of all calls that no device has started, oldest first, on this thread. Does not wait for the
   /// others.
-  void help() noexcept {
-    while (ShardTask* task = take_back_any(false)) task->run();
-  }
+  FANOUT_INLINE void help() noexcept;
 
   /// Waits for the ordered calls that were made so far. Runs their open shards first.
-  template <class Ticket = std::uint32_t>
-  void wait_for_ordered() {
-    InlineArray<Ticket> ends(turns_.size());
-    {
-      const ForkSafeLock listing(mutex_);
-      revive();
-      for (std::size_t i = 0; i < turns_.size(); ++i) ends[i] = turns_[i].drawn();
-    }
-    while (ShardTask* task = take_back_any(true)) task->run();
-    for (std::size_t i = 0; i < turns_.size(); ++i) turns_[i].await(ends[i]);
-  }
+  FANOUT_INLINE void wait_for_ordered();
 
   /// Waits for all calls, and until no other thread uses the model. Runs open shards first.
-  void finish() noexcept {
-    for (;;) {
-      help();
-      std::uint32_t seen = 0;
-      {
-        const ForkSafeLock listing(mutex_);
-        revive();
-        if (first_ == nullptr) return;
-        seen = ended_.load(MemoryOrder::relaxed);
-      }
-      park(ended_, seen);
-    }
-  }
+  FANOUT_INLINE void finish() noexcept;
 
  private:
   friend struct AsyncCall::Body;
 
   ~AsyncCalls() = default;
 
-  void run(AsyncCall& call, std::size_t i) noexcept {
-    TicketLock& turns = turns_[(*call.plan_)[i].device];
-    if (call.in_order_) turns.await(call.tickets_[i]);
-    call.run_shard(i);
-    if (call.forked()) return;  // forked by the shard: the child holds no ticket and no lock
-    if (call.in_order_) turns.pass(call.tickets_[i]);
-    if (call.running_.fetch_sub(1, MemoryOrder::acq_rel) != 1) return;
-    call.mutex_->unlock_shared();
-    const ForkSafeLock listing(mutex_);
-    unlist(call);
-    ended_.fetch_add(1, MemoryOrder::relaxed);
-    unpark_all(ended_);
-  }
+  FANOUT_INLINE void run(AsyncCall& call, std::size_t i) noexcept;
 
-  ShardTask* take_back_any(bool in_order) noexcept {
-    const ForkSafeLock listing(mutex_);
-    revive();
-    for (AsyncCall* call = first_; call != nullptr; call = call->next_) {
-      if (in_order && !call->in_order_) continue;
-      if (ShardTask* task = take_back_from(*call)) return task;
-    }
-    return nullptr;
-  }
+  FANOUT_INLINE ShardTask* take_back_any(bool in_order) noexcept;
 
-  static ShardTask* take_back_from(AsyncCall& call) noexcept {
-    while (call.next_task_ < call.tasks_.size()) {
-      ShardTask& task = call.tasks_[call.next_task_++];
-      if (task.take_back()) return &task;
-    }
-    return nullptr;
-  }
+  FANOUT_INLINE static ShardTask* take_back_from(AsyncCall& call) noexcept;
 
-  void list(AsyncCall& call) noexcept {
-    call.previous_ = last_;
-    (last_ != nullptr ? last_->next_ : first_) = &call;
-    last_ = &call;
-    call.listed_ = true;
-    if (call.in_order_) ordered_.fetch_add(1, MemoryOrder::relaxed);
-  }
-  void unlist(AsyncCall& call) noexcept {
-    (call.previous_ != nullptr ? call.previous_->next_ : first_) = call.next_;
-    (call.next_ != nullptr ? call.next_->previous_ : last_) = call.previous_;
-    call.listed_ = false;
-    if (call.in_order_) ordered_.fetch_sub(1, MemoryOrder::relaxed);
-  }
+  FANOUT_INLINE void list(AsyncCall& call) noexcept;
+  FANOUT_INLINE void unlist(AsyncCall& call) noexcept;
 
   /// Forgets all calls in the child of a fork: the threads that run them stayed in the parent.
-  void revive() noexcept {
-    if (epoch_ == fork_epoch()) return;
-    epoch_ = fork_epoch();
-    first_ = last_ = nullptr;
-    ordered_.store(0, MemoryOrder::relaxed);
-    for (TicketLock& turns : turns_) turns.forget();
-  }
+  FANOUT_INLINE void revive() noexcept;
 
   Atomic<std::size_t> holders_{1};
   Atomic<std::size_t> ordered_{0};  // number of ordered calls in the list
@@ -264,11 +169,8 @@ class AsyncCalls {
   InlineArray<TicketLock> turns_;  // one per replica; only drawing tickets is guarded
 };
 
-inline void AsyncCall::keep_in(AsyncCalls& calls) noexcept {
-  calls.retain();
-  calls_ = &calls;
-}
-inline ShardTask* AsyncCall::take_back() noexcept { return calls_->take_back_for(*this); }
-inline void AsyncCall::Body::operator()(std::size_t i) const noexcept { call->calls_->run(*call, i); }
-
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/call/async_calls.ipp>
+#endif

@@ -29,8 +29,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The order is: begin() or make_slots(); for each shard, on any thread, note_success() or note_exception(), then
 /// note_end(); all_ended(); check_deadline(); gather().
 template <class R>
-class CallOutputs : public ShardEnds<ShardRemains> {
-  using Ends = ShardEnds<ShardRemains>;
+class CallOutputs : public ShardEnds {
+  using Ends = ShardEnds;
 
  public:
   CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,

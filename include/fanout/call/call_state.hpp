@@ -35,10 +35,10 @@ struct CallSettings {
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
   int retries = 0;                               ///< how many times a shard whose device fails runs again
   bool shrinks = false;  ///< the call is made again with fewer rows at a time on a device that runs out of memory
-  Recovery<std::uint32_t>* recovery = nullptr;  ///< what the model has learnt of its devices; null: neither happens
-  CallStatistics* times = nullptr;              ///< of the calls' times; null: not measured
-  const CopyTeam* team = nullptr;               ///< shares large copies of gathering; null: the caller copies alone
-  bool gathers = false;                         ///< the call itself gathers its results
+  Recovery* recovery = nullptr;     ///< what the model has learnt of its devices; null: neither happens
+  CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
+  const CopyTeam* team = nullptr;   ///< shares large copies of gathering; null: the caller copies alone
+  bool gathers = false;             ///< the call itself gathers its results
 };
 
 /// Settings of one call.
@@ -49,7 +49,7 @@ struct CallStart {
   std::size_t target_count = 0;
   const BatchPlace* place = &alone_in_batch;         ///< of the shards, if several processes make the call
   backend::ProcessRendezvous* rendezvous = nullptr;  ///< of the shards of several processes, if they may meet
-  CallClock<CallTimes>* clock = nullptr;             ///< null if the call is not measured
+  CallClock* clock = nullptr;                        ///< null if the call is not measured
 
   /// The settings of a call that begins now.
   static CallStart now(const CallSettings& settings) noexcept {
@@ -97,7 +97,7 @@ struct CallState {
   const BatchPlace& place;
   const Clock::Time deadline;
   const Clock::Time stop_at;
-  CallClock<CallTimes>* const clock;
+  CallClock* const clock;
   alignas(cache_line) OutputBuffers outputs;  // so that a shard finds the first one in one cache line
   CallRendezvous rendezvous;
 

@@ -11,7 +11,6 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/if_used.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/runtime/availability.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
@@ -80,7 +79,7 @@ std::vector<Index> named_gpus(const CudaDeviceOptions& options) {
 
 template <std::same_as<CudaDevice> D = CudaDevice>
 DeviceSet<D> make_cuda_devices(const CudaDeviceOptions& options) {
-  const auto named = named_gpus<if_used_t<int, D>>(options);
+  const auto named = named_gpus<int>(options);
   const std::size_t count = options.count > 0 ? static_cast<std::size_t>(options.count) : named.size();
   const auto refuse = [](std::string expected, std::string found) {
     throw InvalidDeviceId(explain({.what = "Invalid device id",

@@ -9,6 +9,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/device/device.hpp>
 
@@ -36,26 +37,10 @@ std::vector<D> visible_devices() {
   }
 }
 
-[[noreturn]] inline void refuse_no_devices(const std::string& kinds) {
-  throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                 .where = "DeviceSet",
-                                 .expected = "at least one device of " + kinds,
-                                 .found = "none"}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_no_devices(const std::string& kinds);
 
-inline void check_devices_differ(const std::vector<DeviceId>& ids) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (!(ids[i] == ids[j])) continue;
-      throw InvalidDeviceId(
-          explain({.what = "Invalid device id",
-                   .where = "DeviceSet",
-                   .expected = "each device once",
-                   .found = to_string(ids[i]) + " at positions " + std::to_string(j) + " and " + std::to_string(i),
-                   .advice = "select all devices of one kind in one set: two sets of a kind have devices in common"}));
-    }
-  }
-}
+/// Throws InvalidDeviceId for a device that is named twice.
+FANOUT_INLINE void check_devices_differ(const std::vector<DeviceId>& ids);
 
 /// The devices of a set, one kind after the other. In place of a std::tuple of vectors, which would cost each file with
 /// a device set 23 million instructions of the compiler (g++ 12).
@@ -172,3 +157,7 @@ class DeviceSet {
 };
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/device/device_set.ipp>
+#endif

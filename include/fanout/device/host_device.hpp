@@ -10,15 +10,12 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/error.hpp>
-#include <fanout/base/if_used.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/indices.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/waiting/wait_policy.hpp>
-#include <fanout/worker/cores.hpp>
-#include <fanout/worker/registry.hpp>
 #include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -50,8 +47,7 @@ class HostDevice {
   void synchronize() const noexcept {}
 
   /// The devices of host_devices(), as a vector.
-  template <std::same_as<HostDevice> Self = HostDevice>
-  static std::vector<Self> visible();
+  FANOUT_INLINE static std::vector<HostDevice> visible();
 
   friend bool operator==(const HostDevice& a, const HostDevice& b) noexcept { return a.worker_ == b.worker_; }
 
@@ -78,96 +74,25 @@ namespace detail {
 /// An upper limit for the number of host devices, to catch mistakes.
 inline constexpr int most_host_devices = 4096;
 
-/// Reads a number from 1 to most_host_devices. Returns 0 for any other text.
-inline int device_count_from(std::string_view text) {
-  int count = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9' || count > most_host_devices) return 0;
-    count = 10 * count + (c - '0');
-  }
-  return count > most_host_devices ? 0 : count;
-}
-
 }  // namespace detail
-
-// This and what follows are templates, so that a file that makes no host devices does not compile
-// DeviceSet<HostDevice>. As plain functions they would cost 3 % of the include.
 
 /// The number of host devices that host_devices() makes: FANOUT_HOST_DEVICES if it is set, otherwise one per core that
 /// this process may use. The affinity mask and the CPU quota of the control group limit these. At most 4096. Throws
 /// InvalidArgument if FANOUT_HOST_DEVICES is not a whole number from 1 to 4096.
-template <std::same_as<HostDevice> D = HostDevice>
-int host_device_count() {
-  if (const char* setting = std::getenv("FANOUT_HOST_DEVICES")) {
-    if (const int count = detail::device_count_from(setting)) return count;
-    throw InvalidArgument(explain({.what = "environment variable FANOUT_HOST_DEVICES",
-                                   .expected = "a whole number from 1 to " + std::to_string(detail::most_host_devices),
-                                   .found = '"' + std::string(setting) + '"',
-                                   .advice = "unset it to get one device per core that this process may use"}));
-  }
-  const std::size_t cores = detail::tighter(backend::registry().cores().size(), detail::quota_cores());
-  return static_cast<int>(detail::tighter(cores, detail::most_host_devices));
-}
-
-namespace detail {
-
-template <std::same_as<HostDevice> D = HostDevice>
-DeviceSet<D> make_host_devices(int count, int cores_each, bool pin, Waiting wait) {
-  if (count < 1 || count > most_host_devices || cores_each < 0) {
-    throw InvalidDeviceId(explain(
-        {.what = "Invalid device id",
-         .where = "host_devices",
-         .expected = "1 to " + std::to_string(most_host_devices) + " devices of at least one core (0: an equal share)",
-         .found = std::to_string(count) + " devices, " + std::to_string(cores_each) + " cores each",
-         .advice = "host_devices() makes one device per core"}));
-  }
-  const std::vector<int>& cores = backend::registry().cores();
-  const auto devices_wanted = static_cast<std::size_t>(count);
-  const std::size_t share = cores_each > 0 ? static_cast<std::size_t>(cores_each)
-                                           : (cores.size() < devices_wanted ? 1 : cores.size() / devices_wanted);
-  const std::size_t quota = quota_cores();
-  const bool bound =
-      pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());
-  std::vector<D> devices;
-  for (std::size_t i = 0; i < devices_wanted; ++i) {
-    std::vector<if_used_t<int, D>> own;
-    for (std::size_t k = 0; bound && k < share; ++k) own.push_back(cores[i * share + k]);
-    const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
-    const D device(backend::registry().worker(id, bound ? own : cores, bound), wait);
-    devices.push_back(device);
-  }
-  return DeviceSet<D>(std::move(devices));
-}
-
-}  // namespace detail
+FANOUT_INLINE int host_device_count();
 
 /// Makes the host devices `host:0`, `host:1`, ..., which share the process's cores. Starts no thread: a device's first
 /// task does. Throws InvalidDeviceId if the count is negative or above 4096, or if `cores_each` is negative. Throws
 /// InvalidArgument if FANOUT_HOST_DEVICES or FANOUT_PIN has an invalid value.
-template <std::same_as<HostDevice> D = HostDevice>
-DeviceSet<D> host_devices(const HostDeviceOptions& options) {
-  return detail::make_host_devices(options.count == 0 ? host_device_count() : options.count, options.cores_each,
-                                   options.pin, options.wait);
-}
+FANOUT_INLINE DeviceSet<HostDevice> host_devices(const HostDeviceOptions& options);
 
 /// Makes one host device per core that this process may use; see host_device_count(). Throws InvalidArgument for an
 /// invalid environment variable.
-template <std::same_as<HostDevice> D = HostDevice>
-DeviceSet<D> host_devices() {
-  return host_devices(HostDeviceOptions{});
-}
+FANOUT_INLINE DeviceSet<HostDevice> host_devices();
 
 /// Makes `count` host devices. Each has an equal share of the process's cores, at least one. If there are more devices
 /// than cores, no thread is bound to a core. Throws InvalidDeviceId if `count` is below 1 or above 4096.
-template <std::same_as<HostDevice> D = HostDevice>
-DeviceSet<D> host_devices(int count) {
-  return detail::make_host_devices(count, 0, true, Adaptive());
-}
-
-template <std::same_as<HostDevice> Self>
-std::vector<Self> HostDevice::visible() {
-  return host_devices<Self>().template of_kind<0>();
-}
+FANOUT_INLINE DeviceSet<HostDevice> host_devices(int count);
 
 /// Selects the devices of host_devices() with these indices, in the order given: `host_devices({0, 2})` is host:0 and
 /// host:2, and `host_devices({2})` is host:2 alone. Takes a list in braces, a vector or an array. The first is the main
@@ -179,3 +104,7 @@ DeviceSet<HostDevice> host_devices(const R& indices) {
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/device/host_device.ipp>
+#endif

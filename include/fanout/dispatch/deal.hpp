@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_set.hpp>
@@ -50,9 +51,7 @@ struct BlockRunner {
 /// In a dealt plan, a device that has failed takes no more blocks, since a broken device would fail all of them
 /// quickly. If no other device takes blocks any more, it runs those that are left.
 ///
-/// Borrows all that it is made of, also the runner's body. `Position` is always std::size_t: as a template, this costs
-/// nothing to compile in a file that calls no model.
-template <class Position = std::size_t>
+/// Borrows all that it is made of, also the runner's body.
 class Deal {
  public:
   template <Device... Ds>
@@ -85,144 +84,55 @@ class Deal {
   /// One shard without rows for each device that has blocks.
   const Plan& dealers() const noexcept { return dealers_; }
 
-  void operator()(std::size_t dealer) const noexcept {
-    auto& self = const_cast<Deal&>(*this);  // a ForkJoin's body is const; this one is shared by its threads
-    if (has_clocks_) return self.run_by_clocks();
-    const std::size_t device = dealers_[dealer].device;
-    for (std::size_t block = 0; self.take(device, block);) {
-      if (!runner_.run(runner_.body, block, device) && self.fails()) return;
-    }
-  }
+  FANOUT_INLINE void operator()(std::size_t dealer) const noexcept;
   void tell_late() const noexcept { runner_.tell_body_late(runner_.body); }
 
   /// The blocks, each with the device that ran it. Called when all have ended.
-  [[gnu::cold, gnu::noinline]] const Plan& as_run() {
-    as_run_ =
-        Plan(blocks_.size(), [this](std::size_t i) { return Shard{.rows = blocks_[i].rows, .device = ran_on_[i]}; });
-    return as_run_;
-  }
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE const Plan& as_run();
 
  private:
   static constexpr std::size_t nobody = ~std::size_t{0};
 
   struct Hand {
     DeviceClock clock;
-    SmallVector<Position> blocks;  // planned for it
-    std::size_t taken = 0;         // how many of these, by whichever device
-    std::size_t first = 0;         // those before this one are taken
-    std::size_t rows = 0;          // of the others
-    std::size_t given = 0;         // rows of the blocks that it has taken
-    std::size_t most = nobody;     // rows that it can run at a time
+    SmallVector<std::size_t> blocks;  // planned for it
+    std::size_t taken = 0;            // how many of these, by whichever device
+    std::size_t first = 0;            // those before this one are taken
+    std::size_t rows = 0;             // of the others
+    std::size_t given = 0;            // rows of the blocks that it has taken
+    std::size_t most = nobody;        // rows that it can run at a time
     bool takes_no_more = false;
 
     bool is_empty() const noexcept { return taken == blocks.size(); }
   };
 
   /// Takes a block for a device. Returns false if none are left that it can run.
-  bool take(std::size_t device, std::size_t& block) noexcept {
-    const ForkSafeLock taking(mutex_);
-    if (take_locked(device, block)) return true;
-    --working_;
-    return false;
-  }
+  FANOUT_INLINE bool take(std::size_t device, std::size_t& block) noexcept;
 
   /// True if a device that has failed leaves its blocks to others.
-  bool fails() noexcept {
-    const ForkSafeLock counting(mutex_);
-    return fails_locked();
-  }
-  bool fails_locked() noexcept {
-    if (!blocks_.is_dealt()) return false;  // nobody else would run them
-    has_failed_ = true;
-    if (working_ == 1) return false;
-    --working_;
-    return true;
-  }
+  FANOUT_INLINE bool fails() noexcept;
+  FANOUT_INLINE bool fails_locked() noexcept;
 
-  bool take_locked(std::size_t device, std::size_t& block) noexcept {
-    Hand& own = hands_[device];
-    Hand* from = nullptr;
-    // A device that takes over blocks has ended early, so the large ones are for it.
-    if (!own.is_empty()) {
-      from = &own;
-      block = pick(own, blocks_.is_dealt() ? 0.5 * share_of_left(device) : static_cast<double>(left_));
-    } else if (blocks_.is_dealt()) {
-      for (Hand& hand : hands_) {
-        if (hand.is_empty() || (from != nullptr && hand.rows <= from->rows)) continue;
-        const std::size_t found = pick(hand, most_for(own));
-        if (!has_failed_ && blocks_[found].rows.size() > own.most) continue;
-        from = &hand;
-        block = found;
-      }
-    }
-    if (from == nullptr) return false;
-    ran_on_[block] = device;
-    ++from->taken;
-    while (!from->is_empty() && ran_on_[from->blocks[from->first]] != nobody) ++from->first;
-    ++taken_;
-    const std::size_t rows = blocks_[block].rows.size();
-    from->rows -= rows;
-    left_ -= rows;
-    hands_[device].given += rows;
-    return true;
-  }
+  FANOUT_INLINE bool take_locked(std::size_t device, std::size_t& block) noexcept;
 
   /// A device's share of the rows that are left, by those that each device has been given up to now. A device that lags
   /// behind the plan has been given less. All of them if it has been given none.
-  double share_of_left(std::size_t device) const noexcept {
-    const auto left = static_cast<double>(left_);
-    if (hands_[device].given == 0) return 2 * left;
-    return left * static_cast<double>(hands_[device].given) / static_cast<double>(blocks_.rows() - left_);
-  }
+  FANOUT_INLINE double share_of_left(std::size_t device) const noexcept;
 
-  double most_for(const Hand& hand) const noexcept {
-    return static_cast<double>(!has_failed_ && hand.most < left_ ? hand.most : left_);
-  }
+  FANOUT_INLINE double most_for(const Hand& hand) const noexcept;
 
   /// The first block of a hand that nobody has taken and that has at most `rows` rows; without any, the last one.
-  std::size_t pick(const Hand& from, double rows) const noexcept {
-    std::size_t last = 0;
-    for (std::size_t i = from.first; i < from.blocks.size(); ++i) {
-      const std::size_t block = from.blocks[i];
-      if (ran_on_[block] != nobody) continue;
-      if (static_cast<double>(blocks_[block].rows.size()) <= rows) return block;
-      last = block;
-    }
-    return last;
-  }
+  FANOUT_INLINE std::size_t pick(const Hand& from, double rows) const noexcept;
 
-  void run_by_clocks() noexcept {
-    const ForkSafeLock dealing(mutex_);
-    for (;;) {
-      if (taken_ == blocks_.size()) return;
-      std::size_t first = nobody;
-      Clock::Time earliest = Clock::never;
-      for (std::size_t i = 0; i < hands_.size(); ++i) {
-        if (hands_[i].takes_no_more) continue;
-        const Clock::Time now = hands_[i].clock.now();
-        const Clock::Time done = hands_[i].clock.done();
-        const Clock::Time free = done > now ? done : now;
-        if (first != nobody && free >= earliest) continue;
-        earliest = free;
-        first = i;
-      }
-      std::size_t block = 0;
-      if (!take_locked(first, block)) {  // until another device fails, the rest is for others
-        hands_[first].takes_no_more = true;
-        --working_;
-      } else if (!runner_.run(runner_.body, block, first) && fails_locked()) {
-        hands_[first].takes_no_more = true;
-      }
-    }
-  }
+  FANOUT_INLINE void run_by_clocks() noexcept;
 
   const Plan& blocks_;
   const BlockRunner runner_;
   Plan dealers_;
   Plan as_run_;
   InlineArray<Hand> hands_;
-  InlineArray<Position> ran_on_;  // the device of each block, or nobody
-  std::size_t left_;              // rows that nobody has taken
+  InlineArray<std::size_t> ran_on_;  // the device of each block, or nobody
+  std::size_t left_;                 // rows that nobody has taken
   const bool has_clocks_;
   std::size_t taken_ = 0;    // blocks
   std::size_t working_ = 0;  // devices that take blocks
@@ -231,3 +141,7 @@ class Deal {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/dispatch/deal.ipp>
+#endif

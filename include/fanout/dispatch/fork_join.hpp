@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <fanout/base/if_used.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
@@ -165,8 +164,8 @@ class ForkJoin {
   std::size_t own_ = none;         // the shard for this thread
   HandoffSlot* locked_ = nullptr;  // of the main device, for that shard
   // None if this thread runs the only shard:
-  std::optional<if_used_t<DispatchDecision, Devices>> decision_;
-  std::optional<if_used_t<ShardTasks, Devices>> tasks_;
+  std::optional<DispatchDecision> decision_;
+  std::optional<ShardTasks> tasks_;
 };
 
 /// Runs `body(i)` for every shard of the plan, and returns when all have ended: see ForkJoin.

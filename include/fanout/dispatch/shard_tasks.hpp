@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,6 +9,7 @@
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/plan/shard.hpp>
@@ -45,11 +45,7 @@ class alignas(cache_line) ShardTask : public Task {
   bool is_deferred() const noexcept { return ticket_ == left; }
 
   /// Defers the shard: the caller means to take it back and run it inline. Posts it if the worker cannot take it.
-  void defer(const ShardRunner& runner, const WaitRules& rules) noexcept {
-    remember(runner);
-    ticket_ = left;
-    if (!worker->defer(*this)) post(runner, rules);
-  }
+  FANOUT_INLINE void defer(const ShardRunner& runner, const WaitRules& rules) noexcept;
 
   /// Takes the shard back. Returns false if its device has started it; otherwise the caller must run it.
   bool take_back() noexcept {
@@ -59,14 +55,7 @@ class alignas(cache_line) ShardTask : public Task {
   }
 
   /// Runs a shard that was taken back, under the floating-point modes of its call.
-  void run() noexcept {
-    const FloatingPointScope scope;
-    if (is_handed()) {
-      worker->handoff().run_taken_back();
-    } else {
-      Task::run();
-    }
-  }
+  FANOUT_INLINE void run() noexcept;
 
   /// Runs a shard that its own caller took back, so that no thread waits for it.
   void run_here(const ShardRunner& runner) noexcept {
@@ -81,39 +70,17 @@ class alignas(cache_line) ShardTask : public Task {
 
   /// Waits until the shard has been run, as Task::wait does. If there are done flags, reads that of the shard first:
   /// the thread sets it before it completes the request, and touches only its own handoff slot afterwards.
-  bool wait(const DoneFlags& flags, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
-            Clock::Time until = Clock::never) noexcept {
-    if (ticket_ == 0 || (!is_handed() && is_done())) return true;
-    std::int64_t ticks = worker->spin_ticks(rules, takes);
-    if (!is_handed()) return Task::wait(ticks, epoch, until);
-    if (flags) {
-      if ((until != Clock::never && ticks == Ticks::forever) || epoch != fork_epoch()) ticks = 0;
-      const Atomic<bool>& ended = flags[shard];
-      if (spin(ticks, [&] { return ended.load(MemoryOrder::acquire); })) return true;
-      ticks = 0;
-    }
-    return worker->handoff().await(ticket_, ticks, epoch, until);
-  }
+  FANOUT_INLINE bool wait(const DoneFlags& flags, const WaitRules& rules, std::int64_t takes, std::uint32_t epoch,
+                          Clock::Time until = Clock::never) noexcept;
 
  private:
   // Values of ticket_ that are no ticket of a request.
   static constexpr HandoffSlot::Ticket queued = 2;
   static constexpr HandoffSlot::Ticket left = 4;
 
-  void remember(const ShardRunner& runner) noexcept {
-    runner_ = &runner;
-    prepare([](Task& self) noexcept {
-      const auto& own = static_cast<ShardTask&>(self);
-      own.runner_->modes.restore();
-      own.runner_->run(own.runner_->body, own.shard);
-    });
-  }
+  FANOUT_INLINE void remember(const ShardRunner& runner) noexcept;
 
-  [[gnu::noinline]] void queue(const ShardRunner& runner) noexcept {
-    remember(runner);
-    ticket_ = queued;
-    worker->post(*this);
-  }
+  [[gnu::noinline]] FANOUT_INLINE void queue(const ShardRunner& runner) noexcept;
 
   bool is_handed() const noexcept { return ticket_ > left; }
 
@@ -125,8 +92,7 @@ static_assert(sizeof(ShardTask) == cache_line);
 /// The shards of one call as tasks. Notes the fork epoch in which they were made.
 class ShardTasks {
  public:
-  template <std::integral Size>
-  explicit ShardTasks(Size size) : tasks_(static_cast<std::size_t>(size)) {}
+  explicit ShardTasks(std::size_t size) : tasks_(size) {}
 
   /// Makes the task of the i-th shard.
   template <Device... Ds>
@@ -192,11 +158,10 @@ class ShardTasks {
 };
 
 /// Throws the Error of a call in the child of a fork, if shards of the call stayed in the parent.
-[[noreturn]] inline void refuse_after_fork() {
-  throw Error(explain({.what = "the process was forked while a forward was running",
-                       .where = "the child",
-                       .expected = "calls to be made before or after fork, or to exec in the child",
-                       .found = "shards that run in the parent only"}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_after_fork();
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/dispatch/shard_tasks.ipp>
+#endif

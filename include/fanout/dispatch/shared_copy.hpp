@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/copy_bytes.hpp>
 #include <fanout/memory/copy_rows.hpp>
@@ -14,13 +15,10 @@ inline constexpr std::size_t shared_from = std::size_t{1} << 18;
 
 /// Makes a copy in host memory. The team shares a large copy: each device writes one contiguous part of the result. If
 /// shards are concatenated by rows, this is likely the part that the device made.
-inline void copy_shared(const RowsCopy& copy, const CopyTeam* team) {
-  const std::size_t bytes = copy.bytes();
-  const std::size_t most = bytes / (shared_from / 2);
-  if (team == nullptr || team->size() < 2 || most < 2) return copy_rows(copy);
-  const std::size_t parts = team->size() < most ? team->size() : most;
-  const auto begin = [&](std::size_t i) { return i == parts ? bytes : bytes / parts * i / 4096 * 4096; };
-  team->share(parts, [&](std::size_t i) noexcept { copy_part(copy, begin(i), begin(i + 1), bytes >= streamed_from); });
-}
+FANOUT_INLINE void copy_shared(const RowsCopy& copy, const CopyTeam* team);
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/dispatch/shared_copy.ipp>
+#endif

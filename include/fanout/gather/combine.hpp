@@ -11,7 +11,6 @@
 #include <fanout/array/output.hpp>
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
-#include <fanout/base/if_used.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/direct_sums.hpp>
@@ -132,7 +131,7 @@ struct CombineArrays {
     if constexpr ((is_mean || std::same_as<Rule, rules::Sum>)&&std::is_arithmetic_v<T>) {
       if (place.sums == nullptr || !place.sums->has_transport()) return false;
       backend::ResultSum sum{.type = &added_by_devices<T>, .count = result.size(), .to = result.data()};
-      InlineArray<if_used_t<backend::WeightedArray, X>> arrays(pieces.size());
+      InlineArray<backend::WeightedArray> arrays(pieces.size());
       for (std::size_t i = 0; i < arrays.size(); ++i) {
         if (is_mean && !place.counts(i)) return false;  // it may be NaN
         arrays[i] = {pieces[i].data(), pieces[i].space(), is_mean ? place.share(i) : 1};

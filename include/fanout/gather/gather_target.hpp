@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -38,10 +39,7 @@ struct GatherTarget {
   /// The device that ran the shard.
   const DeviceId& device(std::size_t shard) const { return devices[plan[shard].device]; }
   /// The shard as text: `shard 1 on host:1, rows [15, 30)`.
-  std::string describe(std::size_t shard) const {
-    return "shard " + std::to_string(batch->first_shard + shard) + " on " + to_string(device(shard)) + ", rows " +
-           to_string(batch->in_batch(plan[shard].rows));
-  }
+  FANOUT_INLINE std::string describe(std::size_t shard) const;
   /// The shard's share of all rows, from 0 to 1. If there are no rows, all shards have equal shares.
   double share(std::size_t shard) const {
     return rows() == 0 ? 1.0 / static_cast<double>(size() + batch->other_shards)
@@ -62,3 +60,7 @@ struct GatherTarget {
 };
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/gather/gather_target.ipp>
+#endif

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/extents.hpp>
@@ -97,25 +98,11 @@ concept GatherableChosen = requires {
   typename gather_chosen<Rule, X>::type;
 };
 
-[[noreturn]] inline void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard,
-                                        std::string expected, std::string found, std::string advice) {
-  throw ShapeMismatch(explain({.what = std::string("replicas ") + place.did + " arrays of different extents",
-                               .where = to_string(path),
-                               .expected = std::move(expected) + " as from " + place.describe(0),
-                               .found = std::move(found) + " from " + place.describe(shard),
-                               .advice = std::move(advice)}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard,
+                                               std::string expected, std::string found, std::string advice);
 
-[[gnu::noinline]] inline void check_way_from(const MemorySpace& found, const GatherTarget& place, const LeafPath& path,
-                                             std::size_t shard) {
-  if (backend::can_transfer(place.target, found)) return;
-  throw DeviceMismatch(
-      explain({.what = two_devices(place.target.space, found) + ": a replica returned an array in the wrong memory",
-               .where = to_string(path),
-               .expected = to_string(place.target.space),
-               .found = to_string(found) + " from " + place.describe(shard),
-               .advice = "copy it there first"}));
-}
+[[gnu::cold]] FANOUT_INLINE void check_way_from(const MemorySpace& found, const GatherTarget& place,
+                                                const LeafPath& path, std::size_t shard);
 
 /// Throws DeviceMismatch if an array cannot be copied from its memory to that of the result.
 inline void check_space(const MemorySpace& found, const GatherTarget& place, const LeafPath& path, std::size_t shard) {
@@ -173,3 +160,7 @@ inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory
 
 }  // namespace detail
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/gather/gather_traits.ipp>
+#endif

@@ -6,6 +6,7 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/join_pieces.hpp>
@@ -21,14 +22,7 @@ namespace fanout { inline namespace v0 {
 namespace detail {
 
 /// The extents that all shards must agree on, as text: `[2, :, 3]` for axis 1.
-template <std::size_t R>
-std::string all_axes_but(std::size_t joined, const Extents<R>& extents) {
-  std::string text = "[";
-  for (std::size_t axis = 0; axis < R; ++axis) {
-    text += (axis == 0 ? "" : ", ") + (axis == joined ? ":" : std::to_string(extents[axis]));
-  }
-  return text + "]";
-}
+FANOUT_INLINE std::string all_axes_but(std::size_t joined, const std::size_t* extents, std::size_t rank);
 
 /// Concatenates tensors, views or outputs on this axis. Copies. Throws ShapeMismatch if their other extents differ, and
 /// DeviceMismatch as check_space() does.
@@ -40,7 +34,7 @@ Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, cons
     const Extents<R>& found = pieces[i].extents();
     for (std::size_t axis = 0; axis < R; ++axis) {
       if (axis != joined && found[axis] != extents[axis]) {
-        refuse_extents(place, path, i, all_axes_but(joined, pieces[0].extents()), to_string(found),
+        refuse_extents(place, path, i, all_axes_but(joined, pieces[0].extents().values, R), to_string(found),
                        "arrays are concatenated on axis " + std::to_string(joined) + ", so all other axes must agree");
       }
     }
@@ -61,3 +55,7 @@ Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, cons
 
 }  // namespace detail
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/gather/join_arrays.ipp>
+#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -10,6 +9,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/dispatch/shared_copy.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/shard_results.hpp>
@@ -26,8 +26,8 @@ namespace detail {
 
 /// Makes the array that a result is gathered to, uninitialised: in memory of the caller that it fits, otherwise in new
 /// memory.
-template <class T, std::size_t R, std::same_as<GatherTarget> Place>
-Tensor<T, R> make_result(const Extents<R>& extents, const Place& place) {
+template <class T, std::size_t R>
+Tensor<T, R> make_result(const Extents<R>& extents, const GatherTarget& place) {
   if (place.outputs != nullptr) {
     Storage target = place.outputs->take_target(extents[0], extents.row_size() * sizeof(T));
     if (target.data() != nullptr) return Tensor<T, R>(std::move(target), extents);
@@ -52,38 +52,11 @@ InlineArray<PieceBytes> bytes_of(const ShardResults<X>& pieces) {
 
 /// Writes the pieces to the result one after the other, from any memory. If the result is in host memory, consecutive
 /// pieces in host memory are one copy, which can be shared. Pieces of different devices are copied at the same time.
-template <std::same_as<GatherTarget> Place>
-void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const Place& place) {
-  auto* at = static_cast<std::byte*>(to);
-  const auto is_here = [&](std::size_t i) {
-    return pieces[i].space == host_memory && place.target.space == host_memory;
-  };
-  std::size_t elsewhere = 0;
-  const InlineArray<RowPart> parts(pieces.size(), [&](std::size_t i) -> RowPart {
-    elsewhere += is_here(i) ? 0U : 1U;
-    return {static_cast<const std::byte*>(pieces[i].data), pieces[i].bytes, pieces[i].bytes};
-  });
-  InlineArray<backend::Transfer> transfers(elsewhere);
-  backend::Transfer* next = transfers.data();
-  for (std::size_t i = 0; i < pieces.size();) {
-    std::size_t bytes = 0;
-    const std::size_t first = i;
-    for (; i < pieces.size() && is_here(i); ++i) bytes += pieces[i].bytes;
-    if (i == first) {
-      bytes = pieces[i].bytes;
-      *next++ = {at, pieces[i].space, pieces[i].data, bytes};
-      ++i;
-    } else {
-      copy_shared(RowsCopy{at, 1, parts.data() + first, i - first, bytes}, place.team);
-    }
-    at += bytes;
-  }
-  backend::transfer_all(place.target, transfers.data(), elsewhere);
-}
+FANOUT_INLINE void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const GatherTarget& place);
 
 /// Packs a piece into the result. Both must be in the same memory.
-template <class T, std::size_t R, std::same_as<GatherTarget> Place>
-void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const Place& place) {
+template <class T, std::size_t R>
+void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const GatherTarget& place) {
   if (piece.empty()) return;
   const StridedRuns<R> runs(piece);
   if (!(place.target.space == host_memory) || runs.outer != 0) return pack(*place.target.operations, to, piece);
@@ -92,25 +65,12 @@ void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const P
 }
 
 /// Interleaves the pieces in the result: each row of it has one run of each piece. All must be in the same memory.
-template <std::same_as<GatherTarget> Place>
-void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces, const Place& place) {
-  if (rows == 0) return;
-  auto* at = static_cast<std::byte*>(to);
-  std::size_t row_bytes = 0;
-  const InlineArray<RowPart> parts(pieces.size(), [&](std::size_t i) -> RowPart {
-    const std::size_t run = pieces[i].bytes / rows;
-    row_bytes += run;
-    return {static_cast<const std::byte*>(pieces[i].data), run, run};
-  });
-  if (place.target.space == host_memory)
-    return copy_shared(RowsCopy{at, rows, parts.data(), parts.size(), row_bytes}, place.team);
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (const RowPart& part : parts) {
-      place.target.operations->copy(place.target.space, at, part.from + row * part.bytes, part.bytes);
-      at += part.bytes;
-    }
-  }
-}
+FANOUT_INLINE void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces,
+                             const GatherTarget& place);
 
 }  // namespace detail
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/gather/join_pieces.ipp>
+#endif

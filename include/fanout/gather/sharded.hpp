@@ -11,7 +11,6 @@
 #include <fanout/array/output.hpp>
 #include <fanout/array/tensor.hpp>
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/if_used.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gather_traits.hpp>
@@ -160,7 +159,7 @@ struct gather_chosen<rules::Sharded, X> {
   using type = Sharded<value_type>;
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
-    std::vector<if_used_t<DeviceId, X>> devices;
+    std::vector<DeviceId> devices;
     std::vector<value_type> values;
     devices.reserve(pieces.size());
     values.reserve(pieces.size());

@@ -10,6 +10,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/measure/call_observer.hpp>
@@ -33,46 +34,19 @@ struct MeasuredDevice {
   Clock::Time call_began = 0;  ///< by that clock
 };
 
-// What follows are templates, so that they cost nothing to compile in a file that calls no model. `Times` is always
-// CallTimes.
-
 /// The clock of one shard of a measured call. Its functions are called by the thread that runs the shard.
-template <class Times>
 class ShardClock final : public TransferLog {
  public:
   /// Borrows `times` and the name of the model's type.
-  ShardClock(typename Times::Shard& times, const MeasuredShard& shard, std::string_view model) noexcept
+  ShardClock(CallTimes::Shard& times, const MeasuredShard& shard, std::string_view model) noexcept
       : times_(times), shard_(shard), model_(model) {}
 
   /// Begins on a device, which it borrows.
-  void begin(const MeasuredDevice& device) noexcept {
-    device_ = &device;
-    times_ = {};  // an earlier run of the shard may have failed
-    returned_ = false;
-    outer_shard_ = detail::exchange(measured_shard(), shard_);
-    times_.thread = thread_number();
-    outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
-    range_.begin("scatter to ", model_, shard_.shard);
-    times_.began = elapsed();
-  }
-  void forward_begins() noexcept {
-    times_.forward = elapsed();
-    range_.begin("forward of ", model_, shard_.shard);
-  }
+  FANOUT_INLINE void begin(const MeasuredDevice& device) noexcept;
+  FANOUT_INLINE void forward_begins() noexcept;
   /// Another thread may end the shard.
-  void forward_returned() noexcept {
-    times_.returned = elapsed();
-    returned_ = true;
-    range_.end();
-  }
-  void end(bool failed) noexcept {
-    times_.ended = elapsed();
-    if (!returned_) times_.returned = times_.ended;
-    times_.failed = failed;
-    range_.end();
-    transfer_log() = outer_;
-    measured_shard() = outer_shard_;
-  }
+  FANOUT_INLINE void forward_returned() noexcept;
+  FANOUT_INLINE void end(bool failed) noexcept;
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
     note_in(to, bytes);
@@ -94,7 +68,7 @@ class ShardClock final : public TransferLog {
     return true;
   }
 
-  typename Times::Shard& times_;
+  CallTimes::Shard& times_;
   const MeasuredDevice* device_ = nullptr;  // null until it begins
   MeasuredShard shard_;
   MeasuredShard outer_shard_;
@@ -105,13 +79,12 @@ class ShardClock final : public TransferLog {
 };
 
 /// The clocks of the shards of a call.
-template <class Times>
-class ShardClocks : public InlineArray<ShardClock<Times>> {
+class ShardClocks : public InlineArray<ShardClock> {
  public:
   /// Borrows all. `call` is the call's id.
-  ShardClocks(InlineArray<typename Times::Shard>& shards, std::uint64_t call, std::string_view model)
-      : InlineArray<ShardClock<Times>>(shards.size(), [&](std::size_t i) {
-          return ShardClock<Times>(shards[i], {.call = call, .shard = static_cast<std::uint32_t>(i)}, model);
+  ShardClocks(InlineArray<CallTimes::Shard>& shards, std::uint64_t call, std::string_view model)
+      : InlineArray<ShardClock>(shards.size(), [&](std::size_t i) {
+          return ShardClock(shards[i], {.call = call, .shard = static_cast<std::uint32_t>(i)}, model);
         }) {}
 };
 
@@ -125,7 +98,6 @@ template <class... Ds>
 /// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends when its
 /// result is taken or dropped, which may be after the end of its model. A call that fails before plan_is(), or whose
 /// shards do not end, is not told.
-template <class Times>
 class CallClock final : public TransferLog, public Pooled {
  public:
   /// Made when the call begins. `observer` may be null. `model` names the model's type. Borrows the name. An
@@ -169,17 +141,9 @@ class CallClock final : public TransferLog, public Pooled {
 
   /// Call this once, before shards run. Copies the plan, since the call is told when its frame has gone. `number` is
   /// that of the call. Throws std::bad_alloc.
-  void plan_is(const Plan& plan, std::uint32_t number) {
-    clocks_.emplace(shards_.emplace(plan.size()), id_, times_.model);
-    running_.store(plan.size(), MemoryOrder::relaxed);
-    plan_ = plan;
-    times_.plan = &plan_;
-    times_.shards = shards_->data();
-    times_.number = number;
-    times_.planned = elapsed();
-  }
+  FANOUT_INLINE void plan_is(const Plan& plan, std::uint32_t number);
 
-  ShardClock<Times>& operator[](std::size_t i) noexcept { return clocks()[i]; }
+  ShardClock& operator[](std::size_t i) noexcept { return clocks()[i]; }
 
   /// Called when a shard begins on a device, by the thread that runs it.
   void shard_begins(std::size_t i, std::size_t device) noexcept { clocks()[i].begin(devices_[device]); }
@@ -191,59 +155,22 @@ class CallClock final : public TransferLog, public Pooled {
   }
 
   /// Called when a shard has ended, by the thread that ran it.
-  void shard_ended(std::size_t i, bool failed) noexcept {
-    clocks()[i].end(failed);
-    if (failed) {
-      failed_.store(true, MemoryOrder::relaxed);
-    } else if (observer_ != nullptr) {
-      const std::size_t own = (*times_.plan)[i].rows.size();
-      observer_->shard_ended(
-          {.rows_done = rows_done_.fetch_add(own, MemoryOrder::relaxed) + own, .rows = times_.plan->rows()});
-    }
-    running_.fetch_sub(1, MemoryOrder::acq_rel);
-  }
+  FANOUT_INLINE void shard_ended(std::size_t i, bool failed) noexcept;
 
   /// Called when all shards of a synchronous call have ended, by the thread that gathers next.
-  void all_ended() noexcept {
-    if (times_.asynchronous) return;
-    join(elapsed());
-    gather_begins();
-  }
+  FANOUT_INLINE void all_ended() noexcept;
 
   /// Called when the result of an asynchronous call is asked for, and all shards have ended.
-  void result_is_asked_for() noexcept {
-    if (!has_run()) return;
-    join(0);
-    const std::int64_t now = elapsed();
-    if (now > times_.joined) times_.idle = now - times_.joined;
-    thrown_ = std::uncaught_exceptions();
-    gather_begins();
-  }
+  FANOUT_INLINE void result_is_asked_for() noexcept;
 
   /// Called last, by the thread that gathered or dropped the result, also if the call has thrown.
-  void end() noexcept {
-    range_.end();
-    if (times_.plan == nullptr) return;
-    if (times_.gatherer != 0) {
-      transfer_log() = outer_;
-      times_.ended = elapsed();
-    } else if (times_.asynchronous) {
-      if (!has_run()) return;
-      join(0);
-    } else {
-      join(elapsed());
-    }
-    const std::int64_t gathers_from = times_.joined + times_.idle;
-    if (times_.ended < gathers_from) times_.ended = gathers_from;  // which another clock said
-    const bool is_dropped = times_.asynchronous && times_.gatherer == 0;
-    tell(is_dropped ? failed_.load(MemoryOrder::relaxed) : std::uncaught_exceptions() > thrown_);
-  }
+  FANOUT_INLINE void end() noexcept;
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
-    for (ShardClock<Times>& shard : clocks()) {
+    for (ShardClock& shard : clocks()) {
       if (shard.note_in(to, bytes)) break;
     }
-    for (ShardClock<Times>& shard : clocks()) {
+    for (ShardClock& shard : clocks()) {
       if (shard.note_out(from, bytes)) break;
     }
   }
@@ -252,29 +179,17 @@ class CallClock final : public TransferLog, public Pooled {
   std::int64_t elapsed() const noexcept { return main_.now() - times_.began; }
 
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access): plan_is() has made them
-  ShardClocks<Times>& clocks() noexcept { return *clocks_; }
+  ShardClocks& clocks() noexcept { return *clocks_; }
 
   /// True if all shards have ended. A call that could not be started has none. In the child of a fork, those that the
   /// parent runs never end.
   bool has_run() const noexcept { return shards_ && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0; }
 
-  void join(std::int64_t at_least) noexcept {
-    times_.joined = at_least;
-    for (const typename Times::Shard& shard : *shards_) {  // its clock may be another one
-      if (shard.ended > times_.joined) times_.joined = shard.ended;
-    }
-  }
+  FANOUT_INLINE void join(std::int64_t at_least) noexcept;
 
-  void gather_begins() noexcept {
-    times_.gatherer = thread_number();
-    outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
-  }
+  FANOUT_INLINE void gather_begins() noexcept;
 
-  void tell(bool failed) noexcept {
-    times_.failed = failed;
-    if (observer_ != nullptr) observer_->ended(times_);
-    if (process_observer.exists()) process_observer.ended(times_);
-  }
+  FANOUT_INLINE void tell(bool failed) noexcept;
 
   CallObserver* const observer_;
   const std::uint64_t id_;
@@ -282,9 +197,9 @@ class CallClock final : public TransferLog, public Pooled {
   const Clock::Time began_ = main_.now();
   const InlineArray<DeviceId> ids_;
   InlineArray<MeasuredDevice> devices_;
-  std::optional<InlineArray<typename Times::Shard>> shards_;
-  std::optional<ShardClocks<Times>> clocks_;
-  Times times_;
+  std::optional<InlineArray<CallTimes::Shard>> shards_;
+  std::optional<ShardClocks> clocks_;
+  CallTimes times_;
   Plan plan_;
   Atomic<std::size_t> running_{0};  // shards
   Atomic<std::size_t> rows_done_{0};
@@ -295,7 +210,6 @@ class CallClock final : public TransferLog, public Pooled {
 };
 
 /// Measures a call, if its model or the process has an observer. The call ends when this goes out of scope.
-template <class Times = CallTimes>
 class CallMeter {
  public:
   /// Made when the call begins. Borrows and retains what CallClock does. Without memory, the call is not measured.
@@ -313,7 +227,7 @@ class CallMeter {
   }
 
   /// The clock of the call; null if it is not measured.
-  CallClock<Times>* clock() const noexcept { return clock_; }
+  CallClock* clock() const noexcept { return clock_; }
 
   /// Called when the result of an asynchronous call is asked for, and all shards have ended.
   void result_is_asked_for() const noexcept {
@@ -323,10 +237,10 @@ class CallMeter {
 
  private:
   template <class Devices>
-  [[gnu::cold, gnu::noinline]] static CallClock<Times>* begin(CallObserver* observer, const Devices& devices,
-                                                              std::string_view model, bool asynchronous) noexcept {
+  [[gnu::cold, gnu::noinline]] static CallClock* begin(CallObserver* observer, const Devices& devices,
+                                                       std::string_view model, bool asynchronous) noexcept {
     try {
-      return make_pooled<CallClock<Times>>(observer, devices, model, asynchronous);
+      return make_pooled<CallClock>(observer, devices, model, asynchronous);
     } catch (...) {  // an error here would be one that other processes of the call do not learn of
       return nullptr;
     }
@@ -337,7 +251,11 @@ class CallMeter {
     delete clock_;
   }
 
-  CallClock<Times>* clock_ = nullptr;
+  CallClock* clock_ = nullptr;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/measure/call_clock.ipp>
+#endif

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include <fanout/base/any_function.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/measure/call_totals.hpp>
 #include <fanout/measure/progress.hpp>
@@ -18,8 +19,6 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The measured calls of one model: adds up their times, and shows them to the split policy if that observes calls.
 /// Thread-safe. Borrows the policy, and the function that is told of the progress of calls, until close().
 /// Reference-counted: see ModelMeasurements.
-/// `Totals` is always CallTotals<>. As a template, this costs nothing to compile in a file that calls no model.
-template <class Totals = CallTotals<>>
 class MeasuredCalls final : public CallObserver {
  public:
   MeasuredCalls(AnySplit& split, const AnyFunction<void(const Progress&)>& progress) noexcept
@@ -31,39 +30,16 @@ class MeasuredCalls final : public CallObserver {
   }
 
   /// Called when the model ends, after its last shard. Calls that end later are not counted.
-  void close() noexcept {
-    const ForkSafeLock closing(mutex_);
-    is_closed_ = true;
-  }
+  FANOUT_INLINE void close() noexcept;
 
   /// The plan of the split policy.
-  Plan plan(std::size_t rows, std::size_t devices) const {
-    const ForkSafeLock reading(mutex_);
-    return split_(rows, devices);
-  }
+  FANOUT_INLINE Plan plan(std::size_t rows, std::size_t devices) const;
 
-  void ended(const CallTimes& call) noexcept override {
-    const ForkSafeLock adding(mutex_);
-    if (is_closed_) return;
-    try {
-      totals_.add(call);
-      if (!call.failed) split_.observe(call);
-    } catch (...) {  // without memory, this call is not counted
-    }
-  }
+  FANOUT_INLINE void ended(const CallTimes& call) noexcept override;
 
-  void shard_ended(const Progress& progress) noexcept override {
-    if (!progress_) return;
-    try {
-      progress_(progress);
-    } catch (...) {  // an exception of the function must not break the call
-    }
-  }
+  FANOUT_INLINE void shard_ended(const Progress& progress) noexcept override;
 
-  Totals totals() const {
-    const ForkSafeLock reading(mutex_);
-    return totals_;
-  }
+  FANOUT_INLINE CallTotals totals() const;
 
   /// Calls `f(split)` while no call reads or changes the policy.
   template <class F>
@@ -78,15 +54,14 @@ class MeasuredCalls final : public CallObserver {
   bool is_closed_ = false;
   AnySplit& split_;
   const AnyFunction<void(const Progress&)>& progress_;
-  Totals totals_;
+  CallTotals totals_;
 };
 
 /// The MeasuredCalls of a model. Asynchronous calls whose results are not taken yet keep it beyond the model's end.
-template <class Calls = MeasuredCalls<>>
 class ModelMeasurements {
  public:
   ModelMeasurements(AnySplit& split, const AnyFunction<void(const Progress&)>& progress)
-      : calls_(new Calls(split, progress)) {}
+      : calls_(new MeasuredCalls(split, progress)) {}
   ModelMeasurements(const ModelMeasurements&) = delete;
   ModelMeasurements& operator=(const ModelMeasurements&) = delete;
   ~ModelMeasurements() {
@@ -94,11 +69,15 @@ class ModelMeasurements {
     calls_->release();
   }
 
-  Calls* operator->() const noexcept { return calls_; }
-  Calls* get() const noexcept { return calls_; }
+  MeasuredCalls* operator->() const noexcept { return calls_; }
+  MeasuredCalls* get() const noexcept { return calls_; }
 
  private:
-  Calls* const calls_;
+  MeasuredCalls* const calls_;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/measure/measured_calls.ipp>
+#endif

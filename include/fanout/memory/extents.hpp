@@ -10,6 +10,7 @@
 
 #include <fanout/base/annotate.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -62,14 +63,16 @@ struct Extents {
   }
 };
 
+namespace detail {
+
+FANOUT_INLINE std::string extents_text(const std::size_t* extents, std::size_t rank);
+
+}  // namespace detail
+
 /// The extents as text: `[15, 5]`.
 template <std::size_t R>
 std::string to_string(const Extents<R>& extents) {
-  std::string text = "[";
-  for (std::size_t axis = 0; axis < R; ++axis) {
-    text += (axis == 0 ? "" : ", ") + std::to_string(extents.values[axis]);
-  }
-  return text + "]";
+  return detail::extents_text(extents.values, R);
 }
 
 namespace detail {
@@ -81,11 +84,7 @@ __extension__ using AnyInteger = __int128;
 using AnyInteger = long long;
 #endif
 
-[[noreturn]] inline void refuse_uncountable(std::string found) {
-  throw ShapeMismatch(explain({.what = "invalid extents",
-                               .expected = "numbers of elements that are not negative and whose bytes fit into memory",
-                               .found = std::move(found)}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_uncountable(std::string found);
 
 /// Returns the extents. Throws ShapeMismatch if an array of that shape, with elements of `element_size` bytes, has more
 /// than PTRDIFF_MAX bytes.
@@ -129,3 +128,7 @@ template <std::size_t Axis, std::size_t R>
 struct std::tuple_element<Axis, fanout::Extents<R>> {
   using type = std::size_t;
 };
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/memory/extents.ipp>
+#endif

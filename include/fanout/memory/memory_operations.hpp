@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/copy_bytes.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/pool.hpp>
@@ -76,20 +77,13 @@ inline constexpr std::size_t memory_alignment = detail::smallest_block;
 
 namespace detail {
 
-inline void* allocate_host(const MemorySpace&, std::size_t bytes) {
-  if (void* const data = pool.take(bytes)) return data;
-  refuse_bytes(bytes);
-}
+FANOUT_INLINE void* allocate_host(const MemorySpace&, std::size_t bytes);
 
-inline void release_host(const MemorySpace&, void* data, std::size_t bytes, void*) noexcept { pool.give(data, bytes); }
+FANOUT_INLINE void release_host(const MemorySpace&, void* data, std::size_t bytes, void*) noexcept;
 
-inline void copy_host(const MemorySpace&, void* to, const void* from, std::size_t bytes) {
-  copy_bytes(to, from, bytes);
-}
+FANOUT_INLINE void copy_host(const MemorySpace&, void* to, const void* from, std::size_t bytes);
 
-inline void clear_host(const MemorySpace&, void* data, std::size_t bytes) {
-  if (bytes != 0) std::memset(data, 0, bytes);
-}
+FANOUT_INLINE void clear_host(const MemorySpace&, void* data, std::size_t bytes);
 
 }  // namespace detail
 
@@ -108,3 +102,7 @@ struct Memory {
 }  // namespace backend
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/memory/memory_operations.ipp>
+#endif

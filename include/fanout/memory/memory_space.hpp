@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -19,18 +20,17 @@ struct MemorySpace {
 inline constexpr MemorySpace host_memory{{.kind = "host", .index = 0}};
 
 /// The memory as text: `host memory`, `the memory of cuda:1`.
-inline std::string to_string(const MemorySpace& space) {
-  return space.owner.kind == host_memory.owner.kind ? "host memory" : "the memory of " + to_string(space.owner);
-}
+FANOUT_INLINE std::string to_string(const MemorySpace& space);
 
 namespace detail {
 
 /// PyTorch's words, which people search for.
-inline std::string two_devices(const MemorySpace& one, const MemorySpace& other) {
-  return "Expected all tensors to be on the same device, but found at least two devices, " + to_string(one.owner) +
-         " and " + to_string(other.owner);
-}
+FANOUT_INLINE std::string two_devices(const MemorySpace& one, const MemorySpace& other);
 
 }  // namespace detail
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/memory/memory_space.ipp>
+#endif

@@ -7,6 +7,7 @@
 
 #include <sched.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -77,14 +78,8 @@ class OutputBuffer : public Pooled {
   OutputBuffer& operator=(const OutputBuffer&) = delete;
 
   /// Allocates memory for several devices, which fill it together. Throws as the constructor.
-  static OutputBuffer* make_for_all(const backend::Memory& memory, std::size_t rows, std::size_t row_bytes) {
-    const auto allocate = memory.operations->fresh->allocate_for_all;
-    if (allocate == nullptr) return new OutputBuffer(memory, rows, row_bytes);
-    const std::size_t bytes = checked_extents(1, Extents<2>{rows, row_bytes}).size();
-    void* const data = bytes == 0 ? nullptr : allocate(memory.space, bytes);
-    return new OutputBuffer(Storage({memory.space, memory.operations->fresh}, data, bytes, nullptr), rows, row_bytes,
-                            nullptr);
-  }
+  FANOUT_INLINE static OutputBuffer* make_for_all(const backend::Memory& memory, std::size_t rows,
+                                                  std::size_t row_bytes);
 
   void retain() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
   void release() noexcept {
@@ -193,24 +188,11 @@ class OutputBuffers : public Pooled {
   }
 
   /// True if a buffer that a shard asked for could not be made. For use when all shards have ended.
-  bool have_failed() const noexcept {
-    for (const State& state : states_) {
-      if (state.load(MemoryOrder::relaxed) == failed) return true;
-    }
-    const OutputBuffers* const next = next_.load(MemoryOrder::acquire);
-    return next != nullptr && next->have_failed();
-  }
+  FANOUT_INLINE bool have_failed() const noexcept;
 
   /// Returns the caller's memory for the first array of these rows that no shard asked for. Empty if there is none. For
   /// use when all shards have ended.
-  Storage take_target(std::size_t rows, std::size_t row_bytes) {
-    for (std::size_t n = 0; n < few && n < target_count_; ++n) {
-      if (states_[n].load(MemoryOrder::relaxed) != made && fits(n, rows, row_bytes)) {
-        return get(n, rows, row_bytes).buffer->take();
-      }
-    }
-    return {};
-  }
+  FANOUT_INLINE Storage take_target(std::size_t rows, std::size_t row_bytes);
 
  private:
   static constexpr std::size_t few = 8;
@@ -222,61 +204,20 @@ class OutputBuffers : public Pooled {
   static constexpr std::uint16_t failed = 3;  // there was no memory; the next shard tries again
   static std::uint16_t being_made() noexcept { return static_cast<std::uint16_t>(fork_epoch() << 2U | 2U); }
 
-  [[gnu::noinline]] void drop_few() noexcept {
-    const std::size_t asked_for = others_.load(MemoryOrder::relaxed) ? few : 1;
-    for (std::size_t n = 0; n < asked_for; ++n) {
-      if (states_[n].load(MemoryOrder::relaxed) == made) few_[n].buffer->release();
-    }
-  }
-  [[gnu::noinline]] void drop_more() noexcept { delete next_.load(MemoryOrder::relaxed); }
+  [[gnu::noinline]] FANOUT_INLINE void drop_few() noexcept;
+  [[gnu::noinline]] FANOUT_INLINE void drop_more() noexcept;
 
-  [[gnu::noinline]] void make(std::size_t n, std::size_t rows, std::size_t row_bytes) {
-    Place& place = few_[n];
-    Atomic<std::uint16_t>& state = states_[n];
-    std::uint16_t seen = none;
-    for (int turn = 0; !state.compare_exchange_strong(seen, being_made(), MemoryOrder::acquire); ++turn) {
-      if (seen == made) return;
-      if (seen != being_made()) continue;
-      // The thread that makes it waits only for memory.
-      turn < 64 ? pause() : static_cast<void>(::sched_yield());
-      seen = none;
-    }
-    if (n != 0) others_.store(true, MemoryOrder::relaxed);
-    try {
-      place.buffer = fits(n, rows, row_bytes) ? new OutputBuffer(memory(), targets_[n])
-                                              : OutputBuffer::make_for_all(memory(), rows, row_bytes);
-    } catch (...) {
-      state.store(failed, MemoryOrder::release);
-      throw;
-    }
-    place.first = place.buffer->row(0);
-    place.row_bytes = place.buffer->row_bytes();
-    state.store(made, MemoryOrder::release);
-  }
+  [[gnu::noinline]] FANOUT_INLINE void make(std::size_t n, std::size_t rows, std::size_t row_bytes);
 
   bool fits(std::size_t n, std::size_t rows, std::size_t row_bytes) const noexcept {
     return n < target_count_ && targets_[n].rows == rows && targets_[n].row_bytes == row_bytes &&
            targets_[n].data != nullptr;
   }
 
-  [[gnu::noinline]] const Place& get_more(std::size_t n, std::size_t rows, std::size_t row_bytes) {
-    return next().get(n - few, rows, row_bytes);
-  }
+  [[gnu::noinline]] FANOUT_INLINE const Place& get_more(std::size_t n, std::size_t rows, std::size_t row_bytes);
   backend::Memory memory() const noexcept { return {space_, operations_}; }
 
-  OutputBuffers& next() {
-    OutputBuffers* next = next_.load(MemoryOrder::acquire);
-    if (next == nullptr) {
-      auto* more = new OutputBuffers(memory());
-      if (target_count_ > few) more->write_to(targets_ + few, target_count_ - few);
-      if (next_.compare_exchange_strong(next, more, MemoryOrder::acq_rel)) {
-        next = more;
-      } else {
-        delete more;
-      }
-    }
-    return *next;
-  }
+  FANOUT_INLINE OutputBuffers& next();
 
   struct State : Atomic<std::uint16_t> {
     State() noexcept : Atomic<std::uint16_t>(none) {}
@@ -302,3 +243,7 @@ class OutputBuffers : public Pooled {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/memory/output_buffer.ipp>
+#endif

@@ -10,6 +10,7 @@
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/sanitized.hpp>
 #include <fanout/memory/size_class.hpp>
 #include <fanout/memory/system_block.hpp>
@@ -42,26 +43,10 @@ class Pool {
   }
 
   /// Returns all cached blocks to the system.
-  void empty() noexcept {
-    for (std::size_t i = classes; i > 0; --i) {
-      for (std::size_t n = 0; n < (1 + more_rows) * places; ++n) {  // others may give blocks back meanwhile
-        void* const block = take_kept(i - 1);
-        if (block == nullptr) break;
-        release(block, class_bytes(i - 1));
-      }
-    }
-  }
+  FANOUT_INLINE void empty() noexcept;
 
   /// The bytes of cached blocks: all, or those of counted classes if `first` is the first of these.
-  std::size_t kept(std::size_t first = 0) const noexcept {
-    std::size_t bytes = 0;
-    for (std::size_t row = first; row < rows; ++row) {
-      for (const Place& place : kept_[row]) {
-        bytes += place.load(MemoryOrder::relaxed) == 0 ? 0 : class_bytes(class_of(row));
-      }
-    }
-    return bytes;
-  }
+  FANOUT_INLINE std::size_t kept(std::size_t first = 0) const noexcept;
 
  private:
   using Place = Atomic<std::uintptr_t>;  // the address of a block; odd if it was there at the last sweep
@@ -111,72 +96,22 @@ class Pool {
     return false;
   }
 
-  [[gnu::noinline]] void give_counted(void* block, std::size_t bytes) noexcept {
-    const std::size_t index = size_class(bytes).index;
-    if (gifts_.fetch_add(1, MemoryOrder::relaxed) % gifts_between_sweeps == gifts_between_sweeps - 1) sweep();
-    if (!keeps_blocks || index >= classes) return release(block, bytes);
-    if (put(block, kept_[index])) return;
-    for (std::size_t row = more_of(index); row < rows && class_of(row) == index; ++row) {
-      if (put(block, kept_[row])) return;
-    }
-    release(block, bytes);
-  }
+  [[gnu::noinline]] FANOUT_INLINE void give_counted(void* block, std::size_t bytes) noexcept;
 
   static void* block_at(std::uintptr_t place) noexcept {
     return reinterpret_cast<void*>(place & ~std::uintptr_t{1});  // NOLINT(performance-no-int-to-ptr): a mark is in it
   }
 
   /// A cached block of this class, or null.
-  void* take_kept(std::size_t index) noexcept {
-    void* block = take_from(kept_[index]);
-    for (std::size_t row = more_of(index); block == nullptr && row < rows && class_of(row) == index; ++row) {
-      block = take_from(kept_[row]);
-    }
-    return block;
-  }
+  FANOUT_INLINE void* take_kept(std::size_t index) noexcept;
 
-  [[gnu::noinline]] void* take_more(std::size_t bytes) noexcept {
-    const SizeClass wanted = size_class(bytes);
-    if (keeps_blocks && wanted.index < classes) {
-      if (void* const kept = take_kept(wanted.index)) return kept;
-    }
-    void* block = get_system_block(wanted.bytes);
-    if (block == nullptr) {
-      empty();
-      block = get_system_block(wanted.bytes);
-    }
-    if (block == nullptr) return nullptr;
-    if (wanted.index >= first_counted) {
-      const std::size_t held = held_.fetch_add(wanted.bytes, MemoryOrder::relaxed) + wanted.bytes;
-      if (held > limit()) make_room();  // before a thread touches the new block's pages
-    }
-    // The bytes behind those asked for must not be touched.
-    close_bytes(static_cast<std::byte*>(block) + bytes, wanted.bytes - bytes);
-    return block;
-  }
+  [[gnu::noinline]] FANOUT_INLINE void* take_more(std::size_t bytes) noexcept;
 
-  [[gnu::noinline]] void release(void* block, std::size_t bytes) noexcept {
-    const SizeClass own = size_class(bytes);
-    open_bytes(block, own.bytes);
-    release_system_block(block, own.bytes);
-    if (own.index >= first_counted) held_.fetch_sub(own.bytes, MemoryOrder::relaxed);
-  }
+  [[gnu::noinline]] FANOUT_INLINE void release(void* block, std::size_t bytes) noexcept;
 
   /// Releases cached blocks, the largest first, until the limit is met: twice the peak of the bytes in use. Both the
   /// bytes in use and the cached ones count against it. The peak is measured only here, when the limit is exceeded.
-  [[gnu::noinline]] void make_room() noexcept {
-    const std::size_t held = held_.load(MemoryOrder::relaxed);
-    const std::size_t unused = kept(first_counted);
-    const std::size_t used = held > unused ? held - unused : 0;
-    if (2 * used > limit()) limit_.store(2 * used, MemoryOrder::relaxed);
-    for (std::size_t i = classes; i > first_counted; --i) {
-      while (held_.load(MemoryOrder::relaxed) > limit()) {
-        void* const block = take_kept(i - 1);
-        if (block == nullptr) break;
-        release(block, class_bytes(i - 1));
-      }
-    }
-  }
+  [[gnu::noinline]] FANOUT_INLINE void make_room() noexcept;
 
   std::size_t limit() const noexcept {
     const std::size_t limit = limit_.load(MemoryOrder::relaxed);
@@ -184,17 +119,7 @@ class Pool {
   }
 
   /// Releases the blocks that were here at the last sweep, and that no thread has taken since.
-  [[gnu::noinline]] void sweep() noexcept {
-    for (std::size_t row = first_counted; row < rows; ++row) {
-      for (Place& place : kept_[row]) {
-        std::uintptr_t block = place.load(MemoryOrder::relaxed);
-        if (block == 0) continue;
-        const bool lay_there = block % 2 != 0;
-        if (!place.compare_exchange_strong(block, lay_there ? 0 : block + 1, MemoryOrder::acq_rel)) continue;
-        if (lay_there) release(block_at(block), class_bytes(class_of(row)));
-      }
-    }
-  }
+  [[gnu::noinline]] FANOUT_INLINE void sweep() noexcept;
 
   alignas(cache_line) EmptyPlace kept_[rows][places]{};
   Atomic<std::size_t> held_{0};     // bytes of counted blocks, in use and cached
@@ -204,11 +129,7 @@ class Pool {
 
 [[gnu::visibility("default")]] inline constinit Pool pool{};
 
-template <std::integral Size>
-[[noreturn, gnu::cold]] void refuse_bytes(Size bytes) {
-  throw OutOfMemory(explain(
-      {.what = "out of host memory", .expected = std::to_string(bytes) + " bytes", .advice = "use smaller batches"}));
-}
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_bytes(std::size_t bytes);
 
 /// Objects of derived classes come from the pool, and go back to it. A class needs make_pooled() if its alignment is
 /// above that of `new` and its constructor may throw.
@@ -253,3 +174,7 @@ inline void empty_host_cache() noexcept { detail::pool.empty(); }
 inline std::size_t host_memory_cached() noexcept { return detail::pool.kept(); }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/memory/pool.ipp>
+#endif

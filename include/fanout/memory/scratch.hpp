@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
@@ -19,14 +20,7 @@ class Scratch {
   ~Scratch() { release(); }
 
   /// Releases all of it now.
-  void release() noexcept {
-    while (kept_ != nullptr) {
-      Kept* const last = kept_;
-      kept_ = last->before;
-      delete last;
-    }
-    release_memory();
-  }
+  FANOUT_INLINE void release() noexcept;
 
   /// Releases the memory in order with the device's work, so the device may still use it. Keeps the values. Does
   /// nothing if some of the memory is in another space.
@@ -97,3 +91,7 @@ class Scratch {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/memory/scratch.ipp>
+#endif

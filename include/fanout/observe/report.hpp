@@ -70,8 +70,7 @@ struct DeviceReport {
 class Report {
  public:
   Report() = default;
-  explicit Report(const detail::CallTotals<>& totals, const detail::Recovery<>* recovery = nullptr,
-                  const Plan& next = {})
+  explicit Report(const detail::CallTotals& totals, const detail::Recovery* recovery = nullptr, const Plan& next = {})
       : calls_(totals.calls),
         failed_(totals.failed),
         plan_(seconds(totals.plan)),
@@ -301,7 +300,7 @@ Report ParallelModel<M, Source>::report() const {
     throw Error(explain({.what = "report() of a model whose calls are not measured",
                          .advice = "make it with Options{.measure = true}"}));
   }
-  detail::CallTotals<> totals = state_->measured->totals();
+  detail::CallTotals totals = state_->measured->totals();
   totals.devices_are(devices().ids().data(), devices().size());  // before the first call none are listed
   return Report(totals, &state_->recovery, detail::next_plan(*this, totals.last_rows));
 }

@@ -16,8 +16,8 @@ struct CallRequest {
   const CallSettings* settings = nullptr;  ///< null: those of the model
   const OutputTarget* targets = nullptr;   ///< memory for the outputs, as CallStart has it
   std::size_t target_count = 0;
-  CallClock<CallTimes>* clock = nullptr;  ///< null if the call is not measured
-  bool is_limited = false;  ///< to the rows that fit into the devices' memories for that shape of the arguments
+  CallClock* clock = nullptr;  ///< null if the call is not measured
+  bool is_limited = false;     ///< to the rows that fit into the devices' memories for that shape of the arguments
   std::uint64_t shape = 0;
   /// Of a call that has entered the model and has its number: an asynchronous one, or one that tries fewer rows if
   /// memory runs out.

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/if_used.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
@@ -31,24 +32,23 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The options of a ParallelModel, checked for its devices, which give each call its plan and its settings. They do not
 /// depend on the type of the model, so all models on a kind of device set share this code.
-template <class Devices>
 struct CheckedOptions {
   /// Throws InvalidDeviceId if no device has the memory for results. Throws InvalidArgument if the split does not fit
   /// the devices, and for a negative deadline. Borrows `times` and `team`.
+  template <class Devices>
   CheckedOptions(Options&& with, const Devices& devices, CallStatistics& times, const CopyTeam& team)
-      : options(begun(std::move(with), devices)), device_count(devices.size()), settings(check(devices, times, team)) {}
+      : options(begun(std::move(with), devices.ids())),
+        device_count(devices.size()),
+        settings(check(devices.ids(), times, team)) {
+    if (target_ == on_host) return;
+    devices.visit(target_, [this](const auto& device) { settings.target = device.memory(); });
+  }
+  CheckedOptions(const CheckedOptions&) = delete;
+  CheckedOptions& operator=(const CheckedOptions&) = delete;
 
   /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
   /// for the main device, or one for each device if the request is `on_all`.
-  Plan plan(const CountRows& count, const CallRequest& request) const {
-    if (count.plan != nullptr) {
-      check_sharded(*count.plan);
-      return *count.plan;
-    }
-    if (count.rows) return plan(*count.rows, request);
-    // A split policy may leave out devices if there are no rows.
-    return request.on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
-  }
+  FANOUT_INLINE Plan plan(const CountRows& count, const CallRequest& request) const;
   Plan plan(std::size_t rows, const CallRequest& request = plain_request) const {
     if (options.split.is_even() && !recovery.changes_plans()) [[likely]]
       return EvenSplit{}(rows, device_count);
@@ -89,25 +89,23 @@ struct CheckedOptions {
 
   Options options;
   std::size_t device_count;
-  if_used_t<ModelMeasurements<>, Devices> measured{options.split, options.progress};
-  mutable if_used_t<Recovery<>, Devices> recovery{device_count};
-  const CallSettings settings;
+  ModelMeasurements measured{options.split, options.progress};
+  mutable Recovery recovery{device_count};
 
  private:
-  static Options begun(Options&& options, const Devices& devices) {
-    options.split.begin(devices.ids().data(), devices.size());
+  static constexpr std::size_t on_host = ~std::size_t{0};
+  std::size_t target_ = on_host;  // the device in whose memory results are gathered
+
+ public:
+  CallSettings settings;  // not changed once it is made
+
+ private:
+  static Options begun(Options&& options, const std::vector<DeviceId>& devices) {
+    options.split.begin(devices.data(), devices.size());
     return std::move(options);
   }
 
-  [[gnu::noinline]] Plan plan_otherwise(std::size_t rows, const CallRequest& request) const {
-    Plan plan = options.split.observes() ? measured->plan(rows, device_count) : options.split(rows, device_count);
-    check_plan(plan, rows, device_count);
-    if (recovery.health().leaves_out()) plan = recovery.health().without_left_out(plan);
-    if (request.is_limited && recovery.limits().exist()) {
-      plan = recovery.limits().applied_to(plan, request.shape);
-    }
-    return plan;
-  }
+  [[gnu::noinline]] FANOUT_INLINE Plan plan_otherwise(std::size_t rows, const CallRequest& request) const;
 
   static inline const Atomic<bool> always_{true};
 
@@ -117,60 +115,16 @@ struct CheckedOptions {
       observer_ != nullptr || options.shrink_on_out_of_memory ? &always_ : &process_observer.flag();
 
   /// Called before the replicas are made, since a factory may take long.
-  CallSettings check(const Devices& devices, CallStatistics& times, const CopyTeam& team) const {
-    static_cast<void>(plan(0));
-    if (options.retry.times < 0) {
-      throw InvalidArgument(explain({.what = "a negative number of tries", .where = "Options::retry"}));
-    }
-    if (options.deadline.nanoseconds() < 0) {
-      throw InvalidArgument(
-          explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
-    }
-    return {.target = find_target(devices),
-            .axis = options.axis,
-            .seed = options.seed,
-            .rethrow_single = options.rethrow_single,
-            .deadline = options.deadline,
-            .late_sink = options.late ? &options.late : nullptr,
-            .collectives = options.collectives,
-            .ranks = options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr,
-            .retries = options.retry.times,
-            .shrinks = options.shrink_on_out_of_memory,
-            .recovery = &recovery,
-            .times = &times,
-            .team = &team,
-            .gathers = true};
-  }
+  FANOUT_INLINE CallSettings check(const std::vector<DeviceId>& devices, CallStatistics& times, const CopyTeam& team);
 
-  void check_sharded(const Plan& plan) const {
-    for (const Shard& shard : plan) {
-      if (shard.device < device_count) continue;
-      throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
-                                     .expected = std::to_string(device_count) + " devices or fewer",
-                                     .found = to_string(plan),
-                                     .advice = "gather() it first"}));
-    }
-  }
+  FANOUT_INLINE void check_sharded(const Plan& plan) const;
 
-  /// The memory in which results are gathered.
-  backend::Memory find_target(const Devices& devices) const {
-    const DeviceId wanted = options.output.value_or(devices.main_device());
-    backend::Memory memory;
-    if (wanted.kind == host_memory.owner.kind) return memory;
-    std::string known;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      const DeviceId& id = devices.ids()[i];
-      if (id == wanted) {
-        devices.visit(i, [&memory](const auto& device) { memory = device.memory(); });
-        return memory;
-      }
-      known += (i == 0 ? "" : ", ") + to_string(id);
-    }
-    throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                   .where = "Options::output",
-                                   .expected = "a device of the model (" + known + ") or the host",
-                                   .found = to_string(wanted)}));
-  }
+  /// The position of the device in whose memory results are gathered, or on_host.
+  FANOUT_INLINE std::size_t find_target(const std::vector<DeviceId>& devices) const;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/parallel/checked_options.ipp>
+#endif

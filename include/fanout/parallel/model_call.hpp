@@ -8,7 +8,6 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/if_used.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/async_calls.hpp>
@@ -56,7 +55,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
  public:
   /// `failure` is the error of a call that could not be started. Such a call has no shards.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallStart& start,
-            CallMeter<>&& meter, typename Call::Ranked&& ranked, std::exception_ptr failure)
+            CallMeter&& meter, typename Call::Ranked&& ranked, std::exception_ptr failure)
       : Base(&replicas.original(), Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), start.deadline),
         ranked_(std::move(ranked)),
         failure_(std::move(failure)),
@@ -160,9 +159,9 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   const AnyReplicas& replicas_;  // must not be used once all shards have ended
   const CallSettings settings_;
   CallStart start_;
-  const CallMeter<> meter_;
+  const CallMeter meter_;
   CallOutputs<typename Call::R> outputs_;
-  const ShardsScope<if_used_t<CallScope, AnyReplicas>> scope_{chain_.innermost(), outputs_.state().stop_at};
+  const ShardsScope<CallScope> scope_{chain_.innermost(), outputs_.state().stop_at};
   const typename Call::States states_{};
 };
 

@@ -7,6 +7,7 @@
 
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending_calls.hpp>
@@ -37,11 +38,11 @@ struct ReplicasOn<M, DeviceSet<Ds...>> {
 
 /// The state of a ParallelModel.
 template <class M, class Devices>
-struct ModelState : CheckedOptions<Devices> {
+struct ModelState : CheckedOptions {
   using AllReplicas = typename ReplicasOn<M, Devices>::type;
 
   ModelState(M&& model, const Devices& devices, Options&& with)
-      : CheckedOptions<Devices>(std::move(with), devices, times, team), replicas(std::move(model), devices) {}
+      : CheckedOptions(std::move(with), devices, times, team), replicas(std::move(model), devices) {}
 
   AllReplicas replicas;
   Original<M>& original = replicas.original();
@@ -81,14 +82,7 @@ class EnteredModel {
 
  private:
   /// A call from inside the model's own forward does not wait for update(): the outer call holds the lock.
-  [[gnu::noinline]] static std::uint32_t enter_from_inside(SharedMutex& mutex, const void* original) {
-    const CallScope* const outer = find_original(current_call(), original);
-    if (outer != nullptr && outer->updating) {
-      throw Error(explain(
-          {.what = "a model was called from inside its own update", .advice = "call it after update() has returned"}));
-    }
-    return mutex.lock_shared_nested();
-  }
+  [[gnu::noinline]] FANOUT_INLINE static std::uint32_t enter_from_inside(SharedMutex& mutex, const void* original);
 
   SharedMutex* mutex_ = nullptr;
   std::uint32_t number_ = 0;
@@ -127,3 +121,7 @@ class ModelUpdate {
 
 }  // namespace detail
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/parallel/model_state.ipp>
+#endif

@@ -337,7 +337,7 @@ class ParallelModel {
     }
     for (;;) {
       try {
-        const detail::CallMeter<> meter(state.observer(), state.replicas.devices(), detail::type_name_view<M>());
+        const detail::CallMeter meter(state.observer(), state.replicas.devices(), detail::type_name_view<M>());
         careful.clock = meter.clock();
         return run_once<Inputs, Call>(state, careful, args...);
       } catch (const detail::LimitLearnt&) {  // the next plan fits better
@@ -388,7 +388,7 @@ class ParallelModel {
   template <class Inputs, class... Args>
   auto start(const detail::CallRequest& request, Args&&... args) const {
     detail::EnteredModel entered;
-    detail::CallMeter<> meter(state_->observer(), devices(), detail::type_name_view<M>(), true);
+    detail::CallMeter meter(state_->observer(), devices(), detail::type_name_view<M>(), true);
     std::exception_ptr failure;
     Plan plan;
     detail::CallStart begin;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fanout/base/annotate.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -86,10 +87,10 @@ struct RowRange {
 };
 
 /// The range as text: `[15, 30)`.
-inline std::string to_string(const RowRange& rows) {
-  std::string text = "[";  // +=, since g++ 12 -O3 warns of an overlap in "[" + to_string(...) that does not exist
-  text += std::to_string(rows.first) + ", " + std::to_string(rows.last) + ")";
-  return text;
-}
+FANOUT_INLINE std::string to_string(const RowRange& rows);
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/plan/row_range.ipp>
+#endif

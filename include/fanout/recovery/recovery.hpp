@@ -11,14 +11,12 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// What a model has learnt from the faults of its devices. Thread-safe.
-/// `Count` is always std::uint32_t. As a template, this costs nothing to compile in a file that calls no model.
-template <class Count = std::uint32_t>
 class Recovery {
  public:
   explicit Recovery(std::size_t devices) : health_(devices) {}
 
-  const DeviceHealth<Count>& health() const noexcept { return health_; }
-  const MemoryLimits<Count>& limits() const noexcept { return limits_; }
+  const DeviceHealth& health() const noexcept { return health_; }
+  const MemoryLimits& limits() const noexcept { return limits_; }
 
   /// True if plans may change by what was learnt. Stays true from then on. A call reads this one flag.
   bool changes_plans() const noexcept { return changes_plans_.load(MemoryOrder::relaxed); }
@@ -40,8 +38,8 @@ class Recovery {
   void forget_limit(std::uint64_t shape, std::size_t device) noexcept { limits_.forget(shape, device); }
 
  private:
-  DeviceHealth<Count> health_;
-  MemoryLimits<Count> limits_;
+  DeviceHealth health_;
+  MemoryLimits limits_;
   Atomic<bool> changes_plans_{false};
 };
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fanout/base/cache_line.hpp>
-#include <fanout/base/if_used.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
@@ -68,8 +67,8 @@ class alignas(cores_apart) EarlyRoom {
 };
 
 /// For shards that run on other devices than planned: the deal, if the plan is dealt, and the plan as it was run. Empty
-/// if `possible` is false. `Deal` is always Deal<>: see there.
-template <bool possible, class Deal = Deal<>>
+/// if `possible` is false. `Deal` is always Deal: see there.
+template <bool possible, class Deal = Deal>
 class MovedShards {
   struct Moved : Pooled {
     std::optional<Deal> deal;
@@ -211,7 +210,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
 
   Outputs& outputs_;
   [[no_unique_address]] typename Call::Fields fields_;
-  const ShardsScope<if_used_t<CallScope, Call>> scope_;
+  const ShardsScope<CallScope> scope_;
   [[no_unique_address]] const typename Call::States states_{};
   Body& body_;
   [[no_unique_address]] MovedShards<Call::may_be_dealt> moved_;

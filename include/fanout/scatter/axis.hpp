@@ -5,24 +5,27 @@
 #include <string>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+[[noreturn]] FANOUT_INLINE void refuse_axis_of(int axes, int axis, const LeafPath& path);
+
+}  // namespace detail
 
 /// Returns the position of an axis in an array of `rank` axes. A negative axis counts from the end: -1 is the last one.
 /// Throws ShapeMismatch, which names the path, if there is no such axis.
 constexpr std::size_t checked_axis(int axis, std::size_t rank, const LeafPath& path) {
   const int axes = static_cast<int>(rank);
-  if (axis < -axes || axis >= axes) {
-    throw ShapeMismatch(
-        explain({.what = "an array has no such axis",
-                 .where = to_string(path),
-                 .expected = "an axis from " + std::to_string(-axes) + " to " + std::to_string(axes - 1),
-                 .found = "axis " + std::to_string(axis),
-                 .advice = "choose a rule for this array alone: split<0>(x) or broadcast(x) for an argument, "
-                           "concat<0>(x) for a result"}));
-  }
+  if (axis < -axes || axis >= axes) detail::refuse_axis_of(axes, axis, path);
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/scatter/axis.ipp>
+#endif

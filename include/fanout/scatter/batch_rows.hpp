@@ -10,7 +10,7 @@
 
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/if_used.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/overlap.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
@@ -42,40 +42,14 @@ struct CountRows {
 };
 
 /// Throws ShapeMismatch at the first array that differs from the ones before it. The error names both places.
-/// `Text` is always std::string. As a template, this costs nothing to compile in a file that calls no model.
-template <class Text = std::string>
 struct RefuseRows {
   std::optional<std::size_t> rows = {};
-  Text first = {};
+  std::string first = {};
   const Plan* plan = nullptr;
-  Text first_sharded = {};
+  std::string first_sharded = {};
 
-  void operator()(std::size_t found, const LeafPath& path) {
-    if (!rows) {
-      rows = found;
-      first = to_string(path);
-    } else if (found != *rows) {
-      throw ShapeMismatch(explain({.what = "arguments have different numbers of rows",
-                                   .where = first + " and " + to_string(path),
-                                   .expected = "the same number of rows in every array that is split",
-                                   .found = std::to_string(*rows) + " and " + std::to_string(found),
-                                   .advice = "pass broadcast(x) if every replica needs all of it, rows(v) for a vector "
-                                             "whose elements are the rows, each(v) for a vector that is a list"}));
-    }
-  }
-  void operator()(const Plan& found, const LeafPath& path) {
-    (*this)(found.rows(), path);
-    if (plan == nullptr) {
-      plan = &found;
-      first_sharded = to_string(path);
-    } else if (!(found == *plan)) {
-      throw ShapeMismatch(explain({.what = "arguments are sharded in different ways",
-                                   .where = first_sharded + " and " + to_string(path),
-                                   .expected = "results of calls with the same plan",
-                                   .found = to_string(*plan) + " and " + to_string(found),
-                                   .advice = "gather() one of them"}));
-    }
-  }
+  FANOUT_INLINE void operator()(std::size_t found, const LeafPath& path);
+  FANOUT_INLINE void operator()(const Plan& found, const LeafPath& path);
 };
 
 /// A standard container without arrays in it whose elements are not contiguous, for example a list or a set.
@@ -116,7 +90,7 @@ void visit_arguments([[maybe_unused]] F& f, [[maybe_unused]] int axis, std::inde
 /// Throws ShapeMismatch, which names two arguments that disagree.
 template <class... Args>
 [[gnu::cold, gnu::noinline]] void refuse_rows(int axis, const Args&... args) {
-  RefuseRows<if_used_t<std::string, std::tuple<Args...>>> refuse;
+  RefuseRows refuse;
   visit_arguments(refuse, axis, std::index_sequence_for<Args...>(), args...);
 }
 
@@ -143,3 +117,7 @@ std::optional<std::size_t> batch_rows(const Args&... args) {
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/scatter/batch_rows.ipp>
+#endif

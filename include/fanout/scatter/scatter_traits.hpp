@@ -12,6 +12,7 @@
 #include <fanout/array/strided_view.hpp>
 #include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/transfer.hpp>
@@ -211,32 +212,21 @@ std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
   }
 }
 
-[[noreturn]] inline void refuse_piece(const MemorySpace& found, const ScatterTarget& place, const LeafPath& path) {
-  throw DeviceMismatch(
-      explain({.what = two_devices(place.memory.space, found) + ": an argument lies in the wrong memory",
-               .where = to_string(path),
-               .expected = to_string(place.memory.space),
-               .found = to_string(found),
-               .advice = "copy it there first"}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_piece(const MemorySpace& found, const ScatterTarget& place,
+                                             const LeafPath& path);
 
 inline void check_piece_space(const MemorySpace& found, const ScatterTarget& place, const LeafPath& path) {
   if (!(found == place.memory.space)) refuse_piece(found, place, path);
 }
 
 /// Returns the scratch, which lives as long as the shard's pieces. Throws InvalidArgument if there is none.
-inline Scratch& scratch_for(const ScatterTarget& place, const LeafPath& path) {
-  if (place.scratch != nullptr) return *place.scratch;
-  throw InvalidArgument(explain({.what = "an array must be packed or copied, and there is no scratch for it",
-                                 .where = to_string(path),
-                                 .advice = "pass a Scratch that outlives the pieces"}));
-}
+FANOUT_INLINE Scratch& scratch_for(const ScatterTarget& place, const LeafPath& path);
 
 /// Copies `size` elements into the shard's memory. Null if there are none. Throws DeviceMismatch if there is no
 /// transfer between the memories.
-template <class T, std::same_as<LeafPath> Path>
+template <class T>
 const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size, const ScatterTarget& place,
-                        const Path& path) {
+                        const LeafPath& path) {
   if (!backend::can_transfer(place.memory, from)) refuse_piece(from, place, path);
   if (size == 0) return nullptr;
   Scratch& scratch = scratch_for(place, path);
@@ -393,3 +383,7 @@ void visit_rows(const X& tree, int axis, const LeafPath& path, F& f) {
 
 }  // namespace detail
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/scatter/scatter_traits.ipp>
+#endif

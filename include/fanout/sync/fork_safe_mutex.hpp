@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
@@ -18,22 +19,7 @@ class ForkSafeMutex {
 
   /// Locks. Waits as long as another thread holds the mutex.
   void lock() noexcept {
-    if (take_free(held)) return;
-    // Most holders unlock within a microsecond. Sleeping and waking takes longer.
-    for (int turn = 0; turn < 64; ++turn) {
-      pause();
-      if (take_free(held)) return;
-    }
-    // From here on the word says that a thread may sleep, so that unlock() wakes it. This thread keeps that mark when
-    // it locks, since others may still sleep.
-    while (!take_free(held_and_wanted)) {
-      std::uint32_t seen = word_.load(MemoryOrder::relaxed);
-      const std::uint32_t wanted = now() | held_and_wanted;
-      if (seen == (now() | held) && word_.compare_exchange_strong(seen, wanted, MemoryOrder::relaxed)) {
-        seen = wanted;
-      }
-      if (seen == wanted) park(word_, wanted);
-    }
+    if (!take_free(held)) wait_for_it();
   }
 
   /// Unlocks and wakes the threads that wait. Only the holder may call it.
@@ -47,6 +33,8 @@ class ForkSafeMutex {
   static constexpr std::uint32_t held_and_wanted = 2;
 
   static std::uint32_t now() noexcept { return fork_epoch() << 2U; }
+
+  FANOUT_INLINE void wait_for_it() noexcept;
 
   bool take_free(std::uint32_t as) noexcept {
     std::uint32_t seen = word_.load(MemoryOrder::relaxed);
@@ -78,3 +66,7 @@ class ForkSafeLock {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/sync/fork_safe_mutex.ipp>
+#endif

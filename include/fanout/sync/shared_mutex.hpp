@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/sync/futex.hpp>
@@ -92,40 +93,14 @@ class SharedMutex {
   static std::uint32_t entered(std::uint64_t word) noexcept { return static_cast<std::uint32_t>(word >> 32U); }
 
   /// Takes a shared lock. Waits while one of these bits is set.
-  [[gnu::noinline]] std::uint32_t enter_unless(std::uint32_t bits) noexcept {
-    for (;;) {
-      const std::uint32_t turn = turn_.load(MemoryOrder::acquire);
-      std::uint64_t seen = current();
-      if ((seen & bits) == 0) {
-        if (word_.compare_exchange_weak(seen, seen + one, MemoryOrder::acquire)) return entered(seen);
-      } else {
-        park(turn_, turn);
-      }
-    }
-  }
+  [[gnu::noinline]] FANOUT_INLINE std::uint32_t enter_unless(std::uint32_t bits) noexcept;
 
   /// The word, without the locks that were held before a fork.
-  std::uint64_t current() noexcept {
-    std::uint64_t seen = word_.load(MemoryOrder::acquire);
-    while ((static_cast<std::uint32_t>(seen) & ~(closed | alone)) != now()) {
-      const std::uint64_t kept = seen >> 32U << 32U;
-      if (!word_.compare_exchange_weak(seen, kept | now() | closed | alone, MemoryOrder::acquire)) continue;
-      // For a moment this thread holds the exclusive lock, and marks all shared locks as released.
-      left_.store(entered(kept), MemoryOrder::relaxed);
-      unlock();
-      seen = word_.load(MemoryOrder::acquire);
-    }
-    return seen;
-  }
+  FANOUT_INLINE std::uint64_t current() noexcept;
 
-  [[gnu::noinline]] void tell_if_last() noexcept {
-    if (entered(word_.load(MemoryOrder::seq_cst)) == left_.load(MemoryOrder::seq_cst)) signal();
-  }
+  [[gnu::noinline]] FANOUT_INLINE void tell_if_last() noexcept;
 
-  void signal() noexcept {
-    turn_.fetch_add(1, MemoryOrder::release);
-    unpark_all(turn_);
-  }
+  FANOUT_INLINE void signal() noexcept;
 
   Atomic<std::uint64_t> word_{now()};
   Atomic<std::uint32_t> left_{0};  // number of shared locks released
@@ -171,3 +146,7 @@ class ExclusiveLock {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/sync/shared_mutex.ipp>
+#endif

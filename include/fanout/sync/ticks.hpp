@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/processor.hpp>
@@ -80,13 +81,11 @@ struct Ticks {
     return known != 0 ? __builtin_bit_cast(double, known) : find_rate();
   }
 
-  [[gnu::noinline]] static double find_rate() noexcept {
-    const std::uint64_t frequency = Processor::frequency();
-    const double found =
-        frequency != 0 ? 1e9 / static_cast<double>(frequency) : measured_rate(&Clock::now, &Processor::ticks);
-    nanoseconds_per_tick.store(__builtin_bit_cast(std::uint64_t, found), MemoryOrder::relaxed);
-    return found;
-  }
+  [[gnu::noinline]] FANOUT_INLINE static double find_rate() noexcept;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/sync/ticks.ipp>
+#endif

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/tree/map_key.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -33,15 +34,7 @@ std::string key_text(const K& key, std::size_t position) {
   return text;
 }
 
-/// `Text` is always std::string. As a template, this costs nothing to compile in a file without maps.
-template <class Text>
-[[noreturn]] void refuse_key(const char* what, const Text& where) {
-  throw StructureMismatch(
-      explain({.what = Text("a map has ") + what + ", so shards and ranks cannot match their maps",
-               .where = where,
-               .expected = "numbers other than NaN, enums, texts, and pairs, tuples, containers and structs of these",
-               .advice = "use other keys, without pointers; a class with private members lists its fields"}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_key(const char* what, const std::string& where);
 
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15U + 0xD1B54A32D192ED03U;  // so that no number of zeros keeps it 0
@@ -49,17 +42,7 @@ constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
 }
 
 /// Eight letters at once: the paths of thousands of leaves are hashed in a call.
-inline std::uint64_t mixed(std::uint64_t hash, std::string_view letters) noexcept {
-  hash = mixed(hash, letters.size());
-  while (!letters.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t count = letters.size() < sizeof word ? letters.size() : sizeof word;
-    std::memcpy(&word, letters.data(), count);
-    hash = mixed(hash, word);
-    letters.remove_prefix(count);
-  }
-  return hash;
-}
+FANOUT_INLINE std::uint64_t mixed(std::uint64_t hash, std::string_view letters) noexcept;
 
 /// Equal keys have the same hash. Throws StructureMismatch for a key that cannot be compared, and for NaN.
 template <class K>
@@ -102,7 +85,7 @@ class LeafPath {
     return LeafPath(&parent, &key, position, key_step<K>);
   }
 
-  friend std::string to_string(const LeafPath& path);
+  friend FANOUT_INLINE std::string to_string(const LeafPath& path);
 
   /// Mixes the path into a hash, without making its text. Paths of the same text give the same, in all processes.
   std::uint64_t mixed_into(std::uint64_t hash) const {
@@ -120,22 +103,16 @@ class LeafPath {
   constexpr LeafPath(const LeafPath* parent, const void* name, std::size_t size, const Step& step) noexcept
       : parent_(parent), name_(name), size_(size), step_(step) {}
 
-  static std::string text_of_root(const void* name, std::size_t size) {
-    return std::string(static_cast<const char*>(name), size);
-  }
-  static std::string text_of_index(const void*, std::size_t index) { return "[" + std::to_string(index) + "]"; }
-  static std::string text_of_name(const void* name, std::size_t size) { return "." + text_of_root(name, size); }
+  FANOUT_INLINE static std::string text_of_root(const void* name, std::size_t size);
+  FANOUT_INLINE static std::string text_of_index(const void*, std::size_t index);
+  FANOUT_INLINE static std::string text_of_name(const void* name, std::size_t size);
   template <class K>
   static std::string text_of_key(const void* key, std::size_t position) {
     return "[" + detail::key_text(*static_cast<const K*>(key), position) + "]";
   }
 
-  static std::uint64_t mixed_with_name(std::uint64_t hash, const void* name, std::size_t size) {
-    return detail::mixed(hash, std::string_view(static_cast<const char*>(name), size));
-  }
-  static std::uint64_t mixed_with_index(std::uint64_t hash, const void*, std::size_t index) {
-    return detail::mixed(hash, std::uint64_t{index});
-  }
+  FANOUT_INLINE static std::uint64_t mixed_with_name(std::uint64_t hash, const void* name, std::size_t size);
+  FANOUT_INLINE static std::uint64_t mixed_with_index(std::uint64_t hash, const void*, std::size_t index);
   template <class K>
   static std::uint64_t mixed_with_key(std::uint64_t hash, const void* key, std::size_t position) {
     return detail::mixed_with_key(hash, *static_cast<const K*>(key), position);
@@ -154,10 +131,7 @@ class LeafPath {
 };
 
 /// The path as text.
-inline std::string to_string(const LeafPath& path) {
-  const std::string step = path.step_.text(path.name_, path.size_);
-  return path.parent_ == nullptr ? step : to_string(*path.parent_) + step;
-}
+FANOUT_INLINE std::string to_string(const LeafPath& path);
 
 namespace detail {
 
@@ -169,3 +143,7 @@ inline constexpr LeafPath output_root("output");
 
 }  // namespace detail
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/tree/leaf_path.ipp>
+#endif

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 
@@ -14,26 +15,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// neither mean by much.
 class IntervalEstimate {
  public:
-  void note(std::int64_t span) noexcept {
-    const std::int64_t mean = mean_.load(MemoryOrder::relaxed);
-    const std::uint32_t near = near_.load(MemoryOrder::relaxed);
-    const bool differs = span > 2 * mean || 2 * span < mean;
-    if (differs && (near & 3U) == 0) {  // another rhythm began: older intervals do not count
-      mean_.store(span, MemoryOrder::relaxed);
-      deviation_.store(widest(span), MemoryOrder::relaxed);
-      near_.store(0, MemoryOrder::relaxed);
-      return;
-    }
-    const std::int64_t most = widest(mean);
-    const std::int64_t off = span - mean;
-    const std::int64_t far = off < 0 ? -off : off;
-    mean_.store(mean + (far <= most ? off : off < 0 ? -most : most) / 4, MemoryOrder::relaxed);
-    near_.store((near << 1U | (far <= most ? 1U : 0U)) & 0xffU, MemoryOrder::relaxed);
-    if (far > most) return;
-    const std::int64_t deviation = deviation_.load(MemoryOrder::relaxed);
-    const int share = far < deviation / 4 ? 2 : 4;  // so that the estimate converges within a few intervals
-    deviation_.store(deviation + (far - deviation) / share, MemoryOrder::relaxed);
-  }
+  FANOUT_INLINE void note(std::int64_t span) noexcept;
 
   /// How many of the last eight intervals were near the mean.
   int near() const noexcept { return std::popcount(near_.load(MemoryOrder::relaxed)); }
@@ -65,12 +47,7 @@ class IntervalEstimate {
 class ArrivalPredictor {
  public:
   /// Notes that the device was idle from `idle_since` on, and work came now.
-  void note(Clock::Time idle_since, Clock::Time now) noexcept {
-    after_idle_.note(now - idle_since);
-    const Clock::Time last = last_.load(MemoryOrder::relaxed);
-    if (last != 0) after_last_.note(now - last);
-    last_.store(now, MemoryOrder::relaxed);
-  }
+  FANOUT_INLINE void note(Clock::Time idle_since, Clock::Time now) noexcept;
 
   /// The interval in which the next work is expected.
   struct Window {
@@ -82,13 +59,7 @@ class ArrivalPredictor {
   bool are_regular() const noexcept { return after_idle_.near() >= 4 || after_last_.near() >= 4; }
 
   /// The window of a device that has been idle since `idle_since`. Valid only if are_regular().
-  Window next(Clock::Time idle_since) const noexcept {
-    const int more = after_idle_.near() - after_last_.near();
-    if (more > 0 || (more == 0 && after_idle_.deviation() <= after_last_.deviation())) {
-      return around(idle_since, after_idle_);
-    }
-    return around(last_.load(MemoryOrder::relaxed), after_last_);
-  }
+  FANOUT_INLINE Window next(Clock::Time idle_since) const noexcept;
 
  private:
   static Window around(Clock::Time since, const IntervalEstimate& rhythm) noexcept {
@@ -103,3 +74,7 @@ class ArrivalPredictor {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/waiting/arrival_predictor.ipp>
+#endif

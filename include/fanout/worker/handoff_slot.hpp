@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include <fanout/base/cache_line.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/floating_point_modes.hpp>
@@ -58,12 +59,7 @@ class alignas(cache_line) HandoffSlot {
   }
 
   /// Locks the device. Sleeps while another thread holds it.
-  void lock() noexcept {
-    while (!try_lock()) {
-      std::uint64_t seen = current();
-      if (phase(seen) != free && will_wake(seen)) park(word_, seen);
-    }
-  }
+  FANOUT_INLINE void lock() noexcept;
 
   /// Unlocks the device and wakes the threads that wait.
   void unlock() noexcept {
@@ -129,52 +125,19 @@ class alignas(cache_line) HandoffSlot {
 
   /// Waits until the request has been run, or until the time `until`. Spins for `spin_ticks` before it sleeps. Returns
   /// false if the request has not been run: it is late, or the process was forked after `epoch`.
-  bool await(Ticket request, std::int64_t spin_ticks, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
-    if ((until != Clock::never && spin_ticks == Ticks::forever) || epoch != fork_epoch()) spin_ticks = 0;
-    if (spin(spin_ticks, [&] { return is_complete(request); })) return true;
-    while (!is_complete(request)) {
-      if (epoch != fork_epoch()) return false;
-      std::uint64_t seen = word_.load(MemoryOrder::acquire);
-      if (!is_of(seen, request) || !will_wake(seen)) continue;
-      if (until == Clock::never) {
-        park(word_, seen);
-      } else {
-        if (Clock::now() >= until) return is_complete(request);
-        park_until(word_, seen, until);
-      }
-    }
-    return true;
-  }
+  FANOUT_INLINE bool await(Ticket request, std::int64_t spin_ticks, std::uint32_t epoch,
+                           Clock::Time until = Clock::never) noexcept;
 
   // For the device's thread.
 
   /// Starts polling. Requests cannot be taken back from now on.
-  void start_polling() noexcept {
-    std::uint64_t seen = word_.load(MemoryOrder::relaxed);
-    while (phase(seen) == claimed || !word_.compare_exchange_weak(seen, seen + polling, MemoryOrder::acq_rel)) {
-      if (phase(seen) == claimed) ::sched_yield(), seen = word_.load(MemoryOrder::relaxed);
-    }
-  }
+  FANOUT_INLINE void start_polling() noexcept;
 
   /// Stops polling. Returns false, and goes on, if there is a request.
-  bool stop_polling() noexcept {
-    std::uint64_t seen = word_.load(MemoryOrder::relaxed);
-    while (phase(seen) < posted) {
-      if (phase(seen) == claimed) {
-        ::sched_yield();  // the poster that writes may need this core
-        seen = word_.load(MemoryOrder::relaxed);
-      } else if (word_.compare_exchange_weak(seen, seen - polling, MemoryOrder::acq_rel)) {
-        return true;
-      }
-    }
-    return false;
-  }
+  FANOUT_INLINE bool stop_polling() noexcept;
 
   /// Sleeps while another thread holds the device. Yields if that thread is posting.
-  void await_change() noexcept {
-    std::uint64_t seen = current();
-    if ((phase(seen) == held || phase(seen) == claimed) && will_wake(seen)) park(word_, seen);
-  }
+  FANOUT_INLINE void await_change() noexcept;
 
   /// True if there is a request. For a thread that is not running one.
   bool has_request() const noexcept { return phase(word_.load(MemoryOrder::seq_cst)) >= posted; }
@@ -273,3 +236,7 @@ class DeviceLock {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/worker/handoff_slot.ipp>
+#endif

@@ -3,91 +3,36 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <concepts>
-#include <cstddef>
 #include <string>
 #include <vector>
 
 #include <pthread.h>
-#include <sched.h>
-#include <sys/prctl.h>
-#include <unistd.h>
+
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A set of cores in the kernel's form. Null if there are no cores, or no memory.
-class CoreMask {
- public:
-  /// No cores, with room for numbers below `count`.
-  explicit CoreMask(std::size_t count) noexcept : count_(count), mask_(count == 0 ? nullptr : CPU_ALLOC(count)) {
-    if (mask_ != nullptr) CPU_ZERO_S(bytes(), mask_);
-  }
-  /// These cores, in ascending order.
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  explicit CoreMask(const Cores& cores) noexcept
-      : CoreMask(cores.empty() ? std::size_t{0} : static_cast<std::size_t>(cores.back()) + 1) {
-    if (mask_ == nullptr) return;
-    for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), bytes(), mask_);
-  }
-  CoreMask(const CoreMask&) = delete;
-  CoreMask& operator=(const CoreMask&) = delete;
-  ~CoreMask() {
-    if (mask_ != nullptr) CPU_FREE(mask_);
-  }
-
-  cpu_set_t* get() const noexcept { return mask_; }
-  std::size_t bytes() const noexcept { return CPU_ALLOC_SIZE(count_); }
-
- private:
-  std::size_t count_;
-  cpu_set_t* mask_;
-};
-
-/// What Linux knows of threads beyond POSIX. Functions that take cores are templates, so that they cost nothing to
-/// compile in a file that makes no devices.
+/// What Linux knows of threads beyond POSIX.
 struct LinuxThreads {
   /// The cores that this process may use: the affinity mask of its first thread. Empty if the kernel does not tell.
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  static Cores process_cores() {
-    Cores cores;
-    for (std::size_t possible = 1024; possible <= (1U << 20); possible *= 2) {
-      const CoreMask mask(possible);
-      if (mask.get() == nullptr) break;
-      // It fails while the mask is too short.
-      if (::sched_getaffinity(::getpid(), mask.bytes(), mask.get()) != 0) continue;
-      for (std::size_t core = 0; core < possible; ++core) {
-        if (CPU_ISSET_S(core, mask.bytes(), mask.get())) cores.push_back(static_cast<int>(core));
-      }
-      break;
-    }
-    return cores;
-  }
+  FANOUT_INLINE static std::vector<int> process_cores();
 
   /// Binds a thread that is made with these attributes, before it runs. Returns false if there are no cores, or if the
   /// C library cannot do it: musl.
-  template <std::same_as<pthread_attr_t> Attributes, std::same_as<std::vector<int>> Cores = std::vector<int>>
-  static bool bind(Attributes& attributes, const Cores& cores) noexcept {
-    if constexpr (requires(const CoreMask& mask) { pthread_attr_setaffinity_np(&attributes, 0, mask.get()); }) {
-      const CoreMask mask(cores);
-      return mask.get() != nullptr && pthread_attr_setaffinity_np(&attributes, mask.bytes(), mask.get()) == 0;
-    }
-    return false;
-  }
+  FANOUT_INLINE static bool bind(pthread_attr_t& attributes, const std::vector<int>& cores) noexcept;
 
   /// Binds a thread that runs. Does nothing if there are no cores, or if the process has lost them meanwhile.
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  static void bind(pthread_t thread, const Cores& cores) noexcept {
-    const CoreMask mask(cores);
-    if (mask.get() != nullptr) ::pthread_setaffinity_np(thread, mask.bytes(), mask.get());
-  }
+  FANOUT_INLINE static void bind(pthread_t thread, const std::vector<int>& cores) noexcept;
 
   /// Names a thread. The kernel keeps 15 characters.
-  static void name(pthread_t thread, const std::string& name) noexcept {
-    ::pthread_setname_np(thread, name.substr(0, 15).c_str());
-  }
+  FANOUT_INLINE static void name(pthread_t thread, const std::string& name) noexcept;
 
   /// Lets timed sleeps of the calling thread end on time. Otherwise the kernel may add 50 us.
-  static void wake_in_time() noexcept { ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); }
+  FANOUT_INLINE static void wake_in_time() noexcept;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/worker/linux_threads.ipp>
+#endif

@@ -3,7 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <concepts>
 #include <string>
 #include <vector>
 
@@ -13,16 +12,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// Where nothing is known of threads beyond POSIX: they are not bound, and have no names.
 struct PosixThreads {
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  static Cores process_cores() {
-    return {};
-  }
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  static bool bind(pthread_attr_t&, const Cores&) noexcept {
-    return false;
-  }
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  static void bind(pthread_t, const Cores&) noexcept {}
+  static std::vector<int> process_cores() { return {}; }
+  static bool bind(pthread_attr_t&, const std::vector<int>&) noexcept { return false; }
+  static void bind(pthread_t, const std::vector<int>&) noexcept {}
   static void name(pthread_t, const std::string&) noexcept {}
   static void wake_in_time() noexcept {}
 };

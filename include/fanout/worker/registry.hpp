@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
-#include <cstddef>
 #include <utility>
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
-#include <fanout/worker/cores.hpp>
 #include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -28,16 +26,8 @@ class Registry {
   const std::vector<int>& cores() const noexcept { return cores_; }
 
   /// Returns the worker of a device with these cores, and makes it if it is new. Starts no thread. A worker without
-  /// cores never has one. As a template, this costs nothing to compile in a file that makes no devices.
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  Worker& worker(const DeviceId& id, const Cores& cores, bool bound) {
-    if (Worker* known = find(id, cores, bound)) return *known;
-    const detail::ForkSafeLock adding(mutex_);
-    if (Worker* known = find(id, cores, bound)) return *known;
-    auto* node = new Node{{id, cores, bound}, head_.load(detail::MemoryOrder::relaxed)};
-    head_.store(node, detail::MemoryOrder::release);
-    return node->worker;
-  }
+  /// cores never has one.
+  FANOUT_INLINE Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound);
 
  private:
   struct Node {
@@ -45,15 +35,7 @@ class Registry {
     Node* next;
   };
 
-  template <std::same_as<std::vector<int>> Cores = std::vector<int>>
-  Worker* find(const DeviceId& id, const Cores& cores, bool bound) const {
-    for (Node* node = head_.load(detail::MemoryOrder::acquire); node != nullptr; node = node->next) {
-      if (node->worker.id() == id && node->worker.bound() == bound && node->worker.cores() == cores) {
-        return &node->worker;
-      }
-    }
-    return nullptr;
-  }
+  FANOUT_INLINE Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const;
 
   const std::vector<int> cores_;
   detail::ForkSafeMutex mutex_;
@@ -73,17 +55,12 @@ namespace backend {
 /// The one registry of the process, also if several shared libraries were built with hidden visibility. Made at first
 /// use and never destroyed, since workers may outlive main(). It is no static of this function, so that a fork while
 /// another thread makes it does no harm.
-template <std::same_as<Registry> R = Registry>
-R& registry() {
-  R* registry = detail::only_registry.load(detail::MemoryOrder::acquire);
-  if (registry == nullptr) {
-    auto* made = new R(detail::process_cores<std::vector<int>>());
-    if (detail::only_registry.compare_exchange_strong(registry, made, detail::MemoryOrder::acq_rel)) return *made;
-    delete made;
-  }
-  return *registry;
-}
+FANOUT_INLINE Registry& registry();
 
 }  // namespace backend
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/worker/registry.ipp>
+#endif

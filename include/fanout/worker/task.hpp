@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
@@ -28,10 +29,7 @@ class Task {
   }
 
   /// Runs the task on this thread, and wakes the thread that waits. The task may be gone on return.
-  void run() noexcept {
-    run_(*this);
-    if (state_.exchange(done, MemoryOrder::acq_rel) == awaited) unpark_all(state_);
-  }
+  FANOUT_INLINE void run() noexcept;
 
   /// Marks the task as done. Only if no thread waits for it.
   void set_done() noexcept { state_.store(done, MemoryOrder::release); }
@@ -41,20 +39,7 @@ class Task {
   /// Waits until the task has run, or until the time `until`. Spins for `spin_ticks` before it sleeps. Returns false if
   /// the task has not run: it is late, or the process was forked after `epoch`, and the thread that ran it does not
   /// exist in the child.
-  bool wait(std::int64_t spin_ticks, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept {
-    if ((until != Clock::never && spin_ticks == Ticks::forever) || epoch != fork_epoch()) spin_ticks = 0;
-    if (spin(spin_ticks, [this] { return is_done(); })) return true;
-    while (!is_done()) {
-      if (epoch != fork_epoch()) return false;
-      if (until == Clock::never) {
-        if (will_wake()) park(state_, awaited);
-      } else {
-        if (Clock::now() >= until) return false;
-        if (will_wake()) park_until(state_, awaited, until);
-      }
-    }
-    return true;
-  }
+  FANOUT_INLINE bool wait(std::int64_t spin_ticks, std::uint32_t epoch, Clock::Time until = Clock::never) noexcept;
 
  private:
   friend class TaskQueue;
@@ -77,3 +62,7 @@ class Task {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/worker/task.ipp>
+#endif

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/worker/task.hpp>
@@ -14,63 +15,23 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// list.
 class TaskQueue {
  public:
-  void push(Task& task) noexcept {
-    task.listed_ = 0;
-    Task* none = nullptr;
-    if (behind_.load(MemoryOrder::seq_cst) == 0 && first_.compare_exchange_strong(none, &task)) return;
-    const ForkSafeLock listing(list_right_);
-    task.previous_ = last_;
-    task.next_ = nullptr;
-    (last_ != nullptr ? last_->next_ : head_) = &task;
-    last_ = &task;
-    task.listed_ = list_;
-    behind_.fetch_add(1, MemoryOrder::seq_cst);
-  }
+  FANOUT_INLINE void push(Task& task) noexcept;
 
   /// Returns the first task, or null. The caller must run it.
-  Task* pop() noexcept {
-    if (first_.load(MemoryOrder::relaxed) != nullptr) {
-      if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
-    }
-    if (behind_.load(MemoryOrder::acquire) == 0) return nullptr;
-    const ForkSafeLock listing(list_right_);
-    // Once more: since the first look, a task may have come there, and a later one of the same thread into the list.
-    if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel)) return task;
-    Task* task = head_;
-    if (task != nullptr) unlink(*task);
-    return task;
-  }
+  FANOUT_INLINE Task* pop() noexcept;
 
   /// Takes a pushed task out of the queue. Returns false if another thread has taken it: then it runs or has run.
-  bool remove(Task& task) noexcept {
-    Task* expected = &task;
-    if (first_.compare_exchange_strong(expected, nullptr, MemoryOrder::acq_rel)) return true;
-    if (behind_.load(MemoryOrder::acquire) == 0) return false;
-    const ForkSafeLock listing(list_right_);
-    if (task.listed_ != list_) return false;
-    unlink(task);
-    return true;
-  }
+  FANOUT_INLINE bool remove(Task& task) noexcept;
 
   bool empty() const noexcept {
     return first_.load(MemoryOrder::seq_cst) == nullptr && behind_.load(MemoryOrder::seq_cst) == 0;
   }
 
   /// Forgets all tasks. In the child of a fork they belong to the parent.
-  void forget() noexcept {
-    first_.store(nullptr);
-    head_ = last_ = nullptr;
-    ++list_;
-    behind_.store(0);
-  }
+  FANOUT_INLINE void forget() noexcept;
 
  private:
-  void unlink(Task& task) noexcept {
-    (task.previous_ != nullptr ? task.previous_->next_ : head_) = task.next_;
-    (task.next_ != nullptr ? task.next_->previous_ : last_) = task.previous_;
-    task.listed_ = 0;
-    behind_.fetch_sub(1, MemoryOrder::acq_rel);
-  }
+  FANOUT_INLINE void unlink(Task& task) noexcept;
 
   Atomic<Task*> first_{nullptr};
   Atomic<std::uint32_t> behind_{0};  // number of tasks in the list
@@ -81,3 +42,7 @@ class TaskQueue {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/worker/task_queue.ipp>
+#endif

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/floating_point_modes.hpp>
@@ -17,11 +17,9 @@
 #include <fanout/sync/spin.hpp>
 #include <fanout/waiting/arrival_predictor.hpp>
 #include <fanout/waiting/wait_policy.hpp>
-#include <fanout/waiting/wake_latency.hpp>
 #include <fanout/worker/handoff_slot.hpp>
 #include <fanout/worker/task.hpp>
 #include <fanout/worker/task_queue.hpp>
-#include <fanout/worker/thread.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -152,49 +150,9 @@ class Worker {
   /// The idle time after which a thread sleeps for good.
   static constexpr std::int64_t looks_for = 10'000'000'000;
 
-  static void* enter(void* worker) {
-    [[maybe_unused]] thread_local const detail::LibraryInUse this_code;
-    detail::is_worker_thread = true;
-    static_cast<Worker*>(worker)->loop();
-    return nullptr;
-  }
+  FANOUT_INLINE static void* enter(void* worker);
 
-  void loop() noexcept {
-    const std::uint32_t epoch = detail::fork_epoch();
-    detail::wake_in_time();
-    asleep_.store(awake, detail::MemoryOrder::relaxed);
-    handoff_.start_polling();
-    while (epoch == detail::fork_epoch()) {
-      if (const detail::HandoffSlot::Request* request = handoff_.begin()) {
-        if (request->woken_at != 0) detail::wake_latency.note(detail::Ticks::now() - request->woken_at);
-        shard_takes_ = request->takes;
-        __builtin_prefetch(request, 1);  // so that this core owns the line at completion
-        request->modes.restore();
-        detail::Atomic<bool>* ended = request->run(request->body, request->shard);
-        if (epoch != detail::fork_epoch()) break;
-        wait_by(*request->rules);  // the rules may be gone after completion
-        handoff_.complete(ended);
-        look_while_busy();
-      } else if (!queue_.empty()) {
-        // The task is popped only after the device is locked: until then its poster may take it back.
-        bool ours = false;
-        detail::spin(spin_ticks(rules()), [&] { return handoff_.has_request() || (ours = handoff_.try_lock()); });
-        if (ours) {
-          if (detail::Task* task = queue_.pop()) task->run();
-          if (epoch != detail::fork_epoch()) break;
-          handoff_.unlock();
-          look_while_busy();
-        } else {
-          handoff_.await_change();
-        }
-      } else {
-        wait_for_work();
-      }
-    }
-    // This is the child of a fork in the task. The thread that waits for the task stayed in the parent, so nothing can
-    // go on here. Ending this thread alone would leave a process that others wait for forever.
-    std::_Exit(EXIT_FAILURE);
-  }
+  FANOUT_INLINE void loop() noexcept;
 
   /// True if the thread will find a deferred task.
   bool looks_around() const noexcept { return asleep_.load(detail::MemoryOrder::seq_cst) < asleep_for_good; }
@@ -209,88 +167,24 @@ class Worker {
 
   /// Spins for so many ticks until work comes, and checks for deferred tasks from time to time. Returns false if
   /// neither came.
-  bool look_for_work(std::int64_t ticks) noexcept {
-    const auto came = [this] { return has_work(); };
-    const std::int64_t slice = detail::Ticks::in(look_again);
-    while (ticks > slice) {
-      if (detail::spin(slice, came) || look_for_deferred(detail::Clock::now())) return true;
-      if (ticks != detail::Ticks::forever) ticks -= slice;
-    }
-    return detail::spin(ticks, came);
-  }
+  FANOUT_INLINE bool look_for_work(std::int64_t ticks) noexcept;
 
-  void wait_for_work() noexcept {
-    const std::uint64_t word = rules_.load(detail::MemoryOrder::relaxed);
-    const WaitRules rules = detail::RulesWord::rules(word);
-    const std::int64_t looked = spin_ticks(rules, shard_takes_);
-    if (look_for_work(looked)) return;
-    const bool predicts = rules.predicts && bound_;
-    detail::Clock::Time idle_since = detail::Clock::now() - detail::Ticks::nanoseconds(looked);
-    idle_since_.store(idle_since, detail::MemoryOrder::relaxed);
-    while (!has_work()) {
-      const detail::Clock::Time now = detail::Clock::now();
-      if (look_for_deferred(now)) return;
-      const bool looks = is_deferred() || (rules.inlines_small && now - idle_since < looks_for);
-      detail::Clock::Time until = looks ? next_look_ : detail::Clock::never;
-      if (predicts && arrivals_.are_regular()) {
-        const detail::ArrivalPredictor::Window window = arrivals_.next(idle_since);
-        if (now >= window.begin && now < window.end) {
-          if (look_for_work(detail::Ticks::in(window.end - now))) break;
-          continue;
-        }
-        if (now < window.begin && window.begin < until) until = window.begin;
-      }
-      sleep(until, looks);
-      if (rules_.load(detail::MemoryOrder::relaxed) != word) return;  // a call came with other wait rules
-      idle_since = idle_since_.load(detail::MemoryOrder::relaxed);    // note_deferred() may have set it
-    }
-    if (predicts) arrivals_.note(idle_since, detail::Clock::now());
-  }
+  FANOUT_INLINE void wait_for_work() noexcept;
 
   bool is_deferred() const noexcept { return deferred_.load(detail::MemoryOrder::relaxed) != nullptr; }
 
   /// Between two tasks, since there may always be a next one.
-  void look_while_busy() noexcept {
-    if (is_deferred()) look_for_deferred(detail::Clock::now());
-  }
+  FANOUT_INLINE void look_while_busy() noexcept;
 
   /// Runs a deferred task if the check before saw one, too: then its caller waits for it. Checks at intervals. Returns
   /// true if it ran a task.
-  bool look_for_deferred(detail::Clock::Time now) noexcept {
-    if (now < next_look_) return false;
-    const bool left = is_deferred();
-    next_look_ = now + (left ? look_again : between_looks);
-    if (!left) return false;
-    if (deferred_was_seen_.load(detail::MemoryOrder::relaxed)) return run_deferred();
-    deferred_was_seen_.store(true, detail::MemoryOrder::relaxed);
-    return false;
-  }
+  FANOUT_INLINE bool look_for_deferred(detail::Clock::Time now) noexcept;
 
   /// Returns false if the device is not free, or the task was taken back.
-  bool run_deferred() noexcept {
-    if (!handoff_.try_lock()) return false;
-    const std::uint32_t epoch = detail::fork_epoch();
-    detail::Task* task = deferred_.exchange(nullptr, detail::MemoryOrder::acq_rel);
-    if (task != nullptr) task->run();
-    if (epoch == detail::fork_epoch()) handoff_.unlock();
-    return task != nullptr;
-  }
+  FANOUT_INLINE bool run_deferred() noexcept;
 
   /// Sleeps until `until` at most. If `looks`, the thread checks for deferred tasks after that.
-  void sleep(detail::Clock::Time until, bool looks) noexcept {
-    if (!handoff_.stop_polling()) return;
-    const std::uint32_t how = looks ? asleep : asleep_for_good;
-    asleep_.store(how, detail::MemoryOrder::seq_cst);
-    if (!has_work() && (how == asleep || deferred_.load(detail::MemoryOrder::seq_cst) == nullptr)) {
-      if (until != detail::Clock::never) {
-        detail::park_until(asleep_, how, until);
-      } else {
-        detail::park(asleep_, how);
-      }
-    }
-    asleep_.store(awake, detail::MemoryOrder::relaxed);
-    handoff_.start_polling();
-  }
+  FANOUT_INLINE void sleep(detail::Clock::Time until, bool looks) noexcept;
 
   /// The poster writes the work and then reads `asleep_`. The thread writes `asleep_` and then reads the work. So one
   /// of the two notices.
@@ -301,28 +195,10 @@ class Worker {
   }
 
   /// Returns false if there is no thread and none can be started.
-  bool start() noexcept {
-    if (!has_thread()) return false;
-    const detail::ForkSafeLock starting(start_mutex_);
-    if (started_.load(detail::MemoryOrder::relaxed)) return true;
-    [[maybe_unused]] thread_local const detail::LibraryInUse
-        until_it_runs;  // from then on the thread keeps the library itself
-    const bool started = detail::start_thread(cores_, &Worker::enter, this, thread_name_);
-    started_.store(started, detail::MemoryOrder::release);
-    return started;
-  }
+  FANOUT_INLINE bool start() noexcept;
 
   /// In the child of a fork: the queued tasks and the thread stayed in the parent.
-  void revive() noexcept {
-    const detail::ForkSafeLock reviving(start_mutex_);
-    if (epoch_.load(detail::MemoryOrder::relaxed) == detail::fork_epoch()) return;
-    queue_.forget();
-    deferred_.store(nullptr, detail::MemoryOrder::relaxed);
-    handoff_.forget();
-    started_.store(false, detail::MemoryOrder::relaxed);
-    asleep_.store(not_started, detail::MemoryOrder::relaxed);
-    epoch_.store(detail::fork_epoch(), detail::MemoryOrder::release);
-  }
+  FANOUT_INLINE void revive() noexcept;
 
   const DeviceId id_;
   const std::string thread_name_ = "fanout " + to_string(id_);
@@ -349,3 +225,7 @@ class Worker {
 }  // namespace backend
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/worker/worker.ipp>
+#endif

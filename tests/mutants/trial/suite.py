@@ -122,7 +122,7 @@ class Suite:
         """Returns the units that include the header, the likeliest to notice a change first: its own tests, files that
         must not compile for a sentence in it, other tests by their distance, other files that must not compile. Among
         equals, the smaller file is first."""
-        own = header.removeprefix("include/fanout/").removesuffix(".hpp")
+        own = header.removeprefix("include/fanout/").removesuffix(".hpp").removesuffix(".ipp")
         words = re.sub(r'"\s*"', "", self.text(header))
 
         def likelihood(unit):

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/call/replica_error.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/type_info.hpp>
+
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+/// Shows what stands inside, which may be another ReplicaError.
+inline std::string indented(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
+  return text;
+}
+
+inline std::string failures_text(const char* step, const std::vector<Failure>& failures, std::size_t replicas,
+                                 bool has_rows) {
+  std::string text = std::string(step) + " failed on " + std::to_string(failures.size()) + " of " +
+                     std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas");
+  for (const Failure& failure : failures) {
+    const std::string where = " in replica " + std::to_string(failure.shard) + " on device " +
+                              to_string(failure.device) + (failure.process.empty() ? "" : " of " + failure.process) +
+                              (has_rows ? ", rows " + to_string(failure.rows) : "");
+    try {
+      std::rethrow_exception(failure.exception);
+    } catch (const std::exception& e) {
+      text += "\n  Caught " + class_name(e) + where + ": " + indented(e.what());
+    } catch (...) {
+      text += "\n  Caught an exception that is no std::exception" + where;
+    }
+  }
+  return text;
+}
+
+}  // namespace detail
+
+ReplicaError::ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows,
+                           const std::string& note)
+    : Error(detail::failures_text(step, failures, replicas, has_rows) + (note.empty() ? "" : "\n  " + note)),
+      failures_(std::move(failures)),
+      note_(note) {}
+
+}}  // namespace fanout::v0

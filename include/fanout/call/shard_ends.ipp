@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/call/shard_ends.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+#include <fanout/call/ranks_late.hpp>
+#include <fanout/call/replica_error.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+void ShardEnds::ran_by(const Plan& plan) {
+  plan_ = &plan;
+  if (clock() != nullptr) clock()->ran_by(plan);
+}
+
+void ShardEnds::note_exception(ShardRemains& shard) noexcept {
+  eventful_.store(true, MemoryOrder::relaxed);
+  holds_.store(true, MemoryOrder::relaxed);
+  shard.failure = std::current_exception();
+  shard.released = is_release(shard.failure);
+}
+
+std::size_t ShardEnds::begin_shard(std::size_t i, std::size_t planned, const ShardRemains& shard) noexcept {
+  const bool moved = shard.moved_to != ShardRemains::as_planned;
+  const std::size_t device = moved ? shard.moved_to : planned;
+  if (moved) eventful_.store(true, MemoryOrder::relaxed);
+  if (clock() != nullptr) clock()->shard_begins(i, device);
+  return device;
+}
+
+void ShardEnds::forward_begins(std::size_t i) noexcept {
+  if (clock() != nullptr) (*clock())[i].forward_begins();
+}
+
+void ShardEnds::forward_returned(std::size_t i) noexcept {
+  if (clock() != nullptr) (*clock())[i].forward_returned();
+}
+
+void ShardEnds::note_end(std::size_t i, ShardRemains& shard) noexcept {
+  if (clock() != nullptr) clock()->shard_ended(i, shard.failure != nullptr);
+  state_.rendezvous.end(i, shard.failure);
+  if (state_.deadline != Clock::never) shard.lateness.end(Clock::now() <= state_.deadline);
+}
+
+void ShardEnds::tell_late() noexcept {
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!remains(i).lateness.look() || detail::exchange(remains(i).told_late, true)) continue;
+    if (state_.settings.late_sink == nullptr) continue;
+    try {
+      (*state_.settings.late_sink)(late_shard(i));
+    } catch (...) {  // an exception of the sink must not break the call
+    }
+  }
+}
+
+void ShardEnds::say_why_not_again(const OutOfMemory& error) const {
+  if (!state_.settings.shrinks) return;
+  throw OutOfMemory(std::string(error.what()) + "\n  " + not_with_fewer + no_room_for_results);
+}
+
+void ShardEnds::ends_are_noted() {
+  if (clock() != nullptr) clock()->plan_is(state_.plan, state_.number);
+  if (clock() != nullptr || has_deadline()) eventful_.store(true, MemoryOrder::relaxed);
+}
+
+SmallVector<LateShard> ShardEnds::late_shards() const {
+  SmallVector<LateShard> late;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (is_late(i)) late.push_back(late_shard(i));
+  }
+  return late;
+}
+
+Plan ShardEnds::plan_in_time() const {
+  Plan in_time;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (is_late(i)) continue;
+    const std::size_t begin = in_time.rows();
+    in_time.add({.rows = {begin, begin + plan()[i].rows.size()}, .device = plan()[i].device});
+  }
+  return in_time;
+}
+
+LateShard ShardEnds::late_shard(std::size_t i) const noexcept {
+  return {.shard = state_.place.first_shard + i,
+          .device = devices_[plan()[i].device],
+          .rows = state_.place.in_batch(plan()[i].rows)};
+}
+
+void ShardEnds::check_events(const Rerun& rerun, void* call) {
+  rerun.shards_ended(call);
+  if (has_deadline()) tell_late();
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (remains(i).completion) wait_for_device(remains(i));
+  }
+  state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
+  for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
+  if (recovery() != nullptr && state_.settings.retries > 0) {
+    run_again(rerun, call, rerun.refusal() == nullptr ? state_.settings.retries : 0);
+    if (has_deadline()) tell_late();
+  }
+  if (clock() != nullptr) clock()->all_ended();
+  if (rerun.refusal_of_less() == nullptr && recovery() != nullptr && state_.settings.shrinks) {
+    note_limits(rerun, call);
+  }
+  throw_failures(rerun);
+}
+
+void ShardEnds::run_again(const Rerun& rerun, void* call, int most) {
+  for (int tries = 0;; ++tries) {
+    bool failed = false;
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (!remains(i).failed_with<DeviceError>()) continue;
+      recovery()->note_failure(plan()[i].device);
+      failed = true;
+    }
+    if (!failed || tries == most) return;
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (!remains(i).failed_with<DeviceError>()) continue;
+      rerun.run(call, i, recovery()->health().other_than(plan()[i].device, i));
+      if (remains(i).completion) wait_for_device(remains(i));
+    }
+  }
+}
+
+void ShardEnds::note_limits(const Rerun& rerun, const void* call) {
+  if (state_.settings.ranks != nullptr) return;
+  struct Device {
+    std::size_t shards = 0;
+    std::size_t too_many = 0;  // rows, in one shard
+  };
+  InlineArray<Device> devices(recovery()->health().devices());
+  bool fits_smaller = false;
+  bool failed_otherwise = false;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const Shard& shard = plan()[i];
+    Device& device = devices[shard.device];
+    ++device.shards;
+    if (remains(i).failure == nullptr || remains(i).released) continue;
+    if (!remains(i).failed_with<OutOfMemory>()) {
+      failed_otherwise = true;
+    } else if (!remains(i).results_do_not_fit && shard.rows.size() > device.too_many) {
+      device.too_many = shard.rows.size();
+    }
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const std::size_t too_many = devices[i].too_many;
+    // Shards that run at the same time share the memory: first they run in turns.
+    const bool had_all = devices[i].shards == 1 || state_.plan.runs_in_turns();
+    const std::size_t fewer = had_all ? too_many / 2 : too_many;
+    if (fewer == 0) continue;
+    fits_smaller = true;
+    // Above the limit, the shard was planned for another device, or before the limit was learnt.
+    const std::uint64_t shape = rerun.shape(call);
+    if (too_many <= recovery()->limits().most(shape, i)) recovery()->note_limit(shape, i, fewer);
+  }
+  if (fits_smaller && !failed_otherwise) throw LimitLearnt();
+  if (!fits_smaller && state_.outputs.have_failed()) note_results(rerun, call);
+}
+
+void ShardEnds::note_results(const Rerun& rerun, const void* call) {
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (!(devices_[plan()[i].device] == state_.settings.target.space.owner)) continue;
+    if (!remains(i).failed_with<OutOfMemory>()) continue;
+    remains(i).results_do_not_fit = true;
+    recovery()->forget_limit(rerun.shape(call), plan()[i].device);
+  }
+}
+
+void ShardEnds::wait_for_device(ShardRemains& shard) noexcept {
+  try {
+    shard.completion.wait();
+  } catch (...) {
+    shard.failure = std::current_exception();
+    shard.failed_in_forward = true;
+  }
+}
+
+void ShardEnds::note_failed_collective(std::size_t i) noexcept {
+  ShardRemains& shard = remains(i);
+  if (shard.failure != nullptr && !shard.released) return;
+  const std::exception_ptr failure = state_.rendezvous.failure(i);
+  if (failure == nullptr) return;
+  const bool released = is_release(failure);
+  if (shard.failure != nullptr && released) return;
+  shard.failure = failure;
+  shard.failed_in_forward = true;
+  shard.released = released;
+}
+
+bool ShardEnds::is_release(const std::exception_ptr& failure) noexcept {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const CommunicatorAbandoned&) {
+    return true;
+  } catch (const RanksLate&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+void ShardEnds::throw_if_ranks_late(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const RanksLate& late) {
+    throw Timeout(late);  // of another type: a call around this one lists it like any exception of its forward
+  } catch (...) {
+  }
+}
+
+void ShardEnds::throw_failures(const Rerun& rerun) const {
+  std::vector<Failure> failures;
+  std::string note;
+  bool all_released = true;  // no shard failed by itself
+  for (std::size_t i = 0; i < size(); ++i) {
+    all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
+  }
+  for (std::size_t i = 0; i < size() && all_released; ++i) {
+    if (remains(i).failure != nullptr) throw_if_ranks_late(remains(i).failure);
+  }
+  for (std::size_t i = 0; i < size(); ++i) {
+    const ShardRemains& shard = remains(i);
+    if (shard.failure == nullptr || (shard.released && !all_released)) continue;
+    const std::string reason = why_not_again(rerun, i);
+    if (!shard.failed_in_forward && reason.empty()) std::rethrow_exception(shard.failure);
+    if (!reason.empty()) note = reason;
+    const Shard& planned = plan()[i];
+    failures.push_back({.shard = state_.place.first_shard + i,
+                        .device = devices_[planned.device],
+                        .rows = state_.place.in_batch(planned.rows),
+                        .exception = shard.failure});
+  }
+  if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
+  if (failures.empty()) return;
+  throw ReplicaError(std::move(failures), size() + state_.place.other_shards, note);
+}
+
+std::string ShardEnds::why_not_again(const Rerun& rerun, std::size_t i) const {
+  const ShardRemains& shard = remains(i);
+  const auto known = [this](const char* why) noexcept {  // an asynchronous call knows nothing that its model learnt
+    if (why != nullptr || recovery() != nullptr) return why;
+    return state_.settings.ranks == nullptr ? "since the call was asynchronous"
+                                            : "since the call was asynchronous and made by several ranks";
+  };
+  if (state_.settings.retries > 0 && shard.failed_with<DeviceError>()) {
+    const char* const why = known(rerun.refusal());
+    return why == nullptr ? std::string() : std::string("not run again on another device, ") + why;
+  }
+  if (!state_.settings.shrinks || !shard.failed_with<OutOfMemory>()) return {};
+  const char* why = known(rerun.refusal_of_less());
+  if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
+  if (why == nullptr && shard.results_do_not_fit) why = no_room_for_results;
+  if (why == nullptr && plan()[i].rows.size() < 2) why = rerun.refusal_of_one_row();
+  return why == nullptr ? std::string() : not_with_fewer + std::string(why);
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/gather/gather_traits.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard, std::string expected,
+                    std::string found, std::string advice) {
+  throw ShapeMismatch(explain({.what = std::string("replicas ") + place.did + " arrays of different extents",
+                               .where = to_string(path),
+                               .expected = std::move(expected) + " as from " + place.describe(0),
+                               .found = std::move(found) + " from " + place.describe(shard),
+                               .advice = std::move(advice)}));
+}
+
+void check_way_from(const MemorySpace& found, const GatherTarget& place, const LeafPath& path, std::size_t shard) {
+  if (backend::can_transfer(place.target, found)) return;
+  throw DeviceMismatch(
+      explain({.what = two_devices(place.target.space, found) + ": a replica returned an array in the wrong memory",
+               .where = to_string(path),
+               .expected = to_string(place.target.space),
+               .found = to_string(found) + " from " + place.describe(shard),
+               .advice = "copy it there first"}));
+}
+
+}}}  // namespace fanout::v0::detail

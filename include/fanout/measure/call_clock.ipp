@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/measure/call_clock.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+void ShardClock::begin(const MeasuredDevice& device) noexcept {
+  device_ = &device;
+  times_ = {};  // an earlier run of the shard may have failed
+  returned_ = false;
+  outer_shard_ = detail::exchange(measured_shard(), shard_);
+  times_.thread = thread_number();
+  outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+  range_.begin("scatter to ", model_, shard_.shard);
+  times_.began = elapsed();
+}
+
+void ShardClock::forward_begins() noexcept {
+  times_.forward = elapsed();
+  range_.begin("forward of ", model_, shard_.shard);
+}
+
+void ShardClock::forward_returned() noexcept {
+  times_.returned = elapsed();
+  returned_ = true;
+  range_.end();
+}
+
+void ShardClock::end(bool failed) noexcept {
+  times_.ended = elapsed();
+  if (!returned_) times_.returned = times_.ended;
+  times_.failed = failed;
+  range_.end();
+  transfer_log() = outer_;
+  measured_shard() = outer_shard_;
+}
+
+void CallClock::plan_is(const Plan& plan, std::uint32_t number) {
+  clocks_.emplace(shards_.emplace(plan.size()), id_, times_.model);
+  running_.store(plan.size(), MemoryOrder::relaxed);
+  plan_ = plan;
+  times_.plan = &plan_;
+  times_.shards = shards_->data();
+  times_.number = number;
+  times_.planned = elapsed();
+}
+
+void CallClock::shard_ended(std::size_t i, bool failed) noexcept {
+  clocks()[i].end(failed);
+  if (failed) {
+    failed_.store(true, MemoryOrder::relaxed);
+  } else if (observer_ != nullptr) {
+    const std::size_t own = (*times_.plan)[i].rows.size();
+    observer_->shard_ended(
+        {.rows_done = rows_done_.fetch_add(own, MemoryOrder::relaxed) + own, .rows = times_.plan->rows()});
+  }
+  running_.fetch_sub(1, MemoryOrder::acq_rel);
+}
+
+void CallClock::all_ended() noexcept {
+  if (times_.asynchronous) return;
+  join(elapsed());
+  gather_begins();
+}
+
+void CallClock::result_is_asked_for() noexcept {
+  if (!has_run()) return;
+  join(0);
+  const std::int64_t now = elapsed();
+  if (now > times_.joined) times_.idle = now - times_.joined;
+  thrown_ = std::uncaught_exceptions();
+  gather_begins();
+}
+
+void CallClock::end() noexcept {
+  range_.end();
+  if (times_.plan == nullptr) return;
+  if (times_.gatherer != 0) {
+    transfer_log() = outer_;
+    times_.ended = elapsed();
+  } else if (times_.asynchronous) {
+    if (!has_run()) return;
+    join(0);
+  } else {
+    join(elapsed());
+  }
+  const std::int64_t gathers_from = times_.joined + times_.idle;
+  if (times_.ended < gathers_from) times_.ended = gathers_from;  // which another clock said
+  const bool is_dropped = times_.asynchronous && times_.gatherer == 0;
+  tell(is_dropped ? failed_.load(MemoryOrder::relaxed) : std::uncaught_exceptions() > thrown_);
+}
+
+void CallClock::join(std::int64_t at_least) noexcept {
+  times_.joined = at_least;
+  for (const CallTimes::Shard& shard : *shards_) {  // its clock may be another one
+    if (shard.ended > times_.joined) times_.joined = shard.ended;
+  }
+}
+
+void CallClock::gather_begins() noexcept {
+  times_.gatherer = thread_number();
+  outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+}
+
+void CallClock::tell(bool failed) noexcept {
+  times_.failed = failed;
+  if (observer_ != nullptr) observer_->ended(times_);
+  if (process_observer.exists()) process_observer.ended(times_);
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/memory/extents.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <fanout/base/error.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+std::string extents_text(const std::size_t* extents, std::size_t rank) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < rank; ++axis) text += (axis == 0 ? "" : ", ") + std::to_string(extents[axis]);
+  return text + "]";
+}
+
+void refuse_uncountable(std::string found) {
+  throw ShapeMismatch(explain({.what = "invalid extents",
+                               .expected = "numbers of elements that are not negative and whose bytes fit into memory",
+                               .found = std::move(found)}));
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/parallel/checked_options.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <fanout/base/duration.hpp>
+#include <fanout/base/error.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+Plan CheckedOptions::plan(const CountRows& count, const CallRequest& request) const {
+  if (count.plan != nullptr) {
+    check_sharded(*count.plan);
+    return *count.plan;
+  }
+  if (count.rows) return plan(*count.rows, request);
+  // A split policy may leave out devices if there are no rows.
+  return request.on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
+}
+
+Plan CheckedOptions::plan_otherwise(std::size_t rows, const CallRequest& request) const {
+  Plan plan = options.split.observes() ? measured->plan(rows, device_count) : options.split(rows, device_count);
+  check_plan(plan, rows, device_count);
+  if (recovery.health().leaves_out()) plan = recovery.health().without_left_out(plan);
+  if (request.is_limited && recovery.limits().exist()) {
+    plan = recovery.limits().applied_to(plan, request.shape);
+  }
+  return plan;
+}
+
+CallSettings CheckedOptions::check(const std::vector<DeviceId>& devices, CallStatistics& times, const CopyTeam& team) {
+  static_cast<void>(plan(0));
+  target_ = find_target(devices);
+  if (options.retry.times < 0) {
+    throw InvalidArgument(explain({.what = "a negative number of tries", .where = "Options::retry"}));
+  }
+  if (options.deadline.nanoseconds() < 0) {
+    throw InvalidArgument(
+        explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
+  }
+  return {.target = {},
+          .axis = options.axis,
+          .seed = options.seed,
+          .rethrow_single = options.rethrow_single,
+          .deadline = options.deadline,
+          .late_sink = options.late ? &options.late : nullptr,
+          .collectives = options.collectives,
+          .ranks = options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr,
+          .retries = options.retry.times,
+          .shrinks = options.shrink_on_out_of_memory,
+          .recovery = &recovery,
+          .times = &times,
+          .team = &team,
+          .gathers = true};
+}
+
+void CheckedOptions::check_sharded(const Plan& plan) const {
+  for (const Shard& shard : plan) {
+    if (shard.device < device_count) continue;
+    throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
+                                   .expected = std::to_string(device_count) + " devices or fewer",
+                                   .found = to_string(plan),
+                                   .advice = "gather() it first"}));
+  }
+}
+
+std::size_t CheckedOptions::find_target(const std::vector<DeviceId>& devices) const {
+  const DeviceId wanted = options.output.value_or(devices[0]);
+  if (wanted.kind == host_memory.owner.kind) return on_host;
+  std::string known;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] == wanted) return i;
+    known += (i == 0 ? "" : ", ") + to_string(devices[i]);
+  }
+  throw InvalidDeviceId(explain({.what = "Invalid device id",
+                                 .where = "Options::output",
+                                 .expected = "a device of the model (" + known + ") or the host",
+                                 .found = to_string(wanted)}));
+}
+
+}}}  // namespace fanout::v0::detail

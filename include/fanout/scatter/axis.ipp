@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/scatter/axis.hpp>
+
+#include <string>
+
+#include <fanout/base/error.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+void refuse_axis_of(int axes, int axis, const LeafPath& path) {
+  throw ShapeMismatch(
+      explain({.what = "an array has no such axis",
+               .where = to_string(path),
+               .expected = "an axis from " + std::to_string(-axes) + " to " + std::to_string(axes - 1),
+               .found = "axis " + std::to_string(axis),
+               .advice = "choose a rule for this array alone: split<0>(x) or broadcast(x) for an argument, "
+                         "concat<0>(x) for a result"}));
+}
+
+}}}  // namespace fanout::v0::detail
