@@ -4,16 +4,22 @@
 # none, each is there if what it needs is, and a message says why another one is not. If fanout is only installed, nothing
 # here uses them, and none is looked for.
 
-set(FANOUT_COMPONENTS "" CACHE STRING "Components that have to be there, of `cuda`, `nccl`, `mpi` and `compiled`; `none`: look for none of them")
+set(FANOUT_COMPONENTS "" CACHE STRING "Components that have to be there, of `cuda`, `nccl` and `mpi`; `none`: look for none of them")
 include("${CMAKE_CURRENT_LIST_DIR}/FanoutComponents.cmake")
 
+set(is_used ON)
+if(PROJECT_IS_TOP_LEVEL AND NOT (FANOUT_BUILD_TESTS OR FANOUT_BUILD_EXAMPLES OR FANOUT_BUILD_BENCHMARKS))
+  set(is_used OFF)
+endif()
+
 set(wanted ${FANOUT_COMPONENTS})
-if(FANOUT_COMPONENTS STREQUAL "")
-  if(NOT PROJECT_IS_TOP_LEVEL OR FANOUT_BUILD_TESTS OR FANOUT_BUILD_EXAMPLES OR FANOUT_BUILD_BENCHMARKS)
-    set(wanted ${fanout_components})
-  endif()
+if(FANOUT_COMPONENTS STREQUAL "" AND is_used)
+  set(wanted ${fanout_components})
 elseif(FANOUT_COMPONENTS STREQUAL "none")
   set(wanted)
+endif()
+if(is_used)
+  list(APPEND wanted compiled)  # it needs nothing, and is built if something links it
 endif()
 foreach(component IN LISTS wanted)
   fanout_find_component(${component})
