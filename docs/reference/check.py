@@ -27,7 +27,8 @@ def public_names():
         if name.startswith(("__anon", "operator ")) and not name.startswith('operator ""'):
             continue
         if kind == "macro" and name.startswith("FANOUT_"):
-            yield header, name
+            if f"#undef {name}\n" not in prepare.read(file):
+                yield header, name
         elif re.fullmatch(r"fanout::v0(::(cuda|backend|literals|rules))?", scope):
             yield header, scope.replace("::v0", "") + "::" + name.replace("operator ", "operator")
     for header in prepare.all_headers():

@@ -15,6 +15,7 @@
 #include <fanout/base/error.ipp>
 #include <fanout/base/type_info.ipp>
 #include <fanout/call/async_calls.ipp>
+#include <fanout/call/ranked_call.ipp>
 #include <fanout/call/replica_error.ipp>
 #include <fanout/call/shard_ends.ipp>
 #include <fanout/call/timeout.ipp>

@@ -11,6 +11,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/exchange.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
@@ -59,12 +60,10 @@ struct RankedCalls {
 ///
 /// `fields` and `result`: what a call of this type combines. `meets`: its shards may meet those of other processes.
 /// Without all three, a process that fails needs to tell nobody.
-/// `Type` is always RankedCallType: as a template, this costs nothing to compile in a file that calls no model.
-template <class Type>
 class RankedCall {
  public:
-  RankedCall(const CallSettings& settings, RankedCalls& calls, const Type& (*type)() noexcept, bool fields, bool result,
-             bool meets) noexcept {
+  RankedCall(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept, bool fields,
+             bool result, bool meets) noexcept {
     if (settings.ranks != nullptr) set(settings, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0), meets);
   }
   RankedCall(RankedCall&& other) noexcept {
@@ -137,119 +136,38 @@ class RankedCall {
   }
 
   /// The same, but returns the exception.
-  [[gnu::cold, gnu::noinline]] std::exception_ptr failure() noexcept {
-    std::exception_ptr own = std::current_exception();
-    try {
-      fail();
-    } catch (...) {
-      own = std::current_exception();
-    }
-    return own;
-  }
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE std::exception_ptr failure() noexcept;
 
  private:
   // Not inlined: a call without other processes only compares a pointer.
-  [[gnu::noinline]] void set(const CallSettings& settings, RankedCalls& calls, const Type& (*type)() noexcept,
-                             int steps, bool meets) noexcept {
-    ranks_ = settings.ranks;
-    type_ = type;
-    left_ = steps + (meets ? 1 : 0);
-    meets_ = meets;
-    rendezvous_ = nullptr;
-    collectives_ = settings.collectives;
-    model_ = calls.model;
-    number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
-    rows_ = 0;
-    shards_ = 0;
-    deadline_ = {.patience = settings.deadline};
-    start_clock();
-  }
+  [[gnu::noinline]] FANOUT_INLINE void set(const CallSettings& settings, RankedCalls& calls,
+                                           const RankedCallType& (*type)() noexcept, int steps, bool meets) noexcept;
 
-  void start_clock() noexcept {
-    if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
-  }
+  FANOUT_INLINE void start_clock() noexcept;
 
-  [[gnu::noinline]] void begin_with_others(const Plan& plan, CallStart& start, const DeviceId* devices) {
-    rows_ = plan.rows();
-    shards_ = plan.size();
-    if (meets_ && shards_ > 1) ranks_->check_any_thread();
-    deadline_.at = start.deadline;
-    backend::RankedStep first = step(nullptr);
-    first.plan = &plan;
-    first.devices = devices;
-    first.collectives = collectives_;
-    first.random_call = &start.number;  // not number_, which also counts calls that drew none
-    make(first, [&] { place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr); });
-    start.place = &place_;
-    start.rendezvous = rendezvous_;
-  }
+  [[gnu::noinline]] FANOUT_INLINE void begin_with_others(const Plan& plan, CallStart& start, const DeviceId* devices);
 
-  [[gnu::noinline]] void join_others() {
-    leave_rendezvous();
-    combine_with_others(nullptr, nullptr);
-  }
+  [[gnu::noinline]] FANOUT_INLINE void join_others();
 
   /// Waits until the shards of all processes have ended.
-  void leave_rendezvous() noexcept { delete detail::exchange(rendezvous_, nullptr); }
+  FANOUT_INLINE void leave_rendezvous() noexcept;
 
-  [[gnu::noinline]] void combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of) {
-    backend::RankedStep next = step(nullptr);
-    next.visit = visit;
-    next.of = of;
-    make(next, [&] { ranks_->combine(next); });
-  }
+  [[gnu::noinline]] FANOUT_INLINE void combine_with_others(void (*visit)(const void*, backend::RankedValues&),
+                                                           const void* of);
 
   /// Calls `f()`, which makes a step of the call. If it throws before all processes have made the step, all of them
   /// have ended the call. Otherwise the others do not know of the exception, and may wait at the next step.
   template <class F>
-  void make(backend::RankedStep& step, const F& f) {
-    bool is_made = false;
-    step.is_made = &is_made;
-    const int left = detail::exchange(left_, 0) - 1;
-    try {
-      f();
-    } catch (...) {
-      if (is_made) left_ = left;
-      throw;
-    }
-    left_ = left;
-  }
+  void make(backend::RankedStep& step, const F& f);
 
-  [[gnu::cold, gnu::noinline]] void tell() {
-    leave_rendezvous();
-    if (detail::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
-  }
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE void tell();
 
-  [[gnu::noinline]] void end() noexcept {
-    leave_rendezvous();
-    if (left_ == 0) return;
-    start_clock();
-    try {
-      throw Error(std::uncaught_exceptions() != 0
-                      ? "the result of an asynchronous call was not taken, since an exception ended its scope"
-                      : "the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
-    } catch (...) {
-      static_cast<void>(failure());
-    }
-  }
+  [[gnu::noinline]] FANOUT_INLINE void end() noexcept;
 
-  backend::RankedStep step(const std::exception_ptr& failure) const noexcept {
-    const Type& type = type_();
-    std::uint64_t hash = type.hash;
-    backend::RankedStep::mix(hash, model_);
-    return {.hash = hash ^ (((std::uint64_t{number_} << 3U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
-            .name = type.model,
-            .returns = type.result,
-            .model = model_,
-            .number = number_,
-            .rows = rows_,
-            .shards = shards_,
-            .failure = failure,
-            .deadline = deadline_};
-  }
+  FANOUT_INLINE backend::RankedStep step(const std::exception_ptr& failure) const noexcept;
 
   const backend::ProcessRanks* ranks_ = nullptr;  // null without other processes; then nothing else is set
-  const Type& (*type_)() noexcept;
+  const RankedCallType& (*type_)() noexcept;
   int left_;  // steps that other processes may still wait for
   bool meets_;
   backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended
@@ -281,9 +199,13 @@ struct UnrankedCall {
 
 /// The steps of a call of model M that returns an R.
 template <class M, class R, bool fields>
-struct RankedCallOf : RankedCall<RankedCallType> {
+struct RankedCallOf : RankedCall {
   RankedCallOf(const CallSettings& settings, RankedCalls& calls, bool meets) noexcept
-      : RankedCall<RankedCallType>(settings, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>, meets) {}
+      : RankedCall(settings, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>, meets) {}
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/call/ranked_call.ipp>
+#endif

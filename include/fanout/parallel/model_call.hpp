@@ -161,7 +161,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   CallStart start_;
   const CallMeter meter_;
   CallOutputs<typename Call::R> outputs_;
-  const ShardsScope<CallScope> scope_{chain_.innermost(), outputs_.state().stop_at};
+  const ShardsScope scope_{chain_.innermost(), outputs_.state().stop_at};
   const typename Call::States states_{};
 };
 

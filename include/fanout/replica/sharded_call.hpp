@@ -27,21 +27,19 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The scope that a call's shards run in: a new one if the call has a deadline, otherwise the caller's.
-/// `Scope` is always CallScope. As a template, this costs nothing to compile in a file that calls no model.
-template <class Scope = CallScope>
 class ShardsScope {
  public:
-  ShardsScope(const Scope* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
-    if (stop_at != Clock::never) innermost_ = &stops_.emplace(Scope{.caller = caller, .stop_at = stop_at});
+  ShardsScope(const CallScope* caller, Clock::Time stop_at) noexcept : innermost_(caller) {
+    if (stop_at != Clock::never) innermost_ = &stops_.emplace(CallScope{.caller = caller, .stop_at = stop_at});
   }
   ShardsScope(const ShardsScope&) = delete;
   ShardsScope& operator=(const ShardsScope&) = delete;
 
-  const Scope* innermost() const noexcept { return innermost_; }
+  const CallScope* innermost() const noexcept { return innermost_; }
 
  private:
-  const Scope* innermost_;
-  std::optional<Scope> stops_;  // none without a deadline
+  const CallScope* innermost_;
+  std::optional<CallScope> stops_;  // none without a deadline
 };
 
 /// Room for a T on the stack. Other cores read these cache lines in the last call, so they take long to come back. A
@@ -67,8 +65,8 @@ class alignas(cores_apart) EarlyRoom {
 };
 
 /// For shards that run on other devices than planned: the deal, if the plan is dealt, and the plan as it was run. Empty
-/// if `possible` is false. `Deal` is always Deal: see there.
-template <bool possible, class Deal = Deal>
+/// if `possible` is false.
+template <bool possible>
 class MovedShards {
   struct Moved : Pooled {
     std::optional<Deal> deal;
@@ -107,8 +105,8 @@ class MovedShards {
 
   Moved* moved_ = nullptr;
 };
-template <class Deal>
-class MovedShards<false, Deal> {};
+template <>
+class MovedShards<false> {};
 
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
 /// can be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
@@ -210,7 +208,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
 
   Outputs& outputs_;
   [[no_unique_address]] typename Call::Fields fields_;
-  const ShardsScope<CallScope> scope_;
+  const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
   Body& body_;
   [[no_unique_address]] MovedShards<Call::may_be_dealt> moved_;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/call/ranked_call.hpp>
+
+#include <cstdint>
+#include <exception>
+
+#include <fanout/base/error.hpp>
+#include <fanout/base/exchange.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+template <class F>
+void RankedCall::make(backend::RankedStep& step, const F& f) {
+  bool is_made = false;
+  step.is_made = &is_made;
+  const int left = detail::exchange(left_, 0) - 1;
+  try {
+    f();
+  } catch (...) {
+    if (is_made) left_ = left;
+    throw;
+  }
+  left_ = left;
+}
+
+std::exception_ptr RankedCall::failure() noexcept {
+  std::exception_ptr own = std::current_exception();
+  try {
+    fail();
+  } catch (...) {
+    own = std::current_exception();
+  }
+  return own;
+}
+
+void RankedCall::set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
+                     int steps, bool meets) noexcept {
+  ranks_ = settings.ranks;
+  type_ = type;
+  left_ = steps + (meets ? 1 : 0);
+  meets_ = meets;
+  rendezvous_ = nullptr;
+  collectives_ = settings.collectives;
+  model_ = calls.model;
+  number_ = calls.count.fetch_add(1, MemoryOrder::relaxed);
+  rows_ = 0;
+  shards_ = 0;
+  deadline_ = {.patience = settings.deadline};
+  start_clock();
+}
+
+void RankedCall::start_clock() noexcept {
+  if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
+}
+
+void RankedCall::begin_with_others(const Plan& plan, CallStart& start, const DeviceId* devices) {
+  rows_ = plan.rows();
+  shards_ = plan.size();
+  if (meets_ && shards_ > 1) ranks_->check_any_thread();
+  deadline_.at = start.deadline;
+  backend::RankedStep first = step(nullptr);
+  first.plan = &plan;
+  first.devices = devices;
+  first.collectives = collectives_;
+  first.random_call = &start.number;  // not number_, which also counts calls that drew none
+  make(first, [&] { place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr); });
+  start.place = &place_;
+  start.rendezvous = rendezvous_;
+}
+
+void RankedCall::join_others() {
+  leave_rendezvous();
+  combine_with_others(nullptr, nullptr);
+}
+
+void RankedCall::leave_rendezvous() noexcept { delete detail::exchange(rendezvous_, nullptr); }
+
+void RankedCall::combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of) {
+  backend::RankedStep next = step(nullptr);
+  next.visit = visit;
+  next.of = of;
+  make(next, [&] { ranks_->combine(next); });
+}
+
+void RankedCall::tell() {
+  leave_rendezvous();
+  if (detail::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
+}
+
+void RankedCall::end() noexcept {
+  leave_rendezvous();
+  if (left_ == 0) return;
+  start_clock();
+  try {
+    throw Error(std::uncaught_exceptions() != 0
+                    ? "the result of an asynchronous call was not taken, since an exception ended its scope"
+                    : "the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
+  } catch (...) {
+    static_cast<void>(failure());
+  }
+}
+
+backend::RankedStep RankedCall::step(const std::exception_ptr& failure) const noexcept {
+  const RankedCallType& type = type_();
+  std::uint64_t hash = type.hash;
+  backend::RankedStep::mix(hash, model_);
+  return {.hash = hash ^ (((std::uint64_t{number_} << 3U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),
+          .name = type.model,
+          .returns = type.result,
+          .model = model_,
+          .number = number_,
+          .rows = rows_,
+          .shards = shards_,
+          .failure = failure,
+          .deadline = deadline_};
+}
+
+}}}  // namespace fanout::v0::detail
