@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The squares of examples/readme.cpp by libtorch's data_parallel, for benchmarks/compile_time/run.
-#include <iostream>
 #include <torch/torch.h>
+#include <iostream>
 #include <utility>
 #include <vector>
 

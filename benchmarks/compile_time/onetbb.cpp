@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The squares of examples/readme.cpp by oneTBB, for benchmarks/compile_time/run.
-#include <cstddef>
-#include <iostream>
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
+#include <cstddef>
+#include <iostream>
 #include <vector>
 
 int main() {

@@ -34,17 +34,21 @@ std::string Fault::find(const std::string& include) {
     operation = what;
   }
   if (last == std::string::npos) return "'" + text + "' names no operation";
-  std::ifstream file(include + "/fanout/" + header);
-  if (!file) return "there is no header " + header;
+  const std::string named = header;
+  if (!std::ifstream(include + "/fanout/" + named)) return "there is no header " + named;
   int found = 0;
-  unsigned number = 0;
-  for (std::string read; std::getline(file, read);) {
-    ++number;
-    if (read.find(text) == std::string::npos) continue;
-    if (++found == which) line = number;
+  for (const std::string& name : {named, named.substr(0, named.rfind('.')) + ".ipp"}) {
+    std::ifstream file(include + "/fanout/" + name);
+    unsigned number = 0;
+    for (std::string read; std::getline(file, read);) {
+      ++number;
+      if (read.find(text) == std::string::npos || ++found != which) continue;
+      header = name;
+      line = number;
+    }
   }
   if (found == of && which <= of) return "";
-  return "'" + text + "' stands on " + std::to_string(found) + " lines of " + header + ", not " + std::to_string(of);
+  return "'" + text + "' stands on " + std::to_string(found) + " lines of " + named + ", not " + std::to_string(of);
 }
 
 bool Fault::hits(Operation what, const Place& place) const {

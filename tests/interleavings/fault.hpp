@@ -24,8 +24,8 @@ struct Fault {
     unchecked,  ///< a thread goes to sleep without comparing the word
   };
 
-  std::string header;  ///< as in #include <fanout/...>
-  std::string text;    ///< in one line of the header; names the operation last
+  std::string header;  ///< as in #include <fanout/...>; after find(), the file of the line: it or its .ipp
+  std::string text;    ///< in one line of the header or of its .ipp; names the operation last
   How how;
   std::string scenario;  ///< the scenario that must find it
   int which = 1;         ///< the line with the text that is meant, if there is more than one
@@ -33,7 +33,7 @@ struct Fault {
   Operation operation{};
   unsigned line = 0;
 
-  /// Finds the line of the text. Returns an error, or an empty text.
+  /// Finds the line of the text, the header's lines first. Returns an error, or an empty text.
   std::string find(const std::string& include);
 
   bool hits(Operation what, const Place& place) const;

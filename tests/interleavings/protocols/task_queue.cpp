@@ -123,7 +123,7 @@ Protocol task_queue() {
               {header, "first_.compare_exchange_strong(none, &task)", torn, "two push"},
               {header, "first_.compare_exchange_strong(none, &task)", relaxed, "two push"},
               {header, "behind_.fetch_add(1, MemoryOrder::seq_cst)", skipped, "two push"},
-              {header, "      if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel))", torn,
+              {header, "    if (Task* task = first_.exchange(nullptr, MemoryOrder::acq_rel))", torn,
                "one takes the first back"},
               {header, "first_.compare_exchange_strong(expected, nullptr, MemoryOrder::acq_rel)", torn,
                "one takes the first back"},
