@@ -96,7 +96,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("compiler", nargs="?", default="g++")
     given = parser.parse_args()
-    rounds = int(os.environ.get("FANOUT_ROUNDS", 2 if given.check else 7))
+    rounds = int(os.environ.get("FANOUT_ROUNDS", 1 if given.check else 7))
     with tempfile.TemporaryDirectory() as folder:
         FANOUT.file = f"{folder}/source.cpp"
         with open(FANOUT.file, "w", encoding="utf-8") as source:
