@@ -3,11 +3,10 @@
 
 #include <fanout/base/requirements.hpp>
 
-/// Bodies of functions that are no templates stand in `.ipp` files beside their headers, which include them. With
-/// FANOUT_SEPARATE_COMPILATION, defined for all files of a program, they do not. Then one file of the program includes
-/// <fanout/source.hpp>. The CMake target `fanout::compiled` is that file, and defines the macro.
-///
-/// FANOUT_INLINE stands in front of the declaration of such a function.
+/// Stands in front of the declaration of a function whose body is in an `.ipp` file. The header includes that file, and
+/// the function is inline. If all files of a program define FANOUT_SEPARATE_COMPILATION, headers do not include these
+/// files. Then one file of the program includes <fanout/source.hpp>, or the program links the CMake target
+/// `fanout::compiled`, which also defines the macro.
 #if defined(FANOUT_SEPARATE_COMPILATION)
 #define FANOUT_INLINE
 #else
