@@ -10,7 +10,8 @@
 #   nccl  the header fanout/cuda/nccl.hpp: NCCL, and the component cuda
 #   mpi   the headers fanout/mpi.hpp and fanout/mpi/: an MPI with a compiler wrapper for C++; mpi/nccl.hpp needs nccl, too
 #   compiled  the bodies of fanout's functions that are no templates, as a static library of the project that uses it, so with
-#             its flags; what is linked with it is compiled with FANOUT_SEPARATE_COMPILATION
+#             its flags; what is linked with it is compiled with FANOUT_SEPARATE_COMPILATION. If the component cuda or mpi is
+#             there, too, the target fanout::compiled_cuda or fanout::compiled_mpi has the bodies of its headers
 
 set(fanout_components cuda nccl mpi compiled)
 
@@ -96,18 +97,35 @@ function(fanout_find_mpi)
   fanout_make_component(mpi fanout::fanout MPI::MPI_CXX)
 endfunction()
 
+# One static library of bodies: fanout::TARGET, of <fanout/HEADER>, which needs LIBRARY...
+function(fanout_add_bodies target header)
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/fanout_${target}/source.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "#include <fanout/${header}>\n")
+  add_library(fanout_${target} STATIC EXCLUDE_FROM_ALL "${source}")
+  add_library(fanout::${target} ALIAS fanout_${target})
+  target_link_libraries(fanout_${target} PUBLIC ${ARGN})
+  # It may go into shared libraries, which do not export it.
+  set_target_properties(fanout_${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# The component `compiled` and the others may be asked for in any order.
+function(fanout_add_bodies_of_components)
+  if(NOT TARGET fanout::compiled)
+    return()
+  endif()
+  foreach(name IN ITEMS cuda mpi)
+    if(TARGET fanout::${name} AND NOT TARGET fanout::compiled_${name})
+      fanout_add_bodies(compiled_${name} ${name}/source.hpp fanout::compiled fanout::${name})
+    endif()
+  endforeach()
+endfunction()
+
 function(fanout_find_compiled)
   fanout_need_cxx(compiled)
   if(NOT TARGET fanout::compiled)
-    set(source "${CMAKE_CURRENT_BINARY_DIR}/fanout_compiled/source.cpp")
-    file(CONFIGURE OUTPUT "${source}" CONTENT "#include <fanout/source.hpp>\n")
-    add_library(fanout_compiled STATIC EXCLUDE_FROM_ALL "${source}")
-    add_library(fanout::compiled ALIAS fanout_compiled)
-    target_link_libraries(fanout_compiled PUBLIC fanout::fanout)
+    fanout_add_bodies(compiled source.hpp fanout::fanout)
     target_compile_definitions(fanout_compiled PUBLIC FANOUT_SEPARATE_COMPILATION)
-    # It may go into shared libraries, which do not export it.
-    set_target_properties(fanout_compiled PROPERTIES
-      POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   endif()
   set(fanout_compiled_FOUND TRUE PARENT_SCOPE)
   set(fanout_compiled_NOT_FOUND_MESSAGE "" PARENT_SCOPE)
@@ -128,4 +146,5 @@ macro(fanout_find_component name)
     list(JOIN fanout_components "` and `" fanout_${name}_NOT_FOUND_MESSAGE)
     set(fanout_${name}_NOT_FOUND_MESSAGE "there is no such component: there are `${fanout_${name}_NOT_FOUND_MESSAGE}`")
   endif()
+  fanout_add_bodies_of_components()
 endmacro()

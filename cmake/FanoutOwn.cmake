@@ -32,8 +32,21 @@ if(FANOUT_SANITIZE)
     "-fsanitize=${FANOUT_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(fanout_own_headers INTERFACE "-fsanitize=${FANOUT_SANITIZE}")
 endif()
+
+# fanout_own_cuda and fanout_own_mpi: fanout_own with that component, if it is there.
+foreach(component IN ITEMS cuda mpi)
+  if(TARGET fanout::${component})
+    add_library(fanout_own_${component} INTERFACE)
+    target_link_libraries(fanout_own_${component} INTERFACE
+      fanout_own fanout::${component} $<$<BOOL:${FANOUT_TEST_COMPILED}>:fanout::compiled_${component}>)
+  endif()
+endforeach()
 if(FANOUT_TEST_COMPILED)
-  target_compile_options(fanout_compiled PRIVATE $<TARGET_PROPERTY:fanout_own_headers,INTERFACE_COMPILE_OPTIONS>)
+  foreach(bodies IN ITEMS fanout_compiled fanout_compiled_cuda fanout_compiled_mpi)
+    if(TARGET ${bodies})
+      target_compile_options(${bodies} PRIVATE $<TARGET_PROPERTY:fanout_own_headers,INTERFACE_COMPILE_OPTIONS>)
+    endif()
+  endforeach()
 endif()
 
 # fanout_test(NAME COMMAND...): a test of CTest's that cannot hang for ever.

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include <fanout/base/exchange.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/transfer.hpp>
 
@@ -31,7 +30,7 @@ struct Noted {
 /// Logs the transfers of this thread while it lives.
 class Notes final : public fanout::detail::TransferLog {
  public:
-  Notes() : before_(fanout::detail::exchange(transfer_log(), static_cast<TransferLog*>(this))) {}
+  Notes() : before_(std::exchange(transfer_log(), static_cast<TransferLog*>(this))) {}
   ~Notes() { transfer_log() = before_; }
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
     all.push_back({to, from, bytes});

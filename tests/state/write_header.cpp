@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <fanout/state/utf8.hpp>
 #include <fanout/state/write_header.hpp>
 
 #include <doctest/doctest.h>

@@ -3,7 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include <Eigen/Core>
 

@@ -14,7 +14,6 @@
 #include <fanout/array/view.hpp>
 #include <fanout/base/checks.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
@@ -115,10 +114,10 @@ class Tensor {
   Tensor(const Tensor&) = default;
   Tensor& operator=(const Tensor&) = default;
   Tensor(Tensor&& other) noexcept
-      : storage_(std::move(other.storage_)), extents_(detail::exchange(other.extents_, Extents<R>{})) {}
+      : storage_(std::move(other.storage_)), extents_(std::exchange(other.extents_, Extents<R>{})) {}
   Tensor& operator=(Tensor&& other) noexcept {
     storage_ = std::move(other.storage_);
-    extents_ = detail::exchange(other.extents_, Extents<R>{});
+    extents_ = std::exchange(other.extents_, Extents<R>{});
     return *this;
   }
   ~Tensor() = default;

@@ -4,7 +4,6 @@
 #include <fanout/base/requirements.hpp>
 
 #include <concepts>
-#include <type_traits>
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <fanout/array/view.hpp>
 
 #include <cstddef>
-#include <string>
 
 #include <fanout/base/error.hpp>
 #include <fanout/memory/transfer.hpp>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/requirements.hpp>
+
+#include <utility>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -20,7 +21,7 @@ class Polymorphic {
   Polymorphic& operator=(const Polymorphic& other) {  // by value, the copy would be made where nothing may throw
     if (this == &other) return *this;
     Polymorphic copy(other);
-    detail::swap(object_, copy.object_);
+    std::swap(object_, copy.object_);
     return *this;
   }
   ~Polymorphic() { delete object_; }

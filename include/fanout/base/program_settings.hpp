@@ -3,8 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <cstddef>
-
 #include <fanout/base/checks.hpp>
 #include <fanout/base/version.hpp>
 

@@ -5,8 +5,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/base/exchange.hpp>
-
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// An array of N elements.
@@ -63,7 +61,7 @@ class SmallVector {
   }
   constexpr SmallVector& operator=(SmallVector&& other) noexcept {
     if (this == &other) return *this;
-    delete[] detail::exchange(many_, nullptr);
+    delete[] std::exchange(many_, nullptr);
     take(other);
     return *this;
   }
@@ -103,16 +101,16 @@ class SmallVector {
       delete[] more;
       throw;
     }
-    delete[] detail::exchange(many_, more);
+    delete[] std::exchange(many_, more);
     capacity_ *= 2;
     ++size_;
   }
 
   /// Moves from `other` and leaves it empty. This vector must hold no allocation.
   constexpr void take(SmallVector& other) noexcept {
-    many_ = detail::exchange(other.many_, nullptr);
-    size_ = detail::exchange(other.size_, 0);
-    capacity_ = detail::exchange(other.capacity_, N);
+    many_ = std::exchange(other.many_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    capacity_ = std::exchange(other.capacity_, N);
     if (many_ != nullptr) return;
     for (std::size_t i = 0; i < size_; ++i) few_.elements[i] = static_cast<T&&>(other.few_.elements[i]);
   }

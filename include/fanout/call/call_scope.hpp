@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <utility>
-
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/requirements.hpp>
 #include <fanout/sync/clock.hpp>
+
+#include <utility>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -31,7 +30,7 @@ struct CallScope {
 /// Makes a scope the innermost one of this thread while this lives.
 class EnteredScope {
  public:
-  explicit EnteredScope(const CallScope& scope) noexcept : before_(detail::exchange(current_call(), &scope)) {}
+  explicit EnteredScope(const CallScope& scope) noexcept : before_(std::exchange(current_call(), &scope)) {}
   EnteredScope(const EnteredScope&) = delete;
   EnteredScope& operator=(const EnteredScope&) = delete;
   ~EnteredScope() { current_call() = before_; }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
 
@@ -38,7 +38,7 @@ class CopiedChain {
 /// Makes a scope, or none, the innermost one of this thread for as long as this lives.
 class EnteredChain {
  public:
-  explicit EnteredChain(const CallScope* innermost) noexcept : before_(detail::exchange(current_call(), innermost)) {}
+  explicit EnteredChain(const CallScope* innermost) noexcept : before_(std::exchange(current_call(), innermost)) {}
   EnteredChain(const EnteredChain&) = delete;
   EnteredChain& operator=(const EnteredChain&) = delete;
   ~EnteredChain() { current_call() = before_; }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/sync/floating_point_modes.hpp>
@@ -39,11 +39,11 @@ template <class R>
 class [[nodiscard]] Pending {
  public:
   explicit Pending(detail::PendingCall<R>* call) noexcept : call_(call) {}
-  Pending(Pending&& other) noexcept : call_(detail::exchange(other.call_, nullptr)) {}
+  Pending(Pending&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
   Pending& operator=(Pending&& other) noexcept {
     if (this == &other) return *this;
     release();
-    call_ = detail::exchange(other.call_, nullptr);
+    call_ = std::exchange(other.call_, nullptr);
     return *this;
   }
   Pending(const Pending&) = delete;
@@ -92,7 +92,7 @@ class [[nodiscard]] Pending {
   }
 
   void release() noexcept {
-    detail::PendingCall<R>* const call = detail::exchange(call_, nullptr);
+    detail::PendingCall<R>* const call = std::exchange(call_, nullptr);
     if (call == nullptr) return;
     detail::AsyncCalls* const calls = call->calls();
     if (calls != nullptr) calls->wait(*call);

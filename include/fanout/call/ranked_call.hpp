@@ -5,12 +5,10 @@
 #include <cstdint>
 #include <exception>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
@@ -68,7 +66,7 @@ class RankedCall {
   }
   RankedCall(RankedCall&& other) noexcept {
     if (other.ranks_ == nullptr) return;
-    ranks_ = detail::exchange(other.ranks_, nullptr);
+    ranks_ = std::exchange(other.ranks_, nullptr);
     type_ = other.type_;
     left_ = other.left_;
     meets_ = other.meets_;

@@ -7,7 +7,6 @@
 #include <exception>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -15,7 +14,7 @@ template <class F>
 void RankedCall::make(backend::RankedStep& step, const F& f) {
   bool is_made = false;
   step.is_made = &is_made;
-  const int left = detail::exchange(left_, 0) - 1;
+  const int left = std::exchange(left_, 0) - 1;
   try {
     f();
   } catch (...) {
@@ -75,7 +74,7 @@ void RankedCall::join_others() {
   combine_with_others(nullptr, nullptr);
 }
 
-void RankedCall::leave_rendezvous() noexcept { delete detail::exchange(rendezvous_, nullptr); }
+void RankedCall::leave_rendezvous() noexcept { delete std::exchange(rendezvous_, nullptr); }
 
 void RankedCall::combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of) {
   backend::RankedStep next = step(nullptr);
@@ -86,7 +85,7 @@ void RankedCall::combine_with_others(void (*visit)(const void*, backend::RankedV
 
 void RankedCall::tell() {
   leave_rendezvous();
-  if (detail::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
+  if (std::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
 }
 
 void RankedCall::end() noexcept {

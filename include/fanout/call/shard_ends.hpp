@@ -5,12 +5,9 @@
 #include <cstdint>
 #include <exception>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/call/ranks_late.hpp>
 #include <fanout/call/replica_error.hpp>
 
@@ -53,7 +52,7 @@ void ShardEnds::note_end(std::size_t i, ShardRemains& shard) noexcept {
 
 void ShardEnds::tell_late() noexcept {
   for (std::size_t i = 0; i < size(); ++i) {
-    if (!remains(i).lateness.look() || detail::exchange(remains(i).told_late, true)) continue;
+    if (!remains(i).lateness.look() || std::exchange(remains(i).told_late, true)) continue;
     if (state_.settings.late_sink == nullptr) continue;
     try {
       (*state_.settings.late_sink)(late_shard(i));

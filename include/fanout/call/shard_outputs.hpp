@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_state.hpp>
@@ -45,9 +44,9 @@ class ShardOutputs {
   ShardOutputs(const Plan& plan, const detail::CallSettings& settings, const std::vector<DeviceId>& devices,
                bool shards_may_meet)
       : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices, shards_may_meet)) {}
-  ShardOutputs(ShardOutputs&& other) noexcept : kept_(detail::exchange(other.kept_, nullptr)) {}
+  ShardOutputs(ShardOutputs&& other) noexcept : kept_(std::exchange(other.kept_, nullptr)) {}
   ShardOutputs& operator=(ShardOutputs&& other) noexcept {
-    detail::swap(kept_, other.kept_);
+    std::swap(kept_, other.kept_);
     return *this;
   }
   ShardOutputs(const ShardOutputs&) = delete;

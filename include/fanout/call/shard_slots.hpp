@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <new>
 
 #include <fanout/base/cache_line.hpp>

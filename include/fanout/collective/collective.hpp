@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/collective/element_type.hpp>
@@ -210,24 +211,12 @@ inline const char* name_of(backend::Collective::Kind kind) {
 namespace backend {
 
 /// `all_reduce(sum) of float[2, 3] at tree.weight`, `send of int[4] to rank 1`.
-inline std::string to_string(const Collective& call) {
-  using Kind = Collective::Kind;
-  std::string text = detail::name_of(call.kind);
-  if (call.kind == Kind::barrier) return text;
-  if (call.is_reduction()) text += std::string("(") + detail::name_of(call.reduction) + ")";
-  text += " of " + (call.leaves == 0 ? "no arrays" : call.type->name());
-  for (std::size_t axis = 0; axis < call.extents.size(); ++axis) {
-    text += (axis == 0 ? "[" : ", ") + std::to_string(call.extents[axis]);
-  }
-  if (call.extents.size() != 0) text += "]";
-  if (!call.leaf.empty()) text += " at " + call.leaf;
-  if (call.leaves > 1) text += " (of " + std::to_string(call.leaves) + " arrays)";
-  if (call.direct) text += " by the devices";
-  if (call.kind == Kind::broadcast || call.kind == Kind::recv) text += " from rank " + std::to_string(call.root);
-  if (call.kind == Kind::reduce || call.kind == Kind::send) text += " to rank " + std::to_string(call.root);
-  return text;
-}
+FANOUT_INLINE std::string to_string(const Collective& call);
 
 }  // namespace backend
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/collective/collective.ipp>
+#endif

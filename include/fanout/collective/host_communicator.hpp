@@ -3,11 +3,10 @@
 
 #include <cstddef>
 #include <exception>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_calls.hpp>
 #include <fanout/collective/communicator.hpp>
@@ -28,48 +27,19 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
  public:
   /// Borrows the rendezvous. Each rank must have one communicator. Throws InvalidArgument for a rank that the
   /// rendezvous does not have.
-  HostCommunicator(HostRendezvous& rendezvous, std::size_t rank) : rendezvous_(&rendezvous), rank_(rank) {
-    if (rank < rendezvous.size()) return;
-    throw InvalidArgument(explain({.what = "no such rank",
-                                   .where = "HostCommunicator",
-                                   .expected = "a rank below " + std::to_string(rendezvous.size()),
-                                   .found = std::to_string(rank)}));
-  }
+  FANOUT_INLINE HostCommunicator(HostRendezvous& rendezvous, std::size_t rank);
   HostCommunicator(HostCommunicator&& other) noexcept
       : CollectiveCalls(other), rendezvous_(std::exchange(other.rendezvous_, nullptr)), rank_(other.rank_) {}
   HostCommunicator(const HostCommunicator&) = delete;
   HostCommunicator& operator=(const HostCommunicator&) = delete;
-  ~HostCommunicator() {
-    if (rendezvous_ == nullptr) return;
-    if (std::uncaught_exceptions() == exceptions_)
-      failure_ = nullptr;  // it was caught
-    else if (failure_ == nullptr)
-      failure_ = std::make_exception_ptr(std::runtime_error("an exception"));
-    rendezvous_->leave(rank_, failure_);
-  }
+  FANOUT_INLINE ~HostCommunicator();
 
   std::size_t rank() const noexcept { return rank_; }
   std::size_t size() const noexcept { return rendezvous_->size(); }
 
   /// Makes the calls together, and returns when they have run. Throws DeviceMismatch for arrays in another memory, and
   /// the errors of HostRendezvous.
-  void run(Collective* calls, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      if (calls[i].from_space == host_memory && calls[i].to_space == host_memory) continue;
-      const MemorySpace& other = calls[i].from_space == host_memory ? calls[i].to_space : calls[i].from_space;
-      throw DeviceMismatch(explain({.what = "a collective of the host got an array in other memory",
-                                    .where = to_string(calls[i]),
-                                    .expected = to_string(host_memory),
-                                    .found = to_string(other),
-                                    .advice = "use a StagedCommunicator"}));
-    }
-    try {
-      rendezvous_->meet(rank_, calls, count);
-    } catch (...) {
-      failure_ = std::current_exception();
-      throw;
-    }
-  }
+  FANOUT_INLINE void run(Collective* calls, std::size_t count);
 
  private:
   HostRendezvous* rendezvous_;
@@ -80,3 +50,7 @@ class HostCommunicator : public CollectiveCalls<HostCommunicator> {
 static_assert(Communicator<HostCommunicator>);
 
 }}}  // namespace fanout::v0::backend
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/collective/host_communicator.ipp>
+#endif

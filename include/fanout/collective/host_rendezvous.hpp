@@ -3,18 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/host_collective.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/collective/rendezvous_ranks.hpp>
-#include <fanout/collective/run_direct.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 
@@ -80,121 +78,24 @@ class HostRendezvous : public detail::RendezvousRanks {
 
  private:
   /// Starts a round if all ranks have called. The round has the first calls that fit together.
-  void begin_round() noexcept {
-    if (round_ != 0 || inside_ != size() || broken_ != nullptr) return;
-    for (std::size_t i = 0; i < size(); ++i) {
-      if (ranks_[i].verdict.what != Verdict::none) return;
-      round_calls_[i] = ranks_[i].next_of_all();
-    }
-    detail::Fit fit = detail::Fit::fits;
-    std::size_t fitting = 0;
-    while (fit == detail::Fit::fits && all_have_next()) {
-      for (std::size_t i = 1; i < size() && fit == detail::Fit::fits; ++i) {
-        fit = detail::fit(*round_calls_[0], *round_calls_[i]);
-      }
-      if (fit != detail::Fit::fits) break;
-      ++fitting;
-      step(round_calls_.data());
-    }
-    if (fitting == 0 && fit != detail::Fit::fits) return judge_all(fit, round_calls_.data());
-    if (fitting == 0) return;
-    round_ = fitting;
-    working_ = size();
-    for (Rank& rank : ranks_) rank.worked = false;
-    signal();
-  }
+  FANOUT_INLINE void begin_round() noexcept;
 
-  bool all_have_next() const noexcept {
-    for (const Collective* call : round_calls_) {
-      if (call == nullptr) return false;
-    }
-    return true;
-  }
+  FANOUT_INLINE bool all_have_next() const noexcept;
   /// Steps from one call of each rank to its next call that all ranks make.
   void step(const Collective** calls) const noexcept {
     for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all(calls[i]);
   }
 
   /// `calls` has room for one call per rank.
-  void work(std::size_t rank, detail::InlineArray<const Collective*>& calls, Held& held) noexcept {
-    ranks_[rank].worked = true;
-    held.unlock();
-    for (std::size_t i = 0; i < size(); ++i) calls[i] = ranks_[i].next_of_all();
-    Verdict failure;
-    for (std::size_t k = 0; k < round_; ++k) {
-      detail::HostCollective(calls.data(), size()).run_part_of(rank, k);
-      step(calls.data());
-    }
-    if (rank == 0) failure = run_direct_round();
-    held.lock();
-    if (failure.what != Verdict::none) round_failure_ = std::move(failure);
-    if (--working_ == 0) end_round();
-  }
+  FANOUT_INLINE void work(std::size_t rank, detail::InlineArray<const Collective*>& calls, Held& held) noexcept;
 
-  void end_round() noexcept {
-    for (Rank& rank : ranks_) {
-      for (std::size_t k = 0; k < round_; ++k) rank.finish(*rank.next_of_all());
-      if (round_failure_.what != Verdict::none) {
-        rank.verdict = Verdict::made_by([this] { return round_failure_; });
-      }
-    }
-    round_failure_ = {};
-    round_ = 0;
-    signal();
-    begin_round();
-  }
+  FANOUT_INLINE void end_round() noexcept;
 
   /// Lets the devices run the calls of this round that they take, for all ranks at once. Returns their exception, if
   /// any.
-  Verdict run_direct_round() noexcept {
-    return Verdict::made_by([this]() -> Verdict {
-      std::vector<RankedCall> direct;
-      for (std::size_t i = 0; i < size(); ++i) {
-        const Collective* call = ranks_[i].next_of_all();
-        for (std::size_t k = 0; k < round_; ++k, call = ranks_[i].next_of_all(call)) {
-          if (call->direct) direct.push_back({.rank = i, .call = call});
-        }
-      }
-      if (direct.empty()) return {};
-      return detail::run_direct(*direct_, direct);
-    });
-  }
+  FANOUT_INLINE Verdict run_direct_round() noexcept;
 
-  void receive(std::size_t rank, Collective& recv, Held& held) noexcept {
-    Rank& self = ranks_[rank];
-    Rank& other = ranks_[recv.root];
-    Collective& send = *sent(rank, recv);
-    if (const detail::Fit fit = detail::fit(send, recv); fit != detail::Fit::fits) {
-      const auto verdict = [&] {
-        return Verdict::of(fit, Rank::text_of(recv.root, send) + ", " + Rank::text_of(rank, recv),
-                           "send and receive arrays of the same type and extents");
-      };
-      self.verdict = Verdict::made_by(verdict);
-      other.verdict = Verdict::made_by(verdict);
-      return signal();
-    }
-    recv.progress = send.progress = Progress::moving;
-    ++self.moving;
-    ++other.moving;
-    held.unlock();
-    Verdict failure;
-    if (recv.direct) {
-      const RankedCall both[] = {{.rank = recv.root, .call = &send}, {.rank = rank, .call = &recv}};
-      failure = detail::run_direct(*direct_, both);
-    } else {
-      detail::copy_elements(recv.to, send.from, recv.bytes());
-    }
-    held.lock();
-    --self.moving;
-    --other.moving;
-    self.finish(recv);
-    other.finish(send);
-    if (failure.what != Verdict::none) {
-      other.verdict = Verdict::made_by([&] { return failure; });
-      self.verdict = std::move(failure);
-    }
-    signal();
-  }
+  FANOUT_INLINE void receive(std::size_t rank, Collective& recv, Held& held) noexcept;
 
   [[noreturn]] static void refuse_after_fork() {
     throw Error(explain({.what = "a collective was called in the child of a fork",
@@ -209,3 +110,7 @@ class HostRendezvous : public detail::RendezvousRanks {
 };
 
 }}}  // namespace fanout::v0::backend
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/collective/host_rendezvous.ipp>
+#endif

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdio>
 #include <exception>
-#include <new>
 #include <string>
-#include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/host_collective.hpp>
 
@@ -16,12 +14,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 struct RendezvousRank;
 
-[[noreturn]] inline void refuse_second_thread(std::size_t rank) {
-  throw Error(explain({.what = "two threads call collectives as one rank at once",
-                       .where = "rank " + std::to_string(rank),
-                       .advice = "call them from the thread that runs the rank; while it has buckets, by the "
-                                 "communicator that made these"}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_second_thread(std::size_t rank);
 
 /// The reason why a rank's calls in a HostRendezvous cannot run.
 struct RendezvousVerdict {
@@ -42,25 +35,13 @@ struct RendezvousVerdict {
   }
 
   /// `who` is text that says what each rank called.
-  static RendezvousVerdict of(Fit fit, const std::string& who,
-                              const char* advice = "call the same ones on all ranks, in the same order") {
-    const bool shape = fit == Fit::other_shape;
-    return {.what = shape ? RendezvousVerdict::shape : structure,
-            .text = explain({.what = shape ? "collectives with arrays of different extents"
-                                           : "collectives that do not fit together",
-                             .found = who,
-                             .advice = advice})};
-  }
-  static RendezvousVerdict of_rank_that_left(const std::string& who, std::size_t culprit, const RendezvousRank& rank);
+  FANOUT_INLINE static RendezvousVerdict of(Fit fit, const std::string& who,
+                                            const char* advice = "call the same ones on all ranks, in the same order");
+  FANOUT_INLINE static RendezvousVerdict of_rank_that_left(const std::string& who, std::size_t culprit,
+                                                           const RendezvousRank& rank);
 
   /// Throws the exception for this reason; nothing if it is `none`.
-  void raise() const {
-    if (what == structure) throw StructureMismatch(text);
-    if (what == shape) throw ShapeMismatch(text);
-    if (what == abandoned) throw CommunicatorAbandoned(text, culprit);
-    if (what == broken) throw Error(text);
-    if (what == no_memory) throw std::bad_alloc();
-  }
+  FANOUT_INLINE void raise() const;
 };
 
 /// One rank of a HostRendezvous: the calls that it waits in, and if it has left.
@@ -76,12 +57,7 @@ struct RendezvousRank {
   char why[200] = {};       // text of the exception that it threw; empty if none
   RendezvousVerdict verdict;
 
-  void enter(backend::Collective* from, std::size_t so_many) noexcept {
-    calls = from;
-    count = left = so_many;
-    inside = true;
-    for (std::size_t i = 0; i < count; ++i) calls[i].progress = backend::Collective::Progress::open;
-  }
+  FANOUT_INLINE void enter(backend::Collective* from, std::size_t so_many) noexcept;
   void finish(backend::Collective& call) noexcept {
     call.progress = backend::Collective::Progress::done;
     --left;
@@ -105,20 +81,7 @@ struct RendezvousRank {
   }
 
   /// Notes the exception by which the rank left. Allocates nothing.
-  void retain(const std::exception_ptr& exception) noexcept {
-    const char* text = "an exception that is no std::exception";
-    try {
-      std::rethrow_exception(exception);
-    } catch (const CommunicatorAbandoned& released) {
-      culprit = released.rank();
-      return;
-    } catch (const std::exception& thrown) {
-      std::snprintf(why, sizeof why, "%s", thrown.what());
-      return;
-    } catch (...) {
-    }
-    std::snprintf(why, sizeof why, "%s", text);
-  }
+  FANOUT_INLINE void retain(const std::exception_ptr& exception) noexcept;
   bool threw() const noexcept { return why[0] != '\0'; }
 
   /// `rank 1 called barrier`.
@@ -137,13 +100,8 @@ struct RendezvousRank {
   }
 };
 
-inline RendezvousVerdict RendezvousVerdict::of_rank_that_left(const std::string& who, std::size_t culprit,
-                                                              const RendezvousRank& rank) {
-  const std::string text = rank.threw() ? std::string("threw: ") + rank.why : "has left";
-  return {.what = abandoned,
-          .culprit = culprit,
-          .text = explain({.what = who + ", and rank " + std::to_string(culprit) + " " + text,
-                           .advice = "call collectives on all ranks or on none"})};
-}
-
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/collective/rendezvous_rank.ipp>
+#endif

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_calls.hpp>
 #include <fanout/collective/communicator.hpp>
@@ -11,7 +12,6 @@
 #include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
-#include <fanout/memory/transfer.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -28,12 +28,7 @@ class StagedCalls {
   }
 
   /// Copies the results back. Call it when the calls have run.
-  void finish() {
-    for (const Array& array : staged_) {
-      if (array.written)
-        backend::transfer(backend::memory_of(array.space), array.original, host_memory, array.here.data(), array.bytes);
-    }
-  }
+  FANOUT_INLINE void finish();
 
  private:
   struct Array {
@@ -44,20 +39,7 @@ class StagedCalls {
     bool written;
   };
 
-  void stage(backend::Collective& call, std::size_t ranks) {
-    const bool in_place = call.from == call.to && call.from_bytes(ranks) == call.to_bytes(ranks);
-    const bool reads = call.reads(rank_) && !(call.from_space == host_memory);
-    const bool writes = call.writes(rank_) && !(call.to_space == host_memory);
-    if (reads || (in_place && writes)) {
-      void* const original = const_cast<void*>(call.from);  // written only if the call also writes it
-      Array& array = add(original, call.from_space, call.from_bytes(ranks), in_place && writes);
-      if (reads) backend::transfer(backend::Memory{}, array.here.data(), array.space, original, array.bytes);
-      call.from = array.here.data();
-      if (in_place) call.to = array.here.data();
-    }
-    if (writes && !in_place) call.to = add(call.to, call.to_space, call.to_bytes(ranks), true).here.data();
-    call.from_space = call.to_space = host_memory;
-  }
+  FANOUT_INLINE void stage(backend::Collective& call, std::size_t ranks);
 
   Array& add(void* original, const MemorySpace& space, std::size_t bytes, bool written) {
     staged_.push_back({original, space, Storage(backend::Memory{}, bytes), bytes, written});
@@ -99,3 +81,7 @@ static_assert(Communicator<StagedCommunicator>);
 }  // namespace backend
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/collective/staged_communicator.ipp>
+#endif

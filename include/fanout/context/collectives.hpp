@@ -5,11 +5,9 @@
 
 #include <cstddef>
 #include <exception>
-#include <string>
 
-#include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_calls.hpp>
@@ -17,7 +15,6 @@
 #include <fanout/collective/communicator.hpp>
 #include <fanout/collective/host_rendezvous.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
-#include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/collective/staged_communicator.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
@@ -39,65 +36,23 @@ class ShardRendezvous final : public CallRendezvous::Place {
     if (backend::TransportRanks* const direct = direct_.load(MemoryOrder::acquire)) direct->close();
   }
 
-  void leave(std::size_t shard, const std::exception_ptr& why) noexcept override {
-    rendezvous_.leave(shard, why);
-    if (const CallRendezvous::Way& way = call_.way(); way.processes != nullptr) {
-      way.processes->leave(way.first_shard + shard, why);
-    }
-  }
+  FANOUT_INLINE void leave(std::size_t shard, const std::exception_ptr& why) noexcept override;
 
   void settle() noexcept override {
     if (backend::TransportRanks* const direct = this->direct()) direct->settle();
   }
 
-  std::exception_ptr failure(std::size_t shard) const noexcept override {
-    const backend::TransportRanks* const direct = this->direct();
-    if (direct == nullptr) return nullptr;
-    if (std::exception_ptr own = direct->failure(shard)) return own;
-    const CallRendezvous::Way& way = call_.way();
-    for (std::size_t other = 0; other < rendezvous_.size(); ++other) {
-      if (const std::exception_ptr why = direct->failure(other)) return released_by(way.first_shard + other, why);
-    }
-    return way.processes == nullptr ? nullptr : way.processes->release();
-  }
+  FANOUT_INLINE std::exception_ptr failure(std::size_t shard) const noexcept override;
 
   /// Marks the calls that the devices can run without host memory. Throws what `open` of the transport throws.
-  void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count) {
-    const backend::CollectiveTransport* const transport = call_.way().transport;
-    if (transport == nullptr) return;
-    backend::TransportRanks* direct = nullptr;
-    if (call_.way().processes != nullptr) {
-      direct = call_.way().processes->direct();
-    } else if (rendezvous_.size() > 1) {
-      const ForkSafeLock opening(opening_);
-      if (!opened_) {
-        const CallRendezvous::Way& way = call_.way();
-        const InlineArray<DeviceId> devices(rendezvous_.size(),
-                                            [&way](std::size_t i) { return way.devices[(*way.plan)[i].device]; });
-        direct_.store(transport->open({devices.data(), rendezvous_.size()}), MemoryOrder::release);
-        opened_ = true;
-        rendezvous_.run_direct_by(direct_.load(MemoryOrder::relaxed));
-      }
-      direct = direct_.load(MemoryOrder::relaxed);
-    }
-    for (std::size_t i = 0; i < count && direct != nullptr; ++i) {
-      calls[i].direct = direct->takes(shard, calls[i]);
-    }
-  }
+  FANOUT_INLINE void find_direct(std::size_t shard, backend::Collective* calls, std::size_t count);
 
   bool allows_any_thread() const noexcept {
     const backend::ProcessRendezvous* const processes = call_.way().processes;
     return processes == nullptr || processes->allows_any_thread();
   }
 
-  void meet(std::size_t shard, backend::Collective* calls, std::size_t count) {
-    if (const CallRendezvous::Way& way = call_.way(); way.processes != nullptr) {
-      const auto start = [](void* own) noexcept { static_cast<ShardRendezvous*>(own)->start_others(); };
-      return way.processes->meet(way.first_shard + shard, calls, count, {.start = start, .of = this});
-    }
-    const bool all_run = all_run_.load(MemoryOrder::relaxed);
-    rendezvous_.meet(shard, calls, count, all_run ? Clock::never : patience, [this]() noexcept { start_others(); });
-  }
+  FANOUT_INLINE void meet(std::size_t shard, backend::Collective* calls, std::size_t count);
 
  private:
   /// How long devices may take to start their shards, in nanoseconds: longer than a wake-up latency, but not much
@@ -110,17 +65,7 @@ class ShardRendezvous final : public CallRendezvous::Place {
     return processes != nullptr ? processes->direct() : direct_.load(MemoryOrder::acquire);
   }
 
-  static std::exception_ptr released_by(std::size_t rank, const std::exception_ptr& why) noexcept {
-    try {
-      RendezvousRank failed;
-      failed.retain(why);
-      throw CommunicatorAbandoned(explain({.what = "a collective between devices was aborted",
-                                           .found = "rank " + std::to_string(rank) + " failed: " + failed.why}),
-                                  rank);
-    } catch (...) {  // also what has no memory
-      return std::current_exception();
-    }
-  }
+  FANOUT_INLINE static std::exception_ptr released_by(std::size_t rank, const std::exception_ptr& why) noexcept;
 
   void start_others() noexcept {
     while (ShardTask* task = call_.take_back()) {
@@ -179,12 +124,7 @@ class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
 
   /// Makes the calls together, and returns when they have run or, if direct, are in order with the device's work.
   /// Throws the errors of HostRendezvous, and those of the memories' operations.
-  void run(backend::Collective* calls, std::size_t count) {
-    rendezvous_->find_direct(shard_, calls, count);
-    detail::StagedCalls staged(calls, count, rank_, size_);
-    rendezvous_->meet(shard_, calls, count);
-    staged.finish();
-  }
+  FANOUT_INLINE void run(backend::Collective* calls, std::size_t count);
 
  private:
   detail::ShardRendezvous* rendezvous_;
@@ -195,3 +135,7 @@ class ShardCommunicator : public backend::CollectiveCalls<ShardCommunicator> {
 static_assert(backend::Communicator<ShardCommunicator>);
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/context/collectives.ipp>
+#endif

@@ -3,11 +3,10 @@
 
 #include <concepts>
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/cuda_memory.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
@@ -18,7 +17,6 @@
 #include <fanout/device/device.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/worker/cores.hpp>
 #include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -76,17 +74,14 @@ class CudaDevice {
   friend bool operator==(const CudaDevice&, const CudaDevice&) = default;
 
  private:
-  static cuda::detail::GpuState& valid(int index, int instance) {
-    cuda::detail::GpuState& gpu = cuda::detail::gpu_at(index);
-    static_cast<void>(detail::pinning_allowed());  // here, since streams are also made where nothing may throw
-    if (instance >= 0) return gpu;
-    throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                   .expected = "an instance number that is not negative",
-                                   .found = std::to_string(instance)}));
-  }
+  FANOUT_INLINE static cuda::detail::GpuState& valid(int index, int instance);
 
   cuda::detail::DeviceStreams* streams_;
 };
 static_assert(HasOwnMemory<CudaDevice>);
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/cuda_device.ipp>
+#endif

@@ -7,7 +7,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
-#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
@@ -33,51 +33,16 @@ inline void settle(DeviceStreams& streams) {
   if (streams.is_shared()) streams.compute().synchronize();
 }
 
-inline void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
-  DeviceStreams& streams = streams_for(space);
-  void* const data = allocate_in(streams.compute(), bytes);
-  try {
-    settle(streams);
-  } catch (...) {
-    release_in(streams.compute(), data);
-    throw;
-  }
-  return data;
-}
+FANOUT_INLINE void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes);
 
 /// If there are several devices, on this GPU or on others, allocates in a stream without work and waits for that. So
 /// any of them may use the memory, and none waits for another one.
-inline void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
-  GpuState& gpu = gpu_at(space.owner.index);
-  if (!has_several_devices()) return allocate_on_gpu(space, bytes);
-  const StreamRef stream = streams_of(gpu, DeviceStreams::allocations).compute();
-  void* const data = allocate_in(stream, bytes);
-  try {
-    stream.synchronize();
-  } catch (...) {
-    release_in(stream, data);
-    throw;
-  }
-  return data;
-}
+FANOUT_INLINE void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes);
 
 /// Releases memory in order with the work of the device that the thread has entered. That may be another device than
 /// the one that used the memory, for example if a caller drops a result. No order is needed then: a call returns, and a
 /// shard ends, only when its device's work is done.
-inline void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept {
-  GpuState* gpu = gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire);
-  if (data == nullptr || gpu == nullptr || !gpu->usable()) return;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    try {
-      const StreamRef stream = current_streams(*gpu).compute();
-      await_peer_reads(*gpu, stream, data, bytes);
-      return release_in(stream, data);
-    } catch (...) {
-      // The first use of these streams failed, so there is no stream to release in, or the stream could not wait for
-      // those that read the memory. Tried again, since nobody releases the memory later.
-    }
-  }
-}
+FANOUT_INLINE void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept;
 
 /// Copies within the GPU's memory, without waiting.
 inline void copy_inside(DeviceStreams& streams, void* to, const void* from, std::size_t bytes) {
@@ -85,57 +50,15 @@ inline void copy_inside(DeviceStreams& streams, void* to, const void* from, std:
   enqueue_copy(streams.compute(), to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
-inline void copy_on_gpu(const MemorySpace& space, void* to, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;
-  DeviceStreams& streams = streams_for(space);
-  copy_inside(streams, to, from, bytes);
-  settle(streams);
-}
+FANOUT_INLINE void copy_on_gpu(const MemorySpace& space, void* to, const void* from, std::size_t bytes);
 
-inline void clear_on_gpu(const MemorySpace& space, void* data, std::size_t bytes) {
-  if (bytes == 0) return;
-  DeviceStreams& streams = streams_for(space);
-  const StreamRef compute = streams.compute();
-  await_peer_reads(streams.gpu(), compute, data, bytes);
-  {
-    const OnGpu entered(streams.gpu());
-    check(::cudaMemsetAsync(data, 0, bytes, compute.get()), "cudaMemsetAsync", compute.device());
-  }
-  settle(streams);
-}
+FANOUT_INLINE void clear_on_gpu(const MemorySpace& space, void* data, std::size_t bytes);
 
-inline void transfer_with_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
-                              std::size_t bytes) {
-  if (bytes == 0) return;
-  if (to == from) {
-    copy_on_gpu(to, to_data, from_data, bytes);
-  } else if (to == host_memory) {
-    download(streams_for(from), to_data, from_data, bytes);
-  } else {
-    DeviceStreams& streams = streams_for(to);
-    await_peer_reads(streams.gpu(), streams.copies(), to_data, bytes);
-    if (from == host_memory) {
-      upload(streams, to_data, from_data, bytes);
-    } else {
-      exchange(streams, to_data, streams_for(from), from_data, bytes);
-    }
-    settle(streams);
-  }
-}
+FANOUT_INLINE void transfer_with_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from,
+                                     const void* from_data, std::size_t bytes);
 
-inline void* transfer_into_gpu(const MemorySpace& to, const MemorySpace& from, const void* from_data,
-                               std::size_t bytes) {
-  DeviceStreams& streams = streams_for(to);
-  void* const data = from == host_memory ? upload_new(streams, from_data, bytes)
-                                         : exchange_new(streams, streams_for(from), from_data, bytes);
-  try {
-    settle(streams);
-  } catch (...) {
-    release_in(streams.compute(), data);
-    throw;
-  }
-  return data;
-}
+FANOUT_INLINE void* transfer_into_gpu(const MemorySpace& to, const MemorySpace& from, const void* from_data,
+                                      std::size_t bytes);
 
 /// Waits in its destructor for the streams that copy into memory that is released next, unless finish() was called.
 class Pushes {
@@ -143,12 +66,7 @@ class Pushes {
   explicit Pushes(std::size_t most) : streams_(fanout::detail::InlineArray<DeviceStreams*>::unset(most)) {}
   Pushes(const Pushes&) = delete;
   Pushes& operator=(const Pushes&) = delete;
-  ~Pushes() {
-    for (std::size_t i = 0; i < count_; ++i) {
-      const QuietGuard entered(streams_[i]->gpu());
-      if (entered.entered()) note(::cudaStreamSynchronize(streams_[i]->compute().get()), streams_[i]->gpu().index());
-    }
-  }
+  FANOUT_INLINE ~Pushes();
 
   void add(DeviceStreams& streams) noexcept {
     if (count_ == 0 || streams_[count_ - 1] != &streams) streams_[count_++] = &streams;
@@ -163,42 +81,11 @@ class Pushes {
   std::size_t count_ = 0;
 };
 
-inline void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count) {
-  if (to == host_memory) {
-    fanout::detail::InlineArray<Download> copies(count, [transfers](std::size_t i) -> Download {
-      return {&streams_for(transfers[i].from), transfers[i].to_data, transfers[i].from_data, transfers[i].bytes};
-    });
-    return Downloads(copies.data(), count).make();
-  }
-  DeviceStreams& streams = streams_for(to);
-  Pushes pushes(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const backend::Transfer& transfer = transfers[i];
-    if (transfer.bytes == 0) continue;
-    if (transfer.from == to) {
-      copy_inside(streams, transfer.to_data, transfer.from_data, transfer.bytes);
-    } else if (transfer.from == host_memory) {
-      await_peer_reads(streams.gpu(), streams.copies(), transfer.to_data, transfer.bytes);
-      upload(streams, transfer.to_data, transfer.from_data, transfer.bytes);
-    } else {
-      DeviceStreams& source = streams_for(transfer.from);
-      if (push(streams, transfer.to_data, source, transfer.from_data, transfer.bytes)) pushes.add(source);
-    }
-  }
-  pushes.finish();
-  settle(streams);
-}
+FANOUT_INLINE void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count);
 
 /// False for GPUs that cannot copy directly.
-inline bool send_to_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
-                        std::size_t bytes) {
-  if (bytes == 0) return true;
-  DeviceStreams& target = streams_for(to);
-  DeviceStreams& source = streams_for(from);
-  if (!peer_trusted(source.gpu().index(), target.gpu().index())) return false;
-  push(target, to_data, source, from_data, bytes);
-  return true;
-}
+FANOUT_INLINE bool send_to_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+                               std::size_t bytes);
 
 /// Waits for what this thread has done with the GPU's memory; other threads wait for theirs. A thread that has entered
 /// no device has already waited for each operation.
@@ -236,3 +123,7 @@ inline constexpr backend::MemoryOperations CudaTables::borrowed = fanout::detail
 inline constexpr const backend::MemoryOperations& cuda_memory_operations = detail::CudaTables::memory;
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/cuda_memory.ipp>
+#endif

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/gpu_index.hpp>
@@ -26,19 +27,10 @@ inline void set_device(GpuIndex device) {
 
 /// Waits until all work of this process on a GPU is done, in all streams of all threads. Does nothing if the process
 /// has not used the GPU. Throws CudaError or DeviceLost if any of the work failed, and InvalidDeviceId.
-inline void synchronize(GpuIndex device = {}) {
-  detail::GpuState& gpu = device.gpu();
-  gpu.require();
-  const detail::Driver& driver = detail::driver();
-  int handle = 0;
-  unsigned flags = 0;
-  int active = 0;
-  check(detail::status_of(driver.get_device(&handle, gpu.index())), "cuDeviceGet", gpu.index());
-  check(detail::status_of(driver.primary_context_state(handle, &flags, &active)), "cuDevicePrimaryCtxGetState",
-        gpu.index());
-  if (active == 0) return;
-  const DeviceGuard on_gpu(gpu);
-  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu.index());
-}
+FANOUT_INLINE void synchronize(GpuIndex device = {});
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/current_device.ipp>
+#endif

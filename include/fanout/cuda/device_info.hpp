@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/gpu_index.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -37,13 +38,10 @@ inline Capability device_capability(GpuIndex device = {}) {
 
 /// True if the hardware lets a GPU read a peer's memory. A GPU is no peer of itself. It does not say if copies arrive
 /// intact: see peer_trusted(). Throws InvalidDeviceId, with `Invalid peer device id` for the second.
-inline bool can_access_peer(GpuIndex device, GpuIndex peer) {
-  detail::GpuState& gpu = device.gpu();
-  gpu.require();
-  const int other = peer.get_peer();
-  int can = 0;
-  check(::cudaDeviceCanAccessPeer(&can, gpu.index(), other), "cudaDeviceCanAccessPeer", gpu.index());
-  return can != 0;
-}
+FANOUT_INLINE bool can_access_peer(GpuIndex device, GpuIndex peer);
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/device_info.ipp>
+#endif

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
-#include <fanout/cuda/runtime/availability.hpp>
-#include <fanout/cuda/runtime/status.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/transfer/peer_access.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -14,35 +12,14 @@ namespace fanout { inline namespace v0 { namespace cuda {
 /// The links between all pairs of visible GPUs: element `from * device_count() + to` is the link of that pair, a GPU
 /// and itself included. Checks pairs that were not checked yet: that makes the contexts of all GPUs if there are two or
 /// more, and takes some milliseconds per pair. Empty without a GPU. Throws DeviceLost and CudaError.
-inline std::vector<PeerLink> peer_links() {
-  std::vector<PeerLink> links;
-  const int count = device_count();
-  for (int from = 0; from < count; ++from) {
-    for (int to = 0; to < count; ++to) links.push_back(peer_link(from, to));
-  }
-  return links;
-}
+FANOUT_INLINE std::vector<PeerLink> peer_links();
 
 /// peer_links() as text: a matrix, one row per source GPU and one column per destination, of `direct` or `staged`
 /// copies. Below it, the reason for each staged pair. Waits and throws as peer_links().
-inline std::string peer_report() {
-  const std::vector<PeerLink> links = peer_links();
-  const int count = device_count();
-  if (count == 0) return "No CUDA device is visible: " + unavailable_reason() + ".\n";
-  const auto padded = [](const std::string& text) {
-    return text + std::string(text.size() < 10 ? 10 - text.size() : 1, ' ');
-  };
-  std::string matrix = padded("from \\ to");
-  for (int to = 0; to < count; ++to) matrix += padded(detail::name_of_gpu(to));
-  std::string reasons;
-  for (const PeerLink& link : links) {
-    if (link.to == 0) matrix += '\n' + padded(detail::name_of_gpu(link.from));
-    matrix += padded(link.from == link.to ? "-" : link.direct ? "direct" : "staged");
-    if (link.direct || link.from > link.to) continue;
-    reasons += detail::name_of_gpu(link.from) + " and " + detail::name_of_gpu(link.to) +
-               " copy through the host's memory: " + link.why + '\n';
-  }
-  return matrix + '\n' + reasons;
-}
+FANOUT_INLINE std::string peer_report();
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/peer_report.ipp>
+#endif

@@ -17,6 +17,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/gather_tree.hpp>
@@ -39,14 +40,8 @@ namespace detail {
 
 inline constexpr LeafPath sample_root("sample");
 
-[[noreturn]] inline void refuse_samples(const char* what, const LeafPath& path, std::size_t i, std::string expected,
-                                        std::string found) {
-  throw StructureMismatch(explain({.what = std::string("the samples of a batch ") + what,
-                                   .where = to_string(path),
-                                   .expected = std::move(expected) + " as in sample 0 of the batch",
-                                   .found = std::move(found) + " in sample " + std::to_string(i),
-                                   .advice = "give the loader a collate function"}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_samples(const char* what, const LeafPath& path, std::size_t i,
+                                               std::string expected, std::string found);
 
 // check_samples() throws StructureMismatch if sample i has other children than the first one.
 
@@ -241,3 +236,7 @@ auto collate(const std::vector<X>& samples, const backend::HostAllocator& memory
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/data/collate.ipp>
+#endif

@@ -10,7 +10,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/exception_as.hpp>
-#include <fanout/base/type_info.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/plan/row_range.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -43,25 +43,14 @@ class [[gnu::visibility("default")]] LoadError : public Error {
   [[noreturn]] void rethrow() const { std::rethrow_exception(original_); }
 
  private:
-  static std::string text(const Place& place, const std::exception_ptr& original) {
-    std::string text = "Caught ";
-    std::string message = "no std::exception";
-    try {
-      std::rethrow_exception(original);
-    } catch (const std::exception& e) {
-      text += detail::class_name(e);
-      message = e.what();
-    } catch (...) {
-      text += "an exception";
-    }
-    text += " in a Loader, epoch " + std::to_string(place.epoch) + ", batch " + std::to_string(place.batch) +
-            ", rows " + to_string(place.rows) + " of the order";
-    if (place.sample) text += ", sample " + std::to_string(*place.sample);
-    return text + ". Original message: " + message;
-  }
+  FANOUT_INLINE static std::string text(const Place& place, const std::exception_ptr& original);
 
   Place place_;
   std::exception_ptr original_;
 };
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/data/load_error.ipp>
+#endif

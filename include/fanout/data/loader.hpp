@@ -10,7 +10,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <fanout/base/error.hpp>
 #include <fanout/data/dataset.hpp>

@@ -3,8 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <cstddef>
-
 namespace fanout { inline namespace v0 {
 
 /// The rows that PyTorch's DistributedSampler gives to one of several processes: `.rows = PaddedLikeTorch{.rank = 1,

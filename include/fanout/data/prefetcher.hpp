@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <type_traits>
@@ -15,7 +14,6 @@
 #include <pthread.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/sync/fork_epoch.hpp>
 #include <fanout/worker/thread.hpp>
 
@@ -117,7 +115,7 @@ class Prefetcher {
   void take(Slot& slot, std::optional<Value>& value) {
     if (slot.failure != nullptr) {
       leave(slot);
-      std::rethrow_exception(detail::exchange(slot.failure, nullptr));
+      std::rethrow_exception(std::exchange(slot.failure, nullptr));
     }
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): a slot without a failure has been made
     static_cast<void>(value.emplace(std::move(slot.made->value)));

@@ -11,7 +11,6 @@
 
 #include <fanout/base/checks.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/parallel/parallel_model.hpp>
 #include <fanout/tree/child_types.hpp>
@@ -97,7 +96,7 @@ class ResultStream {
   void advance() {
     result_.reset();  // first, so that its memory is free
     if (!call_) bring_next();
-    if (failure_ != nullptr && !call_) std::rethrow_exception(detail::exchange(failure_, nullptr));
+    if (failure_ != nullptr && !call_) std::rethrow_exception(std::exchange(failure_, nullptr));
     if (!call_) return;
     Call running = std::move(*call_);
     call_.reset();

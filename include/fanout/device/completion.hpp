@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <utility>
+#include <fanout/base/requirements.hpp>
 
-#include <fanout/base/exchange.hpp>
+#include <utility>
 
 namespace fanout { inline namespace v0 { namespace backend {
 
@@ -17,10 +17,10 @@ class Completion {
   /// `finish(what)` waits for the work, throws its error if it failed, and releases `what`. It is called once.
   Completion(void (*finish)(void* what), void* what) noexcept : finish_(finish), what_(what) {}
 
-  Completion(Completion&& other) noexcept : finish_(detail::exchange(other.finish_, nullptr)), what_(other.what_) {}
+  Completion(Completion&& other) noexcept : finish_(std::exchange(other.finish_, nullptr)), what_(other.what_) {}
   Completion& operator=(Completion&& other) noexcept {
-    detail::swap(finish_, other.finish_);
-    detail::swap(what_, other.what_);
+    std::swap(finish_, other.finish_);
+    std::swap(what_, other.what_);
     return *this;
   }
   ~Completion() {
@@ -35,7 +35,7 @@ class Completion {
 
   /// Waits until the work is done. Throws its error if it failed. Afterwards this is empty.
   void wait() {
-    if (finish_ != nullptr) detail::exchange(finish_, nullptr)(what_);
+    if (finish_ != nullptr) std::exchange(finish_, nullptr)(what_);
   }
 
  private:

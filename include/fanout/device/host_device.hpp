@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
-#include <cstddef>
-#include <cstdlib>
 #include <initializer_list>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <fanout/base/device_id.hpp>

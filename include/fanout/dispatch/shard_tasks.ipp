@@ -3,7 +3,6 @@
 
 #include <fanout/dispatch/shard_tasks.hpp>
 
-#include <cstddef>
 #include <cstdint>
 
 #include <fanout/base/error.hpp>

@@ -6,9 +6,9 @@
 #include <exception>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/device/device_clock.hpp>
@@ -219,7 +219,7 @@ class CallMeter {
     if (observer != nullptr || process_observer.exists()) [[unlikely]]
       clock_ = begin(observer, devices, model, asynchronous);
   }
-  CallMeter(CallMeter&& other) noexcept : clock_(detail::exchange(other.clock_, nullptr)) {}
+  CallMeter(CallMeter&& other) noexcept : clock_(std::exchange(other.clock_, nullptr)) {}
   CallMeter& operator=(CallMeter&&) = delete;
   ~CallMeter() {
     if (clock_ != nullptr) [[unlikely]]

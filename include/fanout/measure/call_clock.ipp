@@ -13,9 +13,9 @@ void ShardClock::begin(const MeasuredDevice& device) noexcept {
   device_ = &device;
   times_ = {};  // an earlier run of the shard may have failed
   returned_ = false;
-  outer_shard_ = detail::exchange(measured_shard(), shard_);
+  outer_shard_ = std::exchange(measured_shard(), shard_);
   times_.thread = thread_number();
-  outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+  outer_ = std::exchange(transfer_log(), static_cast<TransferLog*>(this));
   range_.begin("scatter to ", model_, shard_.shard);
   times_.began = elapsed();
 }
@@ -104,7 +104,7 @@ void CallClock::join(std::int64_t at_least) noexcept {
 
 void CallClock::gather_begins() noexcept {
   times_.gatherer = thread_number();
-  outer_ = detail::exchange(transfer_log(), static_cast<TransferLog*>(this));
+  outer_ = std::exchange(transfer_log(), static_cast<TransferLog*>(this));
 }
 
 void CallClock::tell(bool failed) noexcept {

@@ -4,7 +4,6 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include <fanout/base/separate_compilation.hpp>

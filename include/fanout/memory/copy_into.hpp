@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include <fanout/base/exchange.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/storage.hpp>
@@ -25,7 +24,7 @@ class CopyInto : private detail::CopyHook {
   explicit CopyInto(const Memory& to) noexcept
       : CopyHook{&CopyInto::copy_to},
         to_(to),
-        before_(detail::exchange(detail::copy_hook(), static_cast<CopyHook*>(this))) {}
+        before_(std::exchange(detail::copy_hook(), static_cast<CopyHook*>(this))) {}
   CopyInto(const CopyInto&) = delete;
   CopyInto& operator=(const CopyInto&) = delete;
   ~CopyInto() {
@@ -36,7 +35,7 @@ class CopyInto : private detail::CopyHook {
 
   /// Sends what has not been sent. Throws what transfer() throws.
   void finish() {
-    if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), detail::exchange(run_bytes_, 0));
+    if (run_bytes_ != 0) transfer(to_, run_, host_memory, staged_.data(), std::exchange(run_bytes_, 0));
   }
 
  private:

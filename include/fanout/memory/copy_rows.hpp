@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/copy_bytes.hpp>

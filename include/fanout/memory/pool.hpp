@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <new>
-#include <string>
 
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/requirements.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/memory_operations.hpp>

@@ -4,9 +4,9 @@
 #include <fanout/memory/transfer.hpp>
 
 #include <cstddef>
+#include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/memory/transfer_log.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -67,7 +67,7 @@ void transfer_all(const Memory& to, Transfer* transfers, std::size_t count) {
       transfer(to, transfers[0].to_data, transfers[0].from, transfers[0].from_data, transfers[0].bytes);
     } else {
       for (std::size_t i = 1; i < count; ++i) {
-        if (detail::joint_operations(to, transfers[i].from) == by) detail::swap(transfers[same++], transfers[i]);
+        if (detail::joint_operations(to, transfers[i].from) == by) std::swap(transfers[same++], transfers[i]);
       }
       for (std::size_t i = 0; i < same; ++i) {
         if (!(transfers[i].from == to.space)) detail::log_transfer(to.space, transfers[i].from, transfers[i].bytes);

@@ -6,7 +6,6 @@
 #include <exception>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <concepts>
 #include <cstddef>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <fanout/array/view.hpp>
 #include <fanout/fwd.hpp>

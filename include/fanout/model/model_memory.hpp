@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>

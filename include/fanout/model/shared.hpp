@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/base/exchange.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -73,9 +72,9 @@ class Shared {
   Shared(const Shared& other) noexcept : block_(other.block_) {
     if (block_ != nullptr) block_->owners.fetch_add(1, detail::MemoryOrder::relaxed);
   }
-  Shared(Shared&& other) noexcept : block_(detail::exchange(other.block_, nullptr)) {}
+  Shared(Shared&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
   Shared& operator=(Shared other) noexcept {
-    detail::swap(block_, other.block_);
+    std::swap(block_, other.block_);
     return *this;
   }
   ~Shared() {

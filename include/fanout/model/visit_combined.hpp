@@ -2,10 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include <fanout/base/error.hpp>
 #include <fanout/gather/reduced_member.hpp>

@@ -4,11 +4,9 @@
 #include <fanout/base/requirements.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <span>
 #include <string>

@@ -19,6 +19,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/step_deadline.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
@@ -81,16 +82,7 @@ class Ranks {
   /// initialised, has been finalised, or allows only one thread. Throws InvalidArgument for MPI_COMM_NULL and an
   /// intercommunicator. A rank whose options are refused throws Error or InvalidArgument, and the others an Error that
   /// names it. Throws StructureMismatch on all ranks if their options differ. Throws MpiError.
-  explicit Ranks(MPI_Comm of, const RanksOptions& options = {})
-      : options_(options), group_(of, options.survive), node_(group_), models_(group_, options) {
-    const detail::RankGroup::Exchange exchange(group_);
-    std::string text;
-    const std::exception_ptr failure = detail::RankGroup::exception_of([&] {
-      check(options);
-      text = detail::described(options);
-    });
-    group_.agree(text, failure);
-  }
+  FANOUT_INLINE explicit Ranks(MPI_Comm of, const RanksOptions& options = {});
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
@@ -168,28 +160,11 @@ class Ranks {
   Ranks(const Ranks& of, Shrunk)
       : options_(of.options_), group_(of.group_.survivors()), node_(group_), models_(group_, options_) {}
 
-  static void check(const RanksOptions& options) {
-    if (options.survive) detail::RankGroup::check_survives();
-    if (options.gpu_aware && options.reduce != by_library) {
-      throw InvalidArgument(explain({.what = "gpu_aware without by_library",
-                                     .where = "RanksOptions::gpu_aware",
-                                     .expected = ".reduce = fanout::mpi::by_library",
-                                     .found = "in_rank_order, which sends from host memory"}));
-    }
-    if (options.deadline.nanoseconds() < 0) {
-      throw InvalidArgument(explain(
-          {.what = "a negative time", .where = "RanksOptions::deadline", .expected = "how long ranks may be late"}));
-    }
-  }
+  FANOUT_INLINE static void check(const RanksOptions& options);
 
   RowRange rows_of(std::size_t rank, std::size_t all) const noexcept { return detail::EvenParts(all, size())[rank]; }
 
-  void check_root(std::size_t root) const {
-    if (root < size()) return;
-    throw InvalidArgument(explain({.what = "a root that is no rank",
-                                   .expected = "a rank below " + std::to_string(size()),
-                                   .found = std::to_string(root)}));
-  }
+  FANOUT_INLINE void check_root(std::size_t root) const;
 
   /// Checks the root, calls `prepare`, and agrees with the other ranks on the call. Between two agreements nothing
   /// allocates, since the others wait for this rank.
@@ -354,3 +329,7 @@ class Ranks {
 }  // namespace mpi
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/ranks.ipp>
+#endif

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <fanout/base/duration.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace mpi {
 
@@ -41,13 +42,10 @@ struct RanksOptions {
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// `mpi::Ranks with .reduce = by_library`, for errors.
-inline std::string described(const mpi::RanksOptions& options) {
-  std::string text = "mpi::Ranks with .reduce = ";
-  text += options.reduce == mpi::by_library ? "by_library" : "in_rank_order";
-  if (options.gpu_aware) text += ", .gpu_aware = true";
-  if (options.survive) text += ", .survive = true";
-  if (!(options.deadline == Duration::forever())) text += ", with a deadline";
-  return text;
-}
+FANOUT_INLINE std::string described(const mpi::RanksOptions& options);
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/ranks_options.ipp>
+#endif

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/row_range.hpp>
-#include <fanout/plan/shard.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -50,39 +50,7 @@ class CallRecords final : public CallObserver {
   /// If there are more calls, drops the latest, or otherwise the earliest.
   CallRecords(std::size_t most, bool keeps_first) : most_(most), keeps_first_(keeps_first) {}
 
-  void ended(const CallTimes& call) noexcept override {
-    if (calls_.size() >= most_ && (keeps_first_ || most_ == 0)) {
-      ++dropped_;
-      return;
-    }
-    const std::size_t shards = shards_.size();
-    try {
-      for (std::size_t i = 0; i < call.plan->size(); ++i) {
-        const Shard& shard = (*call.plan)[i];
-        shards_.push_back({.device = call.devices[shard.device], .rows = shard.rows, .times = call.shards[i]});
-      }
-      calls_.push_back({.began = call.began,
-                        .planned = call.began + call.planned,
-                        .gather = call.began + call.joined + call.idle,
-                        .ended = call.began + call.ended,
-                        .id = call.id,
-                        .outer = call.outer,
-                        .outer_shard = call.outer_shard,
-                        .number = call.number,
-                        .thread = call.thread,
-                        .gatherer = call.gatherer,
-                        .model = name(call.model),
-                        .shards = static_cast<std::uint32_t>(call.plan->size()),
-                        .asynchronous = call.asynchronous,
-                        .own_clock = call.own_clock,
-                        .failed = call.failed});
-    } catch (...) {  // without memory, the call is dropped
-      while (shards_.size() > shards) shards_.pop_back();
-      ++dropped_;
-      return;
-    }
-    if (calls_.size() > most_) drop_earliest();
-  }
+  FANOUT_INLINE void ended(const CallTimes& call) noexcept override;
 
   /// In the order in which they ended.
   const std::deque<CallRecord>& calls() const noexcept { return calls_; }
@@ -94,13 +62,7 @@ class CallRecords final : public CallObserver {
 
  private:
   // A copy: the library that has the name may be closed before it is written.
-  std::uint32_t name(std::string_view model) {
-    for (std::size_t i = 0; i < models_.size(); ++i) {
-      if (models_[i] == model) return static_cast<std::uint32_t>(i);
-    }
-    models_.emplace_back(model);
-    return static_cast<std::uint32_t>(models_.size() - 1);
-  }
+  FANOUT_INLINE std::uint32_t name(std::string_view model);
 
   void drop_earliest() noexcept {
     for (std::uint32_t i = 0; i < calls_.front().shards; ++i) shards_.pop_front();
@@ -117,3 +79,7 @@ class CallRecords final : public CallObserver {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/observe/call_records.ipp>
+#endif

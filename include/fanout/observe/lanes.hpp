@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -31,24 +31,7 @@ struct Lane {
 class Lanes {
  public:
   /// Sets the lane of each slice.
-  explicit Lanes(std::vector<LaneSlice>& slices) {
-    std::vector<std::size_t> order(slices.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&slices](std::size_t i, std::size_t k) {
-      const LaneSlice& a = slices[i];
-      const LaneSlice& b = slices[k];
-      if (!(a.device == b.device)) return a.device < b.device;
-      if (a.began != b.began) return a.began < b.began;
-      return a.ended != b.ended ? a.ended > b.ended : i < k;
-    });
-    std::vector<Open> open;  // of the device
-    const LaneSlice* before = nullptr;
-    for (const std::size_t i : order) {
-      if (before != nullptr && !(before->device == slices[i].device)) open.clear();
-      before = &slices[i];
-      place(slices[i], open);
-    }
-  }
+  FANOUT_INLINE explicit Lanes(std::vector<LaneSlice>& slices);
 
   /// Sorted by device.
   const std::vector<Lane>& all() const noexcept { return all_; }
@@ -59,23 +42,13 @@ class Lanes {
     std::vector<const LaneSlice*> around;
   };
 
-  void place(LaneSlice& slice, std::vector<Open>& open) {
-    for (Open& each : open) {
-      while (!each.around.empty() && each.around.back()->ended <= slice.began) each.around.pop_back();
-      if (!each.around.empty() &&
-          (each.around.back()->ended < slice.ended || each.around.back()->thread != slice.thread)) {
-        continue;
-      }
-      slice.lane = each.lane;
-      each.around.push_back(&slice);
-      return;
-    }
-    slice.lane = all_.size();
-    all_.push_back({.device = slice.device, .index = open.size()});
-    open.push_back({.lane = slice.lane, .around = {&slice}});
-  }
+  FANOUT_INLINE void place(LaneSlice& slice, std::vector<Open>& open);
 
   std::vector<Lane> all_;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/observe/lanes.ipp>
+#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -15,7 +14,7 @@
 #include <unistd.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/measure/call_observer.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/observe/call_records.hpp>
 #include <fanout/observe/trace_events.hpp>
 #include <fanout/sync/clock.hpp>
@@ -42,53 +41,13 @@ namespace detail {
 class Trace {
  public:
   /// Throws Error if the file cannot be written, or if the process is traced already.
-  explicit Trace(const TraceOptions& options)
-      : path_(options.path),
-        process_(options.process),
-        records_(std::make_unique<CallRecords>(options.calls, options.keep_first)) {
-    if (process_ < -1 || process_ > most_processes) {
-      throw InvalidArgument(
-          explain({.what = "a number that no process has",
-                   .where = "TraceOptions::process",
-                   .expected = "0 to " + std::to_string(most_processes) + ", or -1 for the process id",
-                   .found = std::to_string(process_)}));
-    }
-    if (process_ == -1) process_ = ::getpid();
-    // Registered first: otherwise a trace inside of one with the same path would empty its file.
-    if (!process_observer.set(*records_)) {
-      throw Error(explain({.what = "trace() inside of another trace(), or while another thread is in one",
-                           .where = path_,
-                           .advice = "trace all in one call of trace()"}));
-    }
-    file_ = std::fopen(path_.c_str(), "we");
-    if (file_ == nullptr) {
-      const int why = errno;
-      process_observer.unset(*records_);  // first, since making the message may throw
-      throw_unwritten(std::strerror(why));
-    }
-  }
+  FANOUT_INLINE explicit Trace(const TraceOptions& options);
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
-  ~Trace() {
-    try {
-      if (!is_written_) write();
-    } catch (...) {  // the exception of what was traced takes precedence
-    }
-    std::fclose(file_);                                      // nothing is buffered
-    if (is_forked()) static_cast<void>(records_.release());  // a thread of the parent may have been changing it
-  }
+  FANOUT_INLINE ~Trace();
 
   /// Ends the trace and writes it. Throws Error if that fails. Does nothing in a forked child.
-  void write() {
-    is_written_ = true;
-    if (is_forked()) return;
-    process_observer.unset(*records_);
-    const TraceEvents events(*records_, process_, start_, unix_start_);
-    const std::string& text = events.text();
-    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) {
-      throw_unwritten(std::strerror(errno));
-    }
-  }
+  FANOUT_INLINE void write();
 
  private:
   static constexpr int most_processes = 1 << 22;  // what process ids of Linux are below
@@ -145,3 +104,7 @@ template <class Path, class F>
   }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/observe/trace.ipp>
+#endif

@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <string>
 #include <tuple>
@@ -13,7 +12,6 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_scope.hpp>
@@ -112,9 +110,9 @@ class ParallelModel {
     detail::refuse_devices<Given, Source>();
   }
 
-  ParallelModel(ParallelModel&& other) noexcept : state_(detail::exchange(other.state_, nullptr)) {}
+  ParallelModel(ParallelModel&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
   ParallelModel& operator=(ParallelModel&& other) noexcept {
-    detail::swap(state_, other.state_);
+    std::swap(state_, other.state_);
     return *this;
   }
   ParallelModel(const ParallelModel&) = delete;

@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <fanout/base/exchange.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
@@ -42,7 +41,7 @@ class WholeCall final : public PendingCall<std::invoke_result_t<Make&, const Cal
  private:
   void run_shard(std::size_t) noexcept override {
     const EnteredChain entered(chain_.innermost());
-    const MeasuredShard before = detail::exchange(measured_shard(), made_by_);
+    const MeasuredShard before = std::exchange(measured_shard(), made_by_);
     try {
       [[maybe_unused]] const auto state = states_.enter();
       if constexpr (std::is_void_v<Result>) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include <fanout/base/error.hpp>
 #include <fanout/plan/row_range.hpp>

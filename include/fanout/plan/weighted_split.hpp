@@ -6,10 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <type_traits>
 
-#include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/split.hpp>
@@ -29,28 +28,11 @@ concept RangeOfWeights = requires(const R& range) {
   requires Weight<std::remove_cvref_t<decltype(*std::begin(range))>>;
 };
 
-[[noreturn]] inline void refuse_weight(std::size_t position, double weight) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", weight);
-  throw InvalidArgument(explain({.what = "invalid weight",
-                                 .where = "WeightedSplit, position " + std::to_string(position),
-                                 .expected = "a finite number that is not negative",
-                                 .found = text}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_weight(std::size_t position, double weight);
 
-[[noreturn]] inline void refuse_weights_without_sum(std::size_t size) {
-  throw InvalidArgument(explain({.what = "weights that add up to nothing",
-                                 .where = "WeightedSplit",
-                                 .expected = "at least one weight above zero",
-                                 .found = size == 0 ? "no weights" : "only zeros (" + std::to_string(size) + ')'}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_weights_without_sum(std::size_t size);
 
-[[noreturn]] inline void refuse_number_of_weights(const char* split, std::size_t weights, std::size_t devices) {
-  throw InvalidArgument(explain({.what = "wrong number of weights",
-                                 .where = split,
-                                 .expected = "one for each of the " + std::to_string(devices) + " devices",
-                                 .found = std::to_string(weights)}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_number_of_weights(const char* split, std::size_t weights, std::size_t devices);
 
 /// A finite double that is not negative, as mantissa * 2^exponent (less a constant). It is read from its bits, since
 /// with -ffast-math compilers assume that no number is infinite or NaN.
@@ -221,3 +203,7 @@ class WeightedSplit {
 };
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/plan/weighted_split.ipp>
+#endif

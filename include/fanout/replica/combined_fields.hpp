@@ -9,7 +9,6 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/gather/combine.hpp>
@@ -189,7 +188,7 @@ void exchange_fields(const M& one, const M& other) {
   visit_combined(both, LeafPath("model"), [&fields, &count](const auto& found, const LeafPath&) {
     using T = std::remove_cvref_t<decltype(found[0].value)>;
     fields[--count] = {const_cast<T*>(&found[0].value), const_cast<T*>(&found[1].value),
-                       [](void* a, void* b) { detail::swap(*static_cast<T*>(a), *static_cast<T*>(b)); }};
+                       [](void* a, void* b) { std::swap(*static_cast<T*>(a), *static_cast<T*>(b)); }};
   });
   for (const Field& field : fields) field.exchange(field.one, field.other);
 }
@@ -220,7 +219,7 @@ class CombiningCall {
     std::size_t count = 0;
     for (const Shard& shard : plan_) {
       if (copy_of(shard.device) == nullptr) continue;  // on devices of its kind, forward is const
-      if (!detail::exchange(ran[shard.device], true)) order[count++] = shard.device;
+      if (!std::exchange(ran[shard.device], true)) order[count++] = shard.device;
       rows[shard.device] += shard.rows.size();
     }
     combined_ = count == 0;

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

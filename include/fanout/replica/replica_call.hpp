@@ -2,7 +2,6 @@
 #pragma once
 
 #include <type_traits>
-#include <utility>
 
 #include <fanout/call/call_order.hpp>
 #include <fanout/call/caller_state.hpp>

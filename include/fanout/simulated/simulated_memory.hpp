@@ -2,9 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 
-#include <fanout/memory/copy_bytes.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/output_buffer.hpp>
@@ -25,16 +24,7 @@ inline SimulatedState* simulated_owner(const MemorySpace& space) noexcept {
 /// The thread waits for all that the device was given.
 inline void await_simulated(SimulatedState& state) noexcept { callers_time(state).raise(state.busy().now()); }
 
-inline void* allocate_simulated(const MemorySpace& space, std::size_t bytes) {
-  SimulatedState& state = simulated_states[space.owner.index];
-  state.claim(bytes);
-  try {
-    return backend::host_memory_operations.allocate(host_memory, bytes);
-  } catch (...) {
-    state.give_back(bytes);
-    throw;
-  }
-}
+FANOUT_INLINE void* allocate_simulated(const MemorySpace& space, std::size_t bytes);
 
 inline void release_simulated(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept {
   backend::host_memory_operations.release(host_memory, data, bytes, nullptr);
@@ -42,45 +32,14 @@ inline void release_simulated(const MemorySpace& space, void* data, std::size_t 
 }
 
 /// Copies inside of a memory, and clearing it, take no time. They are in order with the device's work.
-inline void copy_simulated(const MemorySpace& space, void* to, const void* from, std::size_t bytes) {
-  SimulatedState& state = simulated_states[space.owner.index];
-  state.busy().raise(callers_time(state).now());
-  copy_bytes(to, from, bytes);
-  await_simulated(state);
-}
+FANOUT_INLINE void copy_simulated(const MemorySpace& space, void* to, const void* from, std::size_t bytes);
 
-inline void clear_simulated(const MemorySpace& space, void* data, std::size_t bytes) {
-  SimulatedState& state = simulated_states[space.owner.index];
-  state.busy().raise(callers_time(state).now());
-  if (bytes != 0) std::memset(data, 0, bytes);
-  await_simulated(state);
-}
+FANOUT_INLINE void clear_simulated(const MemorySpace& space, void* data, std::size_t bytes);
 
 /// Copies over the links of the devices that own these memories, one of which may be the host's. The thread does not
 /// wait.
-inline void begin_transfer_simulated(const MemorySpace& to, void* to_data, const MemorySpace& from,
-                                     const void* from_data, std::size_t bytes) {
-  if (bytes == 0) return;
-  if (to == from) return copy_simulated(to, to_data, from_data, bytes);
-  copy_bytes(to_data, from_data, bytes);
-  SimulatedState* const target = simulated_owner(to);
-  SimulatedState* const source = simulated_owner(from);
-  const auto charge = [](SimulatedState& state, Clock::Time earliest, Clock::Time takes) {
-    const Clock::Time called = callers_time(state).now();
-    return state.busy().work(called < earliest ? earliest : called,
-                             [takes](Clock::Time begin) { return later_by(begin, takes); });
-  };
-  if (target != nullptr && source != nullptr && &target->simulation() == &source->simulation()) {
-    const Clock::Time takes_target = target->copy_time(bytes);
-    const Clock::Time takes_source = source->copy_time(bytes);
-    const Clock::Time end = charge(*target, source->busy().now(),  //
-                                   takes_target < takes_source ? takes_source : takes_target);
-    source->busy().raise(end);
-    return;
-  }
-  if (target != nullptr) charge(*target, 0, target->copy_time(bytes));
-  if (source != nullptr) charge(*source, 0, source->copy_time(bytes));
-}
+FANOUT_INLINE void begin_transfer_simulated(const MemorySpace& to, void* to_data, const MemorySpace& from,
+                                            const void* from_data, std::size_t bytes);
 
 /// The thread waits for what it copied between these memories.
 inline void end_transfer_simulated(const MemorySpace& to, const MemorySpace& from) noexcept {
@@ -96,14 +55,7 @@ inline void transfer_simulated(const MemorySpace& to, void* to_data, const Memor
 }
 
 /// Copies over different links happen at the same time.
-inline void transfer_all_simulated(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    begin_transfer_simulated(to, transfers[i].to_data, transfers[i].from, transfers[i].from_data, transfers[i].bytes);
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (transfers[i].bytes != 0) end_transfer_simulated(to, transfers[i].from);
-  }
-}
+FANOUT_INLINE void transfer_all_simulated(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count);
 
 inline void wait_for_simulated(const MemorySpace& space) { await_simulated(simulated_states[space.owner.index]); }
 
@@ -136,3 +88,7 @@ inline constexpr const MemoryOperations& simulated_memory_operations = detail::S
 }  // namespace backend
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/simulated/simulated_memory.ipp>
+#endif

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/simulated/simulated_state.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
@@ -19,18 +20,8 @@ class SimulatedStates {
   }
 
   /// Adds a device, with the next index. Throws std::bad_alloc.
-  SimulatedState& add(Simulation& simulation, std::size_t position, const SimulatedDeviceOptions& options) {
-    const ForkSafeLock adding(mutex_);
-    const Place place = place_of(size_);
-    if (blocks_[place.block].load(MemoryOrder::relaxed) == nullptr) {
-      blocks_[place.block].store(
-          new Atomic<SimulatedState*>[first << place.block] {}, MemoryOrder::release);
-    }
-    auto* const state = new SimulatedState(simulation, position, static_cast<int>(size_), options);
-    blocks_[place.block].load(MemoryOrder::relaxed)[place.at].store(state, MemoryOrder::release);
-    ++size_;
-    return *state;
-  }
+  FANOUT_INLINE SimulatedState& add(Simulation& simulation, std::size_t position,
+                                    const SimulatedDeviceOptions& options);
 
  private:
   static constexpr std::size_t first = 64;
@@ -53,3 +44,7 @@ class SimulatedStates {
 [[gnu::visibility("default")]] inline constinit SimulatedStates simulated_states{};
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/simulated/simulated_states.ipp>
+#endif

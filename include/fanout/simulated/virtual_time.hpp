@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cstdint>
-
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 

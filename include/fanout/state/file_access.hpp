@@ -4,11 +4,11 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <unistd.h>
 
 #include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -21,9 +21,9 @@ namespace fanout { inline namespace v0 { namespace detail {
 class FileDescriptor {
  public:
   explicit FileDescriptor(int number = -1) noexcept : number_(number) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : number_(exchange(other.number_, -1)) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    swap(number_, other.number_);
+    std::swap(number_, other.number_);
     return *this;
   }
   FileDescriptor(const FileDescriptor&) = delete;
@@ -36,7 +36,7 @@ class FileDescriptor {
   bool is_open() const noexcept { return number_ >= 0; }
 
   /// Returns false, and sets errno, if the system reports an error of an earlier write. Linux closes it in any case.
-  bool close() noexcept { return ::close(exchange(number_, -1)) == 0 || errno == EINTR; }
+  bool close() noexcept { return ::close(std::exchange(number_, -1)) == 0 || errno == EINTR; }
 
  private:
   int number_;

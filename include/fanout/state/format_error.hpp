@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -25,15 +25,13 @@ class [[gnu::visibility("default")]] FormatError : public Error {
 
 namespace detail {
 
-[[noreturn]] inline void refuse_format(std::string_view file, std::uint64_t offset, std::string expected,
-                                       std::string found) {
-  throw FormatError(explain({.what = "an invalid safetensors file",
-                             .where = std::string(file) + ", byte " + std::to_string(offset),
-                             .expected = std::move(expected),
-                             .found = std::move(found)}),
-                    offset);
-}
+[[noreturn]] FANOUT_INLINE void refuse_format(std::string_view file, std::uint64_t offset, std::string expected,
+                                              std::string found);
 
 }  // namespace detail
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/state/format_error.ipp>
+#endif

@@ -4,14 +4,13 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
-#include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/visit_elements.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/state/dtype.hpp>
@@ -94,12 +93,7 @@ class StateStructure {
   // The names in a file must not decide how much stack a tree takes whose struct is inside itself.
   static constexpr std::size_t most_depth = 1000;
 
-  [[noreturn]] void refuse_depth(const std::string& name) const {
-    const std::string most = std::to_string(most_depth);
-    throw StateMismatch({.texts = {"more than " + most + " levels in a name: " + name.substr(0, 60) + "..."},
-                         .advice = "load<T>() makes no deeper trees: make the tree, and load() into it."},
-                        file_.path());
-  }
+  [[noreturn]] FANOUT_INLINE void refuse_depth(const std::string& name) const;
 
   bool has_tree(std::string_view name) const { return name.empty() ? file_.size() != 0 : file_.has_tree(name); }
 
@@ -128,13 +122,7 @@ class StateStructure {
     }
   }
 
-  std::size_t elements_of(std::string& name) const {
-    for (std::size_t count = 0;; ++count) {
-      const NameStep step(name);
-      step.add(std::to_string(count));
-      if (!has_tree(name)) return count;
-    }
-  }
+  FANOUT_INLINE std::size_t elements_of(std::string& name) const;
 
   template <class Map>
   void add_keys(Map& map, const std::string& name) const {
@@ -188,3 +176,7 @@ T load(const std::string& path, const detail::StripPrefix& strip = {}) {
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/state/loaded_tree.ipp>
+#endif

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/storage.hpp>
-#include <fanout/memory/transfer.hpp>
 #include <fanout/state/byte_order.hpp>
 #include <fanout/state/replaced_file.hpp>
 #include <fanout/state/state_header.hpp>
 #include <fanout/state/state_leaf.hpp>
 #include <fanout/state/visit_state.hpp>
-#include <fanout/state/write_header.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -32,34 +29,11 @@ class StateWriter {
     leaves_.push_back(leaf);
   }
 
-  void write(const std::string& path) {
-    const std::vector<std::size_t> order = place_entries(entries_);
-    const std::string header = header_bytes(entries_, order);
-    ReplacedFile file(path);
-    file.write(header.data(), header.size());
-    for (const std::size_t i : order) {
-      visit_runs(leaves_[i], [&](const std::byte* data, std::size_t bytes) {
-        if (leaves_[i].space == host_memory) return file.write(data, bytes);
-        write_from(leaves_[i].space, data, bytes, file);
-      });
-    }
-    file.commit();
-  }
+  FANOUT_INLINE void write(const std::string& path);
 
  private:
   /// Through host memory, part by part.
-  void write_from(const MemorySpace& space, const std::byte* data, std::size_t bytes, ReplacedFile& file) {
-    constexpr std::size_t part_size = std::size_t{16} << 20;
-    const std::size_t most = std::min(bytes, part_size);
-    const Storage& here = part_.has_value() && part_->bytes() >= most ? *part_ : part_.emplace(backend::Memory{}, most);
-    while (bytes != 0) {
-      const std::size_t part = std::min(bytes, here.bytes());
-      backend::transfer(backend::Memory{}, here.data(), space, data, part);
-      file.write(here.data(), part);
-      data += part;
-      bytes -= part;
-    }
-  }
+  FANOUT_INLINE void write_from(const MemorySpace& space, const std::byte* data, std::size_t bytes, ReplacedFile& file);
 
   std::vector<HeaderEntry> entries_;
   std::vector<Leaf> leaves_;
@@ -92,3 +66,7 @@ void save(const std::string& path, const X& tree) {
 }
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/state/save.ipp>
+#endif

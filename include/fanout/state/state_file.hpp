@@ -3,18 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include <fanout/base/error.hpp>
-#include <fanout/memory/memory_space.hpp>
-#include <fanout/memory/transfer.hpp>
-#include <fanout/state/byte_order.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/state/mapped_file.hpp>
 #include <fanout/state/parse_header.hpp>
 #include <fanout/state/state_header.hpp>
@@ -26,23 +20,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// A file from which a tree is loaded: its tensors, found by their names.
 class StateFile {
  public:
-  StateFile(std::string path, const StripPrefix& strip)
-      : path_(std::move(path)), file_(path_), header_(parse_header(file_.bytes(), path_)) {
-    check_byte_order();
-    for (const HeaderEntry& entry : header_.entries) names_.push_back(strip(entry.name));
-    sorted_.resize(names_.size());
-    std::iota(sorted_.begin(), sorted_.end(), std::size_t{0});
-    std::sort(sorted_.begin(), sorted_.end(), [this](std::size_t a, std::size_t b) { return names_[a] < names_[b]; });
-    for (std::size_t i = 1; i < sorted_.size(); ++i) {
-      if (names_[sorted_[i]] != names_[sorted_[i - 1]]) continue;
-      throw InvalidArgument(explain(
-          {.what = "two tensors of a file have one name without the prefix",
-           .where = path_,
-           .expected = "each name once",
-           .found = '"' + header_.entries[sorted_[i - 1]].name + "\" and \"" + header_.entries[sorted_[i]].name + '"',
-           .advice = "choose another prefix for strip_prefix()"}));
-    }
-  }
+  FANOUT_INLINE StateFile(std::string path, const StripPrefix& strip);
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -59,12 +37,7 @@ class StateFile {
   }
 
   /// True if there is a tensor of this name, or with this name and a dot in front of its own.
-  bool has_tree(std::string_view name) const {
-    if (find(name) != none) return true;
-    const std::string front = std::string(name) + '.';
-    const std::size_t at = first_from(front);
-    return at != sorted_.size() && names_[sorted_[at]].starts_with(front);
-  }
+  FANOUT_INLINE bool has_tree(std::string_view name) const;
 
   /// All names, in alphabetical order: `f(name)`.
   template <class F>
@@ -78,24 +51,7 @@ class StateFile {
   }
 
   /// Copies the i-th tensor into a leaf of its type and shape. Does not wait for the leaf's device.
-  void copy_to(const StateLeaf<std::byte>& leaf, std::size_t i) const {
-    const std::span<const std::byte> from = elements(i);
-    if (leaf.is_text) {
-      return leaf.assign(leaf.text, {reinterpret_cast<const char*>(from.data()), from.size()});
-    }
-    const backend::Memory memory = backend::memory_of(leaf.space);
-    const std::byte* next = from.data();
-    std::vector<std::byte> bools;
-    const auto is_no_bool = [](std::byte byte) { return byte > std::byte{1}; };
-    if (leaf.dtype == Dtype::boolean && std::any_of(from.begin(), from.end(), is_no_bool)) {
-      for (const std::byte byte : from) bools.push_back(static_cast<std::byte>(byte != std::byte{0}));
-      next = bools.data();
-    }
-    visit_runs(leaf, [&](std::byte* data, std::size_t bytes) {
-      backend::transfer(memory, data, host_memory, next, bytes);
-      next += bytes;
-    });
-  }
+  FANOUT_INLINE void copy_to(const StateLeaf<std::byte>& leaf, std::size_t i) const;
 
  private:
   std::size_t first_from(std::string_view name) const noexcept {
@@ -112,3 +68,7 @@ class StateFile {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/state/state_file.ipp>
+#endif

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/state/dtype.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -43,19 +44,7 @@ struct StateHeader {
 
 /// The bytes of so many elements. False if they cannot be counted, or end within a byte. As in the reference
 /// implementation, the elements are counted first: 0 of them have 0 bytes if a 0 comes before their product overflows.
-inline bool count_bytes(Dtype dtype, const std::vector<std::uint64_t>& shape, std::uint64_t& bytes) noexcept {
-  std::uint64_t count = 1;
-  for (const std::uint64_t extent : shape) {
-    if (__builtin_mul_overflow(count, extent, &count)) return false;
-  }
-  const std::uint64_t bits = row_of(dtype).bits;
-  const bool in_bytes = bits % 8 == 0;
-  if (__builtin_mul_overflow(count, in_bytes ? bits / 8 : bits, &bytes)) return false;
-  if (in_bytes) return true;
-  const bool is_whole = bytes % 8 == 0;
-  bytes /= 8;
-  return is_whole;
-}
+FANOUT_INLINE bool count_bytes(Dtype dtype, const std::vector<std::uint64_t>& shape, std::uint64_t& bytes) noexcept;
 
 /// Throws InvalidArgument: a file has each name once.
 [[noreturn]] inline void refuse_name_twice(std::string name) {
@@ -74,3 +63,7 @@ std::string shape_text(const Shape& shape) {
 }
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/state/state_header.ipp>
+#endif

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -24,20 +25,7 @@ struct StateDifferences {
 };
 
 /// In the words of PyTorch's load_state_dict(), which people search for.
-inline std::string text_of(const StateDifferences& differences, const std::string& path) {
-  std::string text = "Error(s) in loading state_dict from " + path + ":";
-  const auto add_names = [&text](const char* what, const std::vector<std::string>& names) {
-    if (names.empty()) return;
-    text += std::string("\n\t") + what + " key(s) in state_dict: ";
-    for (const std::string& name : names) text += (&name == names.data() ? "\"" : ", \"") + name + '"';
-    text += ". ";
-  };
-  add_names("Missing", differences.missing);
-  add_names("Unexpected", differences.unexpected);
-  for (const std::string& line : differences.texts) text += "\n\t" + line;
-  if (!differences.advice.empty()) text += "\n\t" + differences.advice;
-  return text;
-}
+FANOUT_INLINE std::string text_of(const StateDifferences& differences, const std::string& path);
 
 }  // namespace detail
 
@@ -61,3 +49,7 @@ class [[gnu::visibility("default")]] StateMismatch : public Error {
 };
 
 }}  // namespace fanout::v0
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/state/state_mismatch.ipp>
+#endif

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include <fanout/array/strided_view.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/visit_elements.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/gather/reduced_member.hpp>
@@ -56,17 +56,7 @@ class NameStep {
   NameStep& operator=(const NameStep&) = delete;
   ~NameStep() { name_.resize(size_); }
 
-  void add(std::string_view step) const {
-    if (step.empty()) {
-      // Nothing would tell it from the names of the things around it.
-      throw InvalidArgument(explain({.what = "a value under an empty key cannot be saved or loaded",
-                                     .where = name_.empty() ? std::string(single_name) : name_,
-                                     .expected = "keys of at least one letter",
-                                     .found = "\"\""}));
-    }
-    if (size_ != 0) name_ += '.';
-    name_ += step;
-  }
+  FANOUT_INLINE void add(std::string_view step) const;
 
   template <class X, std::size_t I>
   void add_place(const FixedPlace<X, I>&) const {
@@ -270,3 +260,7 @@ void visit_state(X& node, std::string& name, const F& f) {
 }
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/state/visit_state.ipp>
+#endif

@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>

@@ -4,7 +4,6 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstddef>
-#include <type_traits>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

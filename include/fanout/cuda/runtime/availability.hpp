@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <cstdlib>
 #include <string>
 
 #include <cuda_runtime_api.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
@@ -22,16 +22,10 @@ inline bool is_available() noexcept { return detail::count_gpus().count > 0; }
 inline int device_count() noexcept { return detail::count_gpus().count; }
 
 /// The reason why is_available() is false, as text; empty if it is true.
-inline std::string unavailable_reason() {
-  if (detail::forked_after_use()) return "Cannot re-initialize CUDA in forked subprocess: the parent had used it";
-  const detail::GpuCount gpus = detail::count_gpus();
-  if (gpus.count > 0) return {};
-  std::string reason = detail::text_of_absence(gpus.status);
-  if (gpus.status != cudaErrorNoDevice) return reason;
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    reason += std::string("; CUDA_VISIBLE_DEVICES is \"") + visible + '"';
-  }
-  return reason;
-}
+FANOUT_INLINE std::string unavailable_reason();
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/availability.ipp>
+#endif

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
-#include <fanout/base/exchange.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/device/completion.hpp>
@@ -21,16 +22,7 @@ class Completions {
   Completions& operator=(const Completions&) = delete;
 
   /// A Completion of all work that is in the stream now. Throws CudaError.
-  backend::Completion of(StreamRef stream) {
-    Mark* mark = take();
-    try {
-      stream.record(mark->event);
-    } catch (...) {
-      give(*mark);
-      throw;
-    }
-    return {&Completions::finish, mark};
-  }
+  FANOUT_INLINE backend::Completion of(StreamRef stream);
 
   /// The number of completions that nobody has waited for yet.
   std::size_t pending() const noexcept { return pending_.load(fanout::detail::MemoryOrder::relaxed); }
@@ -42,27 +34,13 @@ class Completions {
     Event event{};
   };
 
-  static void finish(void* what) {
-    auto* mark = static_cast<Mark*>(what);
-    struct Given {
-      Mark* mark;
-      ~Given() { mark->home->give(*mark); }
-    } const given{mark};
-    mark->event.synchronize();
-  }
+  FANOUT_INLINE static void finish(void* what);
 
-  Mark* take() {
-    pending_.fetch_add(1, fanout::detail::MemoryOrder::relaxed);
-    {
-      const fanout::detail::ForkSafeLock taking(mutex_);
-      if (free_ != nullptr) return fanout::detail::exchange(free_, free_->next);
-    }
-    return new Mark{this};
-  }
+  FANOUT_INLINE Mark* take();
   void give(Mark& mark) noexcept {
     pending_.fetch_sub(1, fanout::detail::MemoryOrder::relaxed);
     const fanout::detail::ForkSafeLock giving(mutex_);
-    mark.next = fanout::detail::exchange(free_, &mark);
+    mark.next = std::exchange(free_, &mark);
   }
 
   fanout::detail::ForkSafeMutex mutex_;
@@ -71,3 +49,7 @@ class Completions {
 };
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/completions.ipp>
+#endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/base/exchange.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/thread_context.hpp>
+
+#include <utility>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
@@ -17,7 +19,7 @@ class DeviceGuard {
   explicit DeviceGuard(int index) : DeviceGuard(detail::gpu_at(index)) {}
   explicit DeviceGuard(detail::GpuState& gpu) : gpu_(gpu) {
     detail::push_context(gpu);
-    before_ = fanout::detail::exchange(detail::thread_context, {.current = &gpu});
+    before_ = std::exchange(detail::thread_context, {.current = &gpu});
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
@@ -35,16 +37,7 @@ namespace detail {
 
 /// Makes a GPU the current device, unless it is already. Returns true if its context must be popped again. Throws
 /// DeviceLost and CudaError.
-inline bool enter_gpu(GpuState& gpu) {
-  if (thread_context.current == &gpu) return false;
-  if (thread_context.held != nullptr) {
-    thread_context.held->enter(gpu);
-    return false;
-  }
-  push_context(gpu);
-  thread_context.current = &gpu;
-  return true;
-}
+FANOUT_INLINE bool enter_gpu(GpuState& gpu);
 
 /// Makes a GPU the current device while this lives, unless it is already. For calls of CUDA that take a stream or a
 /// pool of that GPU. Code that makes streams or events uses DeviceGuard: it depends on the current device alone, and
@@ -92,17 +85,7 @@ cudaError_t on_any_gpu(GpuState& gpu, const Call& call) {
 /// belongs to the parent of a fork.
 class QuietGuard {
  public:
-  explicit QuietGuard(GpuState& gpu) noexcept : gpu_(gpu), before_(thread_context.current) {
-    if (gpu.known_context() == nullptr) return;
-    // If the context is not entered, the caller's memory is not released, now or later. So it is tried again.
-    for (int attempt = 0; attempt < 2 && !entered_ && gpu.usable(); ++attempt) {
-      try {
-        pushed_ = enter_gpu(gpu);
-        entered_ = true;
-      } catch (...) {  // noted
-      }
-    }
-  }
+  FANOUT_INLINE explicit QuietGuard(GpuState& gpu) noexcept;
   QuietGuard(const QuietGuard&) = delete;
   QuietGuard& operator=(const QuietGuard&) = delete;
   ~QuietGuard() {
@@ -124,3 +107,7 @@ class QuietGuard {
 }  // namespace detail
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/device_guard.ipp>
+#endif

@@ -5,6 +5,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/completions.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/event.hpp>
@@ -28,12 +29,7 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 /// context: it only asks for the GPU's bus id if there are several nodes. Never destroyed.
 class DeviceStreams {
  public:
-  DeviceStreams(GpuState& gpu, int instance, const NumaNode& node, DeviceStreams* next)
-      : gpu_(gpu),
-        id_{.kind = "cuda", .index = gpu.index(), .instance = instance},
-        worker_(backend::registry().worker(id_, node.cores, false)),
-        staging_(gpu, node.number),
-        next_(next) {}
+  FANOUT_INLINE DeviceStreams(GpuState& gpu, int instance, const NumaNode& node, DeviceStreams* next);
   DeviceStreams(const DeviceStreams&) = delete;
   DeviceStreams& operator=(const DeviceStreams&) = delete;
 
@@ -55,12 +51,7 @@ class DeviceStreams {
   StreamRef copies() { return made(copies_); }
 
   /// Later work of the stream `later`, of any GPU, waits for all work that is now in `earlier`: compute() or copies().
-  void let_wait(StreamRef later, StreamRef earlier) {
-    const fanout::detail::ForkSafeLock linking(linking_);
-    Event& event = earlier == compute() ? computed_ : copied_;
-    earlier.record(event);
-    later.wait(event);
-  }
+  FANOUT_INLINE void let_wait(StreamRef later, StreamRef earlier);
 
   /// A Completion of all the device's work so far.
   backend::Completion completion() { return completions_.of(compute()); }
@@ -70,28 +61,10 @@ class DeviceStreams {
   bool is_working() const noexcept { return completions_.pending() != 0; }
 
   /// Waits for all work in both streams. Throws if any of it failed.
-  void synchronize() {
-    gpu_.require();
-    // Compute work waits for the copies, so in this order no stream is waited for twice.
-    for (fanout::detail::Atomic<cudaStream_t>* stream : {&copies_, &compute_}) {
-      if (cudaStream_t handle = stream->load(fanout::detail::MemoryOrder::acquire))
-        StreamRef(handle, gpu_.index()).synchronize();
-    }
-  }
+  FANOUT_INLINE void synchronize();
 
  private:
-  StreamRef made(fanout::detail::Atomic<cudaStream_t>& stream) {
-    cudaStream_t handle = stream.load(fanout::detail::MemoryOrder::acquire);
-    if (handle == nullptr) [[unlikely]] {
-      const fanout::detail::ForkSafeLock making(making_);
-      handle = stream.load(fanout::detail::MemoryOrder::acquire);
-      if (handle == nullptr) {
-        handle = Stream(gpu_.index()).release();
-        stream.store(handle, fanout::detail::MemoryOrder::release);
-      }
-    }
-    return {handle, gpu_.index()};
-  }
+  FANOUT_INLINE StreamRef made(fanout::detail::Atomic<cudaStream_t>& stream);
 
   GpuState& gpu_;
   const DeviceId id_;
@@ -108,34 +81,10 @@ class DeviceStreams {
 };
 
 /// The streams of the device with this instance number on a GPU; made at first use.
-inline DeviceStreams& streams_of(GpuState& gpu, int instance) {
-  const auto find = [&]() -> DeviceStreams* {
-    DeviceStreams* streams = gpu.all_streams().load(fanout::detail::MemoryOrder::acquire);
-    while (streams != nullptr && streams->id().instance != instance) streams = streams->next();
-    return streams;
-  };
-  if (DeviceStreams* known = find()) return *known;
-  const fanout::detail::ForkSafeLock making(gpu.making());
-  if (DeviceStreams* known = find()) return *known;
-  auto* made =
-      new DeviceStreams(gpu, instance, node_of_gpu(gpu), gpu.all_streams().load(fanout::detail::MemoryOrder::relaxed));
-  gpu.all_streams().store(made, fanout::detail::MemoryOrder::release);
-  return *made;
-}
+FANOUT_INLINE DeviceStreams& streams_of(GpuState& gpu, int instance);
 
 /// True if the process has more devices than one, on whichever GPUs.
-inline bool has_several_devices() noexcept {
-  int devices = 0;
-  for (int i = 0; i < count_gpus().count; ++i) {
-    GpuState* const gpu = gpus[i].gpu.load(fanout::detail::MemoryOrder::acquire);
-    if (gpu == nullptr) continue;
-    for (const DeviceStreams* streams = gpu->all_streams().load(fanout::detail::MemoryOrder::acquire);
-         streams != nullptr; streams = streams->next()) {
-      devices += streams->id().instance >= 0 ? 1 : 0;
-    }
-  }
-  return devices > 1;
-}
+FANOUT_INLINE bool has_several_devices() noexcept;
 
 /// Lets this thread's calls of CUDA pass while another thread captures a graph in cudaStreamCaptureModeGlobal: else
 /// they would fail, and end the capture. Captures of this thread keep their rules. Only for fanout's own threads.
@@ -157,29 +106,10 @@ class EnteredStreams;
 /// order with the device's work. Devices must be left in the reverse order of their entry.
 class EnteredStreams {
  public:
-  explicit EnteredStreams(DeviceStreams& streams)
-      : streams_(streams), outer_(innermost_streams), before_(thread_context) {
-    streams.gpu().require();
-    if (before_.held == nullptr) {
-      push_context(streams.gpu());
-    } else if (before_.current != &streams.gpu()) {
-      before_.held->enter(streams.gpu());
-    }
-    thread_context = {.current = &streams.gpu()};
-    innermost_streams = this;
-    if (fanout::detail::is_worker_thread) ignore_captures_of_others(streams.gpu().index());
-  }
+  FANOUT_INLINE explicit EnteredStreams(DeviceStreams& streams);
   EnteredStreams(const EnteredStreams&) = delete;
   EnteredStreams& operator=(const EnteredStreams&) = delete;
-  ~EnteredStreams() {
-    innermost_streams = outer_;
-    thread_context = before_;
-    if (before_.held == nullptr) {
-      pop_context(streams_.gpu());
-    } else {
-      thread_context.current = nullptr;  // the user's code may have set another device
-    }
-  }
+  FANOUT_INLINE ~EnteredStreams();
 
   DeviceStreams& streams() const noexcept { return streams_; }
   const EnteredStreams* outer() const noexcept { return outer_; }
@@ -193,11 +123,10 @@ class EnteredStreams {
 /// The streams that order this thread's operations on the GPU's memory: those entered last on that GPU. Threads that
 /// have entered none, for example to take results, use the shared streams. So they do not wait for later work of
 /// the devices.
-inline DeviceStreams& current_streams(GpuState& gpu) {
-  for (const EnteredStreams* entered = innermost_streams; entered != nullptr; entered = entered->outer()) {
-    if (&entered->streams().gpu() == &gpu) return entered->streams();
-  }
-  return streams_of(gpu, DeviceStreams::shared);
-}
+FANOUT_INLINE DeviceStreams& current_streams(GpuState& gpu);
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/device_streams.ipp>
+#endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <string>
-
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/sync/atomic.hpp>
 
@@ -41,25 +40,7 @@ inline cudaError_t status_of_push(DriverResult result) noexcept {
 }
 
 /// The address of a driver function. Throws CudaError if the driver does not have it.
-inline void* address_in_driver(const char* name) {
-  void* address = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-  // All these functions are older than this version. Newer versions may have other parameters.
-  check(::cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found), name);
-#else
-  check(::cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &found), name);
-#endif
-  if (found != cudaDriverEntryPointSuccess || address == nullptr) {
-    throw CudaError(explain({.what = "function of the CUDA driver",
-                             .where = name,
-                             .expected = "a driver of CUDA 12.0 or newer",
-                             .found = "none of that name",
-                             .advice = "update the driver"}),
-                    cudaErrorSymbolNotFound);
-  }
-  return address;
-}
+FANOUT_INLINE void* address_in_driver(const char* name);
 
 template <class Function>
 void find_in_driver(const char* name, Function& function) {
@@ -70,22 +51,10 @@ void find_in_driver(const char* name, Function& function) {
 
 /// The driver functions, looked up at first use and never destroyed. Not a function-local static: if a process forks
 /// while one is initialised, the child would wait for it forever. Throws CudaError.
-inline const Driver& driver() {
-  const Driver* driver = only_driver.load(fanout::detail::MemoryOrder::acquire);
-  if (driver == nullptr) [[unlikely]] {
-    Driver found{};
-    find_in_driver("cuDeviceGet", found.get_device);
-    find_in_driver("cuDevicePrimaryCtxRetain", found.retain_primary_context);
-    find_in_driver("cuDevicePrimaryCtxGetState", found.primary_context_state);
-    find_in_driver("cuCtxPushCurrent", found.push_context);
-    find_in_driver("cuCtxPopCurrent", found.pop_context);
-    find_in_driver("cuCtxSetCurrent", found.set_context);
-    find_in_driver("cuCtxGetCurrent", found.current_context);
-    const auto* made = new Driver(found);
-    if (only_driver.compare_exchange_strong(driver, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
-    delete made;
-  }
-  return *driver;
-}
+FANOUT_INLINE const Driver& driver();
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/driver.ipp>
+#endif

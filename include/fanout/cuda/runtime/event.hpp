@@ -3,11 +3,13 @@
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/error.hpp>
-#include <fanout/base/exchange.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
+
+#include <string>
+#include <utility>
 
 namespace fanout { inline namespace v0 { namespace cuda {
 
@@ -23,23 +25,13 @@ class Event {
   explicit Event(Timing timing) noexcept : timing_(timing) {}
 
   /// Takes ownership of a native event of this GPU. Throws InvalidDeviceId.
-  static Event adopt(cudaEvent_t handle, int index) {
-    Event event(Timing::on);  // unknown; CUDA reports an event without timing
-    event.gpu_ = &detail::gpu_at(index);
-    event.handle_ = handle;
-    return event;
-  }
+  FANOUT_INLINE static Event adopt(cudaEvent_t handle, int index);
 
   Event(Event&& other) noexcept
       : timing_(other.timing_),
-        gpu_(fanout::detail::exchange(other.gpu_, nullptr)),
-        handle_(fanout::detail::exchange(other.handle_, nullptr)) {}
-  Event& operator=(Event&& other) noexcept {
-    fanout::detail::swap(timing_, other.timing_);
-    fanout::detail::swap(gpu_, other.gpu_);
-    fanout::detail::swap(handle_, other.handle_);
-    return *this;
-  }
+        gpu_(std::exchange(other.gpu_, nullptr)),
+        handle_(std::exchange(other.handle_, nullptr)) {}
+  FANOUT_INLINE Event& operator=(Event&& other) noexcept;
   ~Event() {
     if (handle_ == nullptr) return;
     const detail::QuietGuard entered(*gpu_);
@@ -53,52 +45,20 @@ class Event {
   /// Releases ownership of the native event. This is then as if never recorded.
   cudaEvent_t release() noexcept {
     gpu_ = nullptr;
-    return fanout::detail::exchange(handle_, nullptr);
+    return std::exchange(handle_, nullptr);
   }
 
   /// True if all work before the last record is done, or if it was never recorded. Does not wait. Throws CudaError if
   /// the work failed.
-  bool is_done() const {
-    if (handle_ == nullptr) return true;
-    const cudaError_t status = detail::on_any_gpu(*gpu_, [this] { return ::cudaEventQuery(handle_); });
-    if (status == cudaErrorNotReady) {
-      static_cast<void>(::cudaGetLastError());
-      return false;
-    }
-    check(status, "cudaEventQuery", gpu_->index());
-    return true;
-  }
+  FANOUT_INLINE bool is_done() const;
 
   /// Waits for all work before the last record. Returns at once if it was never recorded. Throws CudaError if the work
   /// failed.
-  void synchronize() const {
-    if (handle_ == nullptr) return;
-    try {
-      check(detail::on_any_gpu(*gpu_, [this] { return ::cudaEventSynchronize(handle_); }), "cudaEventSynchronize",
-            gpu_->index());
-    } catch (...) {  // as in StreamRef::synchronize()
-      const detail::QuietGuard entered(*gpu_);
-      if (entered.entered()) detail::note(::cudaEventSynchronize(handle_), gpu_->index());
-      throw;
-    }
-  }
+  FANOUT_INLINE void synchronize() const;
 
   /// Milliseconds from `start` to this. Both must be recorded with Timing::on on one GPU, else throws InvalidArgument.
   /// Waits for both. Throws CudaError.
-  double elapsed_since(const Event& start) const {
-    if (handle_ == nullptr || start.handle_ == nullptr || gpu_ != start.gpu_ || timing_ == Timing::off ||
-        start.timing_ == Timing::off) {
-      throw InvalidArgument(explain({.what = "time between two events",
-                                     .expected = "both recorded on one device, made with fanout::cuda::Timing::on",
-                                     .found = described(start) + " and " + described(*this)}));
-    }
-    start.synchronize();
-    synchronize();
-    const DeviceGuard entered(*gpu_);
-    float milliseconds = 0;
-    check(::cudaEventElapsedTime(&milliseconds, start.handle_, handle_), "cudaEventElapsedTime", gpu_->index());
-    return static_cast<double>(milliseconds);
-  }
+  FANOUT_INLINE double elapsed_since(const Event& start) const;
 
  private:
   friend class StreamRef;
@@ -110,21 +70,7 @@ class Event {
   }
 
   /// Records it in `stream`. If that is null, the GPU must be the thread's current device.
-  void record_in(cudaStream_t stream, detail::GpuState& gpu) {
-    if (handle_ == nullptr) {
-      const DeviceGuard entered(gpu);
-      const unsigned flags = timing_ == Timing::on ? cudaEventDefault : cudaEventDisableTiming;
-      check(::cudaEventCreateWithFlags(&handle_, flags), "cudaEventCreateWithFlags", gpu.index());
-      gpu_ = &gpu;
-    } else if (gpu_ != &gpu) {
-      throw DeviceMismatch(explain({.what = "event recorded in a stream of another device than its first",
-                                    .expected = detail::name_of_gpu(gpu_->index()),
-                                    .found = detail::name_of_gpu(gpu.index()),
-                                    .advice = "use one event for each device; any stream can wait for it"}));
-    }
-    check(detail::on_any_gpu(gpu, [this, stream] { return ::cudaEventRecord(handle_, stream); }), "cudaEventRecord",
-          gpu.index());
-  }
+  FANOUT_INLINE void record_in(cudaStream_t stream, detail::GpuState& gpu);
 
   Timing timing_ = Timing::off;
   detail::GpuState* gpu_ = nullptr;
@@ -132,3 +78,7 @@ class Event {
 };
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/event.ipp>
+#endif

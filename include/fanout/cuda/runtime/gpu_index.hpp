@@ -7,6 +7,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
@@ -15,16 +16,7 @@ namespace fanout { inline namespace v0 { namespace cuda {
 namespace detail {
 
 /// The index of the thread's current device. Makes no context. Throws InvalidDeviceId if there is no GPU.
-inline int current_index() {
-  refuse_fork();
-  const GpuCount known = count_gpus();
-  if (known.count == 0) {
-    throw InvalidDeviceId(explain({.what = "No CUDA GPUs are available", .found = text_of_absence(known.status)}));
-  }
-  int index = 0;
-  check(::cudaGetDevice(&index), "cudaGetDevice");
-  return index;
-}
+FANOUT_INLINE int current_index();
 
 }  // namespace detail
 
@@ -63,3 +55,7 @@ class GpuIndex {
 };
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/gpu_index.ipp>
+#endif

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -39,32 +38,11 @@ inline bool forked_after_use() noexcept {
   return used != 0 && used != fanout::detail::fork_epoch() + 1;
 }
 
-inline void refuse_fork() {
-  if (!forked_after_use()) [[likely]]
-    return;
-  throw CudaError(explain({.what = "Cannot re-initialize CUDA in forked subprocess",
-                           .advice = "fork before CUDA is used, or start the process with exec"}),
-                  cudaErrorInitializationError);
-}
+FANOUT_INLINE void refuse_fork();
 
 /// Asks the runtime, which starts CUDA but makes no context. Returns 0 and the status if there are none. Caches only a
 /// count above 0, since a driver may be loaded later. Never throws.
-inline GpuCount count_gpus() noexcept {
-  if (forked_after_use()) return {0, cudaErrorInitializationError};
-  if (const int known = known_count.load(fanout::detail::MemoryOrder::acquire); known > 0) return {known, cudaSuccess};
-  int count = 0;
-  const cudaError_t status = ::cudaGetDeviceCount(&count);
-  if (status != cudaSuccess) {
-    static_cast<void>(::cudaGetLastError());
-    return {0, status};
-  }
-  if (count <= 0) return {0, cudaErrorNoDevice};
-  if (count > most_gpus) count = most_gpus;
-  std::uint32_t unused = 0;
-  first_used_in.compare_exchange_strong(unused, fanout::detail::fork_epoch() + 1);
-  known_count.store(count, fanout::detail::MemoryOrder::release);
-  return {count, cudaSuccess};
-}
+FANOUT_INLINE GpuCount count_gpus() noexcept;
 
 /// The state of one GPU in this process. Made when the GPU is first named, which makes no context. Never destroyed,
 /// since tensors may outlive main(). Expensive members are made at their first use.
@@ -89,34 +67,12 @@ class GpuState {
 
   /// The GPU's primary context, which the runtime uses too. Made at the first call and retained from then on. Throws
   /// DeviceLost and CudaError.
-  ContextHandle context() {
-    require();
-    if (ContextHandle known = known_context()) [[likely]]
-      return known;
-    const fanout::detail::ForkSafeLock making(making_);
-    if (ContextHandle known = known_context()) return known;
-    int device = 0;
-    ContextHandle made = nullptr;
-    check(status_of(driver().get_device(&device, index_)), "cuDeviceGet", index_);
-    check(status_of(driver().retain_primary_context(&made, device)), "cuDevicePrimaryCtxRetain", index_);
-    context_.store(made, fanout::detail::MemoryOrder::release);
-    return made;
-  }
+  FANOUT_INLINE ContextHandle context();
   /// The context; null before the first use.
   ContextHandle known_context() const noexcept { return context_.load(fanout::detail::MemoryOrder::acquire); }
 
   /// The runtime's properties of the GPU, cached. Makes no context. Throws DeviceLost and CudaError.
-  const cudaDeviceProp& properties() {
-    if (const cudaDeviceProp* known = properties_.load(fanout::detail::MemoryOrder::acquire)) return *known;
-    require();
-    const fanout::detail::ForkSafeLock making(making_);
-    if (const cudaDeviceProp* known = properties_.load(fanout::detail::MemoryOrder::acquire)) return *known;
-    cudaDeviceProp asked{};
-    check(::cudaGetDeviceProperties(&asked, index_), "cudaGetDeviceProperties", index_);
-    const auto* made = new cudaDeviceProp(asked);
-    properties_.store(made, fanout::detail::MemoryOrder::release);
-    return *made;
-  }
+  FANOUT_INLINE const cudaDeviceProp& properties();
 
   /// Lock it to make a member of the GPU's state.
   fanout::detail::ForkSafeMutex& making() noexcept { return making_; }
@@ -148,34 +104,14 @@ inline std::string text_of_absence(cudaError_t status) {
 
 /// Throws InvalidDeviceId: `Invalid device id`, the indices that exist, and CUDA_VISIBLE_DEVICES if that may hide the
 /// device.
-[[noreturn]] inline void refuse_index(int index, const char* what = "Invalid device id") {
-  const GpuCount known = count_gpus();
-  std::string visible = "the index of a visible device, of which there is none: " + text_of_absence(known.status);
-  if (known.count > 0) {
-    visible = "the index of a visible device (cuda:0";
-    for (int i = 1; i < known.count; ++i) visible += ", " + name_of_gpu(i);
-    visible += ')';
-  }
-  std::string hidden;
-  if (const char* variable = std::getenv("CUDA_VISIBLE_DEVICES"); variable != nullptr && index >= 0) {
-    hidden = "device " + std::to_string(index) + " is not visible (CUDA_VISIBLE_DEVICES=" + variable + ')';
-  }
-  throw InvalidDeviceId(explain({.what = what, .expected = visible, .found = std::to_string(index), .advice = hidden}));
-}
+[[noreturn]] FANOUT_INLINE void refuse_index(int index, const char* what = "Invalid device id");
 
 /// The GPU of that index among the visible ones. Makes no context. Throws InvalidDeviceId, and CudaError in a forked
 /// child.
-inline GpuState& gpu_at(int index) {
-  if (index < 0 || index >= most_gpus) refuse_index(index);
-  GpuState* gpu = gpus[index].gpu.load(fanout::detail::MemoryOrder::acquire);
-  if (gpu == nullptr) [[unlikely]] {
-    refuse_fork();
-    if (index >= count_gpus().count) refuse_index(index);
-    auto* made = new GpuState(index);
-    if (gpus[index].gpu.compare_exchange_strong(gpu, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
-    delete made;
-  }
-  return *gpu;
-}
+FANOUT_INLINE GpuState& gpu_at(int index);
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/gpu_state.ipp>
+#endif

@@ -3,11 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -17,60 +16,17 @@
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// Throws CudaError if the GPU has no memory pools, as some virtual GPUs. CUDA's own errors say only `not supported`.
-inline void require_pools(GpuState& gpu) {
-  int supported = 0;
-  check(::cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, gpu.index()), "cudaDeviceGetAttribute",
-        gpu.index());
-  if (supported != 0) return;
-  throw CudaError(
-      explain({.what = "no memory pools on " + name_of_gpu(gpu.index()),
-               .where = "the first allocation on it",
-               .expected = "a GPU and a driver with cudaMallocAsync",
-               .found = "cudaDevAttrMemoryPoolsSupported is 0, as on some virtual GPUs",
-               .advice = "use a whole GPU or a MIG instance, leave this one out by CUDA_VISIBLE_DEVICES, or "
-                         "use fanout::host_devices()"}),
-      cudaErrorNotSupported);
-}
+FANOUT_INLINE void require_pools(GpuState& gpu);
 
 /// The pool of all of fanout's memory on a GPU, made at first use. It is not the GPU's default pool, so its statistics
 /// are fanout's own. It keeps released memory: getting memory back from the driver takes milliseconds. It does not give
 /// memory that one stream still uses to another one, which would then wait: a copy on `copies` for a kernel on
 /// `compute`. Throws DeviceLost and CudaError.
-inline cudaMemPool_t pool_of(GpuState& gpu) {
-  if (cudaMemPool_t known = gpu.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
-  const DeviceGuard entered(gpu);
-  const fanout::detail::ForkSafeLock making(gpu.making());
-  if (cudaMemPool_t known = gpu.pool().load(fanout::detail::MemoryOrder::acquire)) return known;
-  require_pools(gpu);
-  cudaMemPoolProps properties{};
-  properties.allocType = cudaMemAllocationTypePinned;
-  properties.location = {cudaMemLocationTypeDevice, gpu.index()};
-  cudaMemPool_t made = nullptr;
-  check(::cudaMemPoolCreate(&made, &properties), "cudaMemPoolCreate", gpu.index());
-  std::uint64_t keep = UINT64_MAX;
-  int never = 0;
-  cudaError_t status = ::cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
-  if (status == cudaSuccess) {
-    status = ::cudaMemPoolSetAttribute(made, cudaMemPoolReuseAllowInternalDependencies, &never);
-  }
-  if (status != cudaSuccess) {
-    note(::cudaMemPoolDestroy(made), gpu.index());
-    refuse(status, "cudaMemPoolSetAttribute", gpu.index());
-  }
-  gpu.pool().store(made, fanout::detail::MemoryOrder::release);
-  return made;
-}
+FANOUT_INLINE cudaMemPool_t pool_of(GpuState& gpu);
 
 /// Returns free memory to the GPU, after waiting for all of its work. Does nothing on a GPU that was not used. Throws
 /// DeviceLost and CudaError.
-inline void trim_pool(GpuState& gpu) {
-  cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
-  if (pool == nullptr) return;
-  const DeviceGuard entered(gpu);
-  // The pool keeps released memory until the host has synchronized with the stream of the release.
-  check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu.index());
-  check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", gpu.index());
-}
+FANOUT_INLINE void trim_pool(GpuState& gpu);
 
 /// The pool's statistics, in bytes.
 struct PoolUse {
@@ -81,33 +37,9 @@ struct PoolUse {
 };
 
 /// All zero for a GPU that was not used, where it makes nothing.
-inline PoolUse pool_use(GpuState& gpu) {
-  PoolUse use;
-  cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
-  if (pool == nullptr) return use;
-  const DeviceGuard entered(gpu);
-  const auto read = [&](cudaMemPoolAttr attribute, std::uint64_t& value) {
-    check(::cudaMemPoolGetAttribute(pool, attribute, &value), "cudaMemPoolGetAttribute", gpu.index());
-  };
-  read(cudaMemPoolAttrUsedMemCurrent, use.allocated);
-  read(cudaMemPoolAttrUsedMemHigh, use.most_allocated);
-  read(cudaMemPoolAttrReservedMemCurrent, use.reserved);
-  read(cudaMemPoolAttrReservedMemHigh, use.most_reserved);
-  // A peak that was reset starts at 0, but it is at least what is allocated.
-  if (use.most_allocated < use.allocated) use.most_allocated = use.allocated;
-  if (use.most_reserved < use.reserved) use.most_reserved = use.reserved;
-  return use;
-}
+FANOUT_INLINE PoolUse pool_use(GpuState& gpu);
 
-inline void reset_peaks(GpuState& gpu) {
-  cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
-  if (pool == nullptr) return;
-  const DeviceGuard entered(gpu);
-  for (const cudaMemPoolAttr attribute : {cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemHigh}) {
-    std::uint64_t none = 0;
-    check(::cudaMemPoolSetAttribute(pool, attribute, &none), "cudaMemPoolSetAttribute", gpu.index());
-  }
-}
+FANOUT_INLINE void reset_peaks(GpuState& gpu);
 
 /// Free and total bytes of a GPU.
 struct MemoryInfo {
@@ -115,39 +47,11 @@ struct MemoryInfo {
   std::size_t total = 0;
 };
 
-inline MemoryInfo memory_info_of(GpuState& gpu) {
-  const DeviceGuard entered(gpu);
-  MemoryInfo info;
-  check(::cudaMemGetInfo(&info.free, &info.total), "cudaMemGetInfo", gpu.index());
-  return info;
-}
+FANOUT_INLINE MemoryInfo memory_info_of(GpuState& gpu);
 
 /// Allocates memory for work in this stream; other streams must wait for this one first. Aligned to 256 bytes. Throws
 /// OutOfMemory if trimming the pool does not help, and CudaError.
-inline void* allocate_in(StreamRef stream, std::size_t bytes) {
-  GpuState& gpu = gpu_at(stream.device());
-  cudaMemPool_t pool = pool_of(gpu);
-  const OnGpu entered(gpu);
-  void* data = nullptr;
-  cudaError_t status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
-  if (status == cudaErrorMemoryAllocation) {
-    note(status, gpu.index());
-    trim_pool(gpu);
-    status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
-  }
-  if (status == cudaErrorMemoryAllocation) {
-    note(status, gpu.index());
-    const MemoryInfo info = memory_info_of(gpu);
-    throw OutOfMemory(
-        explain({.what = "out of memory of " + name_of_gpu(gpu.index()),
-                 .expected = std::to_string(bytes) + " bytes",
-                 .found = std::to_string(info.free) + " bytes free of " + std::to_string(info.total) + ", and " +
-                          std::to_string(pool_use(gpu).allocated) + " in use by fanout in this process",
-                 .advice = "use smaller batches or more devices"}));
-  }
-  check(status, "cudaMallocFromPoolAsync", gpu.index());
-  return data;
-}
+FANOUT_INLINE void* allocate_in(StreamRef stream, std::size_t bytes);
 
 /// Releases memory once all work that is now in the stream is done. Any thread may call it, also at exit. Does nothing
 /// on a GPU that is lost or that the parent of a fork used.
@@ -157,3 +61,7 @@ inline void release_in(StreamRef stream, void* data) noexcept {
 }
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/memory_pool.ipp>
+#endif

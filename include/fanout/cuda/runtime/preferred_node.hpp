@@ -9,6 +9,8 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <fanout/base/separate_compilation.hpp>
+
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 /// While this lives, the kernel takes new pages of this thread from a NUMA node if it has free ones. Does nothing if
@@ -16,15 +18,7 @@ namespace fanout { inline namespace v0 { namespace cuda::detail {
 /// containers: the pages may lie anywhere.
 class PreferredNode {
  public:
-  explicit PreferredNode(int node) noexcept {
-    if (node < 0 || node >= most_nodes) return;
-    int policy = MPOL_DEFAULT;
-    if (::syscall(SYS_get_mempolicy, &policy, nullptr, 0UL, nullptr, 0UL) != 0 || policy != MPOL_DEFAULT) return;
-    unsigned long nodes[most_nodes / bits] = {};
-    nodes[node / bits] = 1UL << (node % bits);
-    // The kernel reads one bit less than it is told.
-    set_ = ::syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes, static_cast<unsigned long>(most_nodes) + 1) == 0;
-  }
+  FANOUT_INLINE explicit PreferredNode(int node) noexcept;
   PreferredNode(const PreferredNode&) = delete;
   PreferredNode& operator=(const PreferredNode&) = delete;
   ~PreferredNode() {
@@ -39,3 +33,7 @@ class PreferredNode {
 };
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/preferred_node.ipp>
+#endif

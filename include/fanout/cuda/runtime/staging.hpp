@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
-#include <fanout/base/exchange.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
-#include <fanout/cuda/runtime/page_locked.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_epoch.hpp>
@@ -59,18 +59,8 @@ class Staging {
    public:
     Room() noexcept = default;
     Room(Room&& other) noexcept
-        : chunk_(fanout::detail::exchange(other.chunk_, nullptr)),
-          data_(other.data_),
-          used_(other.used_),
-          epoch_(other.epoch_) {}
-    Room& operator=(Room&& other) noexcept {
-      leave();
-      chunk_ = fanout::detail::exchange(other.chunk_, nullptr);
-      data_ = other.data_;
-      used_ = other.used_;
-      epoch_ = other.epoch_;
-      return *this;
-    }
+        : chunk_(std::exchange(other.chunk_, nullptr)), data_(other.data_), used_(other.used_), epoch_(other.epoch_) {}
+    FANOUT_INLINE Room& operator=(Room&& other) noexcept;
     ~Room() { leave(); }
 
     explicit operator bool() const noexcept { return chunk_ != nullptr; }
@@ -109,62 +99,19 @@ class Staging {
   /// A part of `bytes` bytes, at most chunk_bytes, for work in a stream of this GPU or of another. Waits while all
   /// chunks are in use. A thread that holds a part must use try_take(): two threads that wait for each other's parts
   /// would wait forever. Throws OutOfMemory and CudaError.
-  Room take(StreamRef stream, std::size_t bytes) {
-    if (Room room = try_take(stream, bytes)) return room;
-    Chunk& chunk = chunks_[next_.fetch_add(1, fanout::detail::MemoryOrder::relaxed) % most_chunks];
-    chunk.mutex.lock();
-    Room room(chunk);
-    if (!ready(chunk, stream, bytes)) empty(chunk);
-    place(room, stream, bytes);
-    return room;
-  }
+  FANOUT_INLINE Room take(StreamRef stream, std::size_t bytes);
 
   /// The same without waiting; returns an empty Room if all chunks are in use.
-  Room try_take(StreamRef stream, std::size_t bytes) {
-    for (Chunk& chunk : chunks_) {
-      if (!chunk.mutex.try_lock()) continue;
-      Room room(chunk);
-      if (!ready(chunk, stream, bytes)) continue;
-      place(room, stream, bytes);
-      return room;
-    }
-    return {};
-  }
+  FANOUT_INLINE Room try_take(StreamRef stream, std::size_t bytes);
 
  private:
   /// True if the chunk has room now: behind the used bytes, or in all of it if they are not used any more.
-  bool ready(Chunk& chunk, StreamRef stream, std::size_t bytes) {
-    if (chunk.data == nullptr) chunk.data = static_cast<std::byte*>(allocate_page_locked(chunk_bytes, gpu_, node_));
-    if (!chunk.last_use_known) return false;
-    // One event stands for all work that uses the chunk, so work of another stream cannot be added.
-    if (chunk.used == 0 || (chunk.stream == stream && chunk.used + bytes <= chunk_bytes)) return true;
-    if (!chunk.last_use.is_done()) return false;
-    chunk.used = 0;
-    return true;
-  }
+  FANOUT_INLINE bool ready(Chunk& chunk, StreamRef stream, std::size_t bytes);
 
   /// Waits until no work uses the chunk any more.
-  static void empty(Chunk& chunk) {
-    if (chunk.last_use_known) {
-      chunk.last_use.synchronize();
-    } else {
-      chunk.stream.synchronize();
-      chunk.last_use_known = true;
-    }
-    chunk.used = 0;
-  }
+  FANOUT_INLINE static void empty(Chunk& chunk);
 
-  static void place(Room& room, StreamRef stream, std::size_t bytes) noexcept {
-    Chunk& chunk = *room.chunk_;
-    if (!(chunk.stream == stream)) {
-      chunk.stream = stream;
-      // An event belongs to the GPU of its first record, but streams of two GPUs may use the chunk.
-      if (chunk.last_use.device() != stream.device()) chunk.last_use = Event();
-    }
-    room.data_ = chunk.data + chunk.used;
-    room.used_ = true;
-    chunk.used += (bytes + 255) / 256 * 256;  // keeps the next part aligned
-  }
+  FANOUT_INLINE static void place(Room& room, StreamRef stream, std::size_t bytes) noexcept;
 
   GpuState& gpu_;
   const int node_;
@@ -173,3 +120,7 @@ class Staging {
 };
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/staging.ipp>
+#endif

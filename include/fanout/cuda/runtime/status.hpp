@@ -8,6 +8,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -58,29 +59,7 @@ inline constexpr cudaError_t error_tensor_memory_leak = static_cast<cudaError_t>
 
 /// True if all later calls on the GPU return the same. These are the errors after which CUDA's documentation requires
 /// the process to end, memory that failed, and a context that others destroyed.
-inline bool is_sticky(cudaError_t status) noexcept {
-  switch (static_cast<int>(status)) {  // not the enumeration, which lacks some of these in older toolkits
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-    case error_contained:
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorContextIsDestroyed:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case error_tensor_memory_leak:
-    case cudaErrorMpsClientTerminated:
-    case cudaErrorExternalDevice:
-      return true;
-    default:
-      return false;
-  }
-}
+FANOUT_INLINE bool is_sticky(cudaError_t status) noexcept;
 
 /// `cuda:1`, or `a CUDA device` if the index is unknown.
 inline std::string name_of_gpu(int index) {
@@ -93,61 +72,19 @@ inline std::string text_of(cudaError_t status) {
 }
 
 /// The index itself; for current_gpu, the thread's current device, or -1 if it is unknown. Makes no context.
-inline int resolve_gpu(int gpu) noexcept {
-  if (gpu != current_gpu) return gpu;
-  int index = -1;
-  if (::cudaGetDevice(&index) != cudaSuccess) index = -1;
-  return index;
-}
+FANOUT_INLINE int resolve_gpu(int gpu) noexcept;
 
 /// Clears the thread's last CUDA error, so that no later call returns it again. Marks the GPU as lost if the error is
 /// sticky. For destructors, which cannot throw: the next use of the GPU throws.
-inline void note(cudaError_t status, int gpu) noexcept {
-  if (status == cudaSuccess || status == cudaErrorCudartUnloading) return;
-  static_cast<void>(::cudaGetLastError());
-  if (!is_sticky(status)) return;
-  gpu = resolve_gpu(gpu);
-  int unknown = cudaSuccess;
-  if (gpu >= 0 && gpu < most_gpus) losses[gpu].code.compare_exchange_strong(unknown, status);
-}
+FANOUT_INLINE void note(cudaError_t status, int gpu) noexcept;
 
-[[noreturn]] inline void throw_lost(cudaError_t status, const char* call, int gpu) {
-  throw DeviceLost(
-      explain({.what = "device " + name_of_gpu(gpu) + " is lost: " + text_of(status),
-               .where = call,
-               .advice = status == cudaErrorContextIsDestroyed
-                             ? "cudaDeviceReset() destroys all that fanout has on a GPU: call it only when "
-                               "the process ends"
-                             : "the process must be restarted to use it again"}),
-      status, gpu);
-}
+[[noreturn]] FANOUT_INLINE void throw_lost(cudaError_t status, const char* call, int gpu);
 
 /// Throws the exception for a failed call.
-[[noreturn]] inline void refuse(cudaError_t status, const char* call, int gpu) {
-  gpu = resolve_gpu(gpu);
-  note(status, gpu);
-  if (is_sticky(status)) throw_lost(status, call, gpu);
-  if (status == cudaErrorMemoryAllocation) {
-    throw OutOfMemory(explain({.what = "out of memory of " + name_of_gpu(gpu),
-                               .where = call,
-                               .advice = "use smaller batches, or fanout::cuda::empty_cache()"}));
-  }
-  const bool captured = status == cudaErrorStreamCaptureUnsupported || status == cudaErrorStreamCaptureImplicit;
-  throw CudaError(explain({.what = "CUDA error on " + name_of_gpu(gpu) + ": " + text_of(status),
-                           .where = call,
-                           .advice = captured ? "capture a graph in cudaStreamCaptureModeThreadLocal, on a thread that "
-                                                "does not use fanout meanwhile"
-                                              : ""}),
-                  status);
-}
+[[noreturn]] FANOUT_INLINE void refuse(cudaError_t status, const char* call, int gpu);
 
 /// Throws DeviceLost if the GPU was lost before. Costs one load.
-inline void refuse_lost(int gpu) {
-  if (gpu < 0 || gpu >= most_gpus) return;
-  const auto code = static_cast<cudaError_t>(losses[gpu].code.load(fanout::detail::MemoryOrder::acquire));
-  if (code != cudaSuccess) [[unlikely]]
-    throw_lost(code, "an earlier call", gpu);
-}
+FANOUT_INLINE void refuse_lost(int gpu);
 
 }  // namespace detail
 
@@ -160,3 +97,7 @@ inline void check(cudaError_t status, const char* call, int gpu = detail::curren
 }
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/status.ipp>
+#endif

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <concepts>
+#include <utility>
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/base/exchange.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
@@ -26,36 +27,14 @@ class StreamRef {
   constexpr int device() const noexcept { return index_; }
 
   /// Waits until all work in the stream is done. Throws CudaError, or DeviceLost, if any of it failed.
-  void synchronize() const {
-    try {
-      check(call([this] { return ::cudaStreamSynchronize(handle_); }), "cudaStreamSynchronize", index_);
-    } catch (...) {
-      // The work may go on while its memory is released next. So wait for it again, if possible.
-      const detail::QuietGuard entered(detail::gpu_at(index_));
-      if (entered.entered()) detail::note(::cudaStreamSynchronize(handle_), index_);
-      throw;
-    }
-  }
+  FANOUT_INLINE void synchronize() const;
 
   /// True if all work in the stream is done. Does not wait. Throws CudaError if any of it failed.
-  bool is_idle() const {
-    const cudaError_t status = call([this] { return ::cudaStreamQuery(handle_); });
-    if (status == cudaErrorNotReady) {
-      static_cast<void>(::cudaGetLastError());
-      return false;
-    }
-    check(status, "cudaStreamQuery", index_);
-    return true;
-  }
+  FANOUT_INLINE bool is_idle() const;
 
   /// Records the event behind all work that is in the stream now. Does not wait. Throws DeviceMismatch if the event was
   /// recorded on another GPU before, and CudaError.
-  void record(Event& event) const {
-    detail::GpuState& gpu = detail::gpu_at(index_);
-    if (handle_ != nullptr) return event.record_in(handle_, gpu);
-    const DeviceGuard entered(gpu);  // the default stream is that of the current device
-    event.record_in(handle_, gpu);
-  }
+  FANOUT_INLINE void record(Event& event) const;
 
   /// Later work of this stream waits for the event, which may be of any GPU. The thread does not wait. Does nothing for
   /// an event that was never recorded. Throws CudaError.
@@ -65,12 +44,7 @@ class StreamRef {
   }
 
   /// The same for all work that is in the other stream now.
-  void wait(StreamRef other) const {
-    if (*this == other) return;
-    Event event;
-    other.record(event);
-    wait(event);
-  }
+  FANOUT_INLINE void wait(StreamRef other) const;
 
   friend constexpr bool operator==(const StreamRef&, const StreamRef&) = default;
 
@@ -91,12 +65,7 @@ class Stream {
  public:
   /// A new stream on the GPU with this index. A smaller priority number runs first. GPUs know at least -1 and 0; other
   /// numbers are rounded to the nearest known one. Throws InvalidDeviceId, DeviceLost and CudaError.
-  explicit Stream(int index, int priority = 0) : stream_(nullptr, index) {
-    const DeviceGuard entered(index);
-    cudaStream_t handle = nullptr;
-    check(::cudaStreamCreateWithPriority(&handle, cudaStreamDefault, priority), "cudaStreamCreateWithPriority", index);
-    stream_ = StreamRef(handle, index);
-  }
+  FANOUT_INLINE explicit Stream(int index, int priority = 0);
   /// The same on the GPU of a device.
   template <class D>
     requires requires(const D& device) {
@@ -107,10 +76,9 @@ class Stream {
   /// Takes ownership of a native stream of this GPU.
   static Stream adopt(cudaStream_t handle, int index) noexcept { return Stream(StreamRef(handle, index)); }
 
-  Stream(Stream&& other) noexcept
-      : stream_(fanout::detail::exchange(other.stream_, StreamRef(nullptr, other.device()))) {}
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, StreamRef(nullptr, other.device()))) {}
   Stream& operator=(Stream&& other) noexcept {
-    fanout::detail::swap(stream_, other.stream_);
+    std::swap(stream_, other.stream_);
     return *this;
   }
   /// Destroys the stream without waiting. Work in it is still done.
@@ -124,7 +92,7 @@ class Stream {
   int device() const noexcept { return stream_.device(); }
   operator StreamRef() const noexcept { return stream_; }  // NOLINT(google-explicit-constructor): borrows
   /// Releases ownership of the native stream.
-  cudaStream_t release() noexcept { return fanout::detail::exchange(stream_, StreamRef(nullptr, device())).get(); }
+  cudaStream_t release() noexcept { return std::exchange(stream_, StreamRef(nullptr, device())).get(); }
 
   /// As in StreamRef.
   void synchronize() const { stream_.synchronize(); }
@@ -140,3 +108,7 @@ class Stream {
 };
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/stream.ipp>
+#endif

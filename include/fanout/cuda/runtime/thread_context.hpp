@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -47,16 +48,7 @@ class HeldContext {
   }
 
   /// Makes the GPU's context the current one, until another one is entered. Throws DeviceLost and CudaError.
-  void enter(GpuState& gpu) {
-    if (pushed_ == nullptr) {
-      push_context(gpu);
-      pushed_ = &gpu;
-    } else {
-      thread_context.current = nullptr;  // unless the next line succeeds
-      check(status_of_push(driver().set_context(gpu.context())), "cuCtxSetCurrent", gpu.index());
-    }
-    thread_context.current = &gpu;
-  }
+  FANOUT_INLINE void enter(GpuState& gpu);
 
   /// True if a guard has pushed a context, which is there still.
   bool has_pushed() const noexcept { return pushed_ != nullptr; }
@@ -71,3 +63,7 @@ inline bool ThreadContext::has_any() const noexcept {
 }
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/runtime/thread_context.ipp>
+#endif

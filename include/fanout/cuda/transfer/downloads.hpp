@@ -3,14 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
 #include <fanout/cuda/runtime/staging.hpp>
-#include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/cuda/transfer/enqueue_copy.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
@@ -35,28 +33,10 @@ class Downloads {
   Downloads(const Downloads&) = delete;
   Downloads& operator=(const Downloads&) = delete;
   /// If one failed, waits for the others: their memory is released next.
-  ~Downloads() {
-    for (std::size_t i = 0; i < count_ && !finished_; ++i) {
-      if (copies_[i].begun == 0) continue;
-      const QuietGuard entered(copies_[i].streams->gpu());
-      if (entered.entered()) note(::cudaStreamSynchronize(stream_of(copies_[i]).get()), stream_of(copies_[i]).device());
-    }
-  }
+  FANOUT_INLINE ~Downloads();
 
   /// Throws DeviceLost and CudaError.
-  void make() {
-    bool straight = false;
-    for (std::size_t i = 0; i < count_; ++i) straight = begin_pinned(copies_[i]) || straight;
-    for (;;) {
-      begin_chunks();
-      if (taken_ == started_) break;
-      finish_oldest();
-    }
-    for (std::size_t i = 0; i < count_ && straight; ++i) {
-      if (i == 0 || copies_[i].streams != copies_[i - 1].streams) stream_of(copies_[i]).synchronize();
-    }
-    finished_ = true;
-  }
+  FANOUT_INLINE void make();
 
  private:
   /// A chunk that a GPU fills.
@@ -85,42 +65,11 @@ class Downloads {
   }
 
   /// Begins as many chunks as there are, of each copy in turn.
-  void begin_chunks() {
-    for (bool more = true; more;) {
-      more = false;
-      for (std::size_t i = 0; i < count_ && started_ - taken_ < most_flights; ++i) {
-        if (copies_[i].begun < copies_[i].bytes) more = begin_chunk(copies_[i]) || more;
-      }
-    }
-  }
+  FANOUT_INLINE void begin_chunks();
 
-  bool begin_chunk(Download& copy) {
-    const Run run = Staging::next_run(copy.begun, copy.bytes);
-    Staging& staging = copy.streams->staging();
-    // Waits for a chunk only if this thread holds none: see Staging::take().
-    Staging::Room room =
-        started_ == taken_ ? staging.take(stream_of(copy), run.bytes) : staging.try_take(stream_of(copy), run.bytes);
-    if (!room) return false;
-    begin(copy, room.data(), run);
-    if (!is_one_chunk(copy)) room.done();
-    Flight& flight = flights_[started_++ % most_flights];
-    flight.room = static_cast<Staging::Room&&>(room);
-    flight.run = run;
-    flight.copy = &copy;
-    return true;
-  }
+  FANOUT_INLINE bool begin_chunk(Download& copy);
 
-  void finish_oldest() {
-    Flight& flight = flights_[taken_++ % most_flights];
-    if (is_one_chunk(*flight.copy)) {
-      stream_of(*flight.copy).synchronize();
-      flight.room.is_over();
-    } else {
-      flight.room.wait();
-    }
-    std::memcpy(static_cast<std::byte*>(flight.copy->to) + flight.run.begin, flight.room.data(), flight.run.bytes);
-    flight.room = Staging::Room();
-  }
+  FANOUT_INLINE void finish_oldest();
 
   Download* const copies_;
   const std::size_t count_;
@@ -131,3 +80,7 @@ class Downloads {
 };
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/transfer/downloads.ipp>
+#endif

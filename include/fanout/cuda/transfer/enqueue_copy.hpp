@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -19,11 +20,11 @@ inline void enqueue_copy(StreamRef stream, void* to, const void* from, std::size
 }
 
 /// The same from one GPU to another one. The stream is of one of them.
-inline void enqueue_peer_copy(StreamRef stream, void* to, int to_gpu, const void* from, int from_gpu,
-                              std::size_t bytes) {
-  check(on_any_gpu(gpu_at(stream.device()),
-                   [&] { return ::cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, bytes, stream.get()); }),
-        "cudaMemcpyPeerAsync", stream.device());
-}
+FANOUT_INLINE void enqueue_peer_copy(StreamRef stream, void* to, int to_gpu, const void* from, int from_gpu,
+                                     std::size_t bytes);
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/transfer/enqueue_copy.ipp>
+#endif

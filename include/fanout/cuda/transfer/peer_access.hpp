@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include <fanout/base/requirements.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/gpu_index.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -48,40 +48,13 @@ struct PeerTable {
 
 [[gnu::visibility("default")]] inline fanout::detail::Atomic<PeerTable*> only_peer_table{nullptr};
 
-inline PeerTable& peer_table() {
-  PeerTable* table = only_peer_table.load(fanout::detail::MemoryOrder::acquire);
-  if (table == nullptr) {
-    auto* made = new PeerTable;
-    if (only_peer_table.compare_exchange_strong(table, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
-    delete made;
-  }
-  return *table;
-}
+FANOUT_INLINE PeerTable& peer_table();
 
-inline PeerPair& peer_pair_of(const GpuState& one, const GpuState& other) {
-  const bool ordered = one.index() < other.index();
-  fanout::detail::Atomic<PeerPair*>& entry =
-      peer_table().entries[(ordered ? one : other).index()][(ordered ? other : one).index()].pair;
-  PeerPair* pair = entry.load(fanout::detail::MemoryOrder::acquire);
-  if (pair == nullptr) {
-    auto* made = new PeerPair;
-    if (entry.compare_exchange_strong(pair, made, fanout::detail::MemoryOrder::acq_rel)) return *made;
-    delete made;
-  }
-  return *pair;
-}
+FANOUT_INLINE PeerPair& peer_pair_of(const GpuState& one, const GpuState& other);
 
 /// Checks a pair that is not decided, unless another thread has done so since its state was `seen`. `checking` must be
 /// locked.
-inline PeerState check_pair(PeerPair& pair, PeerState seen, GpuState& from, GpuState& to) {
-  const PeerState now = pair.state.load(fanout::detail::MemoryOrder::acquire);
-  if (now != seen || now == PeerState::direct || now == PeerState::staged) return now;
-  PeerFinding found = &from == &to ? PeerFinding{} : connect_peers(from, to);
-  const PeerState state = found.direct() ? PeerState::direct : found.final ? PeerState::staged : PeerState::undecided;
-  pair.why = std::move(found.why);
-  pair.state.store(state, fanout::detail::MemoryOrder::release);
-  return state;
-}
+FANOUT_INLINE PeerState check_pair(PeerPair& pair, PeerState seen, GpuState& from, GpuState& to);
 
 /// True if a pair that is not decided is to be checked at this use: at the 16th, the 32nd, the 64th, ...
 inline bool check_at_use(std::uint64_t use) noexcept { return use >= 16 && (use & (use - 1)) == 0; }
@@ -101,30 +74,14 @@ inline bool check_at_use(std::uint64_t use) noexcept { return use >= 16 && (use 
 /// The first check of a pair makes the contexts of both GPUs and takes some milliseconds; other threads wait for it. A
 /// GPU is linked directly to itself. Throws InvalidDeviceId (`Invalid peer device id` for the second), DeviceLost and
 /// CudaError.
-inline PeerLink peer_link(GpuIndex from, GpuIndex to) {
-  detail::GpuState& gpu = from.gpu();
-  detail::GpuState& peer = detail::gpu_at(to.get_peer());
-  detail::PeerPair& pair = detail::peer_pair_of(gpu, peer);
-  const detail::PeerState seen = pair.state.load(fanout::detail::MemoryOrder::acquire);
-  const fanout::detail::ForkSafeLock checking(detail::peer_table().checking);
-  const bool direct = detail::check_pair(pair, seen, gpu, peer) == detail::PeerState::direct;
-  return {gpu.index(), peer.index(), direct, pair.why};
-}
+FANOUT_INLINE PeerLink peer_link(GpuIndex from, GpuIndex to);
 
 /// True if copies from one GPU to the other go directly. Checks and throws as peer_link(), but checks a pair whose
 /// check failed only at its 16th, 32nd, 64th, ... use, since a check takes milliseconds.
-inline bool peer_trusted(GpuIndex from, GpuIndex to) {
-  detail::GpuState& gpu = from.gpu();
-  detail::GpuState& peer = detail::gpu_at(to.get_peer());
-  detail::PeerPair& pair = detail::peer_pair_of(gpu, peer);
-  const detail::PeerState seen = pair.state.load(fanout::detail::MemoryOrder::acquire);
-  if (seen == detail::PeerState::direct) return true;
-  if (seen == detail::PeerState::staged) return false;
-  if (seen == detail::PeerState::undecided) {
-    if (!detail::check_at_use(pair.uses.fetch_add(1, fanout::detail::MemoryOrder::relaxed) + 1)) return false;
-  }
-  const fanout::detail::ForkSafeLock checking(detail::peer_table().checking);
-  return detail::check_pair(pair, seen, gpu, peer) == detail::PeerState::direct;
-}
+FANOUT_INLINE bool peer_trusted(GpuIndex from, GpuIndex to);
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/transfer/peer_access.ipp>
+#endif

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
-#include <fanout/cuda/runtime/page_locked.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/memory/host_allocator.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -22,31 +22,10 @@ namespace detail {
 class PinnedCache {
  public:
   /// Memory that nobody uses, of at least `bytes` bytes. Throws OutOfMemory and CudaError.
-  PinnedBlock take(std::size_t bytes) {
-    Pages* pages = kept_for(bytes);
-    if (pages == nullptr) pages = make(bytes);
-    const auto keep = [](PinnedBlock& block) noexcept {
-      auto& own = *static_cast<Pages*>(block.deleter);
-      own.cache.keep(own);
-    };
-    return {pages->data, pages->bytes, pages->gpu, keep, pages};
-  }
+  FANOUT_INLINE PinnedBlock take(std::size_t bytes);
 
   /// Frees what nobody uses.
-  void trim() noexcept {
-    Pages* free = nullptr;
-    {
-      const fanout::detail::ForkSafeLock taking(mutex_);
-      free = kept_;
-      kept_ = nullptr;
-    }
-    while (free != nullptr) {
-      const Pages* const pages = free;
-      free = pages->next;
-      release_page_locked(pages->data, pages->gpu);
-      delete pages;
-    }
-  }
+  FANOUT_INLINE void trim() noexcept;
 
  private:
   struct Pages {
@@ -64,37 +43,11 @@ class PinnedCache {
   }
 
   /// Null if none fits. One that is more than twice as large stays, for a larger tensor.
-  Pages* kept_for(std::size_t bytes) noexcept {
-    const fanout::detail::ForkSafeLock taking(mutex_);
-    for (Pages** place = &kept_; *place != nullptr; place = &(*place)->next) {
-      Pages* const pages = *place;
-      if (pages->bytes < bytes || pages->bytes / 2 > bytes || !pages->gpu.usable()) continue;
-      *place = pages->next;
-      return pages;
-    }
-    return nullptr;
-  }
+  FANOUT_INLINE Pages* kept_for(std::size_t bytes) noexcept;
 
-  Pages* make(std::size_t bytes) {
-    GpuState& gpu = any_gpu();
-    auto* const pages = new Pages{nullptr, bytes, gpu, *this};
-    try {
-      pages->data = static_cast<std::byte*>(allocate(bytes, gpu));
-    } catch (...) {
-      delete pages;
-      throw;
-    }
-    return pages;
-  }
+  FANOUT_INLINE Pages* make(std::size_t bytes);
 
-  void* allocate(std::size_t bytes, GpuState& gpu) {
-    try {
-      return allocate_page_locked(bytes, gpu);
-    } catch (const OutOfMemory&) {
-      trim();
-      return allocate_page_locked(bytes, gpu);
-    }
-  }
+  FANOUT_INLINE void* allocate(std::size_t bytes, GpuState& gpu);
 
   fanout::detail::ForkSafeMutex mutex_;
   Pages* kept_ = nullptr;
@@ -104,16 +57,7 @@ class PinnedCache {
 [[gnu::visibility("default")]] inline constinit PinnedCache pinned_cache;
 static_assert(std::is_trivially_destructible_v<PinnedCache>);
 
-inline fanout::detail::Storage kept_pinned_storage(std::size_t bytes) {
-  if (bytes == 0 || count_gpus().count == 0) return fanout::detail::Storage(backend::Memory{}, bytes);
-  PinnedBlock block = pinned_cache.take(bytes);
-  try {
-    return storage_of(block, bytes);
-  } catch (...) {
-    block.free(block);
-    throw;
-  }
-}
+FANOUT_INLINE fanout::detail::Storage kept_pinned_storage(std::size_t bytes);
 
 }  // namespace detail
 
@@ -124,3 +68,7 @@ inline fanout::detail::Storage kept_pinned_storage(std::size_t bytes) {
 inline constexpr backend::HostAllocator pinned_memory{&detail::kept_pinned_storage};
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/transfer/pinned_memory.ipp>
+#endif

@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 
 #include <cuda_runtime_api.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
@@ -16,7 +15,6 @@
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/cuda/transfer/downloads.hpp>
 #include <fanout/cuda/transfer/enqueue_copy.hpp>
-#include <fanout/cuda/transfer/peer_access.hpp>
 #include <fanout/cuda/transfer/peer_reads.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
 
@@ -43,16 +41,7 @@ class Unfinished {
 
 /// Copies host memory to the streams' GPU in one of its streams. When this returns, the source has been read, unless it
 /// is pinned.
-inline void send(DeviceStreams& streams, StreamRef stream, void* to, const void* from, std::size_t bytes) {
-  if (pinned_blocks().use(from, bytes, stream)) return enqueue_copy(stream, to, from, bytes, cudaMemcpyHostToDevice);
-  for (Run run{0, 0}; run.begin < bytes; run.begin += run.bytes) {
-    run = Staging::next_run(run.begin, bytes);
-    Staging::Room room = streams.staging().take(stream, run.bytes);
-    std::memcpy(room.data(), static_cast<const std::byte*>(from) + run.begin, run.bytes);
-    enqueue_copy(stream, static_cast<std::byte*>(to) + run.begin, room.data(), run.bytes, cudaMemcpyHostToDevice);
-    room.done();
-  }
-}
+FANOUT_INLINE void send(DeviceStreams& streams, StreamRef stream, void* to, const void* from, std::size_t bytes);
 
 /// Copies by `copy(stream)`, in the copies stream and in order with the device's work: after earlier work, which may
 /// still use the memory, and before later work.
@@ -79,44 +68,15 @@ inline void download(DeviceStreams& streams, void* to, const void* from, std::si
 
 /// Copies another GPU's memory through the host, if the GPUs cannot copy directly. In order as fetch(). Waits only
 /// while all chunks are in use.
-inline void fetch_by_host(DeviceStreams& to, StreamRef target, void* to_data, DeviceStreams& from,
-                          const void* from_data, std::size_t bytes) {
-  const StreamRef source = from.compute();
-  Staging::Room room;  // declared first, so released after both waits
-  Unfinished reading(source);
-  Unfinished writing(target);
-  for (Run run{0, 0}; run.begin < bytes; run.begin += run.bytes) {
-    run = Staging::next_run(run.begin, bytes);
-    room = Staging::Room();
-    room = to.staging().take(target, run.bytes);
-    enqueue_copy(source, room.data(), static_cast<const std::byte*>(from_data) + run.begin, run.bytes,
-                 cudaMemcpyDeviceToHost);
-    from.let_wait(target, source);
-    enqueue_copy(target, static_cast<std::byte*>(to_data) + run.begin, room.data(), run.bytes, cudaMemcpyHostToDevice);
-    room.done();
-  }
-  reading.finished();
-  writing.finished();
-}
+FANOUT_INLINE void fetch_by_host(DeviceStreams& to, StreamRef target, void* to_data, DeviceStreams& from,
+                                 const void* from_data, std::size_t bytes);
 
 /// Copies another GPU's memory in a stream of the target's. The copy waits for earlier work of the source's device,
 /// whose later work waits for the copy. Threads that have entered no device of the source's GPU have waited for their
 /// work. So the copy waits for none of theirs, and they wait for it only if they overwrite or release the source. Does
 /// not wait if the GPUs copy directly.
-inline void fetch(DeviceStreams& to, StreamRef target, void* to_data, DeviceStreams& from, const void* from_data,
-                  std::size_t bytes) {
-  const StreamRef source = from.compute();
-  if (!peer_trusted(source.device(), target.device())) {
-    return fetch_by_host(to, target, to_data, from, from_data, bytes);
-  }
-  if (!from.is_shared()) from.let_wait(target, source);
-  enqueue_peer_copy(target, to_data, target.device(), from_data, source.device(), bytes);
-  if (from.is_shared()) {
-    peer_reads_of(from.gpu()).add(from_data, bytes, target);
-  } else {
-    to.let_wait(source, target);
-  }
-}
+FANOUT_INLINE void fetch(DeviceStreams& to, StreamRef target, void* to_data, DeviceStreams& from, const void* from_data,
+                         std::size_t bytes);
 
 /// Copies another GPU's memory to memory of the streams' GPU, in order with the work of both devices. `how` is fetch or
 /// fetch_by_host.
@@ -127,19 +87,8 @@ inline void exchange(DeviceStreams& to, void* to_data, DeviceStreams& from, cons
 
 /// Copies another GPU's memory in the source's stream, so that copies from several GPUs run at the same time. Returns
 /// true if the caller must wait for the source's stream, since no stream of the target's does. In order as exchange().
-inline bool push(DeviceStreams& to, void* to_data, DeviceStreams& from, const void* from_data, std::size_t bytes) {
-  const StreamRef source = from.compute();
-  const StreamRef target = to.compute();
-  if (!peer_trusted(source.device(), target.device())) {
-    exchange(to, to_data, from, from_data, bytes, fetch_by_host);
-    return false;
-  }
-  await_peer_reads(to.gpu(), source, to_data, bytes);
-  if (!to.is_shared()) to.let_wait(source, target);
-  enqueue_peer_copy(source, to_data, target.device(), from_data, source.device(), bytes);
-  if (!to.is_shared()) from.let_wait(target, source);
-  return to.is_shared();
-}
+FANOUT_INLINE bool push(DeviceStreams& to, void* to_data, DeviceStreams& from, const void* from_data,
+                        std::size_t bytes);
 
 /// Allocates memory on the streams' GPU and copies to it by `copy(stream, data)`. Earlier work of the device does not
 /// use this memory, so the copy overlaps with that work. If there is none, the copy needs no stream of its own. Throws
@@ -173,3 +122,7 @@ inline void* exchange_new(DeviceStreams& to, DeviceStreams& from, const void* fr
 }
 
 }}}  // namespace fanout::v0::cuda::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/transfer/transfer.ipp>
+#endif

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
-#include <fanout/cuda/runtime/availability.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/visible/gpus_on_bus.hpp>
 #include <fanout/cuda/visible/visible_devices.hpp>
@@ -31,19 +29,7 @@ inline std::string text_of(const SeenDevice& device) {
   return device.name + ", " + device.uuid + ", on the bus at " + device.bus_id;
 }
 
-inline SeenDevice seen_device(const cudaDeviceProp& properties) {
-  std::string uuid = "GPU";
-  for (std::size_t i = 0; i < 16; ++i) {
-    char digits[4];
-    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) uuid += '-';
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
-    uuid += digits;
-  }
-  char bus_id[64];
-  std::snprintf(bus_id, sizeof bus_id, "%04x:%02x:%02x.0", static_cast<unsigned>(properties.pciDomainID),
-                static_cast<unsigned>(properties.pciBusID), static_cast<unsigned>(properties.pciDeviceID));
-  return {.uuid = uuid, .name = properties.name, .bus_id = bus_id};
-}
+FANOUT_INLINE SeenDevice seen_device(const cudaDeviceProp& properties);
 
 /// The inputs of visible_devices_report(), so that tests can describe any machine.
 struct VisibleDevicesReport {
@@ -56,12 +42,7 @@ struct VisibleDevicesReport {
   /// The reason if CUDA shows none.
   std::string reason;
 
-  std::string text() const {
-    // The speed of the GPUs is unknown here. It decides which GPU a number names, but not how many devices there are or
-    // where the list ends. CUDA says which GPU a device is.
-    const VisibleDevices read = read_visible_devices(variable, order, machine ? &*machine : nullptr);
-    return variable_line() + device_lines(read) + order_line() + count_line() + hidden_lines(read) + change_lines(read);
-  }
+  FANOUT_INLINE std::string text() const;
 
  private:
   std::size_t seen_count() const noexcept { return seen ? seen->size() : 0; }
@@ -69,40 +50,13 @@ struct VisibleDevicesReport {
     return !read.tokens.empty() && read.tokens[0].text.starts_with("MIG-");
   }
 
-  std::string variable_line() const {
-    const std::string text = variable == nullptr ? "" : variable;
-    if (variable == nullptr) return "CUDA_VISIBLE_DEVICES is unset: every GPU is visible.\n";
-    if (text.empty()) return "CUDA_VISIBLE_DEVICES is empty: no GPU is visible.\n";
-    return "CUDA_VISIBLE_DEVICES is \"" + text + "\":\n";
-  }
+  FANOUT_INLINE std::string variable_line() const;
 
-  std::string device_lines(const VisibleDevices& read) const {
-    std::string lines;
-    for (const VisibleToken& token : read.tokens) lines += "  " + token_text(token) + '\n';
-    for (std::size_t i = variable == nullptr ? 0 : read.gpus.size(); i < seen_count(); ++i) {
-      lines += "  device " + std::to_string(i) + ": " + text_of((*seen)[i]) + '\n';
-    }
-    return lines;
-  }
+  FANOUT_INLINE std::string device_lines(const VisibleDevices& read) const;
 
-  std::string token_text(const VisibleToken& token) const {
-    if (token.device < 0) return to_string(token);
-    const auto device = static_cast<std::size_t>(token.device);
-    if (device < seen_count()) return to_string(token) + ": " + text_of((*seen)[device]);
-    std::string by_text = '"' + token.text + "\" would be device " + std::to_string(token.device);
-    if (!seen || machine) return by_text;
-    if (device > seen_count()) return '"' + token.text + "\" comes after it";
-    return by_text + ", which CUDA does not show: most likely there is no such GPU, and the list ends here";
-  }
+  FANOUT_INLINE std::string token_text(const VisibleToken& token) const;
 
-  std::string order_line() const {
-    const std::string name = order == nullptr ? "" : order;
-    const std::string line = "CUDA_DEVICE_ORDER is " + (order == nullptr ? "unset" : '"' + name + '"');
-    if (name == "PCI_BUS_ID") return line + ": numbers count the GPUs as they stand on the bus, as nvidia-smi does.\n";
-    return line + (order == nullptr || name == "FASTEST_FIRST" ? "" : ", which CUDA does not know") +
-           ": numbers count the GPUs from the fastest on (FASTEST_FIRST), but nvidia-smi counts them as they stand on "
-           "the bus (PCI_BUS_ID).\n";
-  }
+  FANOUT_INLINE std::string order_line() const;
 
   std::string count_line() const {
     if (seen_count() == 0) return "No device is visible: " + reason + ".\n";
@@ -110,39 +64,12 @@ struct VisibleDevicesReport {
     return std::to_string(seen_count()) + " devices are visible.\n";
   }
 
-  std::string hidden_lines(const VisibleDevices& read) const {
-    if (!machine && variable == nullptr) return {};
-    if (!machine) return "The other GPUs of the machine are unknown: CUDA shows only the visible ones.\n";
-    std::string lines;
-    for (std::size_t i = 0; i < machine->size() && !lists_mig(read); ++i) {
-      const PhysicalGpu& gpu = (*machine)[i];
-      bool hidden = true;
-      for (std::size_t k = 0; k < seen_count(); ++k) hidden = hidden && (*seen)[k].uuid != gpu.uuid;
-      if (hidden)
-        lines += "Not visible: GPU " + std::to_string(i) + " on the bus, " + gpu.name + ", " + gpu.uuid + ".\n";
-    }
-    return lines;
-  }
+  FANOUT_INLINE std::string hidden_lines(const VisibleDevices& read) const;
 
   /// True if CUDA shows other devices than the variables select now.
-  bool differs(const VisibleDevices& read) const {
-    if (!seen || lists_mig(read) || (variable == nullptr && !machine)) return false;
-    if (seen_count() > read.gpus.size() || (machine && seen_count() < read.gpus.size())) return true;
-    for (const VisibleToken& token : read.tokens) {
-      if (token.device < 0 || !token.text.starts_with("GPU-")) continue;
-      const auto device = static_cast<std::size_t>(token.device);
-      if (device < seen_count() && !(*seen)[device].uuid.starts_with(token.text)) return true;
-    }
-    return false;
-  }
+  FANOUT_INLINE bool differs(const VisibleDevices& read) const;
 
-  std::string change_lines(const VisibleDevices& read) const {
-    std::string line = "CUDA reads these variables at its first use in a process; changing them later does nothing.\n";
-    if (!differs(read)) return line;
-    return line +
-           "CUDA shows other devices than these variables name: they were changed too late, a GPU cannot be used, or "
-           "CUDA reads them in another way.\n";
-  }
+  FANOUT_INLINE std::string change_lines(const VisibleDevices& read) const;
 };
 
 }  // namespace detail
@@ -151,18 +78,10 @@ struct VisibleDevicesReport {
 /// why, how GPUs are counted, and which GPUs are not visible, as far as that is known. Asks CUDA, which then reads the
 /// variables if it has not yet. Makes no context. Throws CudaError if CUDA does not return the properties of a device
 /// that it counts.
-inline std::string visible_devices_report() {
-  detail::VisibleDevicesReport report{.variable = std::getenv("CUDA_VISIBLE_DEVICES"),
-                                      .order = std::getenv("CUDA_DEVICE_ORDER"),
-                                      .machine = detail::gpus_on_bus(),
-                                      .seen = {},
-                                      .reason = unavailable_reason()};
-  const detail::GpuCount known = detail::count_gpus();
-  if (known.status == cudaSuccess || known.status == cudaErrorNoDevice) report.seen = std::vector<detail::SeenDevice>();
-  for (int i = 0; i < known.count; ++i) {
-    report.seen->push_back(detail::seen_device(detail::gpu_at(i).properties()));
-  }
-  return report.text();
-}
+FANOUT_INLINE std::string visible_devices_report();
 
 }}}  // namespace fanout::v0::cuda
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/cuda/visible/visible_devices_report.ipp>
+#endif

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
-
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -14,16 +11,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 class GrowingPause {
  public:
   /// Does not sleep beyond `end`.
-  void operator()(Clock::Time end) const {
-    const Clock::Time now = Clock::now();
-    const Clock::Time waited = now - begin_;
-    const Clock::Time sleep = std::min({waited / 8, longest, end - now});
-    if (waited < yields || sleep <= 0) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::nanoseconds(sleep));
-    }
-  }
+  FANOUT_INLINE void operator()(Clock::Time end) const;
 
  private:
   static constexpr Clock::Time yields = 200'000;     // ns; less than a sleep of a few of these would take
@@ -33,3 +21,7 @@ class GrowingPause {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/growing_pause.ipp>
+#endif

@@ -8,11 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include <mpi.h>
 
-#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -55,30 +54,17 @@ class KeptMessages {
   };
 
   /// Sends the bytes to a rank. Does not wait. Throws MpiError.
-  void send(Prepared& prepared, int to, int tag, MPI_Comm over) {
-    const std::lock_guard<std::mutex> alone(mutex_);
-    forget_sent();
-    const auto message = prepared.messages_.begin();
-    message->bytes = prepared.bytes_;
-    messages_.splice(messages_.end(), prepared.messages_, message);
-    const int status = MPI_Isend(message->bytes->data(), static_cast<int>(message->bytes->size()), MPI_BYTE, to, tag,
-                                 over, &message->request);
-    if (status != MPI_SUCCESS) messages_.erase(message);
-    check_mpi(status, "MPI_Isend");
-  }
+  FANOUT_INLINE void send(Prepared& prepared, int to, int tag, MPI_Comm over);
 
  private:
-  void forget_sent() noexcept {
-    for (auto each = messages_.begin(); each != messages_.end();) {
-      int sent = 0;
-      // A status other than MPI_SUCCESS also ends the message: its rank is lost.
-      const int status = MPI_Test(&each->request, &sent, MPI_STATUS_IGNORE);
-      each = sent != 0 || status != MPI_SUCCESS ? messages_.erase(each) : std::next(each);
-    }
-  }
+  FANOUT_INLINE void forget_sent() noexcept;
 
   std::mutex mutex_;
   std::list<Message> messages_;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/kept_messages.ipp>
+#endif

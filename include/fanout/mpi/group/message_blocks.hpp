@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -16,30 +16,13 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// long as the receiver's: only the sum of their bytes is the same.
 class MessageBlocks {
  public:
-  void add(const void* data, std::size_t bytes) {
-    const auto* const first = static_cast<const std::byte*>(data);
-    for (std::size_t at = 0; at < bytes; at += largest) {
-      const std::size_t size = bytes - at < largest ? bytes - at : largest;
-      MPI_Aint address = 0;
-      check_mpi(MPI_Get_address(first + at, &address), "MPI_Get_address");
-      addresses_.push_back(address);
-      sizes_.push_back(static_cast<int>(size));
-    }
-  }
+  FANOUT_INLINE void add(const void* data, std::size_t bytes);
   bool empty() const noexcept { return sizes_.empty(); }
 
   /// The MPI datatype of one message with all blocks, to be sent from MPI_BOTTOM.
   class Type {
    public:
-    explicit Type(const MessageBlocks& blocks) {
-      check_mpi(MPI_Type_create_hindexed(static_cast<int>(blocks.sizes_.size()), blocks.sizes_.data(),
-                                         blocks.addresses_.data(), MPI_BYTE, &type_),
-                "MPI_Type_create_hindexed");
-      if (const int status = MPI_Type_commit(&type_); status != MPI_SUCCESS) {
-        MPI_Type_free(&type_);
-        check_mpi(status, "MPI_Type_commit");
-      }
-    }
+    FANOUT_INLINE explicit Type(const MessageBlocks& blocks);
     Type(const Type&) = delete;
     Type& operator=(const Type&) = delete;
     ~Type() { MPI_Type_free(&type_); }
@@ -58,3 +41,7 @@ class MessageBlocks {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/message_blocks.ipp>
+#endif

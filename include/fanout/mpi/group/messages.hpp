@@ -10,6 +10,7 @@
 
 #include <mpi.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/ulfm.hpp>
@@ -32,17 +33,7 @@ class Messages {
   Messages& operator=(Messages&&) = delete;
   /// After an error, gives up the messages that are still in flight. If a rank was lost, waits until MPI uses their
   /// memory no more.
-  ~Messages() {
-    for (MPI_Request& request : open_) {
-      if (request == MPI_REQUEST_NULL) continue;
-      if (Ulfm::is_revoked(over_)) {
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-      } else {
-        MPI_Cancel(&request);
-        MPI_Request_free(&request);
-      }
-    }
-  }
+  FANOUT_INLINE ~Messages();
 
   void reserve(std::size_t most) {
     open_.reserve(most);
@@ -66,33 +57,11 @@ class Messages {
   }
 
   /// True if all have been received, or may be overwritten. Does not wait.
-  bool test() {
-    if (open_.empty()) return true;
-    int done = 0;
-    check_mpi(MPI_Testall(static_cast<int>(open_.size()), open_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-    if (done != 0) clear();
-    return done != 0;
-  }
+  FANOUT_INLINE bool test();
 
   /// Ends the messages with this tag to and from a rank that has left: receives nothing more into the memory. What is
   /// being sent may still be read, if the other rank receives it. Returns false if there are none in flight.
-  bool give_up(std::size_t rank, int tag) {
-    bool any = false;
-    for (std::size_t i = 0; i < open_.size(); ++i) {
-      if (open_[i] == MPI_REQUEST_NULL || ends_[i].rank != rank || ends_[i].tag != tag) continue;
-      int done = 0;
-      check_mpi(MPI_Test(&open_[i], &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done != 0) continue;
-      any = true;
-      if (ends_[i].receives) {
-        check_mpi(MPI_Cancel(&open_[i]), "MPI_Cancel");
-        check_mpi(MPI_Wait(&open_[i], MPI_STATUS_IGNORE), "MPI_Wait");
-      } else {
-        check_mpi(MPI_Request_free(&open_[i]), "MPI_Request_free");
-      }
-    }
-    return any;
-  }
+  FANOUT_INLINE bool give_up(std::size_t rank, int tag);
 
   /// Waits for that. Yields the core, since MPICH does not: with 3 ranks on 2 cores, 100 MB take a third of the time.
   void wait() {
@@ -135,3 +104,7 @@ class Messages {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/messages.ipp>
+#endif

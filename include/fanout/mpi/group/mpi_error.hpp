@@ -3,12 +3,12 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <cstddef>
 #include <string>
 
 #include <mpi.h>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace mpi {
 
@@ -22,12 +22,7 @@ class [[gnu::visibility("default")]] MpiError : public Error {
   int code() const noexcept { return code_; }
 
  private:
-  static std::string text_of(int code) {
-    char text[MPI_MAX_ERROR_STRING] = {};
-    int length = 0;
-    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS || length <= 0) return "error " + std::to_string(code);
-    return {text, static_cast<std::size_t>(length)};
-  }
+  FANOUT_INLINE static std::string text_of(int code);
 
   int code_;
 };
@@ -42,3 +37,7 @@ inline void check_mpi(int status, const char* call) {
 }
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/mpi_error.ipp>
+#endif

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace mpi {
 
@@ -22,16 +23,13 @@ class [[gnu::visibility("default")]] RankLost : public Error {
   const std::vector<std::size_t>& ranks() const noexcept { return ranks_; }
 
  private:
-  static std::string text(const std::vector<std::size_t>& ranks) {
-    std::string list;
-    for (const std::size_t rank : ranks) list += (list.empty() ? "" : ", ") + std::to_string(rank);
-    return explain({.what = ranks.empty() ? std::string("a rank was lost that is not known here")
-                                          : (ranks.size() == 1 ? "rank " : "ranks ") + list +
-                                                (ranks.size() == 1 ? " was lost" : " were lost"),
-                    .advice = "call shrink() on all others, and make new models with what it returns"});
-  }
+  FANOUT_INLINE static std::string text(const std::vector<std::size_t>& ranks);
 
   std::vector<std::size_t> ranks_;
 };
 
 }}}  // namespace fanout::v0::mpi
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/rank_lost.ipp>
+#endif

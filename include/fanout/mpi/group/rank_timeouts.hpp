@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/timeout.hpp>
 #include <fanout/mpi/group/rank_failures.hpp>
@@ -23,16 +24,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 // What ranks throw if some of them are late.
 
 /// The state of a rank that has failed so, or has not: see RankWords::failed.
-inline std::uint64_t failed_by(const std::exception_ptr& exception) {
-  if (exception == nullptr) return 0;
-  try {
-    std::rethrow_exception(exception);
-  } catch (const Timeout& timeout) {
-    return timeout.missing().size() == 0 ? RankWords::was_late : RankWords::kept_waiting;
-  } catch (...) {
-    return RankWords::has_failed;
-  }
-}
+FANOUT_INLINE std::uint64_t failed_by(const std::exception_ptr& exception);
 
 inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::size_t>& late) {
   SmallVector<std::size_t> ranks;
@@ -42,26 +34,8 @@ inline Timeout timeout_of_ranks(const std::string& text, const std::set<std::siz
 
 /// Throws what ranks failed of, see throw_failures_of_ranks(). But if all of them failed with a Timeout, a rank that
 /// has not failed throws one too, which names them: those that were late, or that kept the others waiting.
-[[noreturn]] inline void throw_failures(const std::vector<RankWords>& words, const std::vector<std::string>& texts,
-                                        const std::exception_ptr& own) {
-  std::size_t shards = 0;
-  std::uint64_t failed = 0;
-  for (const RankWords& each : words) {
-    shards += each.shards;
-    failed |= each.failed;
-  }
-  if (own != nullptr || (failed & RankWords::has_failed) != 0) throw_failures_of_ranks(texts, own, shards);
-  std::set<std::size_t> late;
-  std::string list;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    // If every rank that failed had waited for others, then the others are late.
-    const bool kept_others_waiting = failed == RankWords::kept_waiting && words[i].failed == 0;
-    if (words[i].failed == RankWords::was_late || kept_others_waiting) late.insert(i);
-    const std::vector<std::string> fields = fields_of(texts[i]);
-    if (fields.size() >= 3) list += "\n  " + fields[0] + ": " + fields[2];
-  }
-  throw timeout_of_ranks("ranks were late in a call of all ranks:" + list, late);
-}
+[[noreturn]] FANOUT_INLINE void throw_failures(const std::vector<RankWords>& words,
+                                               const std::vector<std::string>& texts, const std::exception_ptr& own);
 
 /// Throws what rank `own` throws in a step that ranks gave up: see TimedOutcome. `name_of(i)` is the name of rank i,
 /// and `call` the step. If a rank that gave up had failed, or one that came had by an exception, this throws what it
@@ -106,3 +80,7 @@ template <class NameOf>
 }
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/rank_timeouts.ipp>
+#endif

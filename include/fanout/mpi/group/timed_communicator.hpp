@@ -8,8 +8,7 @@
 
 #include <mpi.h>
 
-#include <fanout/mpi/group/mpi_error.hpp>
-#include <fanout/mpi/group/ulfm.hpp>
+#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -25,27 +24,16 @@ struct TimedCommunicator {
 
   /// That of the user's communicator. All its ranks call this together. The first call takes over `memory`. Throws
   /// MpiError.
-  static TimedCommunicator& of(MPI_Comm users, std::unique_ptr<TimedCommunicator> memory) {
-    static const int key = make_key();
-    void* found = nullptr;
-    int is_there = 0;
-    check_mpi(MPI_Comm_get_attr(users, key, &found, &is_there), "MPI_Comm_get_attr");
-    if (is_there != 0) return *static_cast<TimedCommunicator*>(found);
-    check_mpi(MPI_Comm_dup(users, &memory->over), "MPI_Comm_dup");
-    Ulfm::revoke_if_lost(memory->over);
-    check_mpi(MPI_Comm_set_attr(users, key, memory.get()), "MPI_Comm_set_attr");
-    return *memory.release();
-  }
+  FANOUT_INLINE static TimedCommunicator& of(MPI_Comm users, std::unique_ptr<TimedCommunicator> memory);
 
  private:
   std::uint64_t groups = 0;
 
-  static int make_key() {
-    int key = MPI_KEYVAL_INVALID;
-    check_mpi(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, nullptr),
-              "MPI_Comm_create_keyval");
-    return key;
-  }
+  FANOUT_INLINE static int make_key();
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/group/timed_communicator.ipp>
+#endif

@@ -11,11 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
-#include <fanout/memory/transfer.hpp>
 #include <fanout/mpi/reduction/pool_allocator.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
@@ -24,21 +23,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The values of one step, and a hash of what they are, without their elements.
 class CollectedValues final : public backend::RankedValues {
  public:
-  void add(const backend::RankedValue& value, const LeafPath& path) override {
-    if (value.fold->element_size == 0) {
-      throw Error(explain({.what = "a value is combined over ranks that cannot be sent as bytes",
-                           .where = to_string(path),
-                           .expected = "numbers, arrays of numbers, or a trivially copyable type whose alignment is at "
-                                       "most " +
-                                       std::to_string(backend::RankFold::largest_alignment),
-                           .found = value.fold->name()}));
-    }
-    values_.push_back(value);
-    mix(hash_of(*value.fold));
-    mix(path.mixed_into(backend::RankedStep::hash_of_nothing));
-    mix(value.axes);
-    for (std::size_t axis = 0; axis < value.axes; ++axis) mix(value.extents[axis]);
-  }
+  FANOUT_INLINE void add(const backend::RankedValue& value, const LeafPath& path) override;
 
   std::uint64_t hash() const noexcept { return hash_; }
 
@@ -55,23 +40,10 @@ class CollectedValues final : public backend::RankedValues {
   }
 
   /// The values, or copies of those in device memory. Call it once.
-  std::span<const backend::RankedValue> on_host() {
-    for (backend::RankedValue& value : values_) {
-      if (value.space == host_memory) continue;
-      const Copy& copy = copies_.emplace_back(Copy{value, Storage(backend::Memory{}, bytes(value))});
-      backend::transfer(backend::Memory{}, copy.here.data(), value.space, value.data, bytes(value));
-      value.data = copy.here.data();
-    }
-    return values_;
-  }
+  FANOUT_INLINE std::span<const backend::RankedValue> on_host();
 
   /// Copies what was copied by on_host() back to where it came from.
-  void back_to_devices() const {
-    for (const Copy& copy : copies_) {
-      const backend::RankedValue& there = copy.of;
-      backend::transfer(backend::memory_of(there.space), there.data, host_memory, copy.here.data(), bytes(there));
-    }
-  }
+  FANOUT_INLINE void back_to_devices() const;
 
  private:
   static std::size_t bytes(const backend::RankedValue& value) noexcept {
@@ -80,12 +52,7 @@ class CollectedValues final : public backend::RankedValues {
   void mix(std::uint64_t word) noexcept { backend::RankedStep::mix(hash_, word); }
 
   /// That of the fold's name, which has the rule and the type. It is made once for each fold: values have few of them.
-  std::uint64_t hash_of(const backend::RankFold& fold) {
-    for (const auto& [known, hash] : folds_) {
-      if (known == &fold) return hash;
-    }
-    return folds_.emplace_back(&fold, backend::RankedStep::hash_of(fold.name())).second;
-  }
+  FANOUT_INLINE std::uint64_t hash_of(const backend::RankFold& fold);
 
   struct Copy {
     backend::RankedValue of;
@@ -101,28 +68,16 @@ class CollectedValues final : public backend::RankedValues {
 /// Text of values: `psum of float[3, 4] at output.x`.
 class DescribedValues final : public backend::RankedValues {
  public:
-  void add(const backend::RankedValue& value, const LeafPath& path) override {
-    text += (text.empty() ? ": " : ", ") + value.fold->name();
-    for (std::size_t axis = 0; axis < value.axes; ++axis) {
-      text += (axis == 0 ? "[" : ", ") + std::to_string(value.extents[axis]);
-    }
-    if (value.axes != 0) text += "]";
-    text += " at " + to_string(path);
-  }
+  FANOUT_INLINE void add(const backend::RankedValue& value, const LeafPath& path) override;
 
   std::string text;
 };
 
 /// `model 0, call 3: Network returns ...: psum of float[3, 4] at output.x`
-inline std::string described(const backend::RankedStep& step) {
-  DescribedValues values;
-  if (step.visit != nullptr) step.visit(step.of, values);
-  std::string text = "model " + std::to_string(step.model);
-  if (step.number != backend::RankedStep::no_number) text += ", call " + std::to_string(step.number);
-  text += ": ";
-  text += step.name;
-  if (!step.returns.empty()) (text += " returns ") += step.returns;
-  return text + values.text;
-}
+FANOUT_INLINE std::string described(const backend::RankedStep& step);
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/reduction/collected_values.ipp>
+#endif

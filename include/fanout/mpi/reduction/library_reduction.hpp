@@ -3,11 +3,11 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/mpi/group/rank_group.hpp>
 #include <fanout/mpi/reduction/mpi_numbers.hpp>
@@ -29,26 +29,15 @@ class LibraryReduction {
 
   /// Sends nothing yet, but copies values into messages. With `takes_devices`, MPI takes device memory; a rank that may
   /// not count must send from host memory. Borrows the values' elements.
-  LibraryReduction(const RankGroup& group, std::vector<backend::RankedValue> values, bool takes_devices,
-                   const Limits& limits)
-      : group_(group), values_(std::move(values)), limits_(limits) {
-    for (const backend::RankedValue& value : values_) {
-      if (value.count != 0) add(value);
-    }
-    for (ReducedMessage& message : messages_) message.prepare(takes_devices);
-  }
+  FANOUT_INLINE LibraryReduction(const RankGroup& group, std::vector<backend::RankedValue> values, bool takes_devices,
+                                 const Limits& limits);
   LibraryReduction(const RankGroup& group, std::vector<backend::RankedValue> values, bool takes_devices)
       : LibraryReduction(group, std::move(values), takes_devices, Limits()) {}
   LibraryReduction(const LibraryReduction&) = delete;
   LibraryReduction& operator=(const LibraryReduction&) = delete;
 
   /// `counts`: false if this rank has no rows, but another rank has. Waits for all ranks. Throws MpiError.
-  void run(bool counts) {
-    for (ReducedMessage& message : messages_) {
-      if (!counts) message.exclude();
-      message.reduce(group_.get(), limits_.numbers);
-    }
-  }
+  FANOUT_INLINE void run(bool counts);
 
   /// Copies the results to where the values are. Call it after run().
   void finish() const {
@@ -56,16 +45,7 @@ class LibraryReduction {
   }
 
  private:
-  void add(const backend::RankedValue& value) {
-    const bool is_small = value.count * value.fold->element_size <= limits_.packed_bytes;
-    const auto open = std::find_if(messages_.begin(), messages_.end(),
-                                   [&](const ReducedMessage& message) { return message.takes(value); });
-    if (is_small && open != messages_.end()) {
-      open->add(value);
-    } else {
-      messages_.emplace_back(value, is_small);
-    }
-  }
+  FANOUT_INLINE void add(const backend::RankedValue& value);
 
   const RankGroup& group_;
   std::vector<backend::RankedValue> values_;
@@ -74,3 +54,7 @@ class LibraryReduction {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/reduction/library_reduction.ipp>
+#endif

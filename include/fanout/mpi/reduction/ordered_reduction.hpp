@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/mpi/group/rank_group.hpp>
 #include <fanout/mpi/reduction/gathered_reduction.hpp>
@@ -19,22 +20,10 @@ namespace fanout { inline namespace v0 { namespace detail {
 class OrderedReduction {
  public:
   /// Sends nothing yet. Borrows the values, which must be in host memory.
-  OrderedReduction(const RankGroup& group, std::span<const backend::RankedValue> values) {
-    if (GatheredReduction::fits(values)) {
-      gathered_.emplace(group, values);
-    } else {
-      sliced_.emplace(group, values);
-    }
-  }
+  FANOUT_INLINE OrderedReduction(const RankGroup& group, std::span<const backend::RankedValue> values);
 
   /// As SlicedReduction::run().
-  void run(const std::vector<bool>& counts) {
-    if (gathered_) {
-      gathered_->run(counts);
-    } else {
-      sliced_->run(counts);
-    }
-  }
+  FANOUT_INLINE void run(const std::vector<bool>& counts);
 
  private:
   std::optional<GatheredReduction> gathered_;
@@ -42,3 +31,7 @@ class OrderedReduction {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/reduction/ordered_reduction.ipp>
+#endif

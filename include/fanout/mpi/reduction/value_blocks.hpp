@@ -3,12 +3,12 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/mpi/reduction/pool_allocator.hpp>
 #include <fanout/plan/even_split.hpp>
@@ -61,17 +61,7 @@ class ValueBlock {
 /// value becomes many blocks, and many small values become one. Borrows the values.
 class ValueBlocks {
  public:
-  ValueBlocks(std::span<const backend::RankedValue> values, std::size_t ranks) {
-    std::size_t all = 0;
-    for (const backend::RankedValue& value : values) all += value.count * value.fold->element_size;
-    cut(values, size_of_block(all, ranks));
-    slices_ = EvenParts(first_parts_.size(), ranks);
-    first_parts_.push_back(parts_.size());
-    for (std::size_t i = 0; i + 1 < first_parts_.size(); ++i) {
-      largest_ = std::max(largest_, block(i).bytes());
-      any_packed_ = any_packed_ || block(i).is_packed();
-    }
-  }
+  FANOUT_INLINE ValueBlocks(std::span<const backend::RankedValue> values, std::size_t ranks);
   ValueBlocks(const ValueBlocks&) = delete;
   ValueBlocks& operator=(const ValueBlocks&) = delete;
 
@@ -96,29 +86,7 @@ class ValueBlocks {
     return (each / rounds + line) / line * line;
   }
 
-  void cut(std::span<const backend::RankedValue> values, std::size_t size) {
-    parts_.reserve(values.size() + 1);
-    std::size_t left = 0;  // bytes of values that fit into the last block
-    std::size_t end = 0;   // of its message
-    for (const backend::RankedValue& value : values) {
-      const std::size_t element = value.fold->element_size;
-      const std::size_t alignment = element & (~element + 1);  // at least that of the type: its size is a multiple
-      for (std::size_t begin = 0; begin < value.count;) {
-        if (left < element) {
-          first_parts_.push_back(parts_.size());
-          left = std::max(size, element);
-          end = 0;
-        }
-        const std::size_t rest = value.count - begin;
-        const std::size_t count = rest * element <= left ? rest : left / element;
-        const std::size_t at = (end + alignment - 1) & ~(alignment - 1);
-        parts_.push_back({value.fold, static_cast<std::byte*>(value.data) + begin * element, count, at});
-        left -= count * element;
-        end = at + count * element;
-        begin += count;
-      }
-    }
-  }
+  FANOUT_INLINE void cut(std::span<const backend::RankedValue> values, std::size_t size);
 
   ValueBlock block(std::size_t i) const noexcept {
     return {parts_.data() + first_parts_[i], parts_.data() + first_parts_[i + 1]};
@@ -132,3 +100,7 @@ class ValueBlocks {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/reduction/value_blocks.ipp>
+#endif

@@ -4,13 +4,11 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstddef>
-#include <utility>
 #include <vector>
 
-#include <fanout/base/cache_line.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/host_collective.hpp>
-#include <fanout/collective/rank_elements.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/mpi/group/message_blocks.hpp>
@@ -25,60 +23,15 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// whose arrays are in host memory. combine() allocates nothing, since arrays are in flight then.
 class CollectiveExchange {
  public:
-  CollectiveExchange(std::vector<backend::Collective*> calls, std::size_t rank, std::size_t ranks)
-      : calls_(std::move(calls)), rank_(rank), ranks_(ranks) {
-    for (const backend::Collective* const call : calls_) {
-      at_.push_back(room_);
-      if (!call->is_reduction()) continue;
-      const std::size_t bytes = range(*call, rank).size() * call->type->size;
-      room_ += (bytes + cache_line - 1) / cache_line * cache_line;
-    }
-    received_ = Storage(backend::Memory{}, room_ * (ranks - 1));
-    begins_.resize(ranks);
-  }
+  FANOUT_INLINE CollectiveExchange(std::vector<backend::Collective*> calls, std::size_t rank, std::size_t ranks);
   CollectiveExchange(const CollectiveExchange&) = delete;
   CollectiveExchange& operator=(const CollectiveExchange&) = delete;
 
-  MessageBlocks first_to(std::size_t other) const {
-    MessageBlocks blocks;
-    for (const backend::Collective* const call : calls_) {
-      if (call->is_reduction()) {
-        const RowRange elements = range(*call, other);
-        blocks.add(at(call->from, elements.first, *call), elements.size() * call->type->size);
-      } else if (call->kind == Kind::all_gather || (call->kind == Kind::broadcast && call->root == rank_)) {
-        blocks.add(call->from, call->bytes());
-      }
-    }
-    return blocks;
-  }
-  MessageBlocks first_from(std::size_t other) const {
-    MessageBlocks blocks;
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      const backend::Collective& call = *calls_[i];
-      if (call.is_reduction()) {
-        blocks.add(received(i, other), range(call, rank_).size() * call.type->size);
-      } else if (call.kind == Kind::all_gather) {
-        blocks.add(at(call.to, other * call.count, call), call.bytes());
-      } else if (call.kind == Kind::broadcast && call.root == other) {
-        blocks.add(call.to, call.bytes());
-      }
-    }
-    return blocks;
-  }
+  FANOUT_INLINE MessageBlocks first_to(std::size_t other) const;
+  FANOUT_INLINE MessageBlocks first_from(std::size_t other) const;
 
   /// Call this when the first messages have ended.
-  void combine() {
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      const backend::Collective& call = *calls_[i];
-      if (call.is_reduction()) {
-        reduce(i);
-      } else if (call.kind == Kind::all_gather) {
-        copy_elements(at(call.to, rank_ * call.count, call), call.from, call.bytes());
-      } else if (call.kind == Kind::broadcast && call.root == rank_) {
-        copy_elements(call.to, call.from, call.bytes());
-      }
-    }
-  }
+  FANOUT_INLINE void combine();
 
   MessageBlocks second_to(std::size_t) const { return slices(rank_); }
   MessageBlocks second_from(std::size_t other) const { return slices(other); }
@@ -105,32 +58,9 @@ class CollectiveExchange {
   }
 
   /// Reduces block by block: `to` may be where this rank's own elements are.
-  void reduce(std::size_t i) {
-    const backend::Collective& call = *calls_[i];
-    const RowRange elements = range(call, rank_);
-    std::byte* const to = call.kind == Kind::reduce_scatter ? at(call.to, 0, call) : at(call.to, elements.first, call);
-    for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      begins_[rank] = rank == rank_ ? at(call.from, elements.first, call) : received(i, rank);
-    }
-    alignas(cache_line) std::byte block[small_bytes];
-    const std::size_t most = sizeof(block) / call.type->size;
-    for (std::size_t begin = 0; begin < elements.size(); begin += most) {
-      const std::size_t count = elements.size() - begin < most ? elements.size() - begin : most;
-      call.type->reduce(call.reduction, block, backend::RankElements::in(begins_), count);
-      copy_elements(to + begin * call.type->size, block, count * call.type->size);
-      for (const std::byte*& each : begins_) each += count * call.type->size;
-    }
-  }
+  FANOUT_INLINE void reduce(std::size_t i);
 
-  MessageBlocks slices(std::size_t rank) const {
-    MessageBlocks blocks;
-    for (const backend::Collective* const call : calls_) {
-      if (call->kind != Kind::all_reduce || is_small(*call)) continue;
-      const RowRange elements = range(*call, rank);
-      blocks.add(at(call->to, elements.first, *call), elements.size() * call->type->size);
-    }
-    return blocks;
-  }
+  FANOUT_INLINE MessageBlocks slices(std::size_t rank) const;
 
   std::vector<backend::Collective*> calls_;
   std::size_t rank_;
@@ -142,3 +72,7 @@ class CollectiveExchange {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/collective_exchange.ipp>
+#endif

@@ -3,13 +3,13 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <set>
 
 #include <mpi.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -45,14 +45,7 @@ class LaunchOrder {
     Turn turn() const noexcept { return turn_; }
 
     /// Another process has proposed this turn.
-    void hear(Turn other) {
-      const std::lock_guard changing(order_.mutex_);
-      order_.last_ = std::max(order_.last_, other >> bits_of_process);
-      if (other < turn_) return;
-      order_.turns_.insert(other);
-      order_.turns_.erase(turn_);
-      turn_ = other;
-    }
+    FANOUT_INLINE void hear(Turn other);
 
     /// True if no other collective of this process comes before. Later proposals come after.
     bool is_next() const {
@@ -90,3 +83,7 @@ class LaunchOrder {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/launch_order.ipp>
+#endif

@@ -3,7 +3,6 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
@@ -66,52 +66,14 @@ class Launches {
   Launches& operator=(const Launches&) = delete;
 
   /// Adds a rank's calls to the first launch that lacks them. `own`: collectives of all ranks, or one send or recv.
-  std::shared_ptr<Launch> join(std::size_t rank, const std::vector<backend::Collective*>& own) {
-    const backend::Collective& one = *own.front();
-    const bool sends = one.kind == backend::Collective::Kind::send;
-    const std::size_t from = !one.is_between_two() ? 0 : sends ? rank : one.root;
-    const std::size_t to = !one.is_between_two() ? 0 : sends ? one.root : rank;
-    const auto lacks = [&](const Launch& launch) {
-      return (launch.kind == Launch::Kind::send) == one.is_between_two() && launch.from == from && launch.to == to &&
-             std::find(launch.missing.begin(), launch.missing.end(), rank) != launch.missing.end();
-    };
-    auto found = std::find_if(gathering_.begin(), gathering_.end(), [&](const auto& each) { return lacks(*each); });
-    if (found == gathering_.end()) {
-      gathering_.push_back(one.is_between_two() ? between_two(from, to) : of_all());
-      found = gathering_.end() - 1;
-    }
-    std::shared_ptr<Launch> launch = *found;
-    launch->calls.reserve(launch->calls.size() + own.size());  // before anything is changed
-    std::erase(launch->missing, rank);
-    if (launch->missing.empty()) gathering_.erase(found);
-    for (const backend::Collective* const call : own) {
-      launch->calls.push_back({.rank = rank - here_.first, .call = call});
-    }
-    return launch;
-  }
+  FANOUT_INLINE std::shared_ptr<Launch> join(std::size_t rank, const std::vector<backend::Collective*>& own);
 
  private:
   bool is_here(std::size_t rank) const noexcept { return here_.first <= rank && rank < here_.last; }
 
-  std::shared_ptr<Launch> of_all() const {
-    auto launch = std::make_shared<Launch>();
-    for (const std::size_t rank : here_) launch->missing.push_back(rank);
-    launch->leader = here_.first;
-    for (const std::size_t first : places_.leaders()) {
-      if (!is_here(first)) launch->others.push_back(first);
-    }
-    return launch;
-  }
+  FANOUT_INLINE std::shared_ptr<Launch> of_all() const;
 
-  std::shared_ptr<Launch> between_two(std::size_t from, std::size_t to) const {
-    auto launch = std::make_shared<Launch>();
-    launch->kind = Launch::Kind::send;
-    launch->from = from;
-    launch->to = to;
-    for (const std::size_t rank : {from, to}) (is_here(rank) ? launch->missing : launch->others).push_back(rank);
-    launch->leader = launch->missing.back();
-    return launch;
-  }
+  FANOUT_INLINE std::shared_ptr<Launch> between_two(std::size_t from, std::size_t to) const;
 
   const RendezvousPlaces& places_;
   const RowRange here_;
@@ -119,3 +81,7 @@ class Launches {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/launches.ipp>
+#endif

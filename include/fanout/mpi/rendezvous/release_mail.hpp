@@ -9,7 +9,7 @@
 
 #include <mpi.h>
 
-#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_places.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -31,53 +31,16 @@ class ReleaseMail {
   static Reason reason_of(std::uint64_t word) noexcept { return {.culprit = (word >> 1) - 1, .late = (word & 1) != 0}; }
 
   /// Begins to receive.
-  ReleaseMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t process) : over_(over) {
-    for (const std::size_t leader : places.leaders()) {
-      if (places.process(leader) != process) others_.push_back(static_cast<int>(places.process(leader)));
-    }
-    tag_ = places.tag_of_processes(RendezvousPlaces::Stream::releases);
-    words_.resize(others_.size());
-    receives_.assign(others_.size(), MPI_REQUEST_NULL);
-    sends_.assign(others_.size(), MPI_REQUEST_NULL);
-    arrived_.resize(others_.size());
-    for (std::size_t i = 0; i < others_.size(); ++i) {
-      check_mpi(MPI_Irecv(&words_[i], 1, MPI_UINT64_T, others_[i], tag_, over_, &receives_[i]), "MPI_Irecv");
-    }
-  }
+  FANOUT_INLINE ReleaseMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t process);
 
   /// Sends this process's word. A second call does nothing.
-  void send(std::uint64_t word) {
-    if (has_sent_) return;
-    has_sent_ = true;
-    word_ = word;
-    for (std::size_t i = 0; i < others_.size(); ++i) {
-      check_mpi(MPI_Isend(&word_, 1, MPI_UINT64_T, others_[i], tag_, over_, &sends_[i]), "MPI_Isend");
-    }
-  }
+  FANOUT_INLINE void send(std::uint64_t word);
 
   /// Returns the word of a process that has released its devices, or 0. Does not wait.
-  std::uint64_t poll() {
-    int count = 0;
-    if (missing() != 0) {
-      check_mpi(MPI_Testsome(static_cast<int>(receives_.size()), receives_.data(), &count, arrived_.data(),
-                             MPI_STATUSES_IGNORE),
-                "MPI_Testsome");
-    }
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t word = words_[static_cast<std::size_t>(arrived_[static_cast<std::size_t>(i)])];
-      if (word != 0 && heard_ == 0) heard_ = word;
-      ++received_;
-    }
-    return heard_;
-  }
+  FANOUT_INLINE std::uint64_t poll();
 
   /// True if all processes have sent their words, and know that of this one.
-  bool is_done() {
-    int done = 0;
-    if (missing() != 0 || !has_sent_) return false;
-    check_mpi(MPI_Testall(static_cast<int>(sends_.size()), sends_.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-    return done != 0;
-  }
+  FANOUT_INLINE bool is_done();
 
  private:
   std::size_t missing() const noexcept { return others_.size() - received_; }
@@ -96,3 +59,7 @@ class ReleaseMail {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/release_mail.ipp>
+#endif

@@ -3,22 +3,19 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
-#include <new>
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <mpi.h>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/host_collective.hpp>
@@ -26,7 +23,6 @@
 #include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/mpi/group/messages.hpp>
 #include <fanout/mpi/rendezvous/collective_exchange.hpp>
-#include <fanout/mpi/rendezvous/launch_order.hpp>
 #include <fanout/mpi/rendezvous/launches.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_note.hpp>
@@ -41,70 +37,20 @@ class RendezvousCalls {
  public:
   using Note = RendezvousNote;
 
-  RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, Launches& launches,
-                  std::size_t rank, backend::Collective* calls, std::size_t count)
-      : places_(places), mail_(mail), launches_(launches), rank_(rank) {
-    std::vector<backend::Collective*> of_all;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (calls[i].is_between_two()) {
-        const Kind kind = calls[i].kind == backend::Collective::Kind::send ? Kind::send : Kind::recv;
-        calls_.emplace_back(over, kind, std::vector{&calls[i]});
-      } else {
-        of_all.push_back(&calls[i]);
-      }
-    }
-    if (!of_all.empty()) calls_.emplace_front(over, Kind::collectives, std::move(of_all));
-  }
+  FANOUT_INLINE RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, Launches& launches,
+                                std::size_t rank, backend::Collective* calls, std::size_t count);
 
   /// Sends the notes of all calls.
-  void announce() {
-    std::vector<std::size_t> notes(places_.size());
-    for (const Call& call : calls_) each_needed(call, [&notes](std::size_t other) { ++notes[other]; });
-    for (Call& call : calls_) {
-      each_needed(call, [&](std::size_t other) {
-        call.note.notes = notes[other];
-        mail_.send(call.note, other);
-      });
-    }
-  }
+  FANOUT_INLINE void announce();
 
   /// Starts and ends what can be. Does not wait.
-  void advance() {
-    for (Call& call : calls_) {
-      if (call.state == State::waits && verdict_.what == RendezvousVerdict::none) match_or_refuse(call);
-      if (call.state == State::moves && call.messages.test()) call.state = State::moved;
-      if (call.is_moving()) look_for_throwers(call);
-      if (call.state == State::moved && !call.exchange) call.state = State::done;
-      if (call.state == State::combined) start_second(call);
-      if ((call.state == State::moves_back || call.state == State::ends) && call.messages.test())
-        call.state = State::done;
-      if (call.launch != nullptr) advance_launch(call);
-    }
-    if (verdict_.what == RendezvousVerdict::none) judge();
-  }
+  FANOUT_INLINE void advance();
 
   /// Computes what has arrived, and starts devices. Uses no MPI.
-  void work(backend::TransportRanks* direct) {
-    for (Call& call : calls_) {
-      if (call.launch != nullptr && call.launch->leader == rank_ && call.launch->runs()) call.launch->run(*direct);
-      if (call.state != State::moved) continue;
-      call.exchange->combine();
-      call.state = State::combined;
-    }
-  }
+  FANOUT_INLINE void work(backend::TransportRanks* direct);
 
   /// The processes of ranks for which calls wait. They have not left.
-  std::set<std::size_t> awaited() const {
-    std::set<std::size_t> processes;
-    for (const Call& call : calls_) {
-      if (call.state != State::waits) continue;
-      each_needed(call, [&](std::size_t other) {
-        if (mail_.next(other, wanted(call)) == nullptr && mail_.left(other) == nullptr)
-          processes.insert(places_.process(other));
-      });
-    }
-    return processes;
-  }
+  FANOUT_INLINE std::set<std::size_t> awaited() const;
 
   /// The note of a rank that has left since processes were late, if a call would wait for it. Else null.
   const Note* kept_waiting() const noexcept {
@@ -112,31 +58,14 @@ class RendezvousCalls {
   }
 
   /// `rank 0 called barrier`: one that waits.
-  std::string text_of_waiting() const {
-    for (const Call& call : calls_) {
-      if (call.state == State::waits) return text_of(rank_, call.note);
-    }
-    return {};
-  }
+  FANOUT_INLINE std::string text_of_waiting() const;
 
   /// A rank that would take part in a launch has left. Its devices, or those of others, may wait for it.
   std::optional<std::size_t> deserter() const noexcept { return deserter_; }
 
   /// Ends the calls that the devices have not started: they were released. Call this, too, if advance() has thrown.
   /// `late`: some ranks were not waited for. Does nothing then until the note of a rank that gave up has come.
-  void release(const RendezvousVerdict& why, bool late) {
-    if (late && !kept_waiting_) kept_waiting_ = mail_.first_kept_waiting();
-    if (late && !kept_waiting_) return;
-    bool any = false;
-    for (Call& call : calls_) {
-      any = any || (!call.direct.empty() && call.state == State::waits) || call.launch != nullptr;
-      if (call.launch == nullptr) continue;
-      while (call.launch->leader != rank_ && call.launch->runs()) std::this_thread::yield();  // it uses these calls
-      if (!call.launch->is_over()) call.launch->end(why);
-      call.launch.reset();
-    }
-    if (any) refuse(why);
-  }
+  FANOUT_INLINE void release(const RendezvousVerdict& why, bool late);
 
   /// Ends the calls that wait.
   void refuse(RendezvousVerdict verdict) noexcept {
@@ -144,21 +73,9 @@ class RendezvousCalls {
   }
 
   /// True if nobody uses the arrays any more.
-  bool have_ended() const noexcept {
-    for (const Call& call : calls_) {
-      if (call.launch != nullptr) return false;
-      if (call.state == State::waits ? verdict_.what == RendezvousVerdict::none : call.state != State::done)
-        return false;
-    }
-    return true;
-  }
+  FANOUT_INLINE bool have_ended() const noexcept;
   /// True if notes of these calls may still be at other ranks.
-  bool left_notes() const noexcept {
-    for (const Call& call : calls_) {
-      if (call.state == State::waits) return true;
-    }
-    return false;
-  }
+  FANOUT_INLINE bool left_notes() const noexcept;
   const RendezvousVerdict& verdict() const noexcept { return verdict_; }
 
  private:
@@ -211,162 +128,38 @@ class RendezvousCalls {
     return "rank " + std::to_string(rank) + " called " + note.text;
   }
 
-  void match_or_refuse(Call& call) {
-    try {
-      match(call);
-    } catch (const std::bad_alloc&) {
-      refuse({.what = RendezvousVerdict::no_memory});
-    } catch (const OutOfMemory&) {
-      refuse({.what = RendezvousVerdict::no_memory});
-    }
-  }
+  FANOUT_INLINE void match_or_refuse(Call& call);
 
   /// Starts a call if all ranks that it needs have sent their notes, or refuses it if these do not fit. Allocates all
   /// before arrays travel: then the others may read memory of this rank, and it must not leave.
-  void match(Call& call) {
-    bool all_here = true;
-    std::size_t needed = 0;
-    each_needed(call, [&](std::size_t other) {
-      all_here = all_here && mail_.next(other, wanted(call)) != nullptr;
-      ++needed;
-    });
-    if (!all_here) return;
-    Fit fit = Fit::fits;
-    std::vector<std::pair<std::size_t, Note>> notes;
-    notes.reserve(needed);
-    if (!call.calls.empty()) prepare(call);
-    each_needed(call, [&](std::size_t other) {
-      notes.emplace_back(other, mail_.take(other, wanted(call)));
-      if (fit == Fit::fits) fit = call.note.fits(notes.back().second);
-    });
-    if (fit != Fit::fits) {
-      call.state = State::done;
-      return refuse(RendezvousVerdict::made_by([&] {
-        std::string all;
-        const auto add = [&all](const std::string& text) { all += (all.empty() ? "" : ", ") + text; };
-        std::size_t next = 0;
-        for (; next < notes.size() && notes[next].first < rank_; ++next)
-          add(text_of(notes[next].first, notes[next].second));
-        add(text_of(rank_, call.note));
-        for (; next < notes.size(); ++next) add(text_of(notes[next].first, notes[next].second));
-        return RendezvousVerdict::of(fit, all);
-      }));
-    }
-    if (!call.direct.empty()) call.launch = launches_.join(rank_, call.direct);
-    call.state = call.calls.empty() ? State::done : State::moves;
-    if (!call.calls.empty()) start_first(call);
-  }
+  FANOUT_INLINE void match(Call& call);
 
-  void advance_launch(Call& call) {
-    Launch& launch = *call.launch;
-    if (launch.state.load() == Launch::State::gathers && launch.missing.empty() && launch.leader == rank_) {
-      launch.place.emplace(LaunchOrder::of_process());
-      Note turn{.kind = Kind::turn, .turn = launch.place->turn(), .turn_of = call.note.kind};
-      for (const std::size_t other : launch.others) mail_.send(turn, other);
-      launch.state.store(Launch::State::proposed);
-    }
-    if (launch.state.load() == Launch::State::proposed && launch.leader == rank_) {
-      std::erase_if(launch.others, [&](std::size_t other) {
-        const std::optional<std::uint64_t> turn = mail_.take_turn(other, launch.said_by(other));
-        if (turn) launch.place->hear(*turn);
-        return turn.has_value();
-      });
-      if (launch.others.empty() && launch.place->is_next()) launch.state.store(Launch::State::runs);
-    }
-    if (launch.is_over()) {
-      refuse(launch.failure);
-      call.launch.reset();
-    } else if (!launch.runs()) {
-      look_for_deserters(call);
-    }
-  }
+  FANOUT_INLINE void advance_launch(Call& call);
 
   /// Ends a call whose arrays travel if a rank has left by an exception: that one may not have sent its own. But waits
   /// for the others, which may still read the arrays of this rank.
-  void look_for_throwers(Call& call) {
-    using Stream = RendezvousPlaces::Stream;
-    const Stream stream = call.note.kind == Kind::collectives ? Stream::collectives : Stream::between_two;
-    each_needed(call, [&](std::size_t other) {
-      const Note* const left = mail_.left(other);
-      if (left == nullptr || (left->text[0] == '\0' && left->culprit == other)) return;
-      const std::size_t process = places_.process(other);
-      const bool sent = call.messages.give_up(process, places_.tag(stream, rank_, other));
-      if (!call.messages.give_up(process, places_.tag(stream, other, rank_)) && !sent) return;
-      call.state = State::ends;
-      judge_left(call, other);
-    });
-  }
+  FANOUT_INLINE void look_for_throwers(Call& call);
 
-  void look_for_deserters(const Call& call) {
-    const Launch& launch = *call.launch;
-    const auto look = [&](std::size_t other) {
-      if (other == rank_ || mail_.left(other) == nullptr) return;
-      if (!deserter_) deserter_ = other;
-      if (mail_.left(other)->late != 0) kept_waiting_ = other;
-    };
-    std::for_each(launch.missing.begin(), launch.missing.end(), look);
-    if (launch.leader == rank_) std::for_each(launch.others.begin(), launch.others.end(), look);
-    look(launch.leader);
-    if (deserter_) refuse(verdict_of_left(call, *deserter_));
-  }
+  FANOUT_INLINE void look_for_deserters(const Call& call);
 
   std::size_t before(std::size_t step) const noexcept { return (rank_ + places_.size() - step) % places_.size(); }
   std::size_t after(std::size_t step) const noexcept { return (rank_ + step) % places_.size(); }
 
   /// Allocates what the arrays of a call need to travel.
-  void prepare(Call& call) {
-    call.first.resize(1);
-    call.messages.reserve(2 * places_.size());
-    if (call.note.kind != Kind::collectives) {
-      const backend::Collective& own = *call.calls[0];
-      if (call.note.kind == Kind::send) call.first[0].to.add(own.from, own.bytes());
-      if (call.note.kind == Kind::recv) call.first[0].from.add(own.to, own.bytes());
-      return;
-    }
-    const CollectiveExchange& exchange = call.exchange.emplace(call.calls, rank_, places_.size());
-    call.first.resize(places_.size());
-    call.second.resize(places_.size());
-    for (std::size_t step = 1; step < places_.size(); ++step) {
-      call.first[step] = {.to = exchange.first_to(after(step)), .from = exchange.first_from(before(step))};
-      call.second[step] = {.to = exchange.second_to(after(step)), .from = exchange.second_from(before(step))};
-    }
-  }
+  FANOUT_INLINE void prepare(Call& call);
 
-  void start_first(Call& call) {
-    if (call.note.kind == Kind::collectives) return start(call, call.first);
-    using Stream = RendezvousPlaces::Stream;
-    const std::size_t process = places_.process(call.other);
-    call.messages.send(call.first[0].to, process, places_.tag(Stream::between_two, rank_, call.other));
-    call.messages.receive(call.first[0].from, process, places_.tag(Stream::between_two, call.other, rank_));
-  }
+  FANOUT_INLINE void start_first(Call& call);
 
   void start_second(Call& call) {
     start(call, call.second);
     call.state = State::moves_back;
   }
 
-  void start(Call& call, const std::vector<Transfer>& transfers) {
-    constexpr auto stream = RendezvousPlaces::Stream::collectives;
-    for (std::size_t step = 1; step < places_.size(); ++step) {  // not all to the same rank at the same time
-      const std::size_t from = before(step);
-      const std::size_t to = after(step);
-      call.messages.receive(transfers[step].from, places_.process(from), places_.tag(stream, from, rank_));
-      call.messages.send(transfers[step].to, places_.process(to), places_.tag(stream, rank_, to));
-    }
-  }
+  FANOUT_INLINE void start(Call& call, const std::vector<Transfer>& transfers);
 
   /// Refuses calls that would wait forever: for a rank that has left, or for one that waits for this rank with other
   /// calls.
-  void judge() {
-    for (const Call& call : calls_) {
-      if (call.state != State::waits) continue;
-      each_needed(call, [&](std::size_t other) {
-        if (mail_.next(other, wanted(call)) != nullptr || verdict_.what != RendezvousVerdict::none) return;
-        if (mail_.left(other) != nullptr) return judge_left(call, other);
-        if (mail_.waits(other) && !any_matches(other)) judge_mutual(call, other);
-      });
-    }
-  }
+  FANOUT_INLINE void judge();
 
   void judge_left(const Call& call, std::size_t other) {
     if (mail_.left(other)->late != 0) kept_waiting_ = other;
@@ -374,42 +167,12 @@ class RendezvousCalls {
     refuse(verdict_of_left(call, other));
   }
 
-  RendezvousVerdict verdict_of_left(const Call& call, std::size_t other) const noexcept {
-    const std::size_t gone = call.note.kind == Kind::collectives ? mail_.first_left().value_or(other) : other;
-    std::size_t culprit = static_cast<std::size_t>(mail_.left(gone)->culprit);
-    if (mail_.left(culprit) == nullptr) culprit = gone;  // its note is still on its way
-    return RendezvousVerdict::made_by([&] {
-      RendezvousRank left;
-      const std::string why = mail_.left(culprit)->text;
-      why.copy(left.why, sizeof(left.why) - 1);
-      return RendezvousVerdict::of_rank_that_left(text_of(rank_, call.note), culprit, left);
-    });
-  }
+  FANOUT_INLINE RendezvousVerdict verdict_of_left(const Call& call, std::size_t other) const noexcept;
 
   /// True if a call that waits can go on with a note of this rank.
-  bool any_matches(std::size_t other) const {
-    bool any = false;
-    for (const Call& call : calls_) {
-      if (call.state != State::waits) continue;
-      each_needed(call, [&](std::size_t needed) {
-        any = any || (needed == other && mail_.next(other, wanted(call)) != nullptr);
-      });
-    }
-    return any;
-  }
+  FANOUT_INLINE bool any_matches(std::size_t other) const;
 
-  void judge_mutual(const Call& call, std::size_t other) {
-    refuse(RendezvousVerdict::made_by([&] {
-      const Note* theirs = nullptr;
-      for (const Kind kind : {Kind::collectives, Kind::send, Kind::recv}) {
-        if (theirs == nullptr) theirs = mail_.next(other, kind);
-      }
-      return RendezvousVerdict::of(
-          Fit::other_structure, text_of(rank_, call.note) + ", " + text_of(other, *theirs),
-          "call the same ones on all ranks, in the same order and groups; ranks that exchange arrays by send and recv "
-          "call both in a group()");
-    }));
-  }
+  FANOUT_INLINE void judge_mutual(const Call& call, std::size_t other);
 
   const RendezvousPlaces& places_;
   RendezvousMail& mail_;
@@ -422,3 +185,7 @@ class RendezvousCalls {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/rendezvous_calls.ipp>
+#endif

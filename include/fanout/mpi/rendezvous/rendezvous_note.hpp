@@ -4,13 +4,12 @@
 #include <fanout/base/requirements.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/host_collective.hpp>
 #include <fanout/collective/process_ranks.hpp>
@@ -34,18 +33,7 @@ struct RendezvousNote {
   char text[416] = {};  ///< what the rank calls, or why it left
 
   /// A note of calls that belong together: the collectives of a group, or one send or recv.
-  static RendezvousNote of(Kind kind, const std::vector<backend::Collective*>& calls) {
-    RendezvousNote note{.kind = kind,
-                        .structure = backend::RankedStep::hash_of_nothing,
-                        .extents = backend::RankedStep::hash_of_nothing};
-    std::string all;
-    for (const backend::Collective* const call : calls) {
-      note.add(*call);
-      if (all.size() < sizeof(text)) all += (all.empty() ? "" : ", ") + backend::to_string(*call);
-    }
-    note.says(all);
-    return note;
-  }
+  FANOUT_INLINE static RendezvousNote of(Kind kind, const std::vector<backend::Collective*>& calls);
 
   /// Sets the text, or as much of it as there is room for.
   void says(std::string_view all) noexcept {
@@ -59,20 +47,11 @@ struct RendezvousNote {
   }
 
  private:
-  void add(const backend::Collective& call) {
-    using backend::RankedStep;
-    if (!call.is_between_two()) {
-      RankedStep::mix(structure, static_cast<unsigned char>(call.kind));
-      RankedStep::mix(structure, call.root);
-    }
-    RankedStep::mix(structure, call.direct ? 1 : 0);
-    RankedStep::mix(structure, static_cast<unsigned char>(call.reduction));
-    RankedStep::mix(structure, RankedStep::hash_of(call.leaf));
-    RankedStep::mix(structure, call.leaves);
-    RankedStep::mix(structure, call.type == nullptr ? 0 : RankedStep::hash_of(call.type->name()));
-    RankedStep::mix(extents, call.extents.size());
-    for (std::size_t axis = 0; axis < call.extents.size(); ++axis) RankedStep::mix(extents, call.extents[axis]);
-  }
+  FANOUT_INLINE void add(const backend::Collective& call);
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/rendezvous_note.ipp>
+#endif

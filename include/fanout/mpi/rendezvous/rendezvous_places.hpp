@@ -3,13 +3,12 @@
 
 #include <fanout/base/requirements.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/mpi/group/messages.hpp>
 #include <fanout/plan/row_range.hpp>
 
@@ -37,25 +36,7 @@ class RendezvousPlaces {
 
   /// `shards`: the number of ranks of each process. Draws from `tags`. `largest_tag`: MPI_TAG_UB. Throws Error if there
   /// are too few tags for two such calls.
-  RendezvousPlaces(const std::vector<std::size_t>& shards, RendezvousTags& tags, int largest_tag) {
-    for (std::size_t process = 0; process < shards.size(); ++process) {
-      firsts_.push_back(processes_.size());
-      if (shards[process] != 0) leaders_.push_back(processes_.size());
-      processes_.insert(processes_.end(), shards[process], process);
-      most_ = std::max(most_, shards[process]);
-    }
-    firsts_.push_back(processes_.size());
-    const std::size_t tags_of_call = streams * most_ * most_;
-    const std::size_t all = static_cast<std::size_t>(largest_tag) - tags_of_others;
-    if (all < 2 * tags_of_call) {
-      throw Error(
-          explain({.what = "too many shards on a rank for the tags of this MPI",
-                   .where = "ctx.communicator()",
-                   .expected = "MPI_TAG_UB of " + std::to_string(2 * tags_of_call + tags_of_others) + " or more",
-                   .found = std::to_string(largest_tag)}));
-    }
-    first_tag_ = tags_of_others + tags.draw(tags_of_call, all);
-  }
+  FANOUT_INLINE RendezvousPlaces(const std::vector<std::size_t>& shards, RendezvousTags& tags, int largest_tag);
 
   std::size_t size() const noexcept { return processes_.size(); }
   std::size_t process(std::size_t rank) const noexcept { return processes_[rank]; }
@@ -88,3 +69,7 @@ class RendezvousPlaces {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/rendezvous_places.ipp>
+#endif

@@ -13,6 +13,7 @@
 
 #include <mpi.h>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/mpi/rendezvous/release_mail.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
@@ -42,14 +43,7 @@ struct RendezvousState {
 
   /// True if all ranks of all processes have left, and know that those of this process have. Does not wait. The caller
   /// may use MPI.
-  bool poll() {
-    bool done = releases == nullptr || (releases->poll(), releases->is_done());
-    for (Own& each : own) {
-      each.mail.poll();
-      done = done && each.mail.is_done();
-    }
-    return done;
-  }
+  FANOUT_INLINE bool poll();
 
   const RendezvousPlaces places;
   const RowRange here;  // the ranks of this process
@@ -80,3 +74,7 @@ class AbandonedRendezvous {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/mpi/rendezvous/rendezvous_state.ipp>
+#endif

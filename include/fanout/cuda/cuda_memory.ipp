@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/cuda/cuda_memory.hpp>
+
+#include <fanout/cuda/runtime/device_guard.hpp>
+#include <fanout/cuda/transfer/peer_access.hpp>
+
+namespace fanout { inline namespace v0 { namespace cuda { namespace detail {
+
+void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
+  DeviceStreams& streams = streams_for(space);
+  void* const data = allocate_in(streams.compute(), bytes);
+  try {
+    settle(streams);
+  } catch (...) {
+    release_in(streams.compute(), data);
+    throw;
+  }
+  return data;
+}
+
+void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
+  GpuState& gpu = gpu_at(space.owner.index);
+  if (!has_several_devices()) return allocate_on_gpu(space, bytes);
+  const StreamRef stream = streams_of(gpu, DeviceStreams::allocations).compute();
+  void* const data = allocate_in(stream, bytes);
+  try {
+    stream.synchronize();
+  } catch (...) {
+    release_in(stream, data);
+    throw;
+  }
+  return data;
+}
+
+void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept {
+  GpuState* gpu = gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire);
+  if (data == nullptr || gpu == nullptr || !gpu->usable()) return;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      const StreamRef stream = current_streams(*gpu).compute();
+      await_peer_reads(*gpu, stream, data, bytes);
+      return release_in(stream, data);
+    } catch (...) {
+      // The first use of these streams failed, so there is no stream to release in, or the stream could not wait for
+      // those that read the memory. Tried again, since nobody releases the memory later.
+    }
+  }
+}
+
+void copy_on_gpu(const MemorySpace& space, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  DeviceStreams& streams = streams_for(space);
+  copy_inside(streams, to, from, bytes);
+  settle(streams);
+}
+
+void clear_on_gpu(const MemorySpace& space, void* data, std::size_t bytes) {
+  if (bytes == 0) return;
+  DeviceStreams& streams = streams_for(space);
+  const StreamRef compute = streams.compute();
+  await_peer_reads(streams.gpu(), compute, data, bytes);
+  {
+    const OnGpu entered(streams.gpu());
+    check(::cudaMemsetAsync(data, 0, bytes, compute.get()), "cudaMemsetAsync", compute.device());
+  }
+  settle(streams);
+}
+
+void transfer_with_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+                       std::size_t bytes) {
+  if (bytes == 0) return;
+  if (to == from) {
+    copy_on_gpu(to, to_data, from_data, bytes);
+  } else if (to == host_memory) {
+    download(streams_for(from), to_data, from_data, bytes);
+  } else {
+    DeviceStreams& streams = streams_for(to);
+    await_peer_reads(streams.gpu(), streams.copies(), to_data, bytes);
+    if (from == host_memory) {
+      upload(streams, to_data, from_data, bytes);
+    } else {
+      exchange(streams, to_data, streams_for(from), from_data, bytes);
+    }
+    settle(streams);
+  }
+}
+
+void* transfer_into_gpu(const MemorySpace& to, const MemorySpace& from, const void* from_data, std::size_t bytes) {
+  DeviceStreams& streams = streams_for(to);
+  void* const data = from == host_memory ? upload_new(streams, from_data, bytes)
+                                         : exchange_new(streams, streams_for(from), from_data, bytes);
+  try {
+    settle(streams);
+  } catch (...) {
+    release_in(streams.compute(), data);
+    throw;
+  }
+  return data;
+}
+
+Pushes::~Pushes() {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const QuietGuard entered(streams_[i]->gpu());
+    if (entered.entered()) note(::cudaStreamSynchronize(streams_[i]->compute().get()), streams_[i]->gpu().index());
+  }
+}
+
+void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count) {
+  if (to == host_memory) {
+    fanout::detail::InlineArray<Download> copies(count, [transfers](std::size_t i) -> Download {
+      return {&streams_for(transfers[i].from), transfers[i].to_data, transfers[i].from_data, transfers[i].bytes};
+    });
+    return Downloads(copies.data(), count).make();
+  }
+  DeviceStreams& streams = streams_for(to);
+  Pushes pushes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const backend::Transfer& transfer = transfers[i];
+    if (transfer.bytes == 0) continue;
+    if (transfer.from == to) {
+      copy_inside(streams, transfer.to_data, transfer.from_data, transfer.bytes);
+    } else if (transfer.from == host_memory) {
+      await_peer_reads(streams.gpu(), streams.copies(), transfer.to_data, transfer.bytes);
+      upload(streams, transfer.to_data, transfer.from_data, transfer.bytes);
+    } else {
+      DeviceStreams& source = streams_for(transfer.from);
+      if (push(streams, transfer.to_data, source, transfer.from_data, transfer.bytes)) pushes.add(source);
+    }
+  }
+  pushes.finish();
+  settle(streams);
+}
+
+bool send_to_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+                 std::size_t bytes) {
+  if (bytes == 0) return true;
+  DeviceStreams& target = streams_for(to);
+  DeviceStreams& source = streams_for(from);
+  if (!peer_trusted(source.gpu().index(), target.gpu().index())) return false;
+  push(target, to_data, source, from_data, bytes);
+  return true;
+}
+
+}}}}  // namespace fanout::v0::cuda::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/mpi/ranks.hpp>
+
+namespace fanout { inline namespace v0 { namespace mpi {
+
+Ranks::Ranks(MPI_Comm of, const RanksOptions& options)
+    : options_(options), group_(of, options.survive), node_(group_), models_(group_, options) {
+  const detail::RankGroup::Exchange exchange(group_);
+  std::string text;
+  const std::exception_ptr failure = detail::RankGroup::exception_of([&] {
+    check(options);
+    text = detail::described(options);
+  });
+  group_.agree(text, failure);
+}
+
+void Ranks::check(const RanksOptions& options) {
+  if (options.survive) detail::RankGroup::check_survives();
+  if (options.gpu_aware && options.reduce != by_library) {
+    throw InvalidArgument(explain({.what = "gpu_aware without by_library",
+                                   .where = "RanksOptions::gpu_aware",
+                                   .expected = ".reduce = fanout::mpi::by_library",
+                                   .found = "in_rank_order, which sends from host memory"}));
+  }
+  if (options.deadline.nanoseconds() < 0) {
+    throw InvalidArgument(explain(
+        {.what = "a negative time", .where = "RanksOptions::deadline", .expected = "how long ranks may be late"}));
+  }
+}
+
+void Ranks::check_root(std::size_t root) const {
+  if (root < size()) return;
+  throw InvalidArgument(explain({.what = "a root that is no rank",
+                                 .expected = "a rank below " + std::to_string(size()),
+                                 .found = std::to_string(root)}));
+}
+
+}}}  // namespace fanout::v0::mpi
