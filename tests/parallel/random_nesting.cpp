@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random patterns of models that call models: whatever they look like, calls end, and give what one thread gives.
+// Random patterns of models that call models: whatever they look like, whatever the devices and the split, calls end, and
+// give what one thread gives. Rows come back once each, in their order. Random types are for tests/random_programs/.
 
 #include <doctest/doctest.h>
 
@@ -16,15 +17,17 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
-#include <variant>
+#include <tuple>
 #include <vector>
 
 #include <fanout/fanout.hpp>
+#include <fanout/plan/dealt_split.hpp>
 #include <fanout/worker/registry.hpp>
+
+#include "random_programs/split_of.hpp"
 
 using fanout::HostDevice;
 using fanout::ParallelModel;
@@ -32,12 +35,14 @@ using fanout::Pending;
 
 namespace {
 
-constexpr int patterns = 2000;
+constexpr int patterns = 1000;
 
 using Hosts = fanout::DeviceSet<HostDevice>;
 using Rows = std::span<const int>;
 using Number = std::uint64_t;  // wraps around, so that sums do not depend on their order
-using Result = Pending<Number>;
+/// The number of all models that a call came to, and the rows that the first one was handed.
+using Answer = std::tuple<Number, std::vector<int>>;
+using Result = Pending<Answer>;
 
 /// Ends the process with the pattern's seed if a pattern takes a minute.
 class Watchdog {
@@ -93,7 +98,7 @@ struct Node {
   Number run(Rows rows) const;
 };
 struct ConstNode : Node {
-  auto forward(Rows rows) const { return fanout::psum(run(rows)); }
+  auto forward(Rows rows) const { return std::tuple(fanout::psum(run(rows)), std::vector(rows.begin(), rows.end())); }
 };
 struct ChangingNode : Node {
   int inside = 0;  // plain: the replica is one thread's at a time
@@ -101,7 +106,7 @@ struct ChangingNode : Node {
     const bool alone = ++inside == 1;
     const Number number = run(rows);
     --inside;
-    return fanout::psum(alone ? number : number + 1);
+    return std::tuple(fanout::psum(alone ? number : number + 1), std::vector(rows.begin(), rows.end()));
   }
 };
 
@@ -134,22 +139,9 @@ Number mixed(Number x) {
   return x ^ (x >> 27);
 }
 
-/// The rows in pages, which the devices take in turn.
-struct Pages {
-  std::size_t page;
-  fanout::Plan operator()(std::size_t rows, std::size_t devices) const {
-    fanout::Plan plan;
-    for (std::size_t i = 0; i < rows; i += page) {
-      plan.add({.rows = {i, std::min(i + page, rows)}, .device = plan.size() % devices});
-    }
-    if (rows == 0) plan.add({});
-    return plan;
-  }
-};
-
 /// Models that call one another, and the threads that call them.
 struct Pattern {
-  std::mt19937 random;
+  random_programs::Random random;
   std::array<std::vector<Edge>, 6> edges;  // of each model, to later ones and, for an error, to itself
   std::vector<AnyModel> models;
 
@@ -157,7 +149,7 @@ struct Pattern {
     for (std::size_t i = 0; i < models.size(); ++i) make_model(i);
   }
 
-  std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); }
+  std::size_t below(std::size_t n) { return random.below(n); }
 
   /// What a call returns, found by one thread.
   Number serial(std::size_t model, Rows rows) const {
@@ -201,12 +193,14 @@ struct Pattern {
     }
     std::shuffle(edges[i].begin(), edges[i].end(), random);
     fanout::Options options;
-    if (below(4) == 0) options.split = Pages{1 + below(5)};
+    const Hosts devices = some_devices();
+    if (below(2) == 0) options.split = split_of(random_programs::drawn_sharing(random, devices.size()));
+    if (below(8) == 0) options.split = fanout::DealtSplit{};
     if (below(4) == 0) options.deadline = std::chrono::hours(1);  // waits that could end before
     if (below(2) == 0) {
-      models[i].constant.emplace(ConstNode{{this, i}}, some_devices(), options);
+      models[i].constant.emplace(ConstNode{{this, i}}, devices, options);
     } else {
-      models[i].changing.emplace(ChangingNode{{this, i}}, some_devices(), options);
+      models[i].changing.emplace(ChangingNode{{this, i}}, devices, options);
       if (below(12) == 0) edges[i].push_back({.to = i, .how = below(2) == 0 ? Edge::waits : Edge::async});
     }
   }
@@ -216,16 +210,19 @@ Number Node::run(Rows rows) const {
   Number sum = Pattern::own(index, rows) + (version == same_version ? 0 : 1);
   std::vector<Result> taken;
   std::vector<Result> not_taken;
+  const auto add = [&](const Answer& answer) {
+    sum += std::get<0>(answer) + (std::ranges::equal(std::get<1>(answer), rows) ? 0 : 1);
+  };
   for (const Edge& edge : pattern->edges[index]) {
     pattern->models[edge.to].visit([&](const auto& model) {
       if (edge.how == Edge::waits) {
-        sum += model(rows);
+        add(model(rows));
       } else {
         (edge.how == Edge::async ? taken : not_taken).push_back(model.async(rows));
       }
     });
   }
-  for (std::size_t i = taken.size(); i > 0; --i) sum += taken[i - 1].get();
+  for (std::size_t i = taken.size(); i > 0; --i) add(taken[i - 1].get());
   return sum;
 }
 
@@ -274,7 +271,9 @@ struct Caller {
     const bool refused = pattern.is_refused(call.model);
     const std::string name = "model " + std::to_string(call.model) + ": ";
     try {
-      if (result() != pattern.serial(call.model, call.rows)) wrong += name + "another result than with one thread\n";
+      const auto& [number, rows] = result();
+      if (number != pattern.serial(call.model, call.rows)) wrong += name + "another result than with one thread\n";
+      if (rows != call.rows) wrong += name + "other rows than were handed in\n";
       if (refused) wrong += name + "a call of a model from inside itself was not refused\n";
     } catch (const fanout::Error& error) {
       const std::string text = error.what();

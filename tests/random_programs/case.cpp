@@ -4,33 +4,10 @@
 
 #include <exception>
 
+#include "split_of.hpp"
 #include "sweep.hpp"
 
 namespace random_programs {
-
-namespace {
-
-/// The policy that a case hands the library, in the library's own types.
-fanout::AnySplit split_of(const Sharing& sharing) {
-  switch (sharing.way) {
-    case Way::even:
-      return {};
-    case Way::chunk:
-      return fanout::ChunkSplit{};
-    case Way::weighted:
-      return fanout::WeightedSplit(sharing.weights);
-    default:
-      return [sharing](std::size_t rows, std::size_t devices) {
-        fanout::Plan plan;
-        for (const Part& part : parts_of(sharing, rows, devices)) {
-          plan.add({.rows = {part.begin, part.end}, .device = part.device});
-        }
-        return plan;
-      };
-  }
-}
-
-}  // namespace
 
 void note_fact(Tree& tree, const std::string& path, std::size_t fact) {
   tree.push_back({.path = path + '?', .leaf = {.numbers = {static_cast<double>(fact)}}});
@@ -57,18 +34,14 @@ Case::Case(std::uint64_t own_seed, const Program& program, std::size_t own_devic
       break;
   }
   if (program.wide) axis = std::array{0, 1, -1, -2}[random.below(4)];
-  sharing.way = static_cast<Way>(random.below(5));
-  sharing.block = 1 + random.below(5);
-  sharing.seed = random();
-  sharing.weights = {1 + random.below(9)};
-  while (sharing.weights.size() < devices) sharing.weights.push_back(random.below(5));
+  sharing = drawn_sharing(random, devices);
   if (random.below(12) == 0) {
     odd_shard = random.below(devices);
     odd_choice = random.below(4);
   }
 }
 
-fanout::Options Case::options() const { return {.axis = axis, .split = split_of(sharing)}; }
+fanout::Options Case::options() const { return {.axis = axis, .split = split_of(sharing), .seed = seed}; }
 
 void Case::clear() {
   result_.reset();
@@ -139,6 +112,10 @@ std::string Case::check_records() const {
              std::to_string(part.device) + " of " + std::to_string(parts_.size()) + ", found [" +
              std::to_string(record.begin) + ", " + std::to_string(record.end) + ") on " +
              std::to_string(record.device) + " of " + std::to_string(record.size);
+    }
+    // A model's first call has the number 0.
+    if (!fails_allocations && record.random != fanout::RandomStream(seed, 0, part.end - (part.rows() == 0 ? 0 : 1))()) {
+      return who + "has other random numbers in its last row";
     }
     if (const std::string wrong = difference(cut(inputs_, part), record.seen); !wrong.empty()) {
       return who + "was handed: " + wrong;
@@ -251,6 +228,7 @@ Shard::Shard(const Case& own, Ctx& ctx)
   record_.end = ctx.rows().last;
   record_.device = static_cast<std::size_t>(ctx.device().id().index);
   record_.size = ctx.size();
+  record_.random = ctx.random(ctx.rows().size() == 0 ? 0 : ctx.rows().size() - 1)();
 }
 
 }  // namespace random_programs

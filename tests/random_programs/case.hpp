@@ -370,6 +370,7 @@ concept Plain = (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>)&&!st
 struct Record {
   int runs = 0;
   std::size_t begin = 0, end = 0, device = 0, size = 0;
+  std::uint32_t random = 0;  // the first number of the last row
   Tree seen, returned;
   Kept kept;
 };

@@ -158,60 +158,6 @@ double half_plus(Kind kind, double a, double b) {
   return wrapped(kind, (kind < Kind::f32 ? std::trunc(half) : half) + b);
 }
 
-Parts parts_of(const Sharing& sharing, std::size_t rows, std::size_t devices) {
-  std::vector<std::size_t> sizes;  // of shards, on the devices in order
-  Parts parts;
-  switch (sharing.way) {
-    case Way::even:
-      for (std::size_t i = 0; i < devices; ++i) sizes.push_back(rows / devices + (i < rows % devices ? 1 : 0));
-      break;
-    case Way::chunk: {
-      std::size_t left = rows;
-      for (std::size_t i = 0; i < devices; ++i) {
-        sizes.push_back(std::min(left, (rows + devices - 1) / devices));
-        left -= sizes.back();
-      }
-      break;
-    }
-    case Way::weighted: {
-      const std::size_t sum = std::accumulate(sharing.weights.begin(), sharing.weights.end(), std::size_t{0});
-      std::vector<std::size_t> order;
-      std::size_t left = rows;
-      for (std::size_t i = 0; i < devices; ++i) {
-        sizes.push_back(rows * sharing.weights[i] / sum);
-        left -= sizes.back();
-        order.push_back(i);
-      }
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return rows * sharing.weights[a] % sum > rows * sharing.weights[b] % sum;
-      });
-      for (std::size_t i = 0; i < left; ++i) ++sizes[order[i]];
-      break;
-    }
-    case Way::dealt:
-      for (std::size_t begin = 0; begin < rows; begin += sharing.block) {
-        parts.push_back({begin, std::min(begin + sharing.block, rows), parts.size() % devices});
-      }
-      if (rows == 0) parts.push_back({0, 0, 0});
-      return parts;
-    case Way::cut: {
-      Random random(sharing.seed + rows);
-      std::vector<std::size_t> cuts{0, rows};
-      for (std::size_t i = random.below(20); i > 0; --i) cuts.push_back(random.below(rows + 1));
-      std::sort(cuts.begin(), cuts.end());
-      for (std::size_t i = 0; i + 1 < cuts.size(); ++i) parts.push_back({cuts[i], cuts[i + 1], random.below(devices)});
-      return parts;
-    }
-  }
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < devices; ++i) {
-    const bool idle = rows != 0 ? sizes[i] == 0 : sharing.way == Way::weighted && sharing.weights[i] == 0;
-    if (!idle) parts.push_back({begin, begin + sizes[i], i});
-    begin += sizes[i];
-  }
-  return parts;
-}
-
 Tree cut(const Tree& inputs, const Part& part) {
   Tree tree = inputs;
   for (Item& item : tree) {

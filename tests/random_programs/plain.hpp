@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "sharing.hpp"
+
 namespace random_programs {
 
 /// The number type of a leaf, as far as arithmetic wraps or rounds by it.
@@ -52,40 +54,7 @@ struct Item {
 };
 using Tree = std::vector<Item>;
 
-struct Part {
-  std::size_t begin, end, device;
-
-  std::size_t rows() const { return end - begin; }
-};
-using Parts = std::vector<Part>;
-
-/// Numbers that depend on the seed alone, whatever the platform.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t operator()() {
-    std::uint64_t x = state_ += 0x9E3779B97F4A7C15U;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
-    return x ^ (x >> 31);
-  }
-  std::size_t below(std::size_t end) { return static_cast<std::size_t>((*this)() % end); }
-
- private:
-  std::uint64_t state_;
-};
 std::uint64_t hash_of(std::uint64_t seed, const std::string& text);
-
-enum class Way : unsigned char { even, chunk, weighted, dealt, cut };
-
-/// How one call shares its rows out.
-struct Sharing {
-  Way way = Way::even;
-  std::vector<std::size_t> weights;
-  std::size_t block = 1;   // of `dealt`: rows in one, which the devices take in turn
-  std::uint64_t seed = 0;  // of `cut`: anywhere, with empty shards, on any devices
-};
-Parts parts_of(const Sharing& sharing, std::size_t rows, std::size_t devices);
 
 /// What one shard is to be handed of the inputs.
 Tree cut(const Tree& inputs, const Part& part);

@@ -11,9 +11,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <fanout/array/tensor.hpp>
@@ -23,7 +21,6 @@
 #include "observe/python.hpp"
 #include "state/file_of.hpp"
 #include "support/message_of.hpp"
-#include "support/random_tree.hpp"
 
 using fanout::load;
 using fanout::save;
@@ -66,25 +63,6 @@ std::string nodes_saved(std::size_t count) {
   std::string name;
   for (std::size_t i = 0; i < count; ++i) name += "inner.0.";
   return fanout_test::file_of('{' + ('"' + name + R"(value":{"dtype":"F64","shape":[],"data_offsets":[0,8]}})"), 8);
-}
-
-/// The file that a tree is saved to, as bytes.
-template <class X>
-std::string bytes_saved(const X& tree, const std::string& path) {
-  save(path, tree);
-  return fanout_test::text_of(path);
-}
-
-/// Other values in an array of the same size.
-template <class X>
-void clear_values(X& x) {
-  if constexpr (std::is_arithmetic_v<X>) {
-    x = {};
-  } else if constexpr (std::is_same_v<X, std::string>) {
-    x = "other";
-  } else {
-    for (auto& element : x) clear_values(element);
-  }
 }
 
 }  // namespace
@@ -176,28 +154,4 @@ TEST_CASE("a file cannot make a tree so deep that it takes all the stack") {
   CHECK(says(refused(100'000), path, "more than 1000 levels in a name: inner.0.inner.0.", "load<T>() makes no deeper"));
   CHECK(says(refused(500), "more than 1000 levels"));
   CHECK(says(refused(499), "Missing", "\"value\", \"inner.0.value\""));
-}
-
-TEST_CASE("random trees are loaded as they were saved") {
-  const TestFolder folder;
-  fanout_test::Random random(11);
-  const auto round_trip = [&]<std::uint32_t Seed, std::uint32_t Depth>() {
-    using Tree = fanout_test::SomeTree<Seed, Depth>;
-    for (int round = 0; round < 5; ++round) {
-      Tree saved{};
-      fanout_test::fill(saved, random, fanout_test::below(random, 5));
-      const std::string bytes = bytes_saved(saved, folder / "saved");
-      // Loaded into the same structure, whose elements are others.
-      Tree other = fanout_test::map_arrays(saved, []<class Array>(Array array) {
-        clear_values(array);
-        return array;
-      });
-      load(folder / "saved", other);
-      CHECK(bytes_saved(other, folder / "other") == bytes);
-    }
-  };
-  [&]<std::uint32_t... I>(std::integer_sequence<std::uint32_t, I...>) {
-    (round_trip.template operator()<I * 7 + 1, 1 + I % 3>(), ...);
-  }
-  (std::make_integer_sequence<std::uint32_t, 12>());
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,6 @@
 
 #include "state/file_of.hpp"
 #include "support/message_of.hpp"
-#include "support/random_split.hpp"
 
 using fanout::InvalidArgument;
 using fanout::detail::Dtype;
@@ -32,15 +32,15 @@ HeaderEntry named(std::string name, Dtype dtype, std::vector<std::uint64_t> shap
 }
 
 /// A text of up to 20 code points, many of which have to be escaped.
-std::string some_text(fanout_test::Random& random) {
+std::string some_text(std::mt19937& random) {
   std::string text;
-  for (std::size_t i = fanout_test::below(random, 20); i > 0; --i) {
+  for (std::size_t i = random() % 20; i > 0; --i) {
     constexpr char32_t below[] = {0x20, 0x80, 0x800, 0xD800, 0x110000};
-    const std::size_t kind = fanout_test::below(random, 6);
+    const std::size_t kind = random() % 6;
     if (kind == 5) {
-      text += "\"\\/"[fanout_test::below(random, 3)];
+      text += "\"\\/"[random() % 3];
     } else {
-      const auto point = static_cast<char32_t>(fanout_test::below(random, below[kind]));
+      const auto point = static_cast<char32_t>(random() % below[kind]);
       fanout::detail::append_utf8(text, point >= 0xD800 && point < 0xE000 ? U'x' : point);
     }
   }
@@ -78,14 +78,14 @@ TEST_CASE("elements stand aligned to their size, and otherwise in the order of t
 }
 
 TEST_CASE("a header that was written is read as it was, whatever the names") {
-  fanout_test::Random random(7);
+  std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {
     std::vector<HeaderEntry> entries;
-    for (std::size_t i = fanout_test::below(random, 12); i > 0; --i) {
+    for (std::size_t i = random() % 12; i > 0; --i) {
       HeaderEntry entry = named(some_text(random) + std::to_string(i),
-                                static_cast<Dtype>(fanout_test::below(random, fanout::detail::dtype_rows.size())), {});
-      for (std::size_t axes = fanout_test::below(random, 5); axes > 0; --axes) {
-        entry.shape.push_back(fanout_test::below(random, 4) * 4);  // so that also F6 ends at a byte
+                                static_cast<Dtype>(random() % fanout::detail::dtype_rows.size()), {});
+      for (std::size_t axes = random() % 5; axes > 0; --axes) {
+        entry.shape.push_back(random() % 4 * 4);  // so that also F6 ends at a byte
       }
       if (entry.shape.empty() && fanout::detail::size_of(entry.dtype) == 0) entry.dtype = Dtype::f32;
       entries.push_back(std::move(entry));
