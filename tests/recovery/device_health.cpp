@@ -66,16 +66,6 @@ TEST_CASE("the others share the rows of a device that is left out, in proportion
   }
 }
 
-TEST_CASE("a plan without rows for a left-out device keeps its rows") {
-  for (std::size_t devices = 2; devices < 60; ++devices) {
-    DeviceHealth health(devices);
-    for (int i = 0; i < 2; ++i) health.note_failure(devices - 1);
-    Plan plan;
-    for (std::size_t i = 0; i + 1 < devices; ++i) plan.add({.rows = {i, i + 1}, .device = i});
-    CHECK(health.without_left_out(plan) == plan);
-  }
-}
-
 TEST_CASE("all rows are planned while another thread leaves devices out and readmits them") {
   DeviceHealth health(4);
   Plan plan;
@@ -117,24 +107,4 @@ TEST_CASE("a dealt plan without left-out devices is dealt, too") {
   CHECK_FALSE(health.without_left_out(plan).is_dealt());
   plan.deal();
   CHECK(health.without_left_out(plan).is_dealt());
-}
-
-TEST_CASE("each failure of a device is counted once, also if the shard may not run again") {
-  const auto devices = fanout::simulated_devices({{}, {.fail_at = 1}});
-  fanout::ParallelModel model{
-      [calls = std::size_t{0}](fanout::View<const float, 1> x) mutable { return ++calls + x.size(); }, devices,
-      fanout::Options{.measure = true, .retry = fanout::Retry{.times = 3}}};
-  CHECK(model.report().devices().size() == 2);  // also before the first call
-  CHECK_THROWS_AS(model(fanout::Tensor<float, 1>(8)), const fanout::ReplicaError&);
-  CHECK(model.report().devices()[1].failures == 1);
-  CHECK_FALSE(model.report().devices()[1].left_out);
-}
-
-TEST_CASE("a failure in the last try is counted, too") {
-  const auto devices = fanout::simulated_devices({{.fail_at = 2}, {.fail_at = 1}});
-  const fanout::ParallelModel model{[](fanout::View<const float, 1> x) { return x.size(); }, devices,
-                                    fanout::Options{.measure = true, .retry = fanout::Retry{.times = 1}}};
-  CHECK_THROWS_AS(model(fanout::Tensor<float, 1>(8)), const fanout::ReplicaError&);
-  CHECK(model.report().devices()[0].failures == 1);
-  CHECK(model.report().devices()[1].failures == 1);
 }

@@ -157,15 +157,6 @@ TEST_CASE("the same calls take the same times, to the nanosecond") {
   CHECK(once.back() == 6'915'061);
 }
 
-TEST_CASE("ten simulated minutes are some hundred calls") {
-  const auto devices = simulated_devices({{.rows_per_second = 100}, {.rows_per_second = 300}});
-  const ParallelModel model{Size{}, devices, Options{.split = WeightedSplit{1, 3}}};
-  const Tensor<float, 1> x = first_numbers(400);
-  int calls = 0;
-  for (; devices[0].time() < 600'000'000'000; ++calls) model(x);
-  CHECK(calls == 600);
-}
-
 TEST_CASE("all shards run on the calling thread") {
   const auto caller = std::this_thread::get_id();
   const ParallelModel model{[caller](View<const float, 1>) { return std::this_thread::get_id() == caller; },
@@ -208,23 +199,6 @@ TEST_CASE("a non-const forward changes the replica of its device") {
   CHECK(model(x) == fanout::tensor<float>({103, 103}));
 }
 
-TEST_CASE("reductions, scalars and trees are gathered") {
-  const auto devices = simulated_devices({{}, {}});
-  const ParallelModel model{[](Context auto& ctx, View<const float, 1> x) {
-                              auto y = fanout::output<float>(ctx);
-                              double sum = 0;
-                              for (std::size_t i = 0; i < x.size(); ++i) sum += y[i] = x[i];
-                              return std::tuple{y, fanout::psum(sum), x.size(),
-                                                fanout::pmean(Tensor<double, 1>(View<const double, 1>(&sum, 1)))};
-                            },
-                            devices};
-  const auto [y, sum, sizes, mean] = model(first_numbers(7));
-  CHECK(y == first_numbers(7));
-  CHECK(sum == 21);
-  CHECK(sizes == fanout::tensor<std::size_t>({4, 3}));
-  CHECK(mean(0) == doctest::Approx((4 * 6.0 + 3 * 15.0) / 7));
-}
-
 TEST_CASE("inout writes rows of an array that lies on the device") {
   const auto devices = simulated_devices({{}});
   const ParallelModel model{[](View<float, 1> x) {
@@ -234,15 +208,6 @@ TEST_CASE("inout writes rows of an array that lies on the device") {
   auto there = fanout::to(first_numbers(4), devices[0]);
   model(fanout::inout(there));
   CHECK(there == fanout::tensor<float>({1, 2, 3, 4}));
-}
-
-TEST_CASE("into writes into memory of the host") {
-  const auto devices = simulated_devices({{.rows_per_second = 1e6, .bandwidth = 1e9}, {.rows_per_second = 1e6}});
-  const ParallelModel model{Line{}, devices};
-  const Tensor<float, 1> x = first_numbers(20);
-  Tensor<float, 1> y(20);
-  model.into(y)(x);
-  CHECK(is_line_of(y, x));
 }
 
 TEST_CASE("outputs are written right into the caller's memory on the main device, and take no other memory there") {
@@ -264,32 +229,6 @@ TEST_CASE("outputs are written right into the caller's memory on the main device
   const Tensor<float, 1> copy = y;
   CHECK(copy.data() != there);
   CHECK(is_line_of(copy, x));
-}
-
-TEST_CASE("the same for tensors that forward makes, and for results that change places") {
-  const auto devices = simulated_devices({{}, {}});
-  const Tensor<float, 1> x = first_numbers(6);
-  Tensor<float, 1> one({6}, devices[0].memory());
-  Tensor<float, 1> other({6}, devices[0].memory());
-  const float* const there = one.data();
-  const ParallelModel tensors{[](View<const float, 1> part) { return Tensor<float, 1>(part); }, devices};
-  tensors.into(one)(x);
-  CHECK(one.data() == there);
-  CHECK(one == x);
-  const ParallelModel swaps{[](Context auto& ctx, View<const float, 1> part) {
-                              auto first = fanout::output<float>(ctx);
-                              auto second = fanout::output<float>(ctx);
-                              for (std::size_t i = 0; i < part.size(); ++i) {
-                                first[i] = part[i];
-                                second[i] = -part[i];
-                              }
-                              return std::tuple(second, first);
-                            },
-                            devices};
-  swaps.into(std::tie(one, other))(x);
-  CHECK(one.data() == there);
-  CHECK(other == x);
-  for (std::size_t i = 0; i < 6; ++i) CHECK(one(i) == -x(i));
 }
 
 TEST_CASE("into gathers where the destination is, without a way round over the main device") {
@@ -398,14 +337,6 @@ TEST_CASE("models of a factory, replicas of their own and the four stages") {
   auto outputs = fanout::apply(fanout::replicate(Line{}, devices), fanout::scatter(devices, x));
   CHECK(devices[0].time() == 30'000);
   CHECK(is_line_of(fanout::gather(std::move(outputs)), x));
-}
-
-TEST_CASE("fields of replicas are combined over devices") {
-  const auto devices = simulated_devices({{}, {}});
-  ParallelModel model{Averages{}, devices};
-  model(first_numbers(6));
-  CHECK(model.model().rows.value == 6);
-  CHECK(model.model().mean.value(0) == doctest::Approx(2.5));
 }
 
 TEST_CASE("a model calls another one: the inner call begins at the time of the outer shard") {

@@ -70,14 +70,6 @@ TEST_CASE("a lost device fails in each call") {
   CHECK(other(ones(10)) == ones(10));
 }
 
-TEST_CASE("a failing shard of an asynchronous call") {
-  const auto devices = simulated_devices({{}, {.fail_at = 1}});
-  const ParallelModel model{Copies{}, devices};
-  auto pending = model.async(ones(10));
-  CHECK_THROWS_AS(pending.get(), fanout::ReplicaError);
-  CHECK(model.async(ones(10)).get() == ones(10));
-}
-
 TEST_CASE("an exception of forward takes no time, and is no shard that ran") {
   const auto devices = simulated_devices({{.rows_per_second = 1e6, .fail_at = 2}});
   bool throws = true;

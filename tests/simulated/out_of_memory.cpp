@@ -85,11 +85,10 @@ void check_doubled(const Result& result, const Tensor<float, 2>& x) {
   CHECK(wrong == 0);
 }
 
-struct Counts {
-  int calls = 0;
-  std::size_t forward(Context auto& ctx, View<const float, 2> x) {
-    ++calls;
-    return fanout::empty<float>(ctx, 100 * x.extent(0)).size();
+/// Needs 400 bytes for each row.
+struct ChangesAndNeedsScratch {
+  std::size_t forward(Context auto& ctx, View<const float, 1> x) {
+    return fanout::empty<float>(ctx, 100 * x.size()).size();
   }
 };
 
@@ -195,32 +194,6 @@ TEST_CASE("a single row that does not fit is an error that says so, and the mode
   const ParallelModel unmeasured{shrink_test::Doubles{}, simulated_devices(options),
                                  Options{.output = shrink_test::on_host, .shrink_on_out_of_memory = true}};
   shrink_test::check_doubled(unmeasured(narrow), narrow);
-}
-
-TEST_CASE("without the option, and where calls cannot be made again, running out of memory is an error") {
-  std::vector<SimulatedDeviceOptions> options(2);
-  options[1].memory = 1000;
-  const auto x = shrink_test::ascending(100, 4);
-  SUBCASE("without the option") {
-    const ParallelModel model{shrink_test::Doubles{}, simulated_devices(options),
-                              Options{.output = shrink_test::on_host}};
-    for (int call = 0; call < 3; ++call) {
-      try {
-        model(x);
-        FAIL("the memory was enough");
-      } catch (const OutOfMemory&) {  // while its inputs were copied
-      } catch (const ReplicaError& error) {
-        CHECK(error.get_if<OutOfMemory>() != nullptr);
-      }
-    }
-  }
-  SUBCASE("a forward that is not const") {
-    options[1].memory = 2000;
-    const ParallelModel model{shrink_test::Counts{}, simulated_devices(options),
-                              Options{.output = shrink_test::on_host, .shrink_on_out_of_memory = true}};
-    CHECK(says(message_of<ReplicaError>([&] { model(x); }),
-               "not made again with fewer rows at a time, since forward is not const"));
-  }
 }
 
 TEST_CASE("an asynchronous call is made again, too, and the next ones know what fits") {
@@ -360,6 +333,7 @@ TEST_CASE("the error says why a call is not made again, also if memory runs out 
     auto forward(View<const float, 1> x) { return fanout::psum(x.size() + 0 * ++calls); }
   };
   CHECK(says(message(Counts{}, 4000, 1000), "since forward is not const, or may change its replica"));
+  CHECK(says(message(shrink_test::ChangesAndNeedsScratch{}, 10, 1000), "since forward is not const"));
   CHECK(says(message([](View<const float, 1> x) { return fanout::psum(x.size()); }, 4, 3),
              "since a single row does not fit"));
   const auto maybe = [](Context auto& ctx, View<const float, 1> x) {

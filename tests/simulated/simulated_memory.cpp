@@ -15,6 +15,8 @@
 #include <fanout/memory/transfer.hpp>
 #include <fanout/simulated/simulated_devices.hpp>
 
+#include "support/message_of.hpp"
+
 using fanout::simulated_devices;
 using fanout::Tensor;
 using fanout::to;
@@ -145,7 +147,8 @@ TEST_CASE("memory of a device is limited, and comes back") {
   {
     const auto x = to(counted(200), devices[0]);
     CHECK(devices[0].free_memory() == 200);
-    CHECK_THROWS_AS(to(counted(51), devices[0]), fanout::OutOfMemory);
+    CHECK(fanout_test::says(fanout_test::message_of<fanout::OutOfMemory>([&] { to(counted(51), devices[0]); }),
+                            "out of memory of " + to_string(devices[0].id()), "at most 200 bytes", "found 204"));
     CHECK(devices[0].free_memory() == 200);
     const auto rest = to(counted(50), devices[0]);
     CHECK(devices[0].free_memory() == 0);

@@ -108,30 +108,3 @@ TEST_CASE("shards fail when they are told to, at their end") {
   AloneState lost({.fail_at = 1, .failures = SIZE_MAX});
   for (int i = 0; i < 100; ++i) CHECK_THROWS_AS(lost.run(1), fanout::DeviceError);
 }
-
-TEST_CASE("memory is counted, and there is no more than the device has") {
-  AloneState device({.memory = 100});
-  device.state.claim(60);
-  CHECK(device.state.free_memory() == 40);
-  try {
-    device.state.claim(41);
-    FAIL("claimed too much");
-  } catch (const fanout::OutOfMemory& error) {
-    const std::string text = error.what();
-    CHECK(text.find("out of memory of sim:1000000") != std::string::npos);
-    CHECK(text.find("at most 40 bytes") != std::string::npos);
-    CHECK(text.find("found 41") != std::string::npos);
-  }
-  CHECK_THROWS_AS(device.state.claim(SIZE_MAX), fanout::OutOfMemory);
-  device.state.claim(40);
-  CHECK(device.state.free_memory() == 0);
-  device.state.give_back(100);
-  CHECK(device.state.free_memory() == 100);
-}
-
-TEST_CASE("a copy takes the latency and its bytes") {
-  AloneState device({.bandwidth = 1e9, .latency = 2us});
-  CHECK(device.state.copy_time(500) == 2'500);
-  AloneState free({});
-  CHECK(free.state.copy_time(1'000'000) == 0);
-}
