@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -53,8 +54,14 @@ TEST_CASE("devices on one GPU are told apart, have a stream and a worker each, a
 }
 
 TEST_CASE("rule 43: a device that is not visible is an Invalid device id") {
-  CHECK_THROWS_AS(fanout::CudaDevice(-1), fanout::InvalidDeviceId);
-  CHECK_THROWS_AS(fanout::CudaDevice(cuda::detail::count_gpus().count), fanout::InvalidDeviceId);
+  const int count = cuda::detail::count_gpus().count;
+  for (const int index : {-1, count, cuda::detail::most_gpus, 100000}) {
+    CHECK_THROWS_AS(fanout::CudaDevice(index), fanout::InvalidDeviceId);
+    const std::string message = fanout_test::message_of([&] { fanout::CudaDevice{index}; });
+    CHECK(message.find("Invalid device id") == 0);
+    CHECK(message.find("found " + std::to_string(index)) != std::string::npos);
+    CHECK(message.find(count == 0 ? "of which there is none" : "(cuda:0") != std::string::npos);
+  }
   if (!fanout_test::has_gpus(1)) return;
   CHECK_THROWS_AS(fanout::CudaDevice(0, -1), fanout::InvalidDeviceId);
 }
@@ -80,29 +87,6 @@ TEST_CASE("listing the devices uses none, and entering one uses it only") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFEXITED(status));
   CHECK((WEXITSTATUS(status) == EXIT_SUCCESS || WEXITSTATUS(status) == 77));
-}
-
-TEST_CASE("a device is the thread's current one while it is entered") {
-  if (!fanout_test::has_gpus(2)) return;
-  const fanout_test::Watched watched;
-  const auto current = [] {
-    int index = -1;
-    cuda::check(::cudaGetDevice(&index), "cudaGetDevice");
-    return index;
-  };
-  const fanout::CudaDevice first(0);
-  const fanout::CudaDevice second(1);
-  const int before = current();
-  {
-    const auto outer = second.enter();
-    CHECK(current() == 1);
-    {
-      const auto inner = first.enter();
-      CHECK(current() == 0);
-    }
-    CHECK(current() == 1);
-  }
-  CHECK(current() == before);
 }
 
 TEST_CASE("synchronize waits for the device's work, and throws what failed of it") {

@@ -162,17 +162,6 @@ TEST_CASE("oversubscribed devices go around the GPUs that there are") {
         Names{"cuda:1", "cuda:0", "cuda:1#1", "cuda:1#2", "cuda:0#1"});
 }
 
-TEST_CASE("devices on one GPU share its memory, and nothing else") {
-  if (!has_gpus(1)) return;
-  const Watched watched;
-  const auto devices = cuda_devices({.indices = {0, 0}, .oversubscribe = true});
-  CHECK(devices[0].memory().space == devices[1].memory().space);
-  CHECK(&devices[0].worker() != &devices[1].worker());
-  CHECK(devices[0].stream().get() != devices[1].stream().get());
-  CHECK(!(devices[0] == devices[1]));
-  CHECK(devices[1] == CudaDevice(0, 1));
-}
-
 TEST_CASE("selecting devices makes no context") {
   if (!has_stand_in(1)) return;
   const Watched watched;
@@ -251,15 +240,4 @@ TEST_CASE("GPUs and cores work in one set, in shards of their weights") {
   };
   const fanout::ParallelModel model{rows, devices, {.split = fanout::WeightedSplit{3, 1}}};
   CHECK(model(fanout::Range(8)) == Names{"cuda:0 6", "host:0 2"});
-}
-
-TEST_CASE("a model runs on several devices of one GPU at once") {
-  if (!has_gpus(1)) return;
-  const Watched watched;
-  const auto devices = cuda_devices({.indices = {0}, .count = 3, .oversubscribe = true});
-  const auto where = [](fanout::Context auto& ctx, fanout::RowRange) {
-    return std::vector{to_string(fanout::DeviceId(ctx.device().id()))};
-  };
-  const fanout::ParallelModel model{where, devices};
-  CHECK(model(fanout::Range(3)) == Names{"cuda:0", "cuda:0#1", "cuda:0#2"});
 }

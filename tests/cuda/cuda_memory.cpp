@@ -65,18 +65,6 @@ TEST_CASE("a tensor lives on a GPU, and is copied, assigned, cleared and moved t
   CHECK(Numbers(fanout::Extents<1>{0}, memory).data() == nullptr);
 }
 
-TEST_CASE("memory goes between the host, GPUs and devices on one GPU") {
-  if (!fanout_test::has_gpus(2)) return;
-  const fanout_test::Watched watched;
-  const fanout::backend::Memory first = fanout::CudaDevice(0).memory();
-  const fanout::backend::Memory second = fanout::CudaDevice(1).memory();
-  CHECK(first.space == fanout::CudaDevice(0, 1).memory().space);
-  CHECK_FALSE(first.space == second.space);
-  const Numbers original = numbers(100000);
-  CHECK(same(sent(sent(sent(sent(original, first), second), first), {}), original));
-  CHECK(same(sent(sent(cuda::pin(original), second), {}), original));
-}
-
 TEST_CASE("the host cannot access elements in a GPU's memory") {
   if (!fanout_test::has_gpus(1)) return;
   const Numbers there(fanout::Extents<1>{3}, fanout::CudaDevice(0).memory());

@@ -72,7 +72,13 @@ TEST_CASE("rule 155: a guard restores the previous current device") {
     {
       const DeviceGuard guard(0);
       CHECK(current_device() == 0);
-      const DeviceGuard inner(1);
+      {
+        const DeviceGuard inner(1);
+        CHECK(current_device() == 1);
+        set_device(0);  // what is set within a guard ends with it
+      }
+      CHECK(current_device() == 0);
+      const auto entered = fanout::CudaDevice(1).enter();
       CHECK(current_device() == 1);
     }
     CHECK(current_device() == 1);

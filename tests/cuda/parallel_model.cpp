@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -32,7 +31,6 @@ using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::to_host;
 using fanout::View;
-using namespace fanout::literals;
 
 namespace {
 
@@ -94,33 +92,6 @@ TEST_CASE("a model runs on all GPUs, and its results lie on the first") {
   }
 }
 
-TEST_CASE("results go to the host if it is asked for") {
-  if (no_device()) return;
-  const auto x = row_numbers(17, 3);
-  const ParallelModel model{linear(), AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
-  for (int call = 0; call < 10; ++call) check_equal(model(x), expected(linear(), x));
-}
-
-TEST_CASE("GPUs and cores share a batch by weights") {
-  if (no_device()) return;
-  const auto x = row_numbers(40, 3);
-  const auto devices = AllVisible<CudaDevice>{}.select() | fanout::host_devices(1);
-  std::vector<double> weights(devices.size(), 3);
-  weights.back() = 1;
-  const ParallelModel model{linear(), devices, Options{.split = fanout::WeightedSplit(weights)}};
-  check_equal(to_host(model(x)), expected(linear(), x));
-}
-
-TEST_CASE("batches in flight at the same time give the right results") {
-  if (no_device()) return;
-  const ParallelModel model{linear(), AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
-  const auto x = row_numbers(25, 3);
-  const auto wanted = expected(linear(), x);
-  std::vector<fanout::Pending<Tensor<float, 2>>> pending;
-  for (int n = 0; n < 12; ++n) pending.push_back(model.async(x));
-  for (auto& one : pending) check_equal(one.get(), wanted);
-}
-
 TEST_CASE("an update is on all GPUs at the next call") {
   if (no_device()) return;
   const auto x = row_numbers(9, 3);
@@ -169,52 +140,6 @@ TEST_CASE("an update may move the model to a GPU, to another one and back") {
     CHECK(model.replica(0).shares_original() == (gpu == 0));
     CHECK(model.replica(1).shares_original() == (gpu == 1));
   }
-}
-
-TEST_CASE("nested results, numbers and rules come from GPUs, too") {
-  if (no_device()) return;
-  const auto x = row_numbers(11, 2);
-  const auto forward = [](Context auto& ctx, View<const float, 2> rows, std::span<const int> labels) {
-    auto sums = fanout::empty<double>(ctx, 2);
-    auto copy = fanout::output<int>(ctx);
-    fanout::launch(ctx, 1, [rows, sums](std::size_t) {
-      for (std::size_t k = 0; k < 2; ++k) {
-        sums[k] = 0;
-        for (std::size_t i = 0; i < rows.extent(0); ++i) sums[k] += rows(i, k);
-      }
-    });
-    fanout::launch(ctx, labels.size(), [labels, to = View<int, 1>(copy)](std::size_t i) { to[i] = 2 * labels[i]; });
-    return std::tuple{fanout::psum(sums), dict("labels"_k = copy, "rows"_k = static_cast<int>(rows.extent(0)))};
-  };
-  std::vector<int> labels(11);
-  for (std::size_t i = 0; i < 11; ++i) labels[i] = static_cast<int>(i);
-  const ParallelModel model{forward, AllVisible<CudaDevice>{}};
-  const auto [sums, rest] = model(x, labels);
-  CHECK(to_host(sums)[0] == 121);
-  CHECK(to_host(sums)[1] == 132);
-  const auto doubled = to_host(rest["labels"_k]);
-  REQUIRE(doubled.size() == 11);
-  for (std::size_t i = 0; i < 11; ++i) CHECK(doubled[i] == 2 * static_cast<int>(i));
-  int rows = 0;
-  for (const int n : rest["rows"_k]) rows += n;
-  CHECK(rows == 11);
-}
-
-TEST_CASE("large arrays come and go in parts") {
-  if (no_device()) return;
-  const std::size_t rows = 700'001;  // 16.8 MB
-  Tensor<double, 2> x(rows, 3);
-  for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<double>(i);
-  const auto forward = [](Context auto& ctx, View<const double, 2> part) {
-    auto y = fanout::output<double>(ctx, 3);
-    fanout::launch(ctx, part.size(), [part, to = y.data()](std::size_t i) { to[i] = part.data()[i] + 1; });
-    return y;
-  };
-  const ParallelModel model{forward, AllVisible<CudaDevice>{}, Options{.output = fanout::DeviceId{"host"}}};
-  const auto y = model(x);
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) wrong += y.data()[i] == static_cast<double>(i) + 1 ? 0 : 1;
-  CHECK(wrong == 0);
 }
 
 TEST_CASE("a failing kernel is the call's error, and only its GPU is lost from then on") {

@@ -13,35 +13,6 @@
 
 namespace cuda = fanout::cuda;
 
-namespace {
-
-int device_of_thread() {
-  int index = -1;
-  cuda::check(::cudaGetDevice(&index), "cudaGetDevice");
-  return index;
-}
-
-}  // namespace
-
-TEST_CASE("a guard makes a GPU the current device and restores the previous one") {
-  if (!fanout_test::has_gpus(2)) return;
-  const fanout_test::Watched watched;
-  std::thread([] {
-    cuda::check(::cudaSetDevice(1), "cudaSetDevice");
-    {
-      const cuda::DeviceGuard outer(0);
-      CHECK(device_of_thread() == 0);
-      {
-        const cuda::DeviceGuard inner(1);
-        CHECK(device_of_thread() == 1);
-        cuda::check(::cudaSetDevice(0), "cudaSetDevice");  // what is set within a guard ends with it
-      }
-      CHECK(device_of_thread() == 0);
-    }
-    CHECK(device_of_thread() == 1);
-  }).join();
-}
-
 TEST_CASE("rule 155: a guard leaves a thread without a context as it was, and makes none on other GPUs") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;

@@ -33,17 +33,6 @@ TEST_CASE("a GPU is the same object whoever names it, and knows its place") {
   CHECK(&gpu.properties() == &gpu.properties());
 }
 
-TEST_CASE("an index that is not visible is an Invalid device id, and those that are visible are named") {
-  const int count = detail::count_gpus().count;
-  for (const int index : {-1, count, detail::most_gpus, 100000}) {
-    const std::string message = message_of([&] { detail::gpu_at(index); });
-    CHECK(message.find("Invalid device id") == 0);
-    CHECK(message.find("found " + std::to_string(index)) != std::string::npos);
-    CHECK(message.find(count == 0 ? "of which there is none" : "(cuda:0") != std::string::npos);
-    CHECK_THROWS_AS(detail::gpu_at(index), fanout::InvalidDeviceId);
-  }
-}
-
 TEST_CASE("naming a GPU and asking for its properties makes no context, using it makes one there only") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <thread>
 
 #include <fanout/cuda/runtime/memory_pool.hpp>
@@ -45,31 +44,6 @@ TEST_CASE("a GPU without memory pools is refused by one error that says what to 
   CHECK(::cudaMemPoolDestroy(pool) == cudaSuccess);
 }
 
-TEST_CASE("a pool reports allocated, peak and reserved bytes") {
-  if (!fanout_test::has_gpus(1)) return;
-  const fanout_test::Watched watched;
-  detail::GpuState& gpu = detail::gpu_at(0);
-  const cuda::Stream stream(0);
-  const std::uint64_t before = detail::pool_use(gpu).allocated;
-  constexpr std::size_t bytes = std::size_t{1} << 20;
-  void* data = detail::allocate_in(stream, bytes);
-  CHECK(reinterpret_cast<std::uintptr_t>(data) % 256 == 0);
-  CHECK(detail::pool_use(gpu).allocated >= before + bytes);
-  detail::release_in(stream, data);
-  stream.synchronize();
-  detail::PoolUse use = detail::pool_use(gpu);
-  CHECK(use.allocated == before);
-  CHECK(use.most_allocated >= before + bytes);
-  CHECK(use.reserved >= bytes);  // it is kept
-  CHECK(use.most_reserved >= use.reserved);
-
-  detail::reset_peaks(gpu);
-  detail::trim_pool(gpu);
-  use = detail::pool_use(gpu);
-  CHECK(use.most_allocated == before);
-  CHECK(use.reserved < bytes + before);
-}
-
 TEST_CASE("an allocation does not wait for a stream that still uses memory that it has released") {
   if (!fanout_test::has_gpus(1)) return;
   const fanout_test::Watched watched;
@@ -92,14 +66,6 @@ TEST_CASE("an allocation does not wait for a stream that still uses memory that 
   detail::release_in(other, second);
   busy.synchronize();
   other.synchronize();
-}
-
-TEST_CASE("free and total bytes of a GPU") {
-  if (!fanout_test::has_gpus(1)) return;
-  const fanout_test::Watched watched;
-  const detail::MemoryInfo info = detail::memory_info_of(detail::gpu_at(0));
-  CHECK(info.total > 0);
-  CHECK(info.free <= info.total);
 }
 
 TEST_CASE("an allocation that fails is tried again after cached memory is released") {

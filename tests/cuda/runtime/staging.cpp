@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <fanout/cuda/runtime/staging.hpp>
-#include <fanout/sync/atomic.hpp>
 
 #include "cuda/gpus.hpp"
 
@@ -135,32 +133,6 @@ TEST_CASE("a chunk goes from a stream of one GPU to that of another") {
   }
   first.synchronize();
   second.synchronize();
-}
-
-TEST_CASE("threads that take pieces at the same time get separate ones") {
-  if (!fanout_test::has_gpus(1)) return;
-  const fanout_test::Watched watched;
-  Staging& staging = made_for_good();
-  fanout::detail::Atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 6; ++t) {
-    threads.emplace_back([&, t] {
-      const cuda::Stream stream(0);
-      for (int i = 0; i < 50; ++i) {
-        const std::size_t bytes = i % 7 == 0 ? Staging::chunk_bytes : 100;
-        Staging::Room room = staging.take(stream, bytes);
-        Staging::Room second = staging.try_take(stream, bytes);
-        std::memset(room.data(), t, 100);
-        if (second) std::memset(second.data(), t + 100, 100);
-        for (int k = 0; k < 100; ++k) wrong.fetch_add(room.data()[k] == std::byte(t) ? 0 : 1);
-        room.done();
-        if (second) second.done();
-      }
-      stream.synchronize();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  CHECK(wrong.load() == 0);
 }
 
 TEST_CASE("failing to allocate staging memory is OutOfMemory, and the next use tries again") {

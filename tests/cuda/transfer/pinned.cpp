@@ -8,7 +8,6 @@
 #include <fanout/cuda/transfer/pinned.hpp>
 
 #include "cuda/gpus.hpp"
-#include "cuda/transfer/pinned_in_use.hpp"
 
 namespace cuda = fanout::cuda;
 
@@ -79,12 +78,6 @@ TEST_CASE("parts of pinned tensors are known as pinned, and nothing else is") {
   tensors.clear();
 }
 
-TEST_CASE("releasing a pinned tensor waits for the GPUs that use it") {
-  if (!fanout_test::has_gpus(1)) return;
-  const fanout_test::Watched watched;
-  CHECK(fanout_test::release_waits([] { return cuda::pinned<int>(100); }));
-}
-
 TEST_CASE("a pinned tensor may be destroyed after the runtime and without a context") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
@@ -94,14 +87,6 @@ TEST_CASE("a pinned tensor may be destroyed after the runtime and without a cont
   stand_in_set_unloading(1);
   CHECK_NOTHROW(tensor = {});
   stand_in_set_unloading(0);
-}
-
-TEST_CASE("pinned memory that cannot be had is OutOfMemory") {
-  if (!fanout_test::has_stand_in(1)) return;
-  const fanout_test::Watched watched;
-  stand_in_fail("cudaHostAlloc", 1, 1, cudaErrorMemoryAllocation);
-  CHECK_THROWS_AS(cuda::pinned<int>(100), fanout::OutOfMemory);
-  CHECK(cuda::pinned<int>(100).size() == 100);
 }
 
 TEST_CASE("pinned memory of other libraries is adopted and copied like that of pinned()") {
