@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,8 +19,6 @@
 #include <tuple>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
@@ -453,20 +449,10 @@ const std::vector<Kind> kinds{
      }},
 };
 
-char running[200];
-
-void tell_what_runs(int signal) {
-  (void)!::write(STDERR_FILENO, running, std::strlen(running));
-  std::signal(SIGABRT, SIG_DFL);
-  std::signal(signal, SIG_DFL);
-  std::raise(signal == SIGALRM ? SIGABRT : signal);
-}
-
 /// Empty if nothing is wrong.
 Sweep sweep(const Kind& kind, int devices, bool stays) {
-  std::snprintf(running, sizeof running, "\nHANGS OR CRASHES: failing_allocations %s, with %d devices\n", kind.name,
-                devices);
-  ::alarm(60);
+  const Running running(std::string("failing_allocations ") + kind.name + ", with " + std::to_string(devices) +
+                        " devices");
   const Spared spared;
   const Call call = kind.make(devices, stays);
   const auto again = [&call]() -> std::string {
@@ -478,16 +464,13 @@ Sweep sweep(const Kind& kind, int devices, bool stays) {
     }
   };
   if (std::string wrong = again(); !wrong.empty()) return {.wrong = "without a failure: " + wrong};
-  const Sweep found = fail_each_allocation([] {}, call, again);
-  ::alarm(0);
-  return found;
+  return fail_each_allocation([] {}, call, again);
 }
 
 /// The same of the first call on a device, which starts its thread. Always other devices, since threads stay. Their
 /// names are as long as names can be.
 Sweep sweep_first_calls() {
-  std::snprintf(running, sizeof running, "\nHANGS OR CRASHES: failing_allocations first_call\n");
-  ::alarm(60);
+  const Running running("failing_allocations first_call");
   const Spared spared;
   const Rows x = numbers();
   Sweep found;
@@ -510,12 +493,10 @@ Sweep sweep_first_calls() {
     fail_allocation(0);
     if (model(x) != x) found.wrong = "the next call returned other rows";
   }
-  ::alarm(0);
   return found;
 }
 
 int run(const std::vector<std::string>& wanted) {
-  for (const int signal : {SIGALRM, SIGABRT, SIGSEGV, SIGFPE, SIGBUS}) std::signal(signal, tell_what_runs);
   std::size_t failed = 0;
   std::size_t wrong = 0;
   std::size_t found = 0;

@@ -5,16 +5,13 @@
 //     random_programs --program P --draw D   one of them again
 //     random_programs --allocations N        N draws of each program, in which each allocation fails once
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
 
-#include <unistd.h>
-
 #include "case.hpp"
+#include "sweep.hpp"
 
 namespace random_programs {
 
@@ -22,17 +19,6 @@ extern const std::uint64_t first_seed;
 extern const std::map<std::size_t, const Program*> programs;
 
 namespace {
-
-constexpr unsigned longest = 100;  // seconds that a case may take
-
-char running[200];
-
-void tell_what_runs(int signal) {
-  (void)!::write(STDERR_FILENO, running, std::strlen(running));
-  std::signal(SIGABRT, SIG_DFL);
-  std::signal(signal, SIG_DFL);
-  std::raise(signal == SIGALRM ? SIGABRT : signal);
-}
 
 struct Totals {
   std::size_t cases = 0;
@@ -44,8 +30,7 @@ void run_case(std::size_t number, std::size_t draw, std::size_t devices, bool fa
   const std::string how = (fails_allocations ? " --failing --devices " + std::to_string(devices) : std::string());
   const std::string which = "--seed " + std::to_string(first_seed) + " --program " + std::to_string(number) +
                             " --draw " + std::to_string(draw) + how;
-  std::snprintf(running, sizeof running, "\nHANGS OR CRASHES: bash tests/random_programs/run %s\n", which.c_str());
-  ::alarm(longest);
+  const Running running("bash tests/random_programs/run " + which);
   const Program& program = *programs.at(number);
   Case own(Random(first_seed + 1000 * number + 1'000'000'007 * draw)(), program, devices);
   if (fails_allocations) {
@@ -57,7 +42,6 @@ void run_case(std::size_t number, std::size_t draw, std::size_t devices, bool fa
   }
   const Spared spared;
   program.run(own);
-  ::alarm(0);
   ++totals.cases;
   totals.failed_allocations += own.failed_allocations();
   if (own.wrong().empty()) return;
@@ -73,7 +57,6 @@ int run(int count, char** arguments) {
     given[arguments[i]] = has_value ? std::strtoull(arguments[i + 1], nullptr, 10) : 1;
     i += has_value ? 1 : 0;
   }
-  for (const int signal : {SIGALRM, SIGABRT, SIGSEGV, SIGFPE, SIGBUS}) std::signal(signal, tell_what_runs);
   Totals totals;
   if (given.contains("--draw")) {
     run_case(given["--program"], given["--draw"], given["--devices"], given.contains("--failing"), totals);

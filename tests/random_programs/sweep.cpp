@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <new>
 #include <thread>
+
+#include <unistd.h>
 
 #include <fanout/fanout.hpp>
 
@@ -41,7 +46,23 @@ long live_after(long before) {
   return live_allocations();
 }
 
+char running[300];
+
+void tell_what_runs(int signal) {
+  (void)!::write(STDERR_FILENO, running, std::strlen(running));
+  std::signal(SIGABRT, SIG_DFL);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal == SIGALRM ? SIGABRT : signal);
+}
+
 }  // namespace
+
+Running::Running(const std::string& what) {
+  std::snprintf(running, sizeof running, "\nHANGS OR CRASHES: %s\n", what.c_str());
+  for (const int signal : {SIGALRM, SIGABRT, SIGSEGV, SIGFPE, SIGBUS}) std::signal(signal, tell_what_runs);
+  ::alarm(100);
+}
+Running::~Running() { ::alarm(0); }
 
 std::string message_of(const std::exception_ptr& thrown) {
   try {

@@ -24,4 +24,13 @@ Sweep fail_each_allocation(const std::function<void()>& prepare, const std::func
 
 std::string message_of(const std::exception_ptr& thrown);
 
+/// While it lives, the process says what runs if it crashes, or ends after 100 s.
+class Running {
+ public:
+  explicit Running(const std::string& what);
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running();
+};
+
 }  // namespace random_programs
