@@ -148,24 +148,6 @@ TEST_CASE("a measured split reaches 0.95 two calls after a device has become fou
   }
 }
 
-TEST_CASE("on equal devices a measured split is at most 2 % worse than an even one") {
-  const Tensor<float, 1> x(100'000);
-  for (std::uint64_t seed = 0; seed < 7; ++seed) {
-    CAPTURE(seed);
-    const std::vector<SimulatedDeviceOptions> devices(2 + seed % 7,
-                                                      {.rows_per_second = 1e7, .noise = 0.03, .seed = seed});
-    Timed measured(devices, MeasuredSplit{});
-    Timed even(devices, EvenSplit{});
-    double by_measured = 0;
-    double by_even = 0;
-    for (int call = 0; call < 50; ++call) {
-      by_measured += measured.call(x);
-      by_even += even.call(x);
-    }
-    CHECK(by_measured <= 1.02 * by_even);
-  }
-}
-
 TEST_CASE("a device that was slow for a while is used again") {
   Timed model({{.launch = 100us}, {.launch = 100us, .slow_down = {.at = 5ms, .until = 10ms, .factor = 6}}},
               MeasuredSplit{});
