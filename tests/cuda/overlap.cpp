@@ -167,20 +167,6 @@ struct Scaled {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(fanout_test::Watched, "what lies on its GPU already is not copied, and parameters once") {
-  if (!fanout_test::has_stand_in(1)) return;
-  const CudaDevice device(0);
-  const auto x = fanout::to(ascending(1000, 1), device);
-  const ParallelModel model{Scaled{ascending(1, 3)}, fanout::cuda_devices({0})};
-  model(x);
-  stand_in_forget_counts();
-  const auto y = model(x.view());
-  const auto z = model(y);
-  CHECK(copies_to_or_between_gpus() == 0);
-  CHECK(y.space() == device.memory().space);
-  CHECK(fanout::to_host(z)[999] == 9000);
-}
-
 TEST_CASE_FIXTURE(fanout_test::Watched, "GPUs copy their rows of a result to the main GPU while a shard still runs") {
   if (!fanout_test::has_stand_in(2)) return;
   const auto devices = fanout::cuda_devices();
@@ -241,39 +227,6 @@ TEST_CASE_FIXTURE(
   }
 }
 
-TEST_CASE_FIXTURE(fanout_test::Watched,
-                  "shards that ask for outputs in different orders overwrite no rows of each other") {
-  if (!fanout_test::has_stand_in(2)) return;
-  const auto devices = fanout::cuda_devices();
-  const ParallelModel model{[&](Context auto& ctx, View<const double, 1> part) {
-                              const auto single = [&] {
-                                auto y = fanout::output<double>(ctx);
-                                fanout::launch(ctx, part.size(), Copy{part, y});
-                                return y;
-                              };
-                              const auto twice = [&] {
-                                auto y = fanout::output<double>(ctx, 2);
-                                const View<double, 2> to = y;
-                                fanout::launch(ctx, part.size(), [part, to](std::size_t i) {
-                                  to(i, 0) = part[i];
-                                  to(i, 1) = part[i];
-                                });
-                                return y;
-                              };
-                              if (ctx.rank() == 0) {
-                                auto y = single();
-                                return std::tuple(y, twice());
-                              }
-                              auto z = twice();
-                              return std::tuple(single(), z);
-                            },
-                            devices};
-  const auto x = ascending(64, 1);
-  const auto [y, z] = fanout::to_host(model(x));
-  CHECK(y == x);
-  for (std::size_t i = 0; i < 64; ++i) CHECK((z(i, 0) == x[i] && z(i, 1) == x[i]));
-}
-
 TEST_CASE_FIXTURE(fanout_test::Watched, "apply leaves each result on the GPU that made it") {
   if (!fanout_test::has_stand_in(2)) return;
   const auto devices = fanout::cuda_devices();
@@ -281,52 +234,6 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "apply leaves each result on the GPU tha
   auto outputs = fanout::apply(replicas, fanout::scatter(devices, ascending(64, 1)));
   for (std::size_t i = 0; i < devices.size(); ++i) CHECK(outputs[i].space() == devices[i].memory().space);
   CHECK(fanout::to_host(fanout::gather(std::move(outputs)))[63] == 192);
-}
-
-TEST_CASE_FIXTURE(fanout_test::Watched, "results for the caller's memory elsewhere do not go by the main GPU") {
-  if (!fanout_test::has_stand_in(2)) return;
-  for (const DeviceSet<CudaDevice>& devices : sets()) {
-    const ParallelModel model{Scaled{ascending(1, 3)}, devices};
-    const auto x = ascending(1000, 1);
-    const auto last = static_cast<std::size_t>(cuda::device_count()) - 1;
-    const auto on_last = static_cast<long>(devices.size()) / cuda::device_count();
-    Tensor<double, 1> y(1000);
-    Tensor<double, 1> there({1000}, CudaDevice(static_cast<int>(last)).memory());
-    for (int call = 0; call < 2; ++call) {  // the first copies between two GPUs are checked
-      stand_in_forget_counts();
-      model.into(y)(x);
-      CHECK(stand_in_copies("peer direct") == 0);
-      CHECK(y[999] == 3000);
-      stand_in_forget_counts();
-      model.into(there)(x);
-    }
-    CHECK(stand_in_copies("peer direct") == static_cast<long>(devices.size()) - on_last);
-    CHECK(fanout::to_host(there)[999] == 3000);
-  }
-}
-
-TEST_CASE_FIXTURE(fanout_test::Watched,
-                  "results in the caller's memory on the main GPU take no other copies than new ones") {
-  if (!fanout_test::has_stand_in(1)) return;
-  const CudaDevice device(0);
-  for (const DeviceSet<CudaDevice>& devices : sets()) {
-    const auto x = fanout::to(ascending(1000, 1), device);
-    const ParallelModel model{Scaled{ascending(1, 3)}, devices};
-    model(x);
-    stand_in_forget_counts();
-    model(x);
-    const long copies = copies_to_or_between_gpus();
-    Tensor<double, 1> y({1000}, device.memory());
-    const double* const there = y.data();
-    const std::size_t before = fanout::cuda::memory_allocated(0);
-    stand_in_forget_counts();
-    model.into(y)(x);
-    CHECK(copies_to_or_between_gpus() == copies);
-    CHECK(fanout::cuda::memory_allocated(0) == before);
-    CHECK(y.data() == there);
-    const auto found = fanout::to_host(y);
-    for (std::size_t i = 0; i < 1000; ++i) CHECK(found[i] == 3 * static_cast<double>(i + 1));
-  }
 }
 
 TEST_CASE_FIXTURE(fanout_test::Watched, "what a call left on many GPUs is the next one's in place") {

@@ -3,7 +3,6 @@
 // Models on all visible GPUs, from the arguments to the result.
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <stdexcept>
@@ -89,56 +88,6 @@ TEST_CASE("a model runs on all GPUs, and its results lie on the first") {
     const auto y = model(x);
     CHECK(y.space() == CudaDevice(0).memory().space);
     check_equal(to_host(y), expected(linear(), x));
-  }
-}
-
-TEST_CASE("an update is on all GPUs at the next call") {
-  if (no_device()) return;
-  const auto x = row_numbers(9, 3);
-  ParallelModel model{linear(), AllVisible<CudaDevice>{}};
-  auto changed = linear();
-  model(x);
-  for (int n = 0; n < 5; ++n) {
-    const auto change = [](Linear& m) {
-      for (float& w : m.weight) w += 1;
-    };
-    model.update(change);
-    change(changed);
-    check_equal(to_host(model(x)), expected(changed, x));
-  }
-}
-
-TEST_CASE("an update waits for work in flight on the GPUs, whoever takes the results") {
-  if (no_device()) return;
-  const fanout_test::Watched watched;
-  std::atomic<std::size_t> ended{0};
-  const auto takes_long = [&ended](Context auto& ctx, View<const float, 2>) {
-    fanout::launch(ctx, 1, [ended = &ended](std::size_t) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      ++*ended;
-    });
-  };
-  ParallelModel model{takes_long, AllVisible<CudaDevice>{}};
-  const std::size_t gpus = model.devices().size();
-  const auto x = row_numbers(gpus, 3);
-  const auto pending = model.async(x);
-  pending.wait();  // its forwards have returned
-  model.update([&](auto&) { CHECK(ended == gpus); });
-}
-
-TEST_CASE("an update may move the model to a GPU, to another one and back") {
-  if (!fanout_test::has_stand_in(2)) return;
-  const fanout_test::Watched watched;
-  const auto x = row_numbers(9, 3);
-  ParallelModel model{linear(), AllVisible<CudaDevice>{}};
-  auto changed = linear();
-  check_equal(to_host(model(x)), expected(changed, x));
-  for (const int gpu : {0, 1, -1, 1, 0, 0, -1}) {
-    changed.bias[0] += 1;
-    model.update([&](Linear& m) { m = gpu < 0 ? changed : fanout::to(changed, CudaDevice(gpu)); });
-    check_equal(to_host(model(x)), expected(changed, x));
-    CHECK(model.replica(0).shares_original() == (gpu == 0));
-    CHECK(model.replica(1).shares_original() == (gpu == 1));
   }
 }
 
