@@ -322,6 +322,25 @@ TEST_CASE("blocks that share the memory of a device are first run in turns") {
   }
 }
 
+TEST_CASE("a device that has a limit also runs the blocks of a device that has failed") {
+  for (const bool main_has_limit : {true, false}) {
+    std::vector<SimulatedDeviceOptions> options(2);
+    options[main_has_limit ? 0 : 1].memory = 3000;
+    options[main_has_limit ? 1 : 0].fail_at = 100;
+    options[main_has_limit ? 1 : 0].failures = 3;
+    const ParallelModel model{shrink_test::Doubles{}, simulated_devices(options),
+                              Options{.output = shrink_test::on_host,
+                                      .split = fanout::DealtSplit<>{},
+                                      .measure = true,
+                                      .retry = fanout::Retry{.times = 2},
+                                      .shrink_on_out_of_memory = true}};
+    const auto x = shrink_test::ascending(1000, 4);
+    for (int call = 0; call < 20; ++call) shrink_test::check_doubled(model(x), x);
+    CHECK(model.report().devices()[main_has_limit ? 0 : 1].most_rows > 0);
+    CHECK(model.report().devices()[main_has_limit ? 1 : 0].failures > 0);
+  }
+}
+
 TEST_CASE("the error says why a call is not made again, also if memory runs out while inputs are copied") {
   const auto message = [](auto model, std::size_t rows, std::size_t memory) {
     const ParallelModel parallel{std::move(model), simulated_devices({{.memory = memory}}),
