@@ -56,7 +56,7 @@ TEST_CASE("devices on one GPU are told apart, have a stream and a worker each, a
 TEST_CASE("rule 43: a device that is not visible is an Invalid device id") {
   const int count = cuda::detail::count_gpus().count;
   for (const int index : {-1, count, cuda::detail::most_gpus, 100000}) {
-    CHECK_THROWS_AS(fanout::CudaDevice(index), fanout::InvalidDeviceId);
+    CHECK_THROWS_AS(static_cast<void>(fanout::CudaDevice(index)), fanout::InvalidDeviceId);
     const std::string message = fanout_test::message_of([&] { fanout::CudaDevice{index}; });
     CHECK(message.find("Invalid device id") == 0);
     CHECK(message.find("found " + std::to_string(index)) != std::string::npos);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -339,6 +340,44 @@ TEST_CASE("a device that has a limit also runs the blocks of a device that has f
     CHECK(model.report().devices()[main_has_limit ? 0 : 1].most_rows > 0);
     CHECK(model.report().devices()[main_has_limit ? 1 : 0].failures > 0);
   }
+}
+
+TEST_CASE("on threads a device that has failed runs its blocks itself if they are too large for the other one") {
+  std::atomic<bool> fails{false}, other_is_done{false};
+  std::atomic<int> runs{0};
+  const auto blocks = [](std::size_t rows, std::size_t devices) {
+    if (rows != 18) return fanout::EvenSplit{}(rows, devices);
+    fanout::Plan plan{{{0, 8}, 0}, {{8, 10}, 1}, {{10, 16}, 0}, {{16, 18}, 0}};
+    plan.deal();
+    return plan;
+  };
+  const ParallelModel model{[&](Context auto& ctx, View<const float, 1> x) {
+                              ++runs;
+                              if (ctx.device().id().index == 1) {
+                                if (x.size() > 2) throw OutOfMemory("more than two rows");
+                                if (ctx.rank() == 3) other_is_done = true;
+                              } else if (fails && ctx.rank() == 0) {
+                                for (int i = 0; i < 2000 && !other_is_done; ++i) {
+                                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                }
+                                std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                                throw fanout::DeviceError("lost");
+                              }
+                              return fanout::psum(x.size());
+                            },
+                            fanout::host_devices(2),
+                            Options{.split = blocks, .measure = true, .shrink_on_out_of_memory = true}};
+  CHECK(model(Tensor<float, 1>(8)) == 8);  // learns that two rows fit
+  CHECK(model.report().devices()[1].most_rows == 2);
+  fails = true;
+  runs = 0;
+  try {
+    static_cast<void>(model(Tensor<float, 1>(18)));
+    FAIL("it must throw");
+  } catch (const ReplicaError& error) {
+    CHECK(error.failures().size() == 1);
+  }
+  CHECK(runs == 4);
 }
 
 TEST_CASE("the error says why a call is not made again, also if memory runs out while inputs are copied") {
