@@ -111,6 +111,24 @@ TEST_CASE("an asynchronous call does not wait for forward, and is ready when all
   CHECK(total(other.get()) == 10);
 }
 
+TEST_CASE("taking a result runs its own call, and first the earlier ones if calls keep their order") {
+  std::vector<int> ran;
+  const auto note = [&ran](Rows part) { ran.push_back(part[0]); };
+  const auto take_second = [&ran](const auto& model) {
+    ran.clear();
+    auto first = model.async(std::vector{1});
+    auto second = model.async(std::vector{2});
+    CHECK(ran.empty());
+    second.get();
+    const std::vector<int> after_second = ran;
+    first.get();
+    CHECK(ran.size() == 2);
+    return after_second;
+  };
+  CHECK(take_second(ParallelModel{note, without_threads(1)}) == std::vector{2});
+  CHECK(take_second(ParallelModel{[note](Rows part) mutable { note(part); }, without_threads(1)}) == std::vector{1, 2});
+}
+
 TEST_CASE("an asynchronous call moves rvalues and borrows lvalues, without a copy") {
   const ParallelModel model{[](Rows part) { return std::vector{part.data()}; }, without_threads(1)};
   std::vector<int> mine = {1, 2};

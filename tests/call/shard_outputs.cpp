@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -24,6 +26,17 @@ namespace {
 const auto two_hosts = fanout::host_devices(2);
 const Plan four_rows{{.rows = {0, 2}, .device = 0}, {.rows = {2, 3}, .device = 1}, {.rows = {3, 4}, .device = 0}};
 const std::vector<int> numbers{1, 2, 3, 4};
+
+/// Can be neither copied nor moved, is aligned as nothing else, and counts those that live.
+struct alignas(256) Stays {
+  explicit Stays(std::size_t rank) : number(rank) { ++alive; }
+  Stays(const Stays&) = delete;
+  Stays& operator=(const Stays&) = delete;
+  ~Stays() { --alive; }
+
+  std::size_t number;
+  static inline std::atomic<int> alive{0};
+};
 
 }  // namespace
 
@@ -63,4 +76,22 @@ TEST_CASE("a shard's result is destroyed even if another shard threw") {
       two_hosts);
   CHECK_THROWS_AS((void)apply(replicas, scatter(four_rows, numbers)), ReplicaError);
   CHECK(counted.use_count() == 2);  // here, and in the model
+}
+
+TEST_CASE("each shard's result is made in its place, aligned as its type is, and destroyed with the outputs") {
+  for (const std::size_t size : {1U, 8U, 9U, 30U}) {
+    CAPTURE(size);
+    {
+      const auto replicas = replicate([](Context auto& ctx) { return Stays(ctx.rank()); }, two_hosts);
+      const Plan plan(size, [](std::size_t i) { return fanout::Shard{.rows = {i, i + 1}, .device = i % 2}; });
+      auto outputs = apply(replicas, scatter(plan));
+      REQUIRE(outputs.size() == size);
+      CHECK(Stays::alive == static_cast<int>(size));
+      for (std::size_t i = 0; i < size; ++i) {
+        CHECK(outputs[i].number == i);
+        CHECK(reinterpret_cast<std::uintptr_t>(&outputs[i]) % 256 == 0);
+      }
+    }
+    CHECK(Stays::alive == 0);
+  }
 }

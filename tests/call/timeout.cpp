@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,8 @@ void with_each_kind(const Do& forward, const F& f) {
   }
   SUBCASE("combined") { f(Counts<Do>{forward, 0}); }
 }
+
+using LateShards = std::remove_cvref_t<decltype(std::declval<const Timeout&>().late())>;
 
 constexpr fanout::DeviceId host(int index) { return {.kind = "host", .index = index}; }
 
@@ -376,7 +379,7 @@ TEST_CASE("a destroyed Pending reports late shards, and a Timeout's results outl
 TEST_CASE("results go with the last copy of the error, and need not be copied") {
   const auto counted = std::make_shared<int>(0);
   {
-    fanout::detail::SmallVector<LateShard> late;
+    LateShards late;
     late.push_back({});
     std::optional<Timeout> first{std::in_place, late, 2, fanout::Duration(1ms)};
     struct Moved {
@@ -396,7 +399,7 @@ TEST_CASE("results go with the last copy of the error, and need not be copied") 
 
 #if defined(__FLT16_MAX__)
 TEST_CASE("results may be of a type without a std::type_info, such as _Float16") {
-  fanout::detail::SmallVector<LateShard> late;
+  LateShards late;
   late.push_back({});
   Timeout timeout(late, 2, fanout::Duration(1ms));
   timeout.keep_results([] { return static_cast<_Float16>(3); });
