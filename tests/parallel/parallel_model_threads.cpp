@@ -49,6 +49,12 @@ long total_of(const Tensor& per_shard) {
   return sum;
 }
 
+/// Waits until an earlier call has left the device.
+void wait_for(const HostDevice& device) {
+  device.worker().handoff().lock();
+  device.worker().handoff().unlock();
+}
+
 /// Runs f on this many threads at once.
 template <class F>
 void on_threads(int count, const F& f) {
@@ -185,13 +191,71 @@ TEST_CASE("seven devices on fewer cores give right results, from four threads at
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a call ends though all of its devices are held by others") {
+TEST_CASE("a call ends though devices are held by others: its caller runs their shards") {
   const Hosts devices = host_devices(2);
-  const ParallelModel model{[](Rows rows) { return sum_of_rows(rows); }, devices};
-  for (const HostDevice& device : devices) device.worker().handoff().lock();
-  CHECK(total_of(model(count_to(10))) == 55);
-  for (const HostDevice& device : devices) device.worker().handoff().unlock();
-  CHECK(total_of(model(count_to(10))) == 55);
+  std::array<std::thread::id, 2> threads;
+  const ParallelModel model{[&threads](fanout::Context auto& ctx, Rows rows) {
+                              threads[ctx.rank()] = std::this_thread::get_id();
+                              return sum_of_rows(rows);
+                            },
+                            devices};
+  for (const auto& held : {std::vector<std::size_t>{0}, {1}, {0, 1}, {}}) {
+    for (const std::size_t i : held) devices[i].worker().handoff().lock();
+    CHECK(total_of(model(count_to(10))) == 55);
+    for (const std::size_t i : held) {
+      CHECK(threads[i] == std::this_thread::get_id());
+      devices[i].worker().handoff().unlock();
+    }
+  }
+}
+
+TEST_CASE("the main device's shard runs on the calling thread if the device is free") {
+  const Hosts devices = host_devices({.count = 3, .wait = fanout::Park{}});  // no call runs inline
+  const std::thread::id caller = std::this_thread::get_id();
+  const ParallelModel model{[&](fanout::Context auto& ctx, Rows) {
+                              if (ctx.rank() != 0) return 0;
+                              const bool free = devices[0].worker().handoff().try_lock();
+                              if (free) devices[0].worker().handoff().unlock();
+                              return !free && std::this_thread::get_id() == caller ? 1 : 0;
+                            },
+                            devices};
+  for (int call = 0; call < 50; ++call) {
+    wait_for(devices[0]);
+    CHECK(model(count_to(3))(0) == 1);
+  }
+  CHECK(devices[0].worker().handoff().try_lock());
+  devices[0].worker().handoff().unlock();
+}
+
+TEST_CASE("all devices run at the same time") {
+  for (const int count : {2, 3, 7}) {
+    Meeting* rendezvous = nullptr;  // hangs unless each shard has a thread
+    const ParallelModel model{[&rendezvous](Rows) { rendezvous->come(); }, host_devices(count)};
+    for (int call = 0; call < 30; ++call) {
+      Meeting now(count);
+      rendezvous = &now;
+      model(count_to(count));
+    }
+  }
+  CHECK(true);
+}
+
+TEST_CASE("a caller sleeps while a device still runs its shard") {
+  const Hosts devices = host_devices(2);
+  wait_for(devices[0]);
+  const std::atomic<int> caller{fanout_test::this_thread()};
+  std::atomic<bool> started{false};
+  const ParallelModel model{[&](fanout::Context auto& ctx, Rows rows) {
+                              if (ctx.rank() == 0) {
+                                fanout_test::until(started);
+                              } else {
+                                started = true;
+                                fanout_test::until_asleep(caller);
+                              }
+                              return sum_of_rows(rows);
+                            },
+                            devices};
+  CHECK(total_of(model(count_to(2))) == 3);
 }
 
 // ---- calls and updates -----------------------------------------------------------------------------
@@ -656,9 +720,11 @@ TEST_CASE("after a fork inside a forward only the child's call fails") {
     fanout_test::skip(fanout_test::cannot_fork);
     return;
   }
-  const Hosts devices = host_devices(2);
-  devices[0].worker().handoff().lock();  // so that the first shard runs on this thread
-  devices[0].worker().handoff().unlock();
+  fanout::HostDeviceOptions options{.count = 2};
+  SUBCASE("of devices that spin") { options.wait = fanout::Spin{}; }
+  SUBCASE("of devices that sleep") {}
+  const Hosts devices = host_devices(options);
+  wait_for(devices[0]);  // so that the first shard runs on this thread
   pid_t child = -1;
   std::atomic<bool> started{false};
   std::atomic<bool> end{false};
@@ -708,5 +774,38 @@ TEST_CASE("after a fork inside a forward only the child's call fails") {
   SUBCASE("non-const") {
     ParallelModel model{[&forward](Rows rows) mutable { return forward(rows); }, devices};
     run(model);
+  }
+}
+
+TEST_CASE("a child that was forked on a device's own thread ends with a failure when its shard returns") {
+  if (!fanout_test::can_fork) {
+    fanout_test::skip(fanout_test::cannot_fork);
+    return;
+  }
+  const Hosts devices = host_devices(2);
+  wait_for(devices[0]);
+  Meeting* rendezvous = nullptr;
+  const ParallelModel meets{[&rendezvous](Rows) { rendezvous->come(); }, devices};
+  for (const bool nested : {false, true}) {
+    CAPTURE(nested);
+    pid_t child = -1;
+    std::atomic<bool> started{false};
+    const ParallelModel model{[&](fanout::Context auto& ctx, Rows) {
+                                if (ctx.rank() == 0) {
+                                  fanout_test::until(started);
+                                  return;
+                                }
+                                started = true;
+                                child = ::fork();
+                                if (child != 0) return;
+                                ::alarm(60);
+                                if (!nested) return;
+                                Meeting both(2);  // starts threads
+                                rendezvous = &both;
+                                meets(count_to(2));
+                              },
+                              devices};
+    model(count_to(2));
+    CHECK(fanout_test::exit_code_of(child) == EXIT_FAILURE);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -105,27 +106,32 @@ TEST_CASE("with long shards the device's thread and the caller spin longer befor
     fanout_test::skip("the devices share cores");
     return;
   }
-  const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
-  fanout::detail::CallStatistics times;
-  times.body.note(1, fanout::detail::Ticks::in(2'000'000'000));  // so that they are to look for some 100 ms
   const int caller = fanout_test::this_thread();
   std::atomic<int> thread{0};
   std::atomic<bool> waits{false};
   std::atomic<bool> caller_slept{false};
-  const auto body = [&](std::size_t i) noexcept {
-    if (i == 0) {
-      while (thread == 0) std::this_thread::yield();
-      waits = true;
-      return;
-    }
-    thread = fanout_test::this_thread();
-    fanout_test::until(waits);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
-    while (std::chrono::steady_clock::now() < end) {
-      if (fanout_test::is_asleep(caller)) caller_slept = true;
-    }
-  };
-  fanout::detail::run_shards(plan, set, body, &times);
+  std::array<std::chrono::milliseconds, 2> times{
+      std::chrono::milliseconds(300),
+      std::chrono::milliseconds(300)};  // so that they are to look for an eighth of that
+  const ParallelModel model{[&](Context auto& ctx, View<const int, 1>) {
+                              if (ctx.rank() == 0) {
+                                while (thread == 0) std::this_thread::yield();
+                                waits = true;
+                              } else {
+                                thread = fanout_test::this_thread();
+                                fanout_test::until(waits);
+                              }
+                              const auto end = std::chrono::steady_clock::now() + times[ctx.rank()];
+                              while (std::chrono::steady_clock::now() < end) {
+                                if (ctx.rank() == 1 && fanout_test::is_asleep(caller)) caller_slept = true;
+                              }
+                            },
+                            set};
+  model(count_to(2));
+  thread = 0;
+  waits = caller_slept = false;
+  times = {std::chrono::milliseconds(0), std::chrono::milliseconds(10)};
+  model(count_to(2));
   REQUIRE(thread != caller);
   CHECK_FALSE(caller_slept);
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -140,15 +146,34 @@ TEST_CASE("a thread with the Spin policy spins even if all its shards are taken 
     fanout_test::skip("the devices share cores");
     return;
   }
-  const fanout::Plan plan{{.rows = {0, 1}, .device = 0}, {.rows = {1, 2}, .device = 1}};
+  const ParallelModel model{[](View<const int, 1>) {}, set};
   for (int i = 0; i < 20; ++i) {
-    fanout::detail::run_shards(plan, set, [](std::size_t) noexcept {});
+    model(count_to(2));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     CHECK_FALSE(set[1].worker().is_asleep());
   }
+}
+
+TEST_CASE("after calls that ran inline, slow shards are handed out again") {
+  std::atomic<int> threads[3] = {0, 0, 0};
+  std::atomic<bool> slow{false};
+  const ParallelModel model{[&](Context auto& ctx, View<const int, 1> x) {
+                              threads[ctx.rank()] = fanout_test::this_thread();
+                              if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                              return x[0];
+                            },
+                            fanout::host_devices(3)};
+  for (int i = 0; i < 3000; ++i) model(count_to(3));
+  const int caller = fanout_test::this_thread();
+  CHECK(threads[1] == caller);
+  CHECK(threads[2] == caller);
+  slow = true;
+  for (int i = 0; i < 200 && (threads[1] == caller || threads[2] == caller); ++i) model(count_to(3));
+  CHECK(threads[1] != caller);
+  CHECK(threads[2] != caller);
 }
 
 TEST_CASE("shards that wait for each other do not deadlock after calls that ran inline") {
