@@ -44,9 +44,6 @@ using namespace fanout::literals;
 
 namespace {
 
-template <class M>
-constexpr bool combined = fanout::detail::has_combined_fields<M>;
-
 /// Normalises columns by running means, as a batch norm does, and counts.
 struct Norm {
   Mean<Tensor<double, 1>> mean = Tensor<double, 1>(2);
@@ -75,7 +72,6 @@ struct Norm {
   /// Without learning.
   double forward(double x) const { return x - mean.value[0]; }
 };
-static_assert(combined<Norm>);
 
 Tensor<double, 2> batch(std::size_t rows, double start = 0) {
   Tensor<double, 2> x(rows, 2);
@@ -109,48 +105,62 @@ class Listed {
 
 }  // namespace
 
-TEST_CASE("fields that are combined are found in what a class shows") {
-  struct Layer {
-    Mean<float> mean;
+namespace {
+
+/// Fields beside one that is combined: nobody can take them apart, or change them.
+struct Packed {
+  unsigned low : 4;
+  unsigned high : 4;
+};
+struct Names {
+  float weight = 0;
+  std::vector<std::string> names;
+};
+struct Beside {
+  Sum<int> calls;
+  Packed packed{1, 2};
+  Names names;
+  std::function<float(float)> function;
+  std::any any;
+  const Sum<int>* elsewhere = nullptr;
+  fanout::PerReplica<Sum<int>> own;
+  int forward(View<const float, 1>) {
+    ++own->value;
+    return ++calls.value;
+  }
+};
+/// Of which only that it has no such field can be told.
+struct Inherits : Names {
+  std::any any;
+  int calls = 0;
+  int forward(View<const float, 1>) { return ++calls; }
+};
+
+}  // namespace
+
+TEST_CASE("fields that show nothing, refer to others or are each replica's own are not combined") {
+  const Tensor<float, 1> x(4);
+  const Sum<int> another = 0;
+  ParallelModel model{Beside{.elsewhere = &another}, host_devices(2)};
+  model(x);
+  model(x);
+  CHECK(model.model().calls == 4);
+  CHECK(model.model().own->value == 0);
+  CHECK(model.replica(1).model().own->value == 2);
+  CHECK(another == 0);
+
+  struct Fixed {
+    Sum<int> calls;
+    const Sum<int> fixed = 7;
+    int forward(View<const float, 1>) { return calls.value += fixed; }
   };
-  struct Plain {
-    float weight;
-    std::vector<std::string> names;
-  };
-  struct Deep {
-    std::tuple<int, std::array<std::optional<Layer>, 2>> layers;
-  };
-  struct Derived : Layer {};
-  struct Packed {  // cannot be taken apart
-    unsigned low : 4;
-    unsigned high : 4;
-  };
-  struct Refers {
-    Layer& layer;
-  };
-  struct Const {
-    const Mean<float> mean;
-  };
-  struct Anything {
-    std::function<float(float)> function;
-    std::any any;
-  };
-  struct AnythingAndBase : Plain {  // of which only that it has no such field can be told
-    std::any any;
-  };
-  CHECK(combined<Layer>);
-  CHECK(combined<std::vector<Layer>>);
-  CHECK(combined<std::map<int, Layer>>);
-  CHECK(combined<Deep>);
-  CHECK(combined<Derived>);
-  CHECK_FALSE(combined<Plain>);
-  CHECK_FALSE(combined<Packed>);
-  CHECK_FALSE(combined<Refers>);
-  CHECK_FALSE(combined<Const>);
-  CHECK_FALSE(combined<Anything>);
-  CHECK_FALSE(combined<AnythingAndBase>);
-  CHECK_FALSE(combined<Layer*>);
-  CHECK_FALSE(combined<fanout::PerReplica<Layer>>);
+  const ParallelModel holds_const{Fixed{}, host_devices(2)};
+  holds_const(x);
+  CHECK(holds_const.model().calls == 14);
+
+  const ParallelModel inherits{Inherits{}, host_devices(2)};
+  inherits(x);
+  CHECK(inherits(x)[1] == 2);
 }
 
 TEST_CASE("after every call the original and all replicas hold what one device would") {
