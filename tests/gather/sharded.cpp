@@ -159,3 +159,13 @@ TEST_CASE("shards without rows are left sharded as well") {
   CHECK(count(none) == 0);
   CHECK(gather(none).empty());
 }
+
+TEST_CASE("a result that stayed sharded over other devices is refused, and on as many devices it decides on the plan") {
+  const auto keep = [](View<const int, 2> rows) { return sharded(Tensor<int, 2>(rows)); };
+  const auto left = ParallelModel{keep, host_devices(4)}(counted(7, 2));
+  const ParallelModel three{[](View<const int, 2> rows) { return rows.extent(0); }, host_devices(3)};
+  CHECK(says(message_of<fanout::InvalidArgument>([&] { three(left); }), "sharded over other devices",
+             "3 devices or fewer"));
+  const Sharded<Tensor<int, 2>> on_two = ParallelModel{keep, host_devices(2)}(counted(7, 2));
+  CHECK(three(fanout::on_all(), on_two).size() == 2);
+}

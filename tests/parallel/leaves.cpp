@@ -82,7 +82,6 @@ bool same(const Tensor<T, R>& a, const Tensor<T, R>& b) {
 template <class T, std::size_t R>
 void check_round_trip(fanout::Extents<R> extents) {
   CAPTURE(R);
-  CAPTURE(fanout::detail::type_name<T>());
   const auto x = counted<T, R>(extents);
   for (int devices = 1; devices <= 3; ++devices) {
     ParallelModel model{[](View<const T, R> rows) {
@@ -99,7 +98,6 @@ void check_round_trip(fanout::Extents<R> extents) {
 /// A vector of rows, and a span, come back as the vector.
 template <class T>
 void check_vector(const std::vector<T>& x) {
-  CAPTURE(fanout::detail::type_name<T>());
   for (int devices = 1; devices <= 3; ++devices) {
     ParallelModel model{[](std::span<const T> rows) {
                           return std::pair{rows, std::vector<T>(rows.begin(), rows.end())};
