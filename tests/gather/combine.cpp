@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -11,13 +12,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fanout/fanout.hpp>
 
+#include "support/gathers.hpp"
 #include "support/message_of.hpp"
 
 using namespace fanout::literals;
@@ -32,6 +36,7 @@ using fanout::psum;
 using fanout::reduce;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::Gathers;
 using fanout_test::message_of;
 using fanout_test::says;
 
@@ -302,21 +307,39 @@ TEST_CASE("any class that owns its data can be combined whole") {
                       },
                       host_devices(3)};
   CHECK(model(reals_to(10)).value() == doctest::Approx(8.25));
-
-  struct Shows {
-    View<const double, 1> rows;
-  };
-  using Reals = View<const double, 1>;
-  constexpr auto left = [](Reals a, Reals) { return a; };
-  constexpr auto left_struct = [](Shows a, Shows) { return a; };
-  constexpr auto left_output = [](fanout::Output<int, 1> a, fanout::Output<int, 1>) { return a; };
-  using Left = fanout::rules::Fold<std::remove_const_t<decltype(left)>>;
-  using LeftStruct = fanout::rules::Fold<std::remove_const_t<decltype(left_struct)>>;
-  using LeftOutput = fanout::rules::Fold<std::remove_const_t<decltype(left_output)>>;
-  static_assert(!fanout::detail::GatherableChosen<Left, Reals>);
-  static_assert(!fanout::detail::GatherableChosen<LeftStruct, Shows>);
-  static_assert(!fanout::detail::GatherableChosen<LeftOutput, fanout::Output<int, 1>>);
 }
+
+namespace {
+
+/// Takes two of this type whole, and returns the first.
+template <class X>
+struct Left {
+  X operator()(const X& a, const X&) const { return a; }
+};
+template <class X>
+concept CombinesWhole = Gathers<decltype(reduce(std::declval<X>(), Left<X>()))>;
+
+/// Nobody can look into it.
+struct Opaque {
+  explicit Opaque(int n) : number(n) {}
+  int number;
+};
+struct Names {
+  int number;
+  std::string_view name;
+};
+
+// What a function combines whole outlasts the shards.
+static_assert(CombinesWhole<std::pair<Opaque, std::string>> && CombinesWhole<std::pair<Opaque, std::vector<bool>>>);
+static_assert(CombinesWhole<std::optional<std::variant<int, Opaque>>>);
+static_assert(CombinesWhole<std::map<std::string, std::array<Opaque, 2>>>);
+static_assert(!CombinesWhole<View<const double, 1>> && !CombinesWhole<fanout::Output<int, 1>>);
+static_assert(!CombinesWhole<std::string_view> && !CombinesWhole<int*> && !CombinesWhole<Names>);
+static_assert(!CombinesWhole<std::pair<Opaque, View<int, 1>>> && !CombinesWhole<std::pair<Opaque, int*>>);
+static_assert(!CombinesWhole<std::optional<std::span<Opaque>>>);
+static_assert(!CombinesWhole<std::pair<Opaque, std::vector<Names>>>);
+
+}  // namespace
 
 TEST_CASE("reduce copies no value that it combines whole") {
   static int copies;

@@ -129,9 +129,8 @@ TEST_CASE("spans of trees are gathered to vectors, and their elements stay uncha
 }
 
 // A span that is an array leaf, too, is not made around what is gone with the call.
-static_assert(
-    std::is_same_v<fanout::detail::rebuilt_t<std::span<const int>, fanout::detail::AsGathered<fanout::rules::First>>,
-                   std::vector<int>>);
+static_assert(std::is_same_v<fanout::gathered_t<decltype(fanout::first(std::tuple(std::span<const int>())))>,
+                             std::tuple<std::vector<int>>>);
 
 TEST_CASE("spans of trees of different lengths are refused") {
   const std::vector<Tensor<int, 1>> state{count_to(2), count_to(3)};

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <array>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -23,7 +19,6 @@ using fanout::ParallelModel;
 using fanout::PerShard;
 using fanout::Tensor;
 using fanout::View;
-using fanout::detail::Outlasts;
 
 namespace {
 
@@ -41,19 +36,8 @@ struct Counted {
   int number;
 };
 
-struct Shows {
-  int number;
-  std::string_view name;
-};
-
-static_assert(Outlasts<std::tuple<int, std::string, Tensor<int, 1>, std::vector<bool>, std::vector<Counted>>>);
-static_assert(Outlasts<std::pair<Counted, int>> && Outlasts<std::optional<std::variant<int, Counted>>>);
-static_assert(Outlasts<std::map<std::string, std::array<Counted, 2>>>);
-static_assert(!Outlasts<View<int, 1>> && !Outlasts<std::string_view> && !Outlasts<std::span<const int>>);
-static_assert(!Outlasts<fanout::Output<int, 1>> && !Outlasts<int*> && !Outlasts<Shows>);
-static_assert(!Outlasts<std::pair<Counted, View<int, 1>>> && !Outlasts<std::optional<std::span<Counted>>>);
-static_assert(!Outlasts<std::vector<std::string_view>> && !Outlasts<std::pair<Counted, std::vector<Shows>>>);
-static_assert(!Outlasts<std::pair<Counted, int*>>);
+using Trees = std::pair<Counted, std::map<std::string, std::optional<std::variant<int, Counted>>>>;
+static_assert(std::is_same_v<gathered_t<PerShard<Trees>>, PerShard<Trees>>);
 
 }  // namespace
 

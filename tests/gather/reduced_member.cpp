@@ -8,6 +8,8 @@
 
 #include <fanout/fanout.hpp>
 
+#include "support/gathers.hpp"
+
 using fanout::gathered_t;
 using fanout::host_devices;
 using fanout::Mean;
@@ -15,18 +17,16 @@ using fanout::ParallelModel;
 using fanout::Sum;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::Gathers;
 
 namespace {
-
-template <class X>
-constexpr bool gathers = fanout::detail::Gatherable<fanout::rules::Concatenate, X>;
 
 static_assert(std::is_same_v<gathered_t<Mean<float>>, Mean<float>>);
 static_assert(std::is_same_v<gathered_t<Sum<Tensor<int, 2>>>, Sum<Tensor<int, 2>>>);
 static_assert(std::is_same_v<gathered_t<std::vector<Sum<int>>>, std::vector<Sum<int>>>, "a vector of trees");
-static_assert(!gathers<Mean<int>>, "a mean of whole numbers is none");
-static_assert(!gathers<Sum<std::string>>);
-static_assert(!gathers<Sum<View<const int, 1>>>, "it would show what is gone");
+static_assert(!Gathers<Mean<int>>, "a mean of whole numbers is none");
+static_assert(!Gathers<Sum<std::string>>);
+static_assert(!Gathers<Sum<View<const int, 1>>>, "it would show what is gone");
 
 static_assert(std::is_trivially_copyable_v<Mean<double>> && sizeof(Mean<double>) == sizeof(double));
 

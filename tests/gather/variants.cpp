@@ -84,8 +84,7 @@ TEST_CASE("a variant is gathered to a variant of its gathered alternatives") {
 
 TEST_CASE("std::monostate is gathered to itself, also alone and under psum") {
   static_assert(std::is_same_v<gathered_t<std::monostate>, std::monostate>);
-  static_assert(
-      std::is_same_v<gathered_t<fanout::detail::WithRule<fanout::rules::Sum, std::monostate>>, std::monostate>);
+  static_assert(std::is_same_v<gathered_t<decltype(fanout::psum(std::monostate()))>, std::monostate>);
   ParallelModel model{[](View<const int, 1>) { return std::pair{std::monostate(), 1}; }, host_devices(2)};
   const auto [nothing, ones] = model(count_to(5));
   static_assert(std::is_same_v<decltype(nothing), const std::monostate>);
@@ -123,7 +122,7 @@ TEST_CASE("a vector of variants of numbers is an array, one a row") {
 
 TEST_CASE("psum and pmean go into the alternative that is held") {
   using Variant = std::variant<std::monostate, float, Tensor<float, 1>>;
-  static_assert(std::is_same_v<gathered_t<fanout::detail::WithRule<fanout::rules::Sum, Variant>>, Variant>);
+  static_assert(std::is_same_v<gathered_t<decltype(fanout::psum(Variant()))>, Variant>);
   ParallelModel model{[](View<const int, 1> x) { return fanout::psum(Variant(static_cast<float>(x.size()))); },
                       host_devices(2)};
   CHECK(std::get<float>(model(count_to(5))) == 5);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: a member of a struct cannot hold its gathered value
+// expect: CannotHold<float, 
+// expect: Element<1>
+// expect: EachValue
 // expect: Key<'m', 'e', 'a', 'n'>
 #include <map>
 #include <string>
