@@ -99,10 +99,6 @@ struct Lonely {
   double forward(Context auto& ctx, View<const double, 1> x) { return static_cast<double>(ctx.rank() + x.size()); }
 };
 
-template <class M>
-using CallOf = fanout::detail::CallOfReplicas<fanout::Replicas<M, fanout::HostDevice>,
-                                              fanout::ShardInputs<const Tensor<double, 1>&>>;
-
 /// Adds up over all shards, as often as it is told.
 struct Adds {
   int times = 1;
@@ -190,10 +186,7 @@ TEST_CASE("a shard that throws while its buckets run ends the call with its own 
   CHECK(says(text, "failed on 1 of 3", "a gradient is NaN"));
 }
 
-TEST_CASE("a call is prepared for shards that meet by the model's own code alone") {
-  CHECK(CallOf<Step>::shards_may_meet());
-  CHECK(CallOf<DeclaredStep>::shards_may_meet());
-  CHECK_FALSE(CallOf<Lonely>::shards_may_meet());
+TEST_CASE("a model that changes may have shards that meet, also in a forward that is declared only, or none") {
   const auto x = fanout::tensor<double>({1, 1, 1, 1});
   CHECK(ParallelModel{DeclaredStep{}, host_devices(2)}(x) == fanout::tensor<double>({4, 4}));
   CHECK(ParallelModel{Lonely{}, host_devices(2)}(x) == fanout::tensor<double>({2, 3}));

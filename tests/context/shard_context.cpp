@@ -1,109 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <fanout/context/shard_context.hpp>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <fanout/fanout.hpp>
 
 #include "support/message_of.hpp"
 
-namespace {
-
-using fanout::HostDevice;
-using fanout::ShardContext;
-using fanout::backend::Memory;
-using fanout::detail::Scratch;
+using fanout::host_devices;
+using fanout::InvalidArgument;
+using fanout::ParallelModel;
+using fanout::Plan;
+using fanout::RandomStream;
+using fanout::RowRange;
 using fanout_test::message_of;
 using fanout_test::says;
 
-static_assert(fanout::Context<ShardContext<HostDevice>>);
+static_assert(fanout::Context<fanout::ShardContext<fanout::HostDevice>>);
 
-struct Fixture {
-  fanout::DeviceSet<HostDevice> devices = fanout::host_devices(2);
-  fanout::Plan plan{{.rows = {0, 3}, .device = 1}, {.rows = {3, 5}, .device = 0}};
-  const fanout::detail::CallSettings call_settings{.seed = 7};
-  fanout::detail::CallState frame{plan, call_settings, {.number = 9}};
-  Scratch first_scratch, second_scratch;
-  ShardContext<HostDevice> first{devices[1], frame, 0, first_scratch};
-  ShardContext<HostDevice> second{devices[0], frame, 1, second_scratch};
-};
+namespace {
+
+/// Shards of these rows, one after the other on one device.
+template <class F>
+void run_shards_of(const Plan& plan, const F& forward) {
+  const ParallelModel model{[&forward](fanout::Context auto& ctx, std::span<const int>) { forward(ctx); },
+                            host_devices(1),
+                            {.split =
+                                 [&plan](std::size_t rows, std::size_t) {
+                                   return rows == 0 ? Plan{{.rows = {0, 0}, .device = 0}} : plan;
+                                 },
+                             .seed = 7}};
+  model(std::vector<int>(plan.rows()));
+}
+
+const Plan three_and_two{{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 0}};
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "a shard's context knows its place in the call") {
-  CHECK(first.rank() == 0);
-  CHECK(second.rank() == 1);
-  CHECK(second.size() == 2);
-  CHECK(second.rows() == fanout::RowRange{3, 5});
-  CHECK(first.device().id().index == 1);
+TEST_CASE("a shard's context knows its place in the call") {
+  run_shards_of(three_and_two, [](auto& ctx) {
+    CHECK(ctx.size() == 2);
+    CHECK(ctx.rows() == (ctx.rank() == 0 ? RowRange{0, 3} : RowRange{3, 5}));
+    CHECK(ctx.device().id().index == 0);
+  });
 }
 
-TEST_CASE_FIXTURE(Fixture, "random numbers are keyed by seed, call and the row in the whole batch") {
-  fanout::RandomStream expected(7, 9, 4);
-  fanout::RandomStream random = second.random(1);
-  for (int i = 0; i < 9; ++i) CHECK(random() == expected());
-}
-
-TEST_CASE_FIXTURE(Fixture, "a row that the shard does not have has no random numbers") {
-  CHECK_NOTHROW((void)first.random(2));
-  CHECK(says(message_of<fanout::InvalidArgument>([&] { (void)first.random(3); }), "at ctx.random",
-             "a row from 0 to 2, counted from the shard's first one", "found 3", "ctx.rows().local(row)"));
-  CHECK_THROWS_AS((void)second.random(second.rows().first), fanout::InvalidArgument);
-  CHECK_THROWS_AS((void)second.random(second.rows().local(2)), fanout::InvalidArgument);  // of the shard before
-  CHECK(second.random(second.rows().local(4))() == second.random(1)());
+TEST_CASE("random numbers are keyed by seed, call and the row in the whole batch, and only of the shard's rows") {
+  run_shards_of(three_and_two, [](auto& ctx) {
+    if (ctx.rank() == 0) {
+      CHECK_NOTHROW(static_cast<void>(ctx.random(2)));
+      CHECK(says(message_of<InvalidArgument>([&] { static_cast<void>(ctx.random(3)); }), "at ctx.random",
+                 "a row from 0 to 2, counted from the shard's first one", "found 3", "ctx.rows().local(row)"));
+      return;
+    }
+    RandomStream expected(7, 0, 4);
+    RandomStream random = ctx.random(1);
+    for (int i = 0; i < 9; ++i) CHECK(random() == expected());
+    CHECK_THROWS_AS(static_cast<void>(ctx.random(ctx.rows().first)), InvalidArgument);
+    CHECK_THROWS_AS(static_cast<void>(ctx.random(ctx.rows().local(2))), InvalidArgument);  // of the shard before
+    CHECK(ctx.random(ctx.rows().local(4))() == ctx.random(1)());
+  });
 }
 
 TEST_CASE("a shard without rows has the first row's random numbers, for the kernels that count from there") {
-  const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
-  const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 3}, .device = 0}};
-  const fanout::detail::CallSettings call_settings{.seed = 7};
-  fanout::detail::CallState frame{plan, call_settings, {.number = 9}};
-  Scratch scratch;
-  const ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
-  CHECK(context.random(0)() == fanout::RandomStream(7, 9, 3)());
-  CHECK(says(message_of<fanout::InvalidArgument>([&] { (void)context.random(1); }), "row 0 in a shard without rows",
-             "found 1"));
+  run_shards_of({{.rows = {0, 3}, .device = 0}, {.rows = {3, 3}, .device = 0}}, [](auto& ctx) {
+    if (ctx.rank() == 0) return;
+    CHECK(ctx.random(0)() == RandomStream(7, 0, 3)());
+    CHECK(says(message_of<InvalidArgument>([&] { static_cast<void>(ctx.random(1)); }), "row 0 in a shard without rows",
+               "found 1"));
+  });
 }
 
-TEST_CASE_FIXTURE(Fixture, "the n-th outputs of all shards share a buffer, if their rows have as many bytes") {
-  const auto a = first.claim_output(8);
-  const auto b = second.claim_output(8);
-  CHECK(&a.buffer == &b.buffer);
-  CHECK(a.buffer.rows() == 5);
-  CHECK(a.rows == fanout::RowRange{0, 3});
-  CHECK(b.rows == fanout::RowRange{3, 5});
-  CHECK(a.first == a.buffer.row(0));
-  CHECK(b.first == a.buffer.row(3));
-
-  const auto c = first.claim_output(8);
-  CHECK(&c.buffer != &a.buffer);
-  const auto d = second.claim_output(12);
-  CHECK(&d.buffer != &c.buffer);
-  CHECK(d.buffer.rows() == 2);
-  CHECK(d.rows == fanout::RowRange{0, 2});
-  CHECK(d.first == d.buffer.row(0));
-
-  const auto e = first.claim_output(4);
-  const auto f = second.claim_output(4);
-  CHECK(&e.buffer == &f.buffer);
-}
-
-TEST_CASE("a shard in another memory than the target's fills a buffer of its own") {
-  const fanout::DeviceSet<HostDevice> devices = fanout::host_devices(1);
-  const fanout::Plan plan{{.rows = {0, 3}, .device = 0}, {.rows = {3, 5}, .device = 0}};
-  const fanout::detail::CallSettings call_settings{.target = {.space = {{.kind = "toy", .index = 0}}}};
-  fanout::detail::CallState frame(plan, call_settings);
-  Scratch scratch;
-  ShardContext<HostDevice> context(devices[0], frame, 1, scratch);
-  const auto claim = context.claim_output(8);
-  CHECK(claim.buffer.rows() == 2);
-  CHECK(claim.buffer.memory().space == fanout::host_memory);
-  CHECK(claim.rows == fanout::RowRange{0, 2});
-}
-
-TEST_CASE_FIXTURE(Fixture, "scratch blocks are separate and writable") {
-  auto* const a = static_cast<unsigned char*>(first.claim_scratch(100));
-  auto* const b = static_cast<unsigned char*>(first.claim_scratch(100));
-  for (int i = 0; i < 100; ++i) a[i] = 1;
-  for (int i = 0; i < 100; ++i) b[i] = 2;
-  CHECK(a[99] == 1);
-  CHECK(a != b);
+TEST_CASE("the n-th outputs of all shards share a buffer, if their rows have as many bytes") {
+  struct Claim {
+    const void* buffer;
+    std::size_t buffer_rows;
+    RowRange rows;
+    bool in_place;  // where these rows are in the buffer
+  };
+  std::vector<Claim> first;
+  std::vector<Claim> second;
+  run_shards_of(three_and_two, [&](auto& ctx) {
+    for (const std::size_t row_bytes : {8, ctx.rank() == 0 ? 8 : 12, 4}) {
+      const auto claim = ctx.claim_output(row_bytes);
+      (ctx.rank() == 0 ? first : second)
+          .push_back(
+              {&claim.buffer, claim.buffer.rows(), claim.rows, claim.first == claim.buffer.row(claim.rows.first)});
+    }
+  });
+  REQUIRE(second.size() == 3);
+  for (const std::size_t i : {0U, 2U}) {
+    CHECK(first[i].buffer == second[i].buffer);
+    CHECK(first[i].buffer_rows == 5);
+    CHECK(first[i].rows == RowRange{0, 3});
+    CHECK(second[i].rows == RowRange{3, 5});
+  }
+  CHECK(first[1].buffer != first[0].buffer);
+  CHECK(second[1].buffer != first[1].buffer);
+  const bool is_first = first[1].buffer_rows == 5;  // it came first, and the other one has a buffer of its own
+  CHECK(second[1].buffer_rows == (is_first ? 2 : 5));
+  CHECK(first[1].rows == RowRange{0, 3});
+  CHECK(second[1].rows == (is_first ? RowRange{0, 2} : RowRange{3, 5}));
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(first[i].in_place);
+    CHECK(second[i].in_place);
+  }
 }

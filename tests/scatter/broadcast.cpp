@@ -17,9 +17,9 @@ using fanout::View;
 TEST_CASE("broadcast borrows an lvalue, const or not, and owns an rvalue") {
   std::vector<int> table{1, 2, 3};
   const std::vector<int> fixed{4};
-  static_assert(std::is_same_v<decltype(broadcast(table)), fanout::detail::Broadcast<const std::vector<int>&>>);
-  static_assert(std::is_same_v<decltype(broadcast(fixed)), fanout::detail::Broadcast<const std::vector<int>&>>);
-  static_assert(std::is_same_v<decltype(broadcast(std::move(table))), fanout::detail::Broadcast<std::vector<int>>>);
+  static_assert(std::is_same_v<decltype(broadcast(table).value), const std::vector<int>&>);
+  static_assert(std::is_same_v<decltype(broadcast(fixed).value), const std::vector<int>&>);
+  static_assert(std::is_same_v<decltype(broadcast(std::move(table)).value), std::vector<int>>);
   CHECK(&broadcast(table).value == &table);
   const auto owned = broadcast(std::make_unique<int>(7));
   CHECK(*owned.value == 7);

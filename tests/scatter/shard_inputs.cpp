@@ -68,7 +68,7 @@ TEST_CASE("inputs borrow lvalues and own rvalues, also after a move") {
                         zero_to_four);
     static_assert(
         std::is_same_v<decltype(made), ShardInputs<std::vector<int>, std::shared_ptr<int>,
-                                                   fanout::detail::Broadcast<std::string>, const std::vector<int>&>>);
+                                                   decltype(broadcast(std::string())), const std::vector<int>&>>);
     const auto inputs = std::move(made);
     const auto [rows, pointer, text, borrowed] = inputs[2];
     CHECK(rows[0] == 4);
