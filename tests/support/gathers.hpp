@@ -7,6 +7,8 @@ namespace fanout_test {
 
 /// True if a forward may return values of this type.
 template <class X>
-concept Gathers = requires { typename fanout::gather_traits<fanout::rules::Concatenate, X>::type; };
+concept Gathers = requires {
+  typename fanout::gather_traits<fanout::rules::Concatenate, X>::type;
+};
 
 }  // namespace fanout_test

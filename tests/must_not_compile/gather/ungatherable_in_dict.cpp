@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: a member of a struct cannot hold its gathered value
-// expect: CannotHold<float, 
+// expect: CannotHold<float,
 // expect: Element<1>
 // expect: EachValue
 // expect: Key<'m', 'e', 'a', 'n'>

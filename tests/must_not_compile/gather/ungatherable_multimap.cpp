@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // expect: fanout: the result of forward cannot be gathered
-// expect: std::multimap<int, float>
+// expect: std::multimap<int, float
 #include <map>
 
 #include <fanout/fanout.hpp>
