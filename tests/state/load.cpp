@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +22,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include <sys/stat.h>
 
 #include <fanout/array/strided_view.hpp>
 #include <fanout/array/tensor.hpp>
@@ -389,8 +393,29 @@ TEST_CASE("a broken file is a format error, and nothing is loaded") {
   CHECK(says(message_of<fanout::FormatError>([&] { load(path, x); }), path, "the end of the file, after 3"));
   std::ofstream(path).close();
   CHECK(says(message_of<fanout::FormatError>([&] { load(path, x); }), path, "byte 0"));
-  CHECK(says(message_of<fanout::Error>([&] { load(folder / "none", x); }), "none", "No such file"));
+  CHECK(says(message_of<fanout::Error>([&] { load(folder / "none", x); }), "a state cannot be loaded at ", "none",
+             "open: No such file"));
+  CHECK(says(message_of<fanout::Error>([&] { load(folder / "", x); }), "expected a regular file"));
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(says(message_of<fanout::Error>([&] { load(folder / "pipe", x); }), "pipe", "expected a regular file"));
   CHECK(x == 7);
+}
+
+TEST_CASE("saving and loading leave no file open") {
+  const TestFolder folder;
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files("/proc/self/fd");
+    return std::distance(begin(files), end(files));
+  };
+  int x = 7;
+  const auto before = open_files();
+  for (int i = 0; i < 3; ++i) {
+    save(folder / "file", x);
+    load(folder / "file", x);
+    CHECK_THROWS_AS(load(folder / "", x), fanout::Error);
+    CHECK_THROWS_AS(save(folder / "", x), fanout::Error);
+  }
+  CHECK(open_files() == before);
 }
 
 TEST_CASE("metadata of other writers, and bools that are neither 0 nor 1, do no harm") {
