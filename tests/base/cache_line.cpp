@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <fanout/call/shard_slots.hpp>
-#include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/worker/handoff_slot.hpp>
 
 TEST_CASE("values that different cores write lie in different cache lines") {
@@ -19,7 +17,4 @@ TEST_CASE("values that different cores write lie in different cache lines") {
 #endif
   static_assert(fanout::detail::cores_apart % fanout::detail::cache_line == 0);
   static_assert(alignof(fanout::detail::HandoffSlot) == fanout::detail::cache_line);
-  static_assert(alignof(fanout::detail::ShardTask) == fanout::detail::cache_line);
-  CHECK(sizeof(fanout::detail::ShardCell<char>) % fanout::detail::cores_apart == 0);
-  CHECK(alignof(fanout::detail::ShardCell<char>) == fanout::detail::cores_apart);
 }
