@@ -27,6 +27,8 @@ struct Mine : std::logic_error {
   int code = 17;
 };
 
+enum class Reason { none, full };
+
 /// Row i does what the i-th number says: nothing, or throws one thing or another.
 struct Thrower {
   int forward(View<const int, 1> x) const {
@@ -35,6 +37,7 @@ struct Thrower {
       if (what == 2) throw Mine("two");
       if (what == 3) throw 3;
       if (what == 4) throw fanout::ShapeMismatch("four");
+      if (what == 5) throw Reason::full;
     }
     return 5;
   }
@@ -100,6 +103,11 @@ TEST_CASE("an exception is found by its type, exactly as it was thrown") {
   CHECK(*error.get_if<int>() == 3);
   CHECK(std::string(error.get_if<std::exception>()->what()) == "two");  // the first that is one
   CHECK(error.get_if<fanout::Error>() == nullptr);
+  CHECK(error.get_if<long>() == nullptr);
+  CHECK(error.get_if<std::logic_error>() == error.get_if<const Mine>());
+  const ReplicaError of_enum = error_of(model, {0, 5, 0, 0});
+  REQUIRE(of_enum.get_if<Reason>() != nullptr);
+  CHECK(*of_enum.get_if<Reason>() == Reason::full);
 }
 
 TEST_CASE("rethrow throws the failure with the lowest rows") {

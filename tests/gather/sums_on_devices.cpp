@@ -33,6 +33,7 @@ class AddingTransport final : public fanout::backend::CollectiveTransport {
   };
 
   mutable std::vector<Sum> sums;
+  mutable std::vector<int> of;  // the devices of the shards
   mutable int opened = 0;
   mutable int closed = 0;
   bool opens = true;
@@ -41,7 +42,8 @@ class AddingTransport final : public fanout::backend::CollectiveTransport {
 
   fanout::backend::TransportRanks* open(std::span<const fanout::DeviceId> devices) const override {
     ++opened;
-    for (std::size_t i = 0; i < devices.size(); ++i) CHECK(devices[i].index == static_cast<int>(i));
+    of.clear();
+    for (const fanout::DeviceId& device : devices) of.push_back(device.index);
     ranks_.transport = this;
     return opens ? &ranks_ : nullptr;
   }
@@ -112,6 +114,7 @@ TEST_CASE("a transport adds the arrays of psum and pmean on the devices, weighte
   CHECK(transport.sums[1].weights == std::vector<double>{3 / 8.0, 3 / 8.0, 2 / 8.0});
   CHECK(transport.opened == 2);
   CHECK(transport.closed == 2);
+  CHECK(transport.of == std::vector{0, 1, 2});
 }
 
 TEST_CASE("a transport is opened once for all arrays of a result, and not for results without such arrays") {
@@ -133,6 +136,15 @@ TEST_CASE("a transport is opened once for all arrays of a result, and not for re
   const ParallelModel plain{numbers, remote_devices(2), Options{.collectives = &transport}};
   CHECK(plain(fanout::Range(6)) == std::tuple{std::size_t{6}, std::size_t{6}});
   CHECK(transport.opened == 1);
+
+  const auto turned = [](std::size_t rows, std::size_t) {
+    return fanout::Plan{{.rows = {0, rows / 2}, .device = 1}, {.rows = {rows / 2, rows}, .device = 0}};
+  };
+  transport.opens = false;  // which is tried once
+  const ParallelModel other{tree, remote_devices(2), Options{.split = turned, .collectives = &transport}};
+  CHECK(fanout::to_host(std::get<0>(other(fanout::Range(6))))[0] == 6);
+  CHECK(transport.opened == 2);
+  CHECK(transport.of == std::vector{1, 0});
 }
 
 TEST_CASE("the host adds what a transport does not") {
