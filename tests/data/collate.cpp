@@ -142,7 +142,7 @@ TEST_CASE("a struct becomes a tuple of its members in their order") {
 TEST_CASE("all tensors of a batch are in the memory that is asked for") {
   static std::vector<const void*> allocated;
   const fanout::backend::HostAllocator memory{[](std::size_t bytes) {
-    fanout::detail::Storage made({}, bytes);
+    auto made = fanout::backend::HostAllocator{}(bytes);
     allocated.push_back(made.data());
     return made;
   }};

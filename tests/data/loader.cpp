@@ -173,7 +173,7 @@ TEST_CASE("with another batch, a loader goes on at the same sample") {
 }
 
 TEST_CASE("a position is a plain struct of numbers, and one of another loader is refused") {
-  static_assert(fanout::detail::PlainStruct<LoaderPosition> && std::is_trivially_copyable_v<LoaderPosition>);
+  static_assert(std::is_aggregate_v<LoaderPosition> && std::is_trivially_copyable_v<LoaderPosition>);
   const Numbered dataset(10);
   const Loader loader{dataset, {.shuffle = Shuffle{.seed = 1}}};
   auto at = loader.position();
@@ -379,7 +379,7 @@ TEST_CASE("the batches of a loader are in the memory that it is told") {
   static std::atomic<std::size_t> allocations;
   const fanout::backend::HostAllocator memory{[](std::size_t bytes) {
     ++allocations;
-    return fanout::detail::Storage({}, bytes);
+    return fanout::backend::HostAllocator{}(bytes);
   }};
   const std::vector<int> stored{1, 2, 3};
   for (const int workers : {0, 2}) {
@@ -393,7 +393,8 @@ TEST_CASE("the batches of a loader are in the memory that it is told") {
 }
 
 TEST_CASE("a function that makes the batches allocates them, so a loader with one refuses to be told a memory") {
-  const fanout::backend::HostAllocator memory{[](std::size_t bytes) { return fanout::detail::Storage({}, bytes); }};
+  const fanout::backend::HostAllocator memory{
+      [](std::size_t bytes) { return fanout::backend::HostAllocator{}(bytes); }};
   const auto refused = [](const auto& make) { return message_of<fanout::InvalidArgument>(make); };
   const LoaderOptions pinned{.pin = memory};
   CHECK(says(refused([&] {
