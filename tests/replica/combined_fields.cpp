@@ -103,23 +103,19 @@ class Listed {
   friend constexpr auto fields(const Listed*) { return fanout::dict("calls"_k = &Listed::calls_); }
 };
 
-}  // namespace
-
-namespace {
-
 /// Fields beside one that is combined: nobody can take them apart, or change them.
 struct Packed {
   unsigned low : 4;
   unsigned high : 4;
 };
-struct Names {
+struct Titles {
   float weight = 0;
   std::vector<std::string> names;
 };
 struct Beside {
   Sum<int> calls;
   Packed packed{1, 2};
-  Names names;
+  Titles names;
   std::function<float(float)> function;
   std::any any;
   const Sum<int>* elsewhere = nullptr;
@@ -130,7 +126,7 @@ struct Beside {
   }
 };
 /// Of which only that it has no such field can be told.
-struct Inherits : Names {
+struct Inherits : Titles {
   std::any any;
   int calls = 0;
   int forward(View<const float, 1>) { return ++calls; }
@@ -141,7 +137,9 @@ struct Inherits : Names {
 TEST_CASE("fields that show nothing, refer to others or are each replica's own are not combined") {
   const Tensor<float, 1> x(4);
   const Sum<int> another = 0;
-  ParallelModel model{Beside{.elsewhere = &another}, host_devices(2)};
+  Beside beside;
+  beside.elsewhere = &another;
+  ParallelModel model{beside, host_devices(2)};
   model(x);
   model(x);
   CHECK(model.model().calls == 4);
