@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: thread
 //
 // What a HostRendezvous does with its ranks is tested in host_communicator.cpp; here, what only its parts show.
 #include <doctest/doctest.h>

@@ -44,7 +44,7 @@ build_consumer() {
   cmake -G Ninja -S consumer -B consumer/build "$@"
   cmake --build consumer/build
   consumer/build/consumer
-  for program in compiled gpus collectives square; do
+  for program in compiled gpus compiled_gpus collectives square; do
     [[ ! -e consumer/build/$program ]] || "consumer/build/$program"
   done
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: thread
 //
 // What measured calls of every kind tell. On devices whose clock only the test advances, the times are exact.
 #include <fanout/measure/call_clock.hpp>

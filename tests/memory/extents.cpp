@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address, thread
 #include <doctest/doctest.h>
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address, thread
 #include <fanout/memory/host_allocator.hpp>
 
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address, thread
 //
 // Models on devices with a memory of their own, which the host cannot touch: what is moved, when, and where results
 // are.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address
 //
 // Random patterns of models that call models: whatever they look like, whatever the devices and the split, calls end,
 // and give what one thread gives. Rows come back once each, in their order. tests/random_programs/ has random types.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address
 //
 // Outputs on devices that can copy to each other directly: their rows are sent to the results' memory at once.
 #include <doctest/doctest.h>

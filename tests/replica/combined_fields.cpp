@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address
 //
 // Fields of a model that are combined over the replicas after each call.
 #include <doctest/doctest.h>

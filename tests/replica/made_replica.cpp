@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address
 //
 // Calls of models that a factory made.
 #include <doctest/doctest.h>

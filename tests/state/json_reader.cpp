@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address
 #include <fanout/state/json_reader.hpp>
 
 #include <doctest/doctest.h>

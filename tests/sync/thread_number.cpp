@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: thread
 #include <fanout/sync/thread_number.hpp>
 
 #include <doctest/doctest.h>

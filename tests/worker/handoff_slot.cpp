@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: thread
 #include <fanout/worker/handoff_slot.hpp>
 
 #include <doctest/doctest.h>

@@ -6,7 +6,7 @@
 #include <fanout/base/requirements.hpp>
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#error "fanout: <fanout/mpi/source.hpp> is for programs that define FANOUT_SEPARATE_COMPILATION in all their files"
+#error "fanout: a source.hpp is for programs that define FANOUT_SEPARATE_COMPILATION in all their files"
 #endif
 
 #include <fanout/mpi/group/growing_pause.ipp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: <fanout/source.hpp> is for programs that define FANOUT_SEPARATE_COMPILATION in all their files
+// expect: fanout: a source.hpp is for programs that define FANOUT_SEPARATE_COMPILATION in all their files
 #if defined(FANOUT_CONTROL)
 #define FANOUT_SEPARATE_COMPILATION
 #endif
