@@ -16,6 +16,7 @@
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
+#include <fanout/cuda/transfer/peer_access.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/cuda/transfer/pinned_memory.hpp>
 #include <fanout/device/most_free_memory.hpp>

@@ -26,7 +26,10 @@ class [[gnu::visibility("default")]] Timeout : public Error {
   FANOUT_INLINE Timeout(const std::string& text, detail::SmallVector<std::size_t> missing);
   FANOUT_INLINE Timeout(const Timeout& other) noexcept;
   FANOUT_INLINE Timeout& operator=(const Timeout& other) noexcept;
-  FANOUT_INLINE ~Timeout() override;
+  // Inline, so that each shared library has a weak vtable: AddressSanitizer refuses two strong ones.
+  ~Timeout() override {
+    if (kept_->holders.fetch_sub(1, detail::MemoryOrder::acq_rel) == 1) release();
+  }
 
   /// The late shards, lowest rows first. Live as long as this error and its copies.
   const detail::SmallVector<LateShard>& late() const noexcept { return kept_->late; }
@@ -75,6 +78,8 @@ class [[gnu::visibility("default")]] Timeout : public Error {
     Results* results = nullptr;
     detail::Atomic<std::size_t> holders{1};
   };
+
+  FANOUT_INLINE void release() const noexcept;
 
   Kept* kept_;
 };

@@ -42,8 +42,7 @@ Timeout& Timeout::operator=(const Timeout& other) noexcept {
   return *this;
 }
 
-Timeout::~Timeout() {
-  if (kept_->holders.fetch_sub(1, detail::MemoryOrder::acq_rel) != 1) return;
+void Timeout::release() const noexcept {
   delete kept_->results;
   delete kept_;
 }
