@@ -54,7 +54,6 @@
 #include <fanout/memory/transfer.ipp>
 #include <fanout/observe/call_records.ipp>
 #include <fanout/observe/lanes.ipp>
-#include <fanout/observe/nvtx_ranges.ipp>
 #include <fanout/observe/report.ipp>
 #include <fanout/observe/trace.ipp>
 #include <fanout/observe/trace_events.ipp>

@@ -227,7 +227,7 @@ TEST_CASE("very many tasks are taken back in any order, each in the same time") 
   }
 }
 
-TEST_CASE("forget leaves an empty queue that works, whose earlier tasks cannot be taken back") {
+TEST_CASE("after forget() the queue is empty and works, and its earlier tasks cannot be taken back") {
   TaskQueue queue;
   std::array<Task, 4> tasks;
   for (Task& task : tasks) queue.push(task);
