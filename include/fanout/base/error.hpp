@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include <fanout/base/program_settings.hpp>
 #include <fanout/base/separate_compilation.hpp>
@@ -74,13 +75,14 @@ class [[gnu::visibility("default")]] CommunicatorAbandoned : public Error {
 
 namespace detail {
 
-/// The parts of an error message: what was wrong and where, what was expected and found, and what to do.
+/// The parts of an error message: what was wrong and where, what was expected and found, and what to do. Views, so that
+/// a part that is constant costs no code; parts that are composed live until the expression ends that holds them.
 struct Explanation {
-  std::string what;
-  std::string where = {};
-  std::string expected = {};
-  std::string found = {};
-  std::string advice = {};
+  std::string_view what;
+  std::string_view where = {};
+  std::string_view expected = {};
+  std::string_view found = {};
+  std::string_view advice = {};
 };
 
 }  // namespace detail

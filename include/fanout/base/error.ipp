@@ -6,11 +6,15 @@
 namespace fanout { inline namespace v0 {
 
 std::string explain(const detail::Explanation& parts) {
-  std::string text = parts.what;
-  if (!parts.where.empty()) text += " at " + parts.where;
-  if (!parts.expected.empty()) text += ": expected " + parts.expected;
-  if (!parts.found.empty()) text += (parts.expected.empty() ? ": found " : ", found ") + parts.found;
-  if (!parts.advice.empty()) text += "; " + parts.advice;
+  std::string text;
+  const auto add = [&text](const char* before, std::string_view part) {
+    if (!part.empty()) text.append(before).append(part);
+  };
+  add("", parts.what);
+  add(" at ", parts.where);
+  add(": expected ", parts.expected);
+  add(parts.expected.empty() ? ": found " : ", found ", parts.found);
+  add("; ", parts.advice);
   return text;
 }
 
