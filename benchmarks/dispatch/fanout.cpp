@@ -39,9 +39,10 @@ int main(int argc, char** argv) {
   const auto devices = devices_that(slice, contender.substr(contender.find('_') + 1));
   if (part == "bare") {
     const fanout::Plan plan{{{0, 1}, 0}, {{1, 2}, 1}};
+    const fanout::detail::DeviceTable table(devices);
     fanout::detail::CallStatistics times;
     return benchmarks::run_dispatch(
-        slice, [&](const Bodies& bodies) { fanout::detail::run_shards(plan, devices, bodies, &times); });
+        slice, [&](const Bodies& bodies) { fanout::detail::run_shards(plan, table, bodies, &times); });
   }
   if (part != "model") slice.fault("no contender " + contender);
   const fanout::Tensor<float, 1> input(2);

@@ -96,7 +96,7 @@ namespace detail {
 template <class K, class T>
 struct Entry;
 class ShardTask;
-class CopyTeam;
+class DeviceTable;
 class DirectSums;
 class CallClock;
 class CallObserver;

@@ -34,6 +34,7 @@
 #include <fanout/device/device_set.ipp>
 #include <fanout/device/host_device.ipp>
 #include <fanout/dispatch/deal.ipp>
+#include <fanout/dispatch/fork_join.ipp>
 #include <fanout/dispatch/shard_tasks.ipp>
 #include <fanout/dispatch/shared_copy.ipp>
 #include <fanout/gather/gather_target.ipp>

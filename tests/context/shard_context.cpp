@@ -81,31 +81,31 @@ TEST_CASE("the n-th outputs of all shards share a buffer, if their rows have as 
     RowRange rows;
     bool in_place;  // where these rows are in the buffer
   };
-  std::vector<Claim> first;
-  std::vector<Claim> second;
+  std::vector<Claim> of_first;
+  std::vector<Claim> of_second;
   run_shards_of(three_and_two, [&](auto& ctx) {
-    for (const std::size_t row_bytes : {8, ctx.rank() == 0 ? 8 : 12, 4}) {
+    for (const std::size_t row_bytes : {8U, ctx.rank() == 0 ? 8U : 12U, 4U}) {
       const auto claim = ctx.claim_output(row_bytes);
-      (ctx.rank() == 0 ? first : second)
+      (ctx.rank() == 0 ? of_first : of_second)
           .push_back(
               {&claim.buffer, claim.buffer.rows(), claim.rows, claim.first == claim.buffer.row(claim.rows.first)});
     }
   });
-  REQUIRE(second.size() == 3);
+  REQUIRE(of_second.size() == 3);
   for (const std::size_t i : {0U, 2U}) {
-    CHECK(first[i].buffer == second[i].buffer);
-    CHECK(first[i].buffer_rows == 5);
-    CHECK(first[i].rows == RowRange{0, 3});
-    CHECK(second[i].rows == RowRange{3, 5});
+    CHECK(of_first[i].buffer == of_second[i].buffer);
+    CHECK(of_first[i].buffer_rows == 5);
+    CHECK(of_first[i].rows == RowRange{0, 3});
+    CHECK(of_second[i].rows == RowRange{3, 5});
   }
-  CHECK(first[1].buffer != first[0].buffer);
-  CHECK(second[1].buffer != first[1].buffer);
-  const bool is_first = first[1].buffer_rows == 5;  // it came first, and the other one has a buffer of its own
-  CHECK(second[1].buffer_rows == (is_first ? 2 : 5));
-  CHECK(first[1].rows == RowRange{0, 3});
-  CHECK(second[1].rows == (is_first ? RowRange{0, 2} : RowRange{3, 5}));
+  CHECK(of_first[1].buffer != of_first[0].buffer);
+  CHECK(of_second[1].buffer != of_first[1].buffer);
+  const bool is_first = of_first[1].buffer_rows == 5;  // it came first, and the other one has a buffer of its own
+  CHECK(of_second[1].buffer_rows == (is_first ? 2 : 5));
+  CHECK(of_first[1].rows == RowRange{0, 3});
+  CHECK(of_second[1].rows == (is_first ? RowRange{0, 2} : RowRange{3, 5}));
   for (std::size_t i = 0; i < 3; ++i) {
-    CHECK(first[i].in_place);
-    CHECK(second[i].in_place);
+    CHECK(of_first[i].in_place);
+    CHECK(of_second[i].in_place);
   }
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include <fanout/device/device_table.hpp>
 #include <fanout/device/host_device.hpp>
 
 #include "support/asleep.hpp"
@@ -17,8 +18,9 @@ using fanout::detail::ShardTasks;
 
 TEST_CASE("taking a shard back waits until all shards are posted") {
   const auto devices = fanout::host_devices(2);
+  const fanout::detail::DeviceTable table(devices);
   ShardTasks tasks(2);
-  for (std::size_t i = 0; i < 2; ++i) tasks.place(i, {.rows = {i, i + 1}, .device = i}, devices);
+  for (std::size_t i = 0; i < 2; ++i) tasks.place(i, {.rows = {i, i + 1}, .device = i}, table);
   std::atomic<bool> asks{false};
   std::atomic<bool> answered{false};
   std::thread other([&] {

@@ -6,7 +6,7 @@
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/device/device_set.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
@@ -105,23 +105,8 @@ class AsyncCalls {
 
   /// Queues all shards of a call. The call holds a shared lock on `mutex`, which the thread that runs its last shard
   /// releases. `plan` must be the call's own. Does not wait.
-  template <Device... Ds>
-  void post(AsyncCall& call, const Plan& plan, const DeviceSet<Ds...>& devices, SharedMutex& mutex,
-            bool in_order) noexcept {
-    call.plan_ = &plan;
-    call.mutex_ = &mutex;
-    call.in_order_ = in_order;
-    {
-      const ForkSafeLock listing(mutex_);
-      revive();
-      list(call);
-      for (std::size_t i = 0; i < plan.size(); ++i) {
-        if (in_order) call.tickets_[i] = turns_[plan[i].device].draw();
-        call.tasks_.place(i, plan[i], devices).post(call.runner_, call.tasks_.rules());
-      }
-    }
-    mutex.remind();
-  }
+  FANOUT_INLINE void post(AsyncCall& call, const Plan& plan, const DeviceTable& devices, SharedMutex& mutex,
+                          bool in_order) noexcept;
 
   /// Runs the shards of the call that no device has started on this thread. If the call is ordered, runs those of
   /// earlier ordered calls first. Then waits until the call has ended. Returns false if the process was forked after

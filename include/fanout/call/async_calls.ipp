@@ -8,6 +8,23 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+void AsyncCalls::post(AsyncCall& call, const Plan& plan, const DeviceTable& devices, SharedMutex& mutex,
+                      bool in_order) noexcept {
+  call.plan_ = &plan;
+  call.mutex_ = &mutex;
+  call.in_order_ = in_order;
+  {
+    const ForkSafeLock listing(mutex_);
+    revive();
+    list(call);
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      if (in_order) call.tickets_[i] = turns_[plan[i].device].draw();
+      call.tasks_.place(i, plan[i], devices).post(call.runner_, call.tasks_.rules());
+    }
+  }
+  mutex.remind();
+}
+
 bool AsyncCalls::wait(AsyncCall& call) noexcept {
   while (!call.waited_for_) {
     if (call.forked()) return false;  // a shard that this thread has just run may have forked

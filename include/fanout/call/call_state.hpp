@@ -37,7 +37,7 @@ struct CallSettings {
   bool shrinks = false;  ///< the call is made again with fewer rows at a time on a device that runs out of memory
   Recovery* recovery = nullptr;     ///< what the model has learnt of its devices; null: neither happens
   CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
-  const CopyTeam* team = nullptr;   ///< shares large copies of gathering; null: the caller copies alone
+  const DeviceTable* team = nullptr;  ///< shares large copies of gathering; null: the caller copies alone
   bool gathers = false;             ///< the call itself gathers its results
 };
 

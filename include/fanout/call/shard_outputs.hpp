@@ -21,10 +21,10 @@ namespace detail {
 /// The outputs of a call that outlive it, with copies of all that they borrow.
 template <class R>
 struct KeptOutputs : Pooled {
-  KeptOutputs(const Plan& by, const CallSettings& with, const std::vector<DeviceId>& of_set, bool shards_may_meet)
+  KeptOutputs(const Plan& by, const CallSettings& with, const DeviceTable& of_set, bool shards_may_meet)
       : plan(by),
         settings(with),
-        devices(of_set.size(), [&of_set](std::size_t i) noexcept { return of_set[i]; }),
+        devices(of_set.size(), [&of_set](std::size_t i) noexcept { return of_set.ids()[i]; }),
         outputs(plan, settings, CallStart::now(settings), devices.data(), shards_may_meet) {}
   const Plan plan;
   const CallSettings settings;
@@ -41,7 +41,7 @@ template <class R>
 class ShardOutputs {
  public:
   /// Without results yet: the call puts what its shards return into kept().
-  ShardOutputs(const Plan& plan, const detail::CallSettings& settings, const std::vector<DeviceId>& devices,
+  ShardOutputs(const Plan& plan, const detail::CallSettings& settings, const detail::DeviceTable& devices,
                bool shards_may_meet)
       : kept_(detail::make_pooled<detail::KeptOutputs<R>>(plan, settings, devices, shards_may_meet)) {}
   ShardOutputs(ShardOutputs&& other) noexcept : kept_(std::exchange(other.kept_, nullptr)) {}

@@ -7,7 +7,7 @@
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/device/device_clock.hpp>
-#include <fanout/device/device_set.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/sync/clock.hpp>
@@ -53,27 +53,7 @@ struct BlockRunner {
 /// Borrows all that it is made of, also the runner's body.
 class Deal {
  public:
-  template <Device... Ds>
-  Deal(const Plan& blocks, const DeviceSet<Ds...>& devices, const BlockRunner& runner)
-      : blocks_(blocks),
-        runner_(runner),
-        hands_(devices.size()),
-        ran_on_(blocks.size(), [](std::size_t) noexcept { return nobody; }),
-        left_(blocks.rows()),
-        has_clocks_((HasOwnClock<Ds> && ...)) {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      Hand& hand = hands_[blocks[i].device];
-      hand.blocks.push_back(i);
-      hand.rows += blocks[i].rows.size();
-    }
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      hands_[i].takes_no_more = hands_[i].is_empty();
-      if (hands_[i].takes_no_more) continue;
-      dealers_.add({.rows = {}, .device = i});
-      devices.visit(i, [this, i](const auto& device) { hands_[i].clock = DeviceClock::of(device); });
-    }
-    working_ = dealers_.size();
-  }
+  FANOUT_INLINE Deal(const Plan& blocks, const DeviceTable& devices, const BlockRunner& runner);
   Deal(const Deal&) = delete;
   Deal& operator=(const Deal&) = delete;
 
@@ -93,7 +73,7 @@ class Deal {
   static constexpr std::size_t nobody = ~std::size_t{0};
 
   struct Hand {
-    DeviceClock clock;
+    const DeviceClock* clock = nullptr;  // borrowed
     SmallVector<std::size_t> blocks;  // planned for it
     std::size_t taken = 0;            // how many of these, by whichever device
     std::size_t first = 0;            // those before this one are taken

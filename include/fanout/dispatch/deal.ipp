@@ -9,6 +9,34 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+inline bool all_have_clocks(const DeviceTable& devices) noexcept {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!devices[i].clock.is_own()) return false;
+  }
+  return true;
+}
+
+Deal::Deal(const Plan& blocks, const DeviceTable& devices, const BlockRunner& runner)
+    : blocks_(blocks),
+      runner_(runner),
+      hands_(devices.size()),
+      ran_on_(blocks.size(), [](std::size_t) noexcept { return nobody; }),
+      left_(blocks.rows()),
+      has_clocks_(all_have_clocks(devices)) {
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Hand& hand = hands_[blocks[i].device];
+    hand.blocks.push_back(i);
+    hand.rows += blocks[i].rows.size();
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    hands_[i].takes_no_more = hands_[i].is_empty();
+    if (hands_[i].takes_no_more) continue;
+    dealers_.add({.rows = {}, .device = i});
+    hands_[i].clock = &devices[i].clock;
+  }
+  working_ = dealers_.size();
+}
+
 void Deal::operator()(std::size_t dealer) const noexcept {
   auto& self = const_cast<Deal&>(*this);  // a ForkJoin's body is const; this one is shared by its threads
   if (has_clocks_) return self.run_by_clocks();
@@ -101,8 +129,8 @@ void Deal::run_by_clocks() noexcept {
     Clock::Time earliest = Clock::never;
     for (std::size_t i = 0; i < hands_.size(); ++i) {
       if (hands_[i].takes_no_more) continue;
-      const Clock::Time now = hands_[i].clock.now();
-      const Clock::Time done = hands_[i].clock.done();
+      const Clock::Time now = hands_[i].clock->now();
+      const Clock::Time done = hands_[i].clock->done();
       const Clock::Time free = done > now ? done : now;
       if (first != nobody && free >= earliest) continue;
       earliest = free;

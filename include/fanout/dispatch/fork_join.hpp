@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include <fanout/device/device_set.hpp>
+#include <fanout/base/separate_compilation.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/plan/plan.hpp>
@@ -30,13 +31,10 @@ namespace fanout { inline namespace v0 { namespace detail {
 ///
 /// Late shards are told at the deadline if the caller waits, otherwise after each shard that the caller runs from then
 /// on.
-template <Device... Ds>
 class ForkJoin {
-  using Devices = DeviceSet<Ds...>;
-
  public:
   template <class Body>
-  ForkJoin(const Plan& plan, const Devices& devices, const Body& body, Clock::Time deadline = Clock::never,
+  ForkJoin(const Plan& plan, const DeviceTable& devices, const Body& body, Clock::Time deadline = Clock::never,
            CallStatistics* times = nullptr)
       : plan_(&plan), devices_(devices), runner_(body), deadline_(deadline), times_(times) {}
 
@@ -84,72 +82,18 @@ class ForkJoin {
  private:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  void dispatch_all() {
-    auto& tasks = tasks_.emplace(plan_->size());
-    for (std::size_t i = 0; i < plan_->size(); ++i) tasks.place(i, (*plan_)[i], devices_);
-    auto& decision = decision_.emplace(times_, *plan_, tasks.rules());
-    tasks.expect(decision.expected());
-    if (decision.what() != Inline::all) decision.check_sleeping_workers(tasks);
-    if (decision.what() == Inline::all) {
-      defer_others(tasks);
-    } else {
-      post_others(tasks, decision.what() == Inline::asleep);
-    }
-    tasks.all_are_posted();
-  }
-
-  void join_others(ShardTasks& tasks) {
-    for (std::size_t i = tasks.size(); i > 0; --i) {
-      ShardTask& task = tasks[i - 1];
-      if (task.take_back()) {
-        task.run_here(runner_);
-        tell_if_late();
-      } else if (task.is_deferred() && times_ != nullptr) {
-        times_->note_found();
-      }
-    }
-    if (!tasks.wait(runner_, deadline_)) refuse_after_fork();
-    if (decision_) decision_->all_ended(plan_->size());
-  }
+  FANOUT_INLINE void dispatch_all();
+  FANOUT_INLINE void join_others(ShardTasks& tasks);
+  /// Defers all shards but the main device's first one.
+  FANOUT_INLINE void defer_others(ShardTasks& tasks) noexcept;
+  /// Posts all shards but the main device's first one. Defers those of sleeping threads if `defers_asleep`.
+  FANOUT_INLINE void post_others(ShardTasks& tasks, bool defers_asleep) noexcept;
 
   bool lock_main_device() noexcept {
-    HandoffSlot* device_lock = nullptr;
-    devices_.visit(0, [&device_lock](const auto& device) { device_lock = &device.worker().handoff(); });
-    if (!device_lock->try_lock()) return false;
-    locked_ = device_lock;
+    HandoffSlot& device_lock = devices_[0].worker->handoff();
+    if (!device_lock.try_lock()) return false;
+    locked_ = &device_lock;
     return true;
-  }
-
-  /// Defers all shards but the main device's first one.
-  void defer_others(ShardTasks& tasks) noexcept {
-    for (ShardTask& task : tasks) {
-      if (own_ == none && (*plan_)[task.shard].device == 0) {
-        own_ = task.shard;
-      } else {
-        task.defer(runner_, tasks.rules());
-      }
-    }
-  }
-
-  /// Posts all shards but the main device's first one. Defers those of sleeping threads if `defers_asleep`.
-  void post_others(ShardTasks& tasks, bool defers_asleep) noexcept {
-    ShardTask* first = nullptr;
-    for (ShardTask& task : tasks) {
-      if (first == nullptr && (*plan_)[task.shard].device == 0) {
-        first = &task;
-      } else if (!defers_asleep || !task.worker->is_asleep()) {
-        task.post(runner_, tasks.rules(), tasks.takes());
-      } else {
-        task.defer(runner_, tasks.rules());
-      }
-    }
-    if (first == nullptr) return;
-    if (first->worker->handoff().try_lock()) {
-      locked_ = &first->worker->handoff();
-      own_ = first->shard;
-    } else {
-      first->post(runner_, tasks.rules(), tasks.takes());
-    }
   }
 
   void tell_if_late() const noexcept {
@@ -157,7 +101,7 @@ class ForkJoin {
   }
 
   const Plan* plan_;
-  const Devices& devices_;
+  const DeviceTable& devices_;
   ShardRunner runner_;
   const Clock::Time deadline_;
   CallStatistics* times_;
@@ -169,12 +113,16 @@ class ForkJoin {
 };
 
 /// Runs `body(i)` for every shard of the plan, and returns when all have ended: see ForkJoin.
-template <Device... Ds, class Body>
-void run_shards(const Plan& plan, const DeviceSet<Ds...>& devices, const Body& body, CallStatistics* times = nullptr) {
-  ForkJoin<Ds...> shards(plan, devices, body, Clock::never, times);
+template <class Body>
+void run_shards(const Plan& plan, const DeviceTable& devices, const Body& body, CallStatistics* times = nullptr) {
+  ForkJoin shards(plan, devices, body, Clock::never, times);
   shards.dispatch();
   shards.run_own();
   shards.join();
 }
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/dispatch/fork_join.ipp>
+#endif

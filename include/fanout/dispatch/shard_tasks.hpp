@@ -10,7 +10,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/device/device_set.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -95,14 +95,12 @@ class ShardTasks {
   explicit ShardTasks(std::size_t size) : tasks_(size) {}
 
   /// Makes the task of the i-th shard.
-  template <Device... Ds>
-  ShardTask& place(std::size_t i, const Shard& shard, const DeviceSet<Ds...>& devices) {
+  ShardTask& place(std::size_t i, const Shard& shard, const DeviceTable& devices) noexcept {
+    const DeviceEntry& device = devices[shard.device];
     ShardTask& task = tasks_[i];
     task.shard = i;
-    devices.visit(shard.device, [&](const auto& device) {
-      task.worker = &device.worker();
-      if constexpr (requires { device.wait_rules(); }) rules_ = &device.wait_rules();
-    });
+    task.worker = device.worker;
+    if (device.rules != nullptr) rules_ = device.rules;
     return task;
   }
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/dispatch/copy_team.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/memory/copy_bytes.hpp>
 #include <fanout/memory/copy_rows.hpp>
 
@@ -13,9 +13,10 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// From this many bytes on, a copy is shared. A smaller one ends before other threads could help.
 inline constexpr std::size_t shared_from = std::size_t{1} << 18;
 
-/// Makes a copy in host memory. The team shares a large copy: each device writes one contiguous part of the result. If
-/// shards are concatenated by rows, this is likely the part that the device made.
-FANOUT_INLINE void copy_shared(const RowsCopy& copy, const CopyTeam* team);
+/// Makes a copy in host memory. The threads of the devices share a large one, for copies that gathering cannot avoid:
+/// each writes one contiguous part of the result. If shards are concatenated by rows, this is likely the part that the
+/// device made. Null `team`: this thread copies alone. May be called from any thread, also inside a call.
+FANOUT_INLINE void copy_shared(const RowsCopy& copy, const DeviceTable* team);
 
 }}}  // namespace fanout::v0::detail
 

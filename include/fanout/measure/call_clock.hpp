@@ -12,7 +12,7 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/device/device_clock.hpp>
-#include <fanout/device/device_set.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/measure/measured_shard.hpp>
 #include <fanout/measure/profiler_ranges.hpp>
@@ -88,13 +88,6 @@ class ShardClocks : public InlineArray<ShardClock> {
         }) {}
 };
 
-template <class... Ds>
-[[gnu::cold, gnu::noinline]] DeviceClock main_clock(const DeviceSet<Ds...>& devices) {
-  DeviceClock clock;
-  devices.visit(0, [&clock](const auto& device) { clock = DeviceClock::of(device); });
-  return clock;
-}
-
 /// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends when its
 /// result is taken or dropped, which may be after the end of its model. A call that fails before plan_is(), or whose
 /// shards do not end, is not told.
@@ -102,37 +95,8 @@ class CallClock final : public TransferLog, public Pooled {
  public:
   /// Made when the call begins. `observer` may be null. `model` names the model's type. Borrows the name. An
   /// asynchronous call retains the observer.
-  template <class... Ds>
-  CallClock(CallObserver* observer, const DeviceSet<Ds...>& devices, std::string_view model, bool asynchronous)
-      : observer_(observer),
-        id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
-        main_(main_clock(devices)),
-        ids_(devices.size(), [&](std::size_t i) { return devices.ids()[i]; }),
-        devices_(devices.size(),
-                 [&](std::size_t i) {
-                   MeasuredDevice measured;
-                   devices.visit(i, [&measured](const auto& device) {
-                     measured.clock = DeviceClock::of(device);
-                     measured.memory = backend::Memory(device.memory()).space;
-                   });
-                   // Shards on the clock of the process agree exactly with the call.
-                   const bool agree = !measured.clock.is_own() && !main_.is_own();
-                   measured.call_began = agree ? began_ : measured.clock.now();
-                   return measured;
-                 }),
-        times_{.devices = ids_.data(),
-               .device_count = devices.size(),
-               .began = began_,
-               .thread = thread_number(),
-               .id = id_,
-               .outer = measured_shard().call,
-               .outer_shard = measured_shard().shard,
-               .model = model,
-               .asynchronous = asynchronous,
-               .own_clock = main_.is_own()} {
-    if (!asynchronous) range_.begin("call of ", model, id_);
-    if (asynchronous && observer_ != nullptr) observer_->retain();
-  }
+  FANOUT_INLINE CallClock(CallObserver* observer, const DeviceTable& devices, std::string_view model,
+                          bool asynchronous);
   CallClock(const CallClock&) = delete;
   CallClock& operator=(const CallClock&) = delete;
   ~CallClock() {
@@ -213,8 +177,7 @@ class CallClock final : public TransferLog, public Pooled {
 class CallMeter {
  public:
   /// Made when the call begins. Borrows and retains what CallClock does. Without memory, the call is not measured.
-  template <class Devices>
-  CallMeter(CallObserver* observer, const Devices& devices, std::string_view model,
+  CallMeter(CallObserver* observer, const DeviceTable& devices, std::string_view model,
             bool asynchronous = false) noexcept {
     if (observer != nullptr || process_observer.exists()) [[unlikely]]
       clock_ = begin(observer, devices, model, asynchronous);
@@ -236,16 +199,9 @@ class CallMeter {
   }
 
  private:
-  template <class Devices>
-  [[gnu::cold, gnu::noinline]] static CallClock* begin(CallObserver* observer, const Devices& devices,
-                                                       std::string_view model, bool asynchronous) noexcept {
-    try {
-      return make_pooled<CallClock>(observer, devices, model, asynchronous);
-    } catch (...) {  // an error here would be one that other processes of the call do not learn of
-      return nullptr;
-    }
-  }
-
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE static CallClock* begin(CallObserver* observer, const DeviceTable& devices,
+                                                                     std::string_view model,
+                                                                     bool asynchronous) noexcept;
   [[gnu::cold, gnu::noinline]] void end() noexcept {
     clock_->end();
     delete clock_;

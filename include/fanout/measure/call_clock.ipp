@@ -40,6 +40,41 @@ void ShardClock::end(bool failed) noexcept {
   measured_shard() = outer_shard_;
 }
 
+CallClock::CallClock(CallObserver* observer, const DeviceTable& devices, std::string_view model, bool asynchronous)
+    : observer_(observer),
+      id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
+      main_(devices[0].clock),
+      ids_(devices.size(), [&](std::size_t i) { return devices.ids()[i]; }),
+      devices_(devices.size(), [&](std::size_t i) {
+        MeasuredDevice measured{.clock = devices[i].clock, .memory = devices[i].memory.space};
+        // Shards on the clock of the process agree exactly with the call.
+        const bool agree = !measured.clock.is_own() && !main_.is_own();
+        measured.call_began = agree ? began_ : measured.clock.now();
+        return measured;
+      }),
+      times_{.devices = ids_.data(),
+             .device_count = devices.size(),
+             .began = began_,
+             .thread = thread_number(),
+             .id = id_,
+             .outer = measured_shard().call,
+             .outer_shard = measured_shard().shard,
+             .model = model,
+             .asynchronous = asynchronous,
+             .own_clock = main_.is_own()} {
+  if (!asynchronous) range_.begin("call of ", model, id_);
+  if (asynchronous && observer_ != nullptr) observer_->retain();
+}
+
+CallClock* CallMeter::begin(CallObserver* observer, const DeviceTable& devices, std::string_view model,
+                            bool asynchronous) noexcept {
+  try {
+    return make_pooled<CallClock>(observer, devices, model, asynchronous);
+  } catch (...) {  // an error here would be one that other processes of the call do not learn of
+    return nullptr;
+  }
+}
+
 void CallClock::plan_is(const Plan& plan, std::uint32_t number) {
   clocks_.emplace(shards_.emplace(plan.size()), id_, times_.model);
   running_.store(plan.size(), MemoryOrder::relaxed);

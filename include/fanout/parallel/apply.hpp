@@ -84,11 +84,11 @@ struct CallOfModels {
 };
 
 /// Runs all shards, waits for them, and returns their results.
-template <class Call, Device... Ds, class Inputs>
-ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners, const DeviceSet<Ds...>& devices,
+template <class Call, class Inputs>
+ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners, const DeviceTable& devices,
                                           const Inputs& inputs, const CallSettings& settings) {
-  ShardOutputs<typename Call::R> outputs(inputs.plan, settings, devices.ids(), Call::shards_may_meet());
-  using Sharded = ShardedCall<Call, Inputs, DeviceSet<Ds...>>;
+  ShardOutputs<typename Call::R> outputs(inputs.plan, settings, devices, Call::shards_may_meet());
+  using Sharded = ShardedCall<Call, Inputs>;
   EarlyRoom<typename Sharded::Body> room;
   Sharded call(runners, devices, inputs, outputs.kept(), room);
   call.dispatch();
@@ -109,12 +109,7 @@ template <class... Args>
 inline constexpr bool is_shard_inputs<ShardInputs<Args...>> = true;
 
 /// The settings of a call that gathers its results in the main device's memory.
-template <Device... Ds>
-CallSettings default_settings(const DeviceSet<Ds...>& devices) {
-  CallSettings settings;
-  devices.visit(0, [&settings](const auto& device) { settings.target = device.memory(); });
-  return settings;
-}
+inline CallSettings default_settings(const DeviceTable& devices) noexcept { return {.target = devices[0].memory}; }
 
 }  // namespace detail
 
@@ -130,7 +125,7 @@ auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& input
            const detail::CallSettings& settings) {
   check_plan(inputs.plan, inputs.plan.rows(), replicas.devices().size());
   using Call = detail::CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>>;
-  return detail::apply_call<Call>(replicas, replicas.devices(), inputs, settings);
+  return detail::apply_call<Call>(replicas, replicas.table(), inputs, settings);
 }
 
 /// The same, for results in the main device's memory. It takes any arguments, so that an unqualified
@@ -138,7 +133,7 @@ auto apply(const Replicas<M, Ds...>& replicas, const ShardInputs<Args...>& input
 template <class R, class I>
   requires(detail::is_replicas<std::remove_cvref_t<R>>&& detail::is_shard_inputs<std::remove_cvref_t<I>>)
 auto apply(R&& replicas, I&& inputs) {
-  return fanout::apply(replicas, inputs, detail::default_settings(replicas.devices()));
+  return fanout::apply(replicas, inputs, detail::default_settings(replicas.table()));
 }
 
 /// Runs different models at the same time: the i-th model on the i-th shard, on the device that the plan names. Copies
@@ -159,7 +154,8 @@ auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInp
     detail::visit_model(models, i, [&devices](const auto& model) { detail::settle_model(model, devices); });
   }
   using Call = detail::CallOfModels<Models, ShardInputs<Args...>, Ds...>;
-  return detail::apply_call<Call>({models, devices}, devices, inputs, detail::default_settings(devices));
+  const detail::DeviceTable table(devices);
+  return detail::apply_call<Call>({models, devices}, table, inputs, detail::default_settings(table));
 }
 
 }}  // namespace fanout::v0

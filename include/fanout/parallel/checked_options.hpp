@@ -13,7 +13,6 @@
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
-#include <fanout/dispatch/copy_team.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/measure/measured_calls.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -33,15 +32,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// depend on the type of the model, so all models on a kind of device set share this code.
 struct CheckedOptions {
   /// Throws InvalidDeviceId if no device has the memory for results. Throws InvalidArgument if the split does not fit
-  /// the devices, and for a negative deadline. Borrows `times` and `team`.
-  template <class Devices>
-  CheckedOptions(Options&& with, const Devices& devices, CallStatistics& times, const CopyTeam& team)
-      : options(begun(std::move(with), devices.ids())),
-        device_count(devices.size()),
-        settings(check(devices.ids(), times, team)) {
-    if (target_ == on_host) return;
-    devices.visit(target_, [this](const auto& device) { settings.target = device.memory(); });
-  }
+  /// the devices, and for a negative deadline. Borrows `times`.
+  FANOUT_INLINE CheckedOptions(Options&& with, const DeviceTable& devices, CallStatistics& times);
   CheckedOptions(const CheckedOptions&) = delete;
   CheckedOptions& operator=(const CheckedOptions&) = delete;
 
@@ -90,20 +82,9 @@ struct CheckedOptions {
   std::size_t device_count;
   ModelMeasurements measured{options.split, options.progress};
   mutable Recovery recovery{device_count};
-
- private:
-  static constexpr std::size_t on_host = ~std::size_t{0};
-  std::size_t target_ = on_host;  // the device in whose memory results are gathered
-
- public:
   CallSettings settings;  // not changed once it is made
 
  private:
-  static Options begun(Options&& options, const std::vector<DeviceId>& devices) {
-    options.split.begin(devices.data(), devices.size());
-    return std::move(options);
-  }
-
   [[gnu::noinline]] FANOUT_INLINE Plan plan_otherwise(std::size_t rows, const CallRequest& request) const;
 
   static inline const Atomic<bool> always_{true};
@@ -114,12 +95,12 @@ struct CheckedOptions {
       observer_ != nullptr || options.shrink_on_out_of_memory ? &always_ : &process_observer.flag();
 
   /// Called before the replicas are made, since a factory may take long.
-  FANOUT_INLINE CallSettings check(const std::vector<DeviceId>& devices, CallStatistics& times, const CopyTeam& team);
+  FANOUT_INLINE CallSettings check(const DeviceTable& devices, CallStatistics& times);
 
   FANOUT_INLINE void check_sharded(const Plan& plan) const;
 
-  /// The position of the device in whose memory results are gathered, or on_host.
-  FANOUT_INLINE std::size_t find_target(const std::vector<DeviceId>& devices) const;
+  /// The memory in which results are gathered.
+  FANOUT_INLINE backend::Memory find_target(const DeviceTable& devices) const;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -32,9 +32,17 @@ Plan CheckedOptions::plan_otherwise(std::size_t rows, const CallRequest& request
   return plan;
 }
 
-CallSettings CheckedOptions::check(const std::vector<DeviceId>& devices, CallStatistics& times, const CopyTeam& team) {
+inline Options begun(Options&& options, const DeviceTable& devices) {
+  options.split.begin(devices.ids(), devices.size());
+  return std::move(options);
+}
+
+CheckedOptions::CheckedOptions(Options&& with, const DeviceTable& devices, CallStatistics& times)
+    : options(begun(std::move(with), devices)), device_count(devices.size()), settings(check(devices, times)) {}
+
+CallSettings CheckedOptions::check(const DeviceTable& devices, CallStatistics& times) {
   static_cast<void>(plan(0));
-  target_ = find_target(devices);
+  const backend::Memory target = find_target(devices);
   if (options.retry.times < 0) {
     throw InvalidArgument(explain({.what = "a negative number of tries", .where = "Options::retry"}));
   }
@@ -42,7 +50,7 @@ CallSettings CheckedOptions::check(const std::vector<DeviceId>& devices, CallSta
     throw InvalidArgument(
         explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
   }
-  return {.target = {},
+  return {.target = target,
           .axis = options.axis,
           .seed = options.seed,
           .rethrow_single = options.rethrow_single,
@@ -54,7 +62,6 @@ CallSettings CheckedOptions::check(const std::vector<DeviceId>& devices, CallSta
           .shrinks = options.shrink_on_out_of_memory,
           .recovery = &recovery,
           .times = &times,
-          .team = &team,
           .gathers = true};
 }
 
@@ -68,13 +75,13 @@ void CheckedOptions::check_sharded(const Plan& plan) const {
   }
 }
 
-std::size_t CheckedOptions::find_target(const std::vector<DeviceId>& devices) const {
-  const DeviceId wanted = options.output.value_or(devices[0]);
-  if (wanted.kind == host_memory.owner.kind) return on_host;
+backend::Memory CheckedOptions::find_target(const DeviceTable& devices) const {
+  const DeviceId wanted = options.output.value_or(devices.ids()[0]);
+  if (wanted.kind == host_memory.owner.kind) return {};
   std::string known;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i] == wanted) return i;
-    known += (i == 0 ? "" : ", ") + to_string(devices[i]);
+    if (devices.ids()[i] == wanted) return devices[i].memory;
+    known += (i == 0 ? "" : ", ") + to_string(devices.ids()[i]);
   }
   throw InvalidDeviceId(explain({.what = "Invalid device id",
                                  .where = "Options::output",

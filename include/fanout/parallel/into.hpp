@@ -7,7 +7,6 @@
 
 #include <fanout/base/small_vector.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/dispatch/copy_team.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/transfer.hpp>
@@ -82,7 +81,7 @@ class Into {
       request.targets = targets.begin();
       request.target_count = targets.size();
       R result = model_.run(request, args...);
-      detail::write_into(to_, result, detail::CopyTeam(model_.devices()));
+      detail::write_into(to_, result, model_.state_->replicas.table());
     }
   }
 

@@ -79,7 +79,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   bool post(PendingCallsOf& pending, SharedMutex& mutex) {
     if (failure_ != nullptr) return false;
     this->keep_in(pending.calls());
-    this->calls()->post(*this, tasks_, replicas_.devices(), mutex, pending.is_in_order(Call::order()));
+    this->calls()->post(*this, tasks_, replicas_.table(), mutex, pending.is_in_order(Call::order()));
     return true;
   }
 
@@ -109,11 +109,11 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
 
   void run_all() noexcept {
     const EnteredChain entered(chain_.innermost());
-    using Sharded = ShardedCall<Call, Inputs, DeviceSet<Ds...>>;
+    using Sharded = ShardedCall<Call, Inputs>;
     try {
       [[maybe_unused]] const auto state = states_.enter();
       EarlyRoom<typename Sharded::Body> room;
-      Sharded call(replicas_, replicas_.devices(), inputs_, outputs_, room);
+      Sharded call(replicas_, replicas_.table(), inputs_, outputs_, room);
       call.dispatch();
       call.run_own();
       call.join();

@@ -14,7 +14,7 @@
 #include <fanout/call/ranked_call.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
-#include <fanout/dispatch/copy_team.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/model/original.hpp>
 #include <fanout/parallel/checked_options.hpp>
 #include <fanout/parallel/options.hpp>
@@ -42,11 +42,12 @@ struct ModelState : CheckedOptions {
   using AllReplicas = typename ReplicasOn<M, Devices>::type;
 
   ModelState(M&& model, const Devices& devices, Options&& with)
-      : CheckedOptions(std::move(with), devices, times, team), replicas(std::move(model), devices) {}
+      : CheckedOptions(std::move(with), DeviceTable(devices), times), replicas(std::move(model), devices) {
+    settings.team = &replicas.table();
+  }
 
   AllReplicas replicas;
   Original<M>& original = replicas.original();
-  const CopyTeam team{replicas.devices()};
   // What callers write is not in the cache lines that shards read.
   alignas(cores_apart) mutable SharedMutex mutex;
   mutable CallStatistics times;

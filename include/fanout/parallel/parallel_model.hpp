@@ -335,7 +335,7 @@ class ParallelModel {
     }
     for (;;) {
       try {
-        const detail::CallMeter meter(state.observer(), state.replicas.devices(), detail::type_name_view<M>());
+        const detail::CallMeter meter(state.observer(), state.replicas.table(), detail::type_name_view<M>());
         careful.clock = meter.clock();
         return run_once<Inputs, Call>(state, careful, args...);
       } catch (const detail::LimitLearnt&) {  // the next plan fits better
@@ -345,10 +345,10 @@ class ParallelModel {
 
   template <class Inputs, class Call, class... Args>
   static auto run_once(const State& state, const detail::CallRequest& request, Args&... args) {
-    using Sharded = detail::ShardedCall<Call, Inputs, device_set>;
+    using Sharded = detail::ShardedCall<Call, Inputs>;
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
-    const device_set& devices = state.replicas.devices();
+    const detail::DeviceTable& devices = state.replicas.table();
     typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
     try {
       const Inputs inputs{
@@ -359,8 +359,8 @@ class ParallelModel {
         state.pending.wait_for_earlier(Call::order());
       }
       detail::CallStart begin = state.start(request, entered.number());
-      ranked.begin(inputs.plan, begin, devices.ids().data());
-      typename Sharded::Outputs outputs(inputs.plan, request.settings_or(state.settings), begin, devices.ids().data(),
+      ranked.begin(inputs.plan, begin, devices.ids());
+      typename Sharded::Outputs outputs(inputs.plan, request.settings_or(state.settings), begin, devices.ids(),
                                         Call::shards_may_meet());
       Sharded call(state.replicas, devices, inputs, outputs, room);
       call.dispatch();
@@ -386,7 +386,7 @@ class ParallelModel {
   template <class Inputs, class... Args>
   auto start(const detail::CallRequest& request, Args&&... args) const {
     detail::EnteredModel entered;
-    detail::CallMeter meter(state_->observer(), devices(), detail::type_name_view<M>(), true);
+    detail::CallMeter meter(state_->observer(), state_->replicas.table(), detail::type_name_view<M>(), true);
     std::exception_ptr failure;
     Plan plan;
     detail::CallStart begin;
@@ -431,7 +431,7 @@ class ParallelModel {
     using Whole = detail::WholeCall<decltype(make), typename Call::States>;
     auto* const call = detail::make_pooled<Whole>(&state_->original, begin, std::move(make));
     Pending<gathered_t<typename Call::R>> pending(call);
-    call->post(state_->pending, devices(), state_->mutex);
+    call->post(state_->pending, state_->replicas.table(), state_->mutex);
     entered.leave_to_others();
     return pending;
   }

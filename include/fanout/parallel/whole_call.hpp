@@ -32,8 +32,8 @@ class WholeCall final : public PendingCall<std::invoke_result_t<Make&, const Cal
       : Base(original, std::size_t{1}, begun.deadline), begun_(begun), make_(std::move(make)), chain_(current_call()) {}
 
   /// Queues the task at the main device.
-  template <class PendingCallsOf, class Devices>
-  void post(PendingCallsOf& pending, const Devices& devices, SharedMutex& mutex) {
+  template <class PendingCallsOf>
+  void post(PendingCallsOf& pending, const DeviceTable& devices, SharedMutex& mutex) {
     this->keep_in(pending.calls());
     this->calls()->post(*this, task_, devices, mutex, false);
   }

@@ -14,7 +14,6 @@
 #include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
-#include <fanout/dispatch/copy_team.hpp>
 #include <fanout/dispatch/shared_copy.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/reduced_member.hpp>
@@ -331,7 +330,7 @@ struct SettleResults {
 };
 
 struct WriteResults {
-  const CopyTeam& team;
+  const DeviceTable& team;
 
   template <class D, class G>
   void operator()(D& to, G& result, const LeafPath& path) const {
@@ -386,7 +385,7 @@ struct WriteResults {
 
 /// Writes a result over what the destination holds. The team shares large copies.
 template <class D, class G>
-void write_into(D& to, G& result, const CopyTeam& team) {
+void write_into(D& to, G& result, const DeviceTable& team) {
   visit_destination(to, result, output_root, SettleResults());
   visit_destination(to, result, output_root, WriteResults{team});
 }

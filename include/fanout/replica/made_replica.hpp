@@ -101,7 +101,7 @@ void make_models(const F& make, const Replicas& replicas) {
   // This model may be made inside a call of another model, which `make` may call, too.
   const CallScope scope{.caller = current_call(), .original = &replicas.original()};
   InlineArray<std::exception_ptr> thrown(replicas.size());
-  run_shards(EvenSplit{}(0, replicas.size()), replicas.devices(), [&](std::size_t i) noexcept {
+  run_shards(EvenSplit{}(0, replicas.size()), replicas.table(), [&](std::size_t i) noexcept {
     const EnteredScope entered(scope);
     try {
       replicas.visit(i, [&make](const auto& replica) { replica.make_model(make); });

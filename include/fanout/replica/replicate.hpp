@@ -9,6 +9,7 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/model/factory.hpp>
 #include <fanout/model/per_replica.hpp>
 #include <fanout/replica/combined_fields.hpp>
@@ -56,6 +57,8 @@ class Replicas {
   Replicas& operator=(const Replicas&) = delete;
 
   const DeviceSet<Ds...>& devices() const noexcept { return devices_; }
+  /// The same devices, for code that does not depend on their kinds.
+  const detail::DeviceTable& table() const noexcept { return table_; }
 
   /// The original, or an empty stand-in for a factory. To change it, increase its version while no call runs.
   const detail::Original<M>& original() const noexcept { return original_; }
@@ -111,6 +114,7 @@ class Replicas {
       std::conditional_t<detail::has_combined_fields<model_type>, detail::SharedMutex, detail::NoMutex>;
   [[no_unique_address]] mutable CombinedGate combined_gate_;
   DeviceSet<Ds...> devices_;
+  const detail::DeviceTable table_{devices_};
   std::tuple<OfKind<Ds>...> replicas_;
 };
 

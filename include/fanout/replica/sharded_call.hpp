@@ -13,7 +13,7 @@
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
-#include <fanout/device/device_set.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/deal.hpp>
 #include <fanout/dispatch/fork_join.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
@@ -83,8 +83,7 @@ class MovedShards {
   }
 
   /// Deals the shards of a plan.
-  template <class Devices>
-  [[gnu::cold, gnu::noinline]] Deal& deal(const Plan& plan, const Devices& devices, const BlockRunner& runner) {
+  [[gnu::cold, gnu::noinline]] Deal& deal(const Plan& plan, const DeviceTable& devices, const BlockRunner& runner) {
     moved_ = make_pooled<Moved>();
     return moved_->deal.emplace(plan, devices, runner);
   }
@@ -110,18 +109,18 @@ class MovedShards<false> {};
 
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
 /// can be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
-template <class Call, class Inputs, class Devices>
+template <class Call, class Inputs>
 class ShardedCall;
 
-template <class Call, class... Args, Device... Ds>
-class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
+template <class Call, class... Args>
+class ShardedCall<Call, ShardInputs<Args...>> {
  public:
   using Body = ShardBody<Call, Args...>;
   using Outputs = CallOutputs<typename Call::R>;
 
   /// Made on the thread that makes the call. Waits for arguments that a device still computes, and for the model's
   /// combined fields.
-  ShardedCall(const typename Call::Runners& runners, const DeviceSet<Ds...>& devices,
+  ShardedCall(const typename Call::Runners& runners, const DeviceTable& devices,
               const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room)
       : outputs_(outputs),
         fields_(runners, inputs.plan),
@@ -189,7 +188,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
                                .shape = &shape};
 
   /// Dispatches the devices instead of the shards, each of which runs shards one after the other.
-  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const DeviceSet<Ds...>& devices) {
+  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const DeviceTable& devices) {
     if (Call::shards_may_meet()) return;
     if (body_.is_plain()) outputs_.make_slots();
     body_.slots_are_made();
@@ -198,7 +197,6 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
     shards_.run_instead(deal.dealers(), deal);
   }
 
-  template <class Deal>
   void limit(Deal& deal, std::size_t devices) const noexcept {
     const auto* const recovery = outputs_.state().settings.recovery;
     if (recovery == nullptr) return;
@@ -212,7 +210,7 @@ class ShardedCall<Call, ShardInputs<Args...>, DeviceSet<Ds...>> {
   [[no_unique_address]] const typename Call::States states_{};
   Body& body_;
   [[no_unique_address]] MovedShards<Call::may_be_dealt> moved_;
-  ForkJoin<Ds...> shards_;
+  ForkJoin shards_;
 };
 
 }}}  // namespace fanout::v0::detail
