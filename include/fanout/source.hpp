@@ -15,6 +15,7 @@
 #include <fanout/base/error.ipp>
 #include <fanout/base/type_info.ipp>
 #include <fanout/call/async_calls.ipp>
+#include <fanout/call/call_state.ipp>
 #include <fanout/call/ranked_call.ipp>
 #include <fanout/call/replica_error.ipp>
 #include <fanout/call/shard_ends.ipp>
@@ -35,6 +36,7 @@
 #include <fanout/device/host_device.ipp>
 #include <fanout/dispatch/deal.ipp>
 #include <fanout/dispatch/fork_join.ipp>
+#include <fanout/dispatch/moved_shards.ipp>
 #include <fanout/dispatch/shard_tasks.ipp>
 #include <fanout/dispatch/shared_copy.ipp>
 #include <fanout/gather/gather_target.ipp>
@@ -64,6 +66,7 @@
 #include <fanout/plan/row_range.ipp>
 #include <fanout/plan/weighted_split.ipp>
 #include <fanout/recovery/device_health.ipp>
+#include <fanout/recovery/limited_plans.ipp>
 #include <fanout/recovery/memory_limits.ipp>
 #include <fanout/scatter/axis.ipp>
 #include <fanout/scatter/batch_rows.ipp>

@@ -467,7 +467,7 @@ TEST_CASE("an asynchronous call behind one that changes the replicas is not made
              "not made again with fewer rows at a time, since the call was asynchronous"));
 }
 
-TEST_CASE("the same if one task makes the call, since fields are combined after it") {
+TEST_CASE("an asynchronous call that one task makes, since fields are combined after it, is made again, too") {
   struct Combines {
     fanout::Sum<int> calls{};
     int forward(View<const float, 1>) const { return 0; }
@@ -480,10 +480,8 @@ TEST_CASE("the same if one task makes the call, since fields are combined after 
   auto reads = model.async(Tensor<float, 1>(10));
   auto more = model.async(Tensor<float, 1>(4000));
   static_cast<void>(changes.get());
-  CHECK(says(message_of<ReplicaError>([&] { static_cast<void>(reads.get()); }),
-             "not run again on another device, since the call was asynchronous"));
-  CHECK(says(message_of<ReplicaError>([&] { static_cast<void>(more.get()); }),
-             "not made again with fewer rows at a time, since the call was asynchronous"));
+  CHECK(reads.get().size() == 2);
+  CHECK(more.get().size() > 2);
 }
 
 TEST_CASE("a call that cannot be planned takes no number") {

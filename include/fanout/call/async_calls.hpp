@@ -26,8 +26,7 @@ class AsyncCalls;
 /// An asynchronous call. Its shards are in the queues of their devices. It must live until wait() has returned.
 class AsyncCall {
  public:
-  AsyncCall(std::size_t shards, Clock::Time deadline)
-      : deadline_(deadline), tasks_(shards), tickets_(tasks_.size()), running_(tasks_.size()) {}
+  explicit AsyncCall(std::size_t shards) : tasks_(shards), tickets_(tasks_.size()), running_(tasks_.size()) {}
   AsyncCall(const AsyncCall&) = delete;
   AsyncCall& operator=(const AsyncCall&) = delete;
 
@@ -53,6 +52,10 @@ class AsyncCall {
 
  protected:
   virtual ~AsyncCall() = default;
+  /// Call this before the call is posted.
+  void deadline_is(Clock::Time deadline) noexcept { deadline_ = deadline; }
+  /// Call this instead of posting the call: its shards never run.
+  void never_runs() noexcept { running_.store(0, MemoryOrder::relaxed); }
 
  private:
   friend class AsyncCalls;
@@ -67,7 +70,7 @@ class AsyncCall {
   /// Reports the shards that have not ended at the deadline.
   virtual void tell_late() noexcept = 0;
 
-  const Clock::Time deadline_;
+  Clock::Time deadline_ = Clock::never;
   Body body_{this};
   const ShardRunner runner_{body_};
   ShardTasks tasks_;

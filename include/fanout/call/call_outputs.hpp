@@ -26,16 +26,16 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The slots of the shards of one call, in row order, and what happens once all have ended. A call without failures,
 /// lateness or pending device work checks one flag. Borrows what ShardEnds borrows.
 ///
-/// The order is: begin() or make_slots(); for each shard, on any thread, note_success() or note_exception(), then
-/// note_end(); all_ended(); check_deadline(); gather().
+/// The order is: state().begin(); begin() or make_slots(); for each shard, on any thread, note_success() or
+/// note_exception(), then note_end(); all_ended(); check_deadline(); gather().
 template <class R>
 class CallOutputs : public ShardEnds {
   using Ends = ShardEnds;
 
  public:
-  CallOutputs(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
+  CallOutputs(const Plan& plan, const CallSettings& settings, const CallRequest& request, const DeviceId* devices,
               bool shards_may_meet)
-      : Ends(plan, settings, start, devices, shards_may_meet), slots_(plan.size()) {
+      : Ends(plan, settings, request, devices, shards_may_meet), slots_(plan.size()) {
     Ends::remains_are(slots_.cells()->slot(), sizeof(ShardCell<R>));
   }
 
@@ -59,11 +59,20 @@ class CallOutputs : public ShardEnds {
   const ShardSlot<R>& operator[](std::size_t i) const noexcept { return slots_[i]; }
 
   /// Call this when all shards have ended, in the process in which they began. Waits for pending device work. Runs
-  /// shards again: see ShardEnds::check_ends(). An exception from before a `forward` is thrown unchanged. Exceptions of
-  /// `forward` are thrown as one ReplicaError. With `rethrow_single`, a single one is thrown unchanged.
-  void all_ended(const Rerun& rerun = no_rerun, void* call = nullptr) {
+  /// shards again, and returns false if the call must be made again: see ShardEnds::check_ends(). An exception from
+  /// before a `forward` is thrown unchanged. Exceptions of `forward` are thrown as one ReplicaError. With
+  /// `rethrow_single`, a single one is thrown unchanged.
+  [[nodiscard]] bool all_ended(const Rerun& rerun = no_rerun, void* call = nullptr) {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || Ends::holds());
-    Ends::check_ends(rerun, call);
+    return Ends::check_ends(rerun, call);
+  }
+
+  /// Call this if the call is made again, after its plan was changed. Then it goes on with begin(). Throws
+  /// std::bad_alloc.
+  [[gnu::cold, gnu::noinline]] void again() {
+    slots_.resize(Ends::state().plan.size());
+    Ends::remains_are(slots_.cells()->slot(), sizeof(ShardCell<R>));
+    Ends::again();
   }
 
   /// Empties the slot of a shard that runs again. It is told late once.
@@ -145,11 +154,11 @@ class CallOutputs : public ShardEnds {
     CallState& state = Ends::state();
     return {.plan = Ends::plan(),
             .devices = Ends::devices(),
-            .target = state.settings.target,
+            .target = state.target,
             .axis = state.settings.axis,
             .team = state.settings.team,
             .outputs = &state.outputs,
-            .batch = &state.place};
+            .batch = state.place};
   }
 
   gathered_t<R> gather_in_time(const Plan& plan) {
@@ -158,8 +167,8 @@ class CallOutputs : public ShardEnds {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (!Ends::is_late(i)) pieces.set(next++, slots_[i].value());
     }
-    const CallSettings& settings = Ends::state().settings;
-    return gather_and_wait(pieces, {plan, Ends::devices(), settings.target, settings.axis});
+    const CallState& state = Ends::state();
+    return gather_and_wait(pieces, {plan, Ends::devices(), state.target, state.settings.axis});
   }
 
   using Value = std::conditional_t<std::is_void_v<R>, bool, R>;

@@ -6,8 +6,11 @@
 
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/cache_line.hpp>
+#include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/call/call_rendezvous.hpp>
+#include <fanout/call/call_request.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/fwd.hpp>
@@ -35,49 +38,40 @@ struct CallSettings {
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
   int retries = 0;                               ///< how many times a shard whose device fails runs again
   bool shrinks = false;  ///< the call is made again with fewer rows at a time on a device that runs out of memory
-  Recovery* recovery = nullptr;     ///< what the model has learnt of its devices; null: neither happens
-  CallStatistics* times = nullptr;  ///< of the calls' times; null: not measured
+  Recovery* recovery = nullptr;       ///< what the model has learnt of its devices; null: neither happens
+  CallStatistics* times = nullptr;    ///< of the calls' times; null: not measured
   const DeviceTable* team = nullptr;  ///< shares large copies of gathering; null: the caller copies alone
-  bool gathers = false;             ///< the call itself gathers its results
-};
-
-/// Settings of one call.
-struct CallStart {
-  std::uint32_t number = 0;               ///< of this call, as a key of the random numbers
-  Clock::Time deadline = Clock::never;    ///< after which a shard is late
-  const OutputTarget* targets = nullptr;  ///< memory of the caller's for outputs, in the order of the output() calls
-  std::size_t target_count = 0;
-  const BatchPlace* place = &alone_in_batch;         ///< of the shards, if several processes make the call
-  backend::ProcessRendezvous* rendezvous = nullptr;  ///< of the shards of several processes, if they may meet
-  CallClock* clock = nullptr;                        ///< null if the call is not measured
-
-  /// The settings of a call that begins now.
-  static CallStart now(const CallSettings& settings) noexcept {
-    CallStart start;
-    if (!(settings.deadline == Duration::forever())) start.deadline = Clock::after(settings.deadline);
-    return start;
-  }
+  bool gathers = false;               ///< the call itself gathers its results
 };
 
 inline Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }
 
 /// The state of one call, which all its shards share.
 struct CallState {
-  /// For a call that this thread makes. `shards_may_meet`: see CallRendezvous. Borrows the plan and the settings.
-  CallState(const Plan& by, const CallSettings& with, const CallStart& start = {}, bool shards_may_meet = false)
+  /// `shards_may_meet`: see CallRendezvous. `of_set`: the devices of the set. Borrows all.
+  CallState(const Plan& by, const CallSettings& with, const CallRequest& asked, const DeviceId* of_set,
+            bool shards_may_meet)
       : plan(by),
         settings(with),
-        number(start.number),
-        place(*start.place),
-        deadline(start.deadline),
-        stop_at(earlier(start.deadline, stop_time(current_call()))),
-        clock(start.clock),
-        outputs(with.target),
+        request(asked),
+        target(asked.memory != nullptr ? *asked.memory : with.target),
+        devices(of_set),
+        outputs(target),
         rendezvous(by.size(), shards_may_meet) {
-    outputs.write_to(start.targets, start.target_count);
+    outputs.write_to(asked.targets, asked.target_count);
   }
-  CallState(const Plan& by, const CallSettings&& with, const CallStart& start = {}, bool = false) = delete;
-  CallState(const Plan&& by, const CallSettings& with, const CallStart& start = {}, bool = false) = delete;
+
+  /// Call this once, on the thread that makes the call, before shards run. The deadline counts from now on. `measured`:
+  /// null if the call is not.
+  void begin(std::uint32_t number_of_call, CallClock* measured) noexcept {
+    number = number_of_call;
+    clock = measured;
+    if (!(settings.deadline == Duration::forever())) deadline = Clock::after(settings.deadline);
+    stop_at = earlier(deadline, stop_time(current_call()));
+  }
+
+  /// Forgets the shards that have run. Call this if the call is made again, after its plan was changed.
+  FANOUT_INLINE void again();
 
   /// True from the deadline on: that of this call, or of a call around it. Reads the clock only if there is a deadline.
   bool stop_requested() const noexcept {
@@ -93,12 +87,16 @@ struct CallState {
 
   const Plan& plan;
   const CallSettings& settings;
-  const std::uint32_t number;
-  const BatchPlace& place;
-  const Clock::Time deadline;
-  const Clock::Time stop_at;
-  CallClock* const clock;
-  alignas(cache_line) OutputBuffers outputs;  // so that a shard finds the first one in one cache line
+  const CallRequest& request;
+  const backend::Memory& target;  ///< the memory in which results are gathered
+  const DeviceId* const devices;
+  const BatchPlace* place = &alone_in_batch;        ///< of the shards, if several processes make the call
+  backend::ProcessRendezvous* processes = nullptr;  ///< of the shards of several processes, if they may meet
+  CallClock* clock = nullptr;                       ///< null if the call is not measured
+  Clock::Time deadline = Clock::never;              ///< after which a shard is late
+  Clock::Time stop_at = Clock::never;               ///< the same, or an earlier deadline of a call around this one
+  std::uint32_t number = 0;                         ///< as a key of the random numbers
+  alignas(cache_line) OutputBuffers outputs;        // so that a shard finds the first one in one cache line
   CallRendezvous rendezvous;
 
  private:
@@ -106,3 +104,7 @@ struct CallState {
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/call/call_state.ipp>
+#endif

@@ -17,8 +17,7 @@ namespace detail {
 template <class R>
 class PendingCall : public AsyncCall {
  public:
-  PendingCall(const void* original, std::size_t shards, Clock::Time deadline)
-      : AsyncCall(shards, deadline), original_(original) {}
+  PendingCall(const void* original, std::size_t shards) : AsyncCall(shards), original_(original) {}
   ~PendingCall() override = default;
 
   /// The original of the model that is called.

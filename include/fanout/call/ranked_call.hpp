@@ -95,16 +95,10 @@ class RankedCall {
     if (ranks_ != nullptr) ranks_->check_any_thread();
   }
 
-  /// Waits until all processes have begun the call. Sets where this plan stands in the whole batch. Borrows it then.
-  /// `devices`: those of the set.
-  void begin(const Plan& plan, CallStart& start, const DeviceId* devices) {
-    if (ranks_ != nullptr) begin_with_others(plan, start, devices);
-  }
-
-  /// Returns `start` with the place that this object holds. Call it after this object was moved.
-  CallStart moved(CallStart start) const noexcept {
-    if (ranks_ != nullptr) start.place = &place_;
-    return start;
+  /// Waits until all processes have begun the call. Sets its number, and where its plan stands in the whole batch,
+  /// which this object keeps: it must not be moved any more. Borrows the plan.
+  void begin(CallState& call) {
+    if (ranks_ != nullptr) begin_with_others(call);
   }
 
   /// Call this when the result of an asynchronous call is taken, which may be long after its deadline: from now on, the
@@ -143,7 +137,7 @@ class RankedCall {
 
   FANOUT_INLINE void start_clock() noexcept;
 
-  [[gnu::noinline]] FANOUT_INLINE void begin_with_others(const Plan& plan, CallStart& start, const DeviceId* devices);
+  [[gnu::noinline]] FANOUT_INLINE void begin_with_others(CallState& call);
 
   [[gnu::noinline]] FANOUT_INLINE void join_others();
 
@@ -182,11 +176,10 @@ class RankedCall {
 struct UnrankedCall {
   UnrankedCall(const CallSettings&, const RankedCalls&, bool) noexcept {}
   UnrankedCall() noexcept = default;
-  static CallStart moved(const CallStart& start) noexcept { return start; }
   static bool has_others() noexcept { return false; }
   static std::size_t rank() noexcept { return 0; }
   static void check_any_thread() noexcept {}
-  static void begin(const Plan&, CallStart&, const DeviceId*) noexcept {}
+  static void begin(CallState&) noexcept {}
   static void wait_anew() noexcept {}
   static void join() noexcept {}
   template <class Visit>

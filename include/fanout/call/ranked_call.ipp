@@ -54,19 +54,19 @@ void RankedCall::start_clock() noexcept {
   if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
 }
 
-void RankedCall::begin_with_others(const Plan& plan, CallStart& start, const DeviceId* devices) {
-  rows_ = plan.rows();
-  shards_ = plan.size();
+void RankedCall::begin_with_others(CallState& call) {
+  rows_ = call.plan.rows();
+  shards_ = call.plan.size();
   if (meets_ && shards_ > 1) ranks_->check_any_thread();
-  deadline_.at = start.deadline;
+  deadline_.at = call.deadline;
   backend::RankedStep first = step(nullptr);
-  first.plan = &plan;
-  first.devices = devices;
+  first.plan = &call.plan;
+  first.devices = call.devices;
   first.collectives = collectives_;
-  first.random_call = &start.number;  // not number_, which also counts calls that drew none
+  first.random_call = &call.number;  // not number_, which also counts calls that drew none
   make(first, [&] { place_ = ranks_->begin(first, meets_ ? &rendezvous_ : nullptr); });
-  start.place = &place_;
-  start.rendezvous = rendezvous_;
+  call.place = &place_;
+  call.processes = rendezvous_;
 }
 
 void RankedCall::join_others() {

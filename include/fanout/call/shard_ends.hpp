@@ -17,6 +17,9 @@
 #include <fanout/call/ranks_late.hpp>
 #include <fanout/call/replica_error.hpp>
 #include <fanout/call/shard_slot.hpp>
+#include <fanout/device/device_table.hpp>
+#include <fanout/dispatch/deal.hpp>
+#include <fanout/dispatch/moved_shards.hpp>
 #include <fanout/measure/call_clock.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/recovery/recovery.hpp>
@@ -36,14 +39,12 @@ inline const char* no_reason() noexcept { return nullptr; }
 /// 2. `refusal_of_less`: why the call cannot be made again with fewer rows at a time;
 /// 3. `refusal_of_one_row`: why not even a single row fits into the memory.
 ///
-/// 4. `shards_ended` is called first, since shards may have run on other devices than planned.
-/// 5. `run` runs a shard on a device.
-/// 6. `shape` is that of the call's arguments: see batch_shape().
+/// 4. `run` runs a shard again, on a device.
+/// 5. `shape` is that of the call's arguments: see batch_shape().
 struct Rerun {
   const char* (*refusal)() noexcept = &no_reason;
   const char* (*refusal_of_less)() noexcept = &no_reason;
   const char* (*refusal_of_one_row)() noexcept = &no_reason;
-  void (*shards_ended)(void* call) = [](void*) {};
   void (*run)(void* call, std::size_t shard, std::size_t device) = [](void*, std::size_t, std::size_t) {};
   std::uint64_t (*shape)(const void* call) = [](const void*) { return std::uint64_t{0}; };
 };
@@ -54,24 +55,18 @@ inline constexpr Rerun no_rerun;
 /// position.
 class ShardEnds {
  public:
-  ShardEnds(const Plan& plan, const CallSettings& settings, const CallStart& start, const DeviceId* devices,
+  ShardEnds(const Plan& plan, const CallSettings& settings, const CallRequest& request, const DeviceId* devices,
             bool shards_may_meet)
-      : state_(plan, settings, start, shards_may_meet), plan_(&plan), devices_(devices) {
-    if (shards_may_meet) {
-      state_.rendezvous.way_is({.transport = settings.collectives,
-                                .devices = devices,
-                                .plan = &plan,
-                                .processes = start.rendezvous,
-                                .first_shard = start.place->first_shard});
-    }
-  }
+      : state_(plan, settings, request, devices, shards_may_meet), plan_(&plan) {}
 
   CallState& state() noexcept { return state_; }
   /// Each shard with the device that runs it.
   const Plan& plan() const noexcept { return *plan_; }
 
-  /// Called when all shards have ended, if they ran on other devices than planned. Borrows the plan.
-  FANOUT_INLINE void ran_by(const Plan& plan);
+  /// Deals the shards to the devices that are free, instead of running them as planned. Call this before they run.
+  Deal& deal(const DeviceTable& devices, const BlockRunner& runner) {
+    return moved_.deal(state_.plan, devices, runner);
+  }
 
   /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
   void note_success(const ShardRemains& shard) noexcept {
@@ -109,15 +104,23 @@ class ShardEnds {
 
   std::size_t size() const noexcept { return state_.plan.size(); }
   bool has_deadline() const noexcept { return state_.deadline != Clock::never; }
+  /// See CallState::again().
+  void again() {
+    state_.again();
+    moved_.release();
+    plan_ = &state_.plan;
+    eventful_.store(false, MemoryOrder::relaxed);
+    holds_.store(false, MemoryOrder::relaxed);
+  }
   /// True if something besides values is to be destroyed.
   bool holds() const noexcept { return holds_.load(MemoryOrder::relaxed); }
-  const DeviceId* devices() const noexcept { return devices_; }
+  const DeviceId* devices() const noexcept { return state_.devices; }
 
   /// Call this when all shards have ended. Waits for pending device work. If a device failed, runs its shards again by
-  /// `rerun.run(call, ...)`, as the settings of the call say. Throws the exceptions of the shards, or LimitLearnt if
-  /// the call must be made again.
-  void check_ends(const Rerun& rerun = no_rerun, void* call = nullptr) {
-    if (eventful_.load(MemoryOrder::relaxed)) check_events(rerun, call);
+  /// `rerun.run(call, ...)`, as the settings of the call say. Returns false if it has learnt that fewer rows fit into a
+  /// device's memory, and the call may be made again: it must be. Otherwise throws the exceptions of the shards.
+  [[nodiscard]] bool check_ends(const Rerun& rerun = no_rerun, void* call = nullptr) {
+    return !eventful_.load(MemoryOrder::relaxed) || check_events(rerun, call);
   }
 
   /// Call this if the results could not be gathered. If the settings ask for calls with fewer rows, throws the same
@@ -142,16 +145,18 @@ class ShardEnds {
     return *static_cast<ShardRemains*>(static_cast<void*>(reinterpret_cast<std::byte*>(first_remains_) + i * stride_));
   }
 
+  /// Call this when all shards have ended, if they ran on other devices than planned. Borrows the plan.
+  FANOUT_INLINE void ran_by(const Plan& plan);
   FANOUT_INLINE LateShard late_shard(std::size_t i) const noexcept;
 
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE void check_events(const Rerun& rerun, void* call);
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE bool check_events(const Rerun& rerun, void* call);
 
   /// Counts each failure of a device. Runs the shards of failed devices again, at most `most` times.
   FANOUT_INLINE void run_again(const Rerun& rerun, void* call, int most);
 
-  /// Notes how many rows fit into the memory of each device that had too little. Then throws LimitLearnt, unless a
-  /// shard failed for another reason. Does nothing if other processes make the call, too.
-  FANOUT_INLINE void note_limits(const Rerun& rerun, const void* call);
+  /// Notes how many rows fit into the memory of each device that had too little. Returns true if the call must be made
+  /// again: no shard failed for another reason. Does nothing if other processes make the call, too.
+  FANOUT_INLINE bool note_limits(const Rerun& rerun, const void* call);
 
   /// Called if the results do not fit into the memory of the device that keeps all of them. Fewer rows at a time do not
   /// help there, so the device's limit is forgotten.
@@ -180,7 +185,7 @@ class ShardEnds {
 
   CallState state_;
   const Plan* plan_;
-  const DeviceId* devices_;
+  MovedShards moved_;
   ShardRemains* first_remains_ = nullptr;
   std::size_t stride_ = 0;
   // A shard failed, has pending device work or ran elsewhere, or the call is measured or has a deadline.

@@ -67,6 +67,13 @@ void ShardEnds::say_why_not_again(const OutOfMemory& error) const {
 }
 
 void ShardEnds::ends_are_noted() {
+  if (state_.rendezvous.notes_ends()) {
+    state_.rendezvous.way_is({.transport = state_.settings.collectives,
+                              .devices = devices(),
+                              .plan = &state_.plan,
+                              .processes = state_.processes,
+                              .first_shard = state_.place->first_shard});
+  }
   if (clock() != nullptr) clock()->plan_is(state_.plan, state_.number);
   if (clock() != nullptr || has_deadline()) eventful_.store(true, MemoryOrder::relaxed);
 }
@@ -90,13 +97,13 @@ Plan ShardEnds::plan_in_time() const {
 }
 
 LateShard ShardEnds::late_shard(std::size_t i) const noexcept {
-  return {.shard = state_.place.first_shard + i,
-          .device = devices_[plan()[i].device],
-          .rows = state_.place.in_batch(plan()[i].rows)};
+  return {.shard = state_.place->first_shard + i,
+          .device = devices()[plan()[i].device],
+          .rows = state_.place->in_batch(plan()[i].rows)};
 }
 
-void ShardEnds::check_events(const Rerun& rerun, void* call) {
-  rerun.shards_ended(call);
+bool ShardEnds::check_events(const Rerun& rerun, void* call) {
+  if (Deal* const deal = moved_.deal()) ran_by(deal->as_run());
   if (has_deadline()) tell_late();
   for (std::size_t i = 0; i < size(); ++i) {
     if (remains(i).completion) wait_for_device(remains(i));
@@ -107,11 +114,14 @@ void ShardEnds::check_events(const Rerun& rerun, void* call) {
     run_again(rerun, call, rerun.refusal() == nullptr ? state_.settings.retries : 0);
     if (has_deadline()) tell_late();
   }
-  if (clock() != nullptr) clock()->all_ended();
-  if (rerun.refusal_of_less() == nullptr && recovery() != nullptr && state_.settings.shrinks) {
-    note_limits(rerun, call);
+  const bool may_shrink = rerun.refusal_of_less() == nullptr && recovery() != nullptr && state_.settings.shrinks;
+  if (may_shrink && note_limits(rerun, call)) {
+    if (clock() != nullptr) clock()->fails_and_begins();
+    return false;
   }
+  if (clock() != nullptr) clock()->all_ended();
   throw_failures(rerun);
+  return true;
 }
 
 void ShardEnds::run_again(const Rerun& rerun, void* call, int most) {
@@ -125,14 +135,17 @@ void ShardEnds::run_again(const Rerun& rerun, void* call, int most) {
     if (!failed || tries == most) return;
     for (std::size_t i = 0; i < size(); ++i) {
       if (!remains(i).failed_with<DeviceError>()) continue;
-      rerun.run(call, i, recovery()->health().other_than(plan()[i].device, i));
+      const std::size_t device = recovery()->health().other_than(plan()[i].device, i);
+      ran_by(moved_.move(plan(), i, device));
+      if (clock() != nullptr) clock()->shard_runs_again();
+      rerun.run(call, i, device);
       if (remains(i).completion) wait_for_device(remains(i));
     }
   }
 }
 
-void ShardEnds::note_limits(const Rerun& rerun, const void* call) {
-  if (state_.settings.ranks != nullptr) return;
+bool ShardEnds::note_limits(const Rerun& rerun, const void* call) {
+  if (state_.settings.ranks != nullptr) return false;
   struct Device {
     std::size_t shards = 0;
     std::size_t too_many = 0;  // rows, in one shard
@@ -162,13 +175,13 @@ void ShardEnds::note_limits(const Rerun& rerun, const void* call) {
     const std::uint64_t shape = rerun.shape(call);
     if (too_many <= recovery()->limits().most(shape, i)) recovery()->note_limit(shape, i, fewer);
   }
-  if (fits_smaller && !failed_otherwise) throw LimitLearnt();
   if (!fits_smaller && state_.outputs.have_failed()) note_results(rerun, call);
+  return fits_smaller && !failed_otherwise;
 }
 
 void ShardEnds::note_results(const Rerun& rerun, const void* call) {
   for (std::size_t i = 0; i < size(); ++i) {
-    if (!(devices_[plan()[i].device] == state_.settings.target.space.owner)) continue;
+    if (!(devices()[plan()[i].device] == state_.target.space.owner)) continue;
     if (!remains(i).failed_with<OutOfMemory>()) continue;
     remains(i).results_do_not_fit = true;
     recovery()->forget_limit(rerun.shape(call), plan()[i].device);
@@ -234,22 +247,21 @@ void ShardEnds::throw_failures(const Rerun& rerun) const {
     if (!shard.failed_in_forward && reason.empty()) std::rethrow_exception(shard.failure);
     if (!reason.empty()) note = reason;
     const Shard& planned = plan()[i];
-    failures.push_back({.shard = state_.place.first_shard + i,
-                        .device = devices_[planned.device],
-                        .rows = state_.place.in_batch(planned.rows),
+    failures.push_back({.shard = state_.place->first_shard + i,
+                        .device = devices()[planned.device],
+                        .rows = state_.place->in_batch(planned.rows),
                         .exception = shard.failure});
   }
   if (failures.size() == 1 && state_.settings.rethrow_single) std::rethrow_exception(failures.front().exception);
   if (failures.empty()) return;
-  throw ReplicaError(std::move(failures), size() + state_.place.other_shards, note);
+  throw ReplicaError(std::move(failures), size() + state_.place->other_shards, note);
 }
 
 std::string ShardEnds::why_not_again(const Rerun& rerun, std::size_t i) const {
   const ShardRemains& shard = remains(i);
-  const auto known = [this](const char* why) noexcept {  // an asynchronous call knows nothing that its model learnt
+  const auto known = [this](const char* why) noexcept {
     if (why != nullptr || recovery() != nullptr) return why;
-    return state_.settings.ranks == nullptr ? "since the call was asynchronous"
-                                            : "since the call was asynchronous and made by several ranks";
+    return "since the call was asynchronous, and waited for calls that change the model";
   };
   if (state_.settings.retries > 0 && shard.failed_with<DeviceError>()) {
     const char* const why = known(rerun.refusal());

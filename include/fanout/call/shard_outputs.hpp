@@ -25,7 +25,9 @@ struct KeptOutputs : Pooled {
       : plan(by),
         settings(with),
         devices(of_set.size(), [&of_set](std::size_t i) noexcept { return of_set.ids()[i]; }),
-        outputs(plan, settings, CallStart::now(settings), devices.data(), shards_may_meet) {}
+        outputs(plan, settings, plain_request, devices.data(), shards_may_meet) {
+    outputs.state().begin(0, nullptr);
+  }
   const Plan plan;
   const CallSettings settings;
   const InlineArray<DeviceId> devices;

@@ -40,17 +40,17 @@ class ShardSlots {
   using Cell = ShardCell<R>;
   static constexpr std::size_t few = 8;
 
-  explicit ShardSlots(std::size_t size) : size_(size) {
-    if (size > few) data_ = ::operator new (size * sizeof(Cell), std::align_val_t{alignof(Cell)});
-    for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(cells() + i)) Cell();
-  }
+  explicit ShardSlots(std::size_t size) { make_cells(size); }
   ShardSlots(const ShardSlots&) = delete;
   ShardSlots& operator=(const ShardSlots&) = delete;
-  ~ShardSlots() {
-    if (are_made_) {
-      for (std::size_t i = 0; i < size_; ++i) (*this)[i].~ShardSlot();
-    }
-    if (size_ > few) ::operator delete (data_, std::align_val_t{alignof(Cell)});
+  ~ShardSlots() { release(); }
+
+  /// Destroys all slots. Then there are so many, none of them made. Throws std::bad_alloc; then there are none.
+  void resize(std::size_t size) {
+    release();
+    size_ = 0;
+    are_made_ = false;
+    make_cells(size);
   }
 
   /// Makes all slots.
@@ -72,8 +72,20 @@ class ShardSlots {
   const ShardSlot<R>& operator[](std::size_t i) const noexcept { return static_cast<const Cell*>(data_)[i].slot(); }
 
  private:
+  void make_cells(std::size_t size) {
+    data_ = size > few ? ::operator new (size * sizeof(Cell), std::align_val_t{alignof(Cell)}) : few_;
+    size_ = size;
+    for (std::size_t i = 0; i < size; ++i) ::new (static_cast<void*>(cells() + i)) Cell();
+  }
+  void release() noexcept {
+    if (are_made_) {
+      for (std::size_t i = 0; i < size_; ++i) (*this)[i].~ShardSlot();
+    }
+    if (size_ > few) ::operator delete (data_, std::align_val_t{alignof(Cell)});
+  }
+
   void* data_ = few_;
-  std::size_t size_;
+  std::size_t size_ = 0;
   bool are_made_ = false;
   alignas(Cell) std::byte few_[few * sizeof(Cell)];
 };

@@ -36,9 +36,9 @@ class ShardContext<D, void> {
   ShardContext& operator=(const ShardContext&) = delete;
 
   const D& device() const noexcept { return device_; }
-  std::size_t rank() const noexcept { return call_.place.first_shard + shard_; }
-  std::size_t size() const noexcept { return call_.plan.size() + call_.place.other_shards; }
-  RowRange rows() const noexcept { return call_.place.in_batch(rows_); }
+  std::size_t rank() const noexcept { return call_.place->first_shard + shard_; }
+  std::size_t size() const noexcept { return call_.plan.size() + call_.place->other_shards; }
+  RowRange rows() const noexcept { return call_.place->in_batch(rows_); }
 
   /// The stream of the device's work, if the device has one.
   auto stream() const requires requires(const D& device) { device.stream(); }

@@ -74,12 +74,12 @@ class Deal {
 
   struct Hand {
     const DeviceClock* clock = nullptr;  // borrowed
-    SmallVector<std::size_t> blocks;  // planned for it
-    std::size_t taken = 0;            // how many of these, by whichever device
-    std::size_t first = 0;            // those before this one are taken
-    std::size_t rows = 0;             // of the others
-    std::size_t given = 0;            // rows of the blocks that it has taken
-    std::size_t most = nobody;        // rows that it can run at a time
+    SmallVector<std::size_t> blocks;     // planned for it
+    std::size_t taken = 0;               // how many of these, by whichever device
+    std::size_t first = 0;               // those before this one are taken
+    std::size_t rows = 0;                // of the others
+    std::size_t given = 0;               // rows of the blocks that it has taken
+    std::size_t most = nobody;           // rows that it can run at a time
     bool takes_no_more = false;
 
     bool is_empty() const noexcept { return taken == blocks.size(); }

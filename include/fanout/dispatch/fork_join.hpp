@@ -77,7 +77,7 @@ class ForkJoin {
 
   /// Takes back a shard that no device has started, for a shard that waits for it: see ShardTasks::take_back(). Called
   /// by running shards only.
-  ShardTask* take_back() noexcept { return tasks_ ? tasks_->take_back() : nullptr; }
+  FANOUT_INLINE ShardTask* take_back() noexcept;
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};

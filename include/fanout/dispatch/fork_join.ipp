@@ -65,4 +65,6 @@ void ForkJoin::post_others(ShardTasks& tasks, bool defers_asleep) noexcept {
   }
 }
 
+ShardTask* ForkJoin::take_back() noexcept { return tasks_ ? tasks_->take_back() : nullptr; }
+
 }}}  // namespace fanout::v0::detail

@@ -17,9 +17,8 @@ void copy_shared(const RowsCopy& copy, const DeviceTable* team) {
   if (team == nullptr || team->size() < 2 || most < 2) return copy_rows(copy);
   const std::size_t parts = team->size() < most ? team->size() : most;
   const auto begin = [&](std::size_t i) { return i == parts ? bytes : bytes / parts * i / 4096 * 4096; };
-  run_shards(EvenSplit{}(parts, parts), *team, [&](std::size_t i) noexcept {
-    copy_part(copy, begin(i), begin(i + 1), bytes >= streamed_from);
-  });
+  run_shards(EvenSplit{}(parts, parts), *team,
+             [&](std::size_t i) noexcept { copy_part(copy, begin(i), begin(i + 1), bytes >= streamed_from); });
 }
 
 }}}  // namespace fanout::v0::detail

@@ -19,11 +19,11 @@ struct GatherTarget {
   const Plan& plan;
   const DeviceId* devices;  ///< indexed by the `device` of each shard of the plan
   backend::Memory target;
-  int axis = 0;                              ///< on which arrays are concatenated, unless they choose their own
-  std::size_t buffers_held = 1;              ///< holders of an output buffer besides the pieces: as a rule, the call
-  const char* did = "returned";              ///< for errors: what the replicas did with the arrays
-  const detail::DeviceTable* team = nullptr;    ///< shares large copies; if null, this thread makes them alone
-  detail::OutputBuffers* outputs = nullptr;  ///< of the call; results may be written to their targets
+  int axis = 0;                               ///< on which arrays are concatenated, unless they choose their own
+  std::size_t buffers_held = 1;               ///< holders of an output buffer besides the pieces: as a rule, the call
+  const char* did = "returned";               ///< for errors: what the replicas did with the arrays
+  const detail::DeviceTable* team = nullptr;  ///< shares large copies; if null, this thread makes them alone
+  detail::OutputBuffers* outputs = nullptr;   ///< of the call; results may be written to their targets
   const detail::BatchPlace* batch = &detail::alone_in_batch;  ///< the rows of other processes weigh in means
   detail::DirectSums* sums = nullptr;  ///< adds arrays on the devices; if null, the host adds them all
 

@@ -103,8 +103,8 @@ class CallClock final : public TransferLog, public Pooled {
     if (times_.asynchronous && observer_ != nullptr) observer_->release();
   }
 
-  /// Call this once, before shards run. Copies the plan, since the call is told when its frame has gone. `number` is
-  /// that of the call. Throws std::bad_alloc.
+  /// Call this before shards run; again if the call is made again. Copies the plan, since the call is told when its
+  /// frame has gone. `number` is that of the call. Throws std::bad_alloc.
   FANOUT_INLINE void plan_is(const Plan& plan, std::uint32_t number);
 
   ShardClock& operator[](std::size_t i) noexcept { return clocks()[i]; }
@@ -112,6 +112,8 @@ class CallClock final : public TransferLog, public Pooled {
   /// Called when a shard begins on a device, by the thread that runs it.
   void shard_begins(std::size_t i, std::size_t device) noexcept { clocks()[i].begin(devices_[device]); }
 
+  /// Called before a shard that has ended runs again.
+  void shard_runs_again() noexcept { running_.fetch_add(1, MemoryOrder::relaxed); }
   /// Called when all shards have ended, if they ran on other devices than planned. Copies the plan.
   void ran_by(const Plan& plan) {
     plan_ = plan;
@@ -121,6 +123,8 @@ class CallClock final : public TransferLog, public Pooled {
   /// Called when a shard has ended, by the thread that ran it.
   FANOUT_INLINE void shard_ended(std::size_t i, bool failed) noexcept;
 
+  /// Called when all shards have ended, if the call is made again: it is told as one that has failed, and begins anew.
+  FANOUT_INLINE void fails_and_begins() noexcept;
   /// Called when all shards of a synchronous call have ended, by the thread that gathers next.
   FANOUT_INLINE void all_ended() noexcept;
 
@@ -149,6 +153,10 @@ class CallClock final : public TransferLog, public Pooled {
   /// parent runs never end.
   bool has_run() const noexcept { return shards_ && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0; }
 
+  /// The time of a device's clock when the call begins. Shards on the clock of the process agree exactly with the call.
+  Clock::Time begin_on(const DeviceClock& clock) const noexcept {
+    return clock.is_own() || main_.is_own() ? clock.now() : began_;
+  }
   FANOUT_INLINE void join(std::int64_t at_least) noexcept;
 
   FANOUT_INLINE void gather_begins() noexcept;
@@ -156,9 +164,9 @@ class CallClock final : public TransferLog, public Pooled {
   FANOUT_INLINE void tell(bool failed) noexcept;
 
   CallObserver* const observer_;
-  const std::uint64_t id_;
+  std::uint64_t id_;
   const DeviceClock main_;
-  const Clock::Time began_ = main_.now();
+  Clock::Time began_ = main_.now();
   const InlineArray<DeviceId> ids_;
   InlineArray<MeasuredDevice> devices_;
   std::optional<InlineArray<CallTimes::Shard>> shards_;
@@ -176,12 +184,8 @@ class CallClock final : public TransferLog, public Pooled {
 /// Measures a call, if its model or the process has an observer. The call ends when this goes out of scope.
 class CallMeter {
  public:
-  /// Made when the call begins. Borrows and retains what CallClock does. Without memory, the call is not measured.
-  CallMeter(CallObserver* observer, const DeviceTable& devices, std::string_view model,
-            bool asynchronous = false) noexcept {
-    if (observer != nullptr || process_observer.exists()) [[unlikely]]
-      clock_ = begin(observer, devices, model, asynchronous);
-  }
+  /// Measures nothing until begin().
+  CallMeter() noexcept = default;
   CallMeter(CallMeter&& other) noexcept : clock_(std::exchange(other.clock_, nullptr)) {}
   CallMeter& operator=(CallMeter&&) = delete;
   ~CallMeter() {
@@ -189,6 +193,11 @@ class CallMeter {
       end();
   }
 
+  /// Call this when the call begins. Borrows and retains what CallClock does. Without memory, the call is not measured.
+  void begin(CallObserver* observer, const DeviceTable& devices, std::string_view model, bool asynchronous) noexcept {
+    if (observer != nullptr || process_observer.exists()) [[unlikely]]
+      clock_ = make(observer, devices, model, asynchronous);
+  }
   /// The clock of the call; null if it is not measured.
   CallClock* clock() const noexcept { return clock_; }
 
@@ -199,13 +208,9 @@ class CallMeter {
   }
 
  private:
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE static CallClock* begin(CallObserver* observer, const DeviceTable& devices,
-                                                                     std::string_view model,
-                                                                     bool asynchronous) noexcept;
-  [[gnu::cold, gnu::noinline]] void end() noexcept {
-    clock_->end();
-    delete clock_;
-  }
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE static CallClock* make(CallObserver* observer, const DeviceTable& devices,
+                                                                    std::string_view model, bool asynchronous) noexcept;
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE void end() noexcept;
 
   CallClock* clock_ = nullptr;
 };

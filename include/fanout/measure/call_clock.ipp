@@ -45,13 +45,11 @@ CallClock::CallClock(CallObserver* observer, const DeviceTable& devices, std::st
       id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
       main_(devices[0].clock),
       ids_(devices.size(), [&](std::size_t i) { return devices.ids()[i]; }),
-      devices_(devices.size(), [&](std::size_t i) {
-        MeasuredDevice measured{.clock = devices[i].clock, .memory = devices[i].memory.space};
-        // Shards on the clock of the process agree exactly with the call.
-        const bool agree = !measured.clock.is_own() && !main_.is_own();
-        measured.call_began = agree ? began_ : measured.clock.now();
-        return measured;
-      }),
+      devices_(devices.size(),
+               [&](std::size_t i) {
+                 const DeviceEntry& device = devices[i];
+                 return MeasuredDevice{device.clock, device.memory.space, begin_on(device.clock)};
+               }),
       times_{.devices = ids_.data(),
              .device_count = devices.size(),
              .began = began_,
@@ -66,8 +64,8 @@ CallClock::CallClock(CallObserver* observer, const DeviceTable& devices, std::st
   if (asynchronous && observer_ != nullptr) observer_->retain();
 }
 
-CallClock* CallMeter::begin(CallObserver* observer, const DeviceTable& devices, std::string_view model,
-                            bool asynchronous) noexcept {
+CallClock* CallMeter::make(CallObserver* observer, const DeviceTable& devices, std::string_view model,
+                           bool asynchronous) noexcept {
   try {
     return make_pooled<CallClock>(observer, devices, model, asynchronous);
   } catch (...) {  // an error here would be one that other processes of the call do not learn of
@@ -75,9 +73,16 @@ CallClock* CallMeter::begin(CallObserver* observer, const DeviceTable& devices, 
   }
 }
 
+void CallMeter::end() noexcept {
+  clock_->end();
+  delete clock_;
+}
+
 void CallClock::plan_is(const Plan& plan, std::uint32_t number) {
   clocks_.emplace(shards_.emplace(plan.size()), id_, times_.model);
   running_.store(plan.size(), MemoryOrder::relaxed);
+  rows_done_.store(0, MemoryOrder::relaxed);
+  failed_.store(false, MemoryOrder::relaxed);
   plan_ = plan;
   times_.plan = &plan_;
   times_.shards = shards_->data();
@@ -95,6 +100,15 @@ void CallClock::shard_ended(std::size_t i, bool failed) noexcept {
         {.rows_done = rows_done_.fetch_add(own, MemoryOrder::relaxed) + own, .rows = times_.plan->rows()});
   }
   running_.fetch_sub(1, MemoryOrder::acq_rel);
+}
+
+void CallClock::fails_and_begins() noexcept {
+  join(elapsed());
+  times_.ended = times_.joined;
+  tell(true);
+  times_.id = id_ = measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1;
+  times_.began = began_ = main_.now();
+  for (MeasuredDevice& device : devices_) device.call_began = begin_on(device.clock);
 }
 
 void CallClock::all_ended() noexcept {

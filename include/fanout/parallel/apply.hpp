@@ -93,7 +93,7 @@ ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners,
   Sharded call(runners, devices, inputs, outputs.kept(), room);
   call.dispatch();
   call.run_own();
-  call.join();
+  static_cast<void>(call.join());  // calls of apply() are not made again
   UnrankedCall alone;
   call.combine(alone);
   return outputs;

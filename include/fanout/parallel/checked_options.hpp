@@ -17,7 +17,6 @@
 #include <fanout/measure/measured_calls.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/parallel/call_request.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
@@ -36,14 +35,15 @@ struct CheckedOptions {
   FANOUT_INLINE CheckedOptions(Options&& with, const DeviceTable& devices, CallStatistics& times);
   CheckedOptions(const CheckedOptions&) = delete;
   CheckedOptions& operator=(const CheckedOptions&) = delete;
+  FANOUT_INLINE ~CheckedOptions();
 
   /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
-  /// for the main device, or one for each device if the request is `on_all`.
-  FANOUT_INLINE Plan plan(const CountRows& count, const CallRequest& request) const;
-  Plan plan(std::size_t rows, const CallRequest& request = plain_request) const {
+  /// for the main device, or one for each device if `on_all`.
+  FANOUT_INLINE Plan plan(const CountRows& count, bool on_all) const;
+  Plan plan(std::size_t rows) const {
     if (options.split.is_even() && !recovery.changes_plans()) [[likely]]
       return EvenSplit{}(rows, device_count);
-    return plan_otherwise(rows, request);
+    return plan_otherwise(rows);
   }
 
   template <class S>
@@ -60,23 +60,12 @@ struct CheckedOptions {
   /// True if a call that begins now is measured, or may be made again. Reads one flag.
   bool needs_care() const noexcept { return needs_care_->load(MemoryOrder::relaxed); }
 
-  /// True if shards of an asynchronous call may run again, or on other devices than planned.
+  /// True if shards of a call with this plan may run again, or on other devices than planned.
   bool may_move_shards(const Plan& plan) const noexcept {
-    return (settings.retries > 0 || settings.shrinks || !plan.is_ordinary()) && settings.ranks == nullptr;
+    return settings.retries > 0 || settings.shrinks || !plan.is_ordinary();
   }
-
-  CallStart start(const CallRequest& request, std::uint32_t number) const noexcept {
-    CallStart start = CallStart::now(settings);
-    start.clock = request.clock;
-    start.number = number;
-    start.targets = request.targets;
-    start.target_count = request.target_count;
-    if (request.begun != nullptr) [[unlikely]] {
-      start.number = request.begun->number;
-      start.deadline = request.begun->deadline;
-    }
-    return start;
-  }
+  /// True if a call may be made again with fewer rows at a time, unless its type refuses.
+  bool may_shrink() const noexcept { return settings.shrinks && settings.ranks == nullptr; }
 
   Options options;
   std::size_t device_count;
@@ -85,7 +74,7 @@ struct CheckedOptions {
   CallSettings settings;  // not changed once it is made
 
  private:
-  [[gnu::noinline]] FANOUT_INLINE Plan plan_otherwise(std::size_t rows, const CallRequest& request) const;
+  [[gnu::noinline]] FANOUT_INLINE Plan plan_otherwise(std::size_t rows) const;
 
   static inline const Atomic<bool> always_{true};
 

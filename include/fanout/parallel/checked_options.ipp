@@ -12,24 +12,20 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-Plan CheckedOptions::plan(const CountRows& count, const CallRequest& request) const {
+Plan CheckedOptions::plan(const CountRows& count, bool on_all) const {
   if (count.plan != nullptr) {
     check_sharded(*count.plan);
     return *count.plan;
   }
-  if (count.rows) return plan(*count.rows, request);
+  if (count.rows) return plan(*count.rows);
   // A split policy may leave out devices if there are no rows.
-  return request.on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
+  return on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
 }
 
-Plan CheckedOptions::plan_otherwise(std::size_t rows, const CallRequest& request) const {
+Plan CheckedOptions::plan_otherwise(std::size_t rows) const {
   Plan plan = options.split.observes() ? measured->plan(rows, device_count) : options.split(rows, device_count);
   check_plan(plan, rows, device_count);
-  if (recovery.health().leaves_out()) plan = recovery.health().without_left_out(plan);
-  if (request.is_limited && recovery.limits().exist()) {
-    plan = recovery.limits().applied_to(plan, request.shape);
-  }
-  return plan;
+  return recovery.without_left_out(plan);
 }
 
 inline Options begun(Options&& options, const DeviceTable& devices) {
@@ -39,6 +35,8 @@ inline Options begun(Options&& options, const DeviceTable& devices) {
 
 CheckedOptions::CheckedOptions(Options&& with, const DeviceTable& devices, CallStatistics& times)
     : options(begun(std::move(with), devices)), device_count(devices.size()), settings(check(devices, times)) {}
+
+CheckedOptions::~CheckedOptions() = default;
 
 CallSettings CheckedOptions::check(const DeviceTable& devices, CallStatistics& times) {
   static_cast<void>(plan(0));

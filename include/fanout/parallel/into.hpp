@@ -6,11 +6,12 @@
 #include <utility>
 
 #include <fanout/base/small_vector.hpp>
+#include <fanout/call/call_request.hpp>
+#include <fanout/call/call_state.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/parallel/call_request.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/write_into.hpp>
 #include <fanout/scatter/overlap.hpp>
@@ -63,17 +64,11 @@ class Into {
       detail::SmallVector<detail::OutputTarget> targets;
       detail::SmallVector<detail::ShownMemory> memory;
       detail::CallRequest request{.on_all = on_all};
-      const detail::CallSettings& usual = model_.state_->settings;
-      constexpr bool has_memories = Model::device_set::has_own_memories;
-      std::optional<std::conditional_t<has_memories, detail::CallSettings, char>> changed;
-      if constexpr (has_memories) {
-        const backend::Memory results = memory_for(usual);
-        if (!(results.space == usual.target.space)) {
-          changed.emplace(usual).target = results;
-          request.settings = &*changed;
-        }
+      backend::Memory results = model_.state_->settings.target;
+      if constexpr (Model::device_set::has_own_memories) {
+        results = memory_for(model_.state_->settings);
+        request.memory = &results;
       }
-      const backend::Memory& results = request.settings_or(usual).target;
       detail::CollectTargets collect{results, targets, memory};
       detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
       detail::check_destination(to_, memory, args...);

@@ -22,7 +22,9 @@
 #include <fanout/gather/gather.hpp>
 #include <fanout/measure/call_clock.hpp>
 #include <fanout/memory/pool.hpp>
+#include <fanout/parallel/model_state.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/recovery/limited_plans.hpp>
 #include <fanout/replica/replica_call.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/shard_body.hpp>
@@ -53,10 +55,14 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   using Base = PendingCall<Result>;
 
  public:
-  /// `failure` is the error of a call that could not be started. Such a call has no shards.
-  ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallStart& start,
-            CallMeter&& meter, typename Call::Ranked&& ranked, std::exception_ptr failure)
-      : Base(&replicas.original(), Call::is_one_task && failure == nullptr ? 1 : inputs.plan.size(), start.deadline),
+  /// `is_one_task`: a task of the main device makes the call as a whole, like a synchronous one, since its shards may
+  /// run again or on other devices than planned, or fields are combined. `limits`: its plans if it may be made again.
+  /// `failure`: why it could not be planned; else null.
+  ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallRequest& request,
+            CallMeter&& meter, typename Call::Ranked&& ranked, bool is_one_task, LimitedPlans&& limits,
+            std::exception_ptr failure)
+      : Base(&replicas.original(), is_one_task ? 1 : inputs.plan.size()),
+        is_one_task_(is_one_task),
         ranked_(std::move(ranked)),
         failure_(std::move(failure)),
         late_sink_(settings.late_sink == nullptr ? LateSink() : *settings.late_sink),
@@ -65,12 +71,29 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
         chain_(current_call()),
         replicas_(replicas),
         settings_(with_own(settings)),
-        start_(ranked_.moved(start)),
         meter_(std::move(meter)),
-        outputs_(inputs_.plan, settings_, start_, devices_.data(), Call::shards_may_meet()) {
-    if constexpr (!Call::is_one_task) {
+        limits_(std::move(limits)),
+        outputs_(inputs_.plan, settings_, request, devices_.data(), Call::shards_may_meet()) {}
+
+  /// Enters the model and begins the call. If that fails, the call has no shards, and throws the error when its result
+  /// is taken.
+  template <class State>
+  void begin(State& state, EnteredModel& entered) noexcept {
+    if (failure_ != nullptr) return this->never_runs();
+    try {
+      entered.enter(state.mutex, &state.original);
+      settle_inputs(inputs_.arguments);
+      CallState& call = outputs_.state();
+      call.begin(entered.number(), meter_.clock());
+      this->deadline_is(call.deadline);
+      scope_.emplace(chain_.innermost(), call.stop_at);
+      ranked_.begin(call);
+      if (is_one_task_) return;
       outputs_.make_slots();
       outputs_.tasks_are(CallRendezvous::tasks_of(static_cast<AsyncCall&>(*this)));
+    } catch (...) {
+      failure_ = ranked_.failure();
+      this->never_runs();
     }
   }
 
@@ -86,48 +109,68 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
  private:
   using LateSink = AnyFunction<void(const LateShard&)>;
 
+  static constexpr bool may_be_one_task = Call::is_one_task || Call::may_be_dealt;
+
   /// Copies the late sink, and leaves out what belongs to the model, which may be gone when the result is taken.
   CallSettings with_own(CallSettings settings) const noexcept {
     if (late_sink_) settings.late_sink = &late_sink_;
     settings.team = nullptr;
-    settings.recovery = nullptr;
+    if (!is_one_task_) settings.recovery = nullptr;
     return settings;
   }
 
-  /// A call whose shards may run again is a WholeCall. It is a ModelCall if other processes make it, too, or if it
-  /// keeps its place behind calls that change the replicas.
+  /// Shards never run again if they keep their places behind calls that change the replicas.
   static constexpr Rerun never_again{.refusal = &Call::refusal, .refusal_of_less = &Call::refusal_of_less};
 
   void run_shard(std::size_t task) noexcept override {
-    if constexpr (Call::is_one_task) {
-      run_all();
-    } else {
-      const ShardBody<Call, Args...> body(outputs_, false, replicas_, inputs_, scope_.innermost(), states_);
+    if constexpr (may_be_one_task) {
+      if (is_one_task_) return run_all();
+    }
+    if constexpr (!Call::is_one_task) {
+      const ShardBody<Call, Args...> body(outputs_, false, replicas_, inputs_, scope_->innermost(), states_);
       body(task);
     }
   }
 
   void run_all() noexcept {
     const EnteredChain entered(chain_.innermost());
-    using Sharded = ShardedCall<Call, Inputs>;
     try {
       [[maybe_unused]] const auto state = states_.enter();
-      EarlyRoom<typename Sharded::Body> room;
-      Sharded call(replicas_, replicas_.table(), inputs_, outputs_, room);
-      call.dispatch();
-      call.run_own();
-      call.join();
-      if constexpr (Call::combines_fields) {
-        ranked_.join();
-        call.combine(ranked_);
-      }
+      if (settings_.recovery != nullptr && settings_.recovery->changes_plans()) plan_again();
+      while (!run_once()) plan_again();
     } catch (...) {
       failure_ = Call::combines_fields ? ranked_.failure() : std::current_exception();
     }
+    settings_.recovery = nullptr;  // the model may go from now on
+  }
+
+  /// Plans by what other calls have learnt since this one was planned, or this one by now.
+  void plan_again() {
+    if (limits_) {
+      inputs_.plan = limits_.next();
+    } else if (!has_sharded<Args...> && inputs_.plan.rows() != 0) {
+      inputs_.plan = settings_.recovery->without_left_out(inputs_.plan);
+    }
+    outputs_.again();
+  }
+
+  /// Returns false if the call must be made again.
+  bool run_once() {
+    using Sharded = ShardedCall<Call, Inputs>;
+    EarlyRoom<typename Sharded::Body> room;
+    Sharded call(replicas_, replicas_.table(), inputs_, outputs_, room);
+    call.dispatch();
+    call.run_own();
+    if (!call.join()) return false;
+    if constexpr (Call::combines_fields) {
+      ranked_.join();
+      call.combine(ranked_);
+    }
+    return true;
   }
 
   void tell_late() noexcept override {
-    if constexpr (!Call::is_one_task) outputs_.tell_late();
+    if (!is_one_task_) outputs_.tell_late();  // else the thread that makes the call tells them
   }
 
   Result take_result() override {
@@ -136,7 +179,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     meter_.result_is_asked_for();
     try {
       if (failure_ != nullptr) std::rethrow_exception(failure_);
-      if constexpr (!Call::is_one_task) outputs_.all_ended(never_again);
+      if (!is_one_task_) static_cast<void>(outputs_.all_ended(never_again));
       if constexpr (!Call::combines_fields) {  // the thread that takes the result makes the steps with other processes
         ranked_.join();
         outputs_.check_deadline();
@@ -148,20 +191,21 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     }
   }
 
+  const bool is_one_task_;
   typename Call::Ranked ranked_;
   std::exception_ptr failure_;  // thrown when the call was started, or by run_all()
   LateSink late_sink_;
   Inputs inputs_;
   const InlineArray<DeviceId> devices_;
   const Plan one_task_{{.rows = {}, .device = 0}};
-  const Plan& tasks_ = Call::is_one_task ? one_task_ : inputs_.plan;
+  const Plan& tasks_ = is_one_task_ ? one_task_ : inputs_.plan;
   CopiedChain<CallScope> chain_;
   const AnyReplicas& replicas_;  // must not be used once all shards have ended
-  const CallSettings settings_;
-  CallStart start_;
+  CallSettings settings_;
   const CallMeter meter_;
+  const LimitedPlans limits_;
   CallOutputs<typename Call::R> outputs_;
-  const ShardsScope scope_{chain_.innermost(), outputs_.state().stop_at};
+  std::optional<ShardsScope> scope_;  // made when the call begins
   const typename Call::States states_{};
 };
 

@@ -18,8 +18,7 @@ namespace fanout { inline namespace v0 {
 
 /// What happens to shards whose device fails.
 struct Retry {
-  /// How many times a shard is run again, on another device each time, after it has thrown a DeviceError. Shards of an
-  /// asynchronous call of several ranks are not.
+  /// How many times a shard is run again, on another device each time, after it has thrown a DeviceError.
   int times = 0;
 };
 

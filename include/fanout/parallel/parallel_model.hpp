@@ -13,9 +13,8 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/type_name.hpp>
-#include <fanout/call/call_rendezvous.hpp>
+#include <fanout/call/call_request.hpp>
 #include <fanout/call/call_scope.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/call/pending.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/all_visible.hpp>
@@ -28,14 +27,13 @@
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/parallel/apply.hpp>
-#include <fanout/parallel/call_request.hpp>
 #include <fanout/parallel/given_devices.hpp>
 #include <fanout/parallel/into.hpp>
 #include <fanout/parallel/model_call.hpp>
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/options.hpp>
-#include <fanout/parallel/whole_call.hpp>
+#include <fanout/recovery/limited_plans.hpp>
 #include <fanout/replica/replica_call.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/sharded_call.hpp>
@@ -300,79 +298,55 @@ class ParallelModel {
   [[gnu::always_inline]] auto run(const detail::CallRequest& request, Args&... args) const {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
+    using Sharded = detail::ShardedCall<Call, Inputs>;
     if constexpr (Call::may_need_order()) {
       // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of
       // calls.
       const bool on_caller = state_->settings.ranks != nullptr && devices().size() == 1;
       if (Call::shards_may_meet() && !on_caller) return start<Inputs>(request, args...).get();
     }
-    if (state_->needs_care()) [[unlikely]]
-      return run_with_care(*state_, request, args...);
-    return run_once<Inputs, Call>(*state_, request, args...);
-  }
-
-  /// Measures the call. Makes it again after each time that it has learnt how many rows fit into a device's memory.
-  template <class... Args>
-  [[gnu::cold, gnu::noinline]] static auto run_with_care(const State& state, const detail::CallRequest& request,
-                                                         Args&... args) {
-    using Inputs = ShardInputs<const Args&...>;
-    using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
-    detail::CallRequest careful = request;
-    careful.is_limited =
-        state.settings.shrinks && state.settings.ranks == nullptr && Call::refusal_of_less() == nullptr;
-    detail::EnteredModel entered;
-    detail::CallStart begin;
-    if (careful.is_limited) {
-      careful.shape = detail::batch_shape(state.options.axis, std::tie(std::as_const(args)...));
-      if (careful.begun == nullptr) {  // all tries are one call, with one number and one deadline
-        static_cast<void>(state.plan(detail::count_rows(state.options.axis, args...), request));  // or it has no number
-        entered.enter(state.mutex, &state.original);
-        state.pending.wait_for_earlier(Call::order());
-        begin.number = entered.number();
-        begin.deadline = detail::CallStart::now(state.settings).deadline;
-        careful.begun = &begin;
-      }
-    }
-    for (;;) {
-      try {
-        const detail::CallMeter meter(state.observer(), state.replicas.table(), detail::type_name_view<M>());
-        careful.clock = meter.clock();
-        return run_once<Inputs, Call>(state, careful, args...);
-      } catch (const detail::LimitLearnt&) {  // the next plan fits better
-      }
-    }
-  }
-
-  template <class Inputs, class Call, class... Args>
-  static auto run_once(const State& state, const detail::CallRequest& request, Args&... args) {
-    using Sharded = detail::ShardedCall<Call, Inputs>;
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
+    const State& state = *state_;
     const detail::DeviceTable& devices = state.replicas.table();
+    const bool needs_care = state.needs_care();
+    detail::CallMeter meter;
+    if (needs_care) [[unlikely]]
+      meter.begin(state.observer(), devices, detail::type_name_view<M>(), false);
+    detail::LimitedPlans limits;
     typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
     try {
-      const Inputs inputs{
-          state.plan(detail::count_rows(state.options.axis, args...), request), {args...}, state.options.axis};
-      detail::EnteredModel entered;
-      if (request.begun == nullptr) [[likely]] {
-        entered.enter(state.mutex, &state.original);
-        state.pending.wait_for_earlier(Call::order());
+      Inputs inputs{
+          state.plan(detail::count_rows(state.options.axis, args...), request.on_all), {args...}, state.options.axis};
+      if (needs_care) [[unlikely]]
+        limit<Call>(inputs, limits);
+      detail::EnteredModel entered;  // left last
+      typename Sharded::Outputs outputs(inputs.plan, state.settings, request, devices.ids(), Call::shards_may_meet());
+      entered.enter(state.mutex, &state.original);
+      state.pending.wait_for_earlier(Call::order());
+      outputs.state().begin(entered.number(), meter.clock());
+      ranked.begin(outputs.state());
+      for (;; inputs.plan = limits.next(), outputs.again()) {
+        Sharded call(state.replicas, devices, inputs, outputs, room);
+        call.dispatch();
+        call.run_own();
+        if (!call.join()) continue;
+        ranked.join();
+        call.combine(ranked);
+        return outputs.gather(ranked);
       }
-      detail::CallStart begin = state.start(request, entered.number());
-      ranked.begin(inputs.plan, begin, devices.ids());
-      typename Sharded::Outputs outputs(inputs.plan, request.settings_or(state.settings), begin, devices.ids(),
-                                        Call::shards_may_meet());
-      Sharded call(state.replicas, devices, inputs, outputs, room);
-      call.dispatch();
-      call.run_own();
-      call.join();
-      ranked.join();
-      call.combine(ranked);
-      return outputs.gather(ranked);
     } catch (...) {
       ranked.fail();
       throw;
     }
+  }
+
+  /// Limits the plan to the rows that fit into the devices' memories, if the call may be made again with fewer.
+  template <class Call, class Inputs>
+  [[gnu::cold, gnu::noinline]] void limit(Inputs& inputs, detail::LimitedPlans& limits) const {
+    if (!state_->may_shrink() || Call::refusal_of_less() != nullptr) return;
+    limits.begin(state_->recovery, inputs.plan, detail::batch_shape(inputs.axis, inputs.arguments));
+    inputs.plan = limits.next();
   }
 
   template <class... Args>
@@ -385,54 +359,38 @@ class ParallelModel {
 
   template <class Inputs, class... Args>
   auto start(const detail::CallRequest& request, Args&&... args) const {
+    using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
+    State& state = *state_;
     detail::EnteredModel entered;
-    detail::CallMeter meter(state_->observer(), state_->replicas.table(), detail::type_name_view<M>(), true);
+    detail::CallMeter meter;
+    meter.begin(state.observer(), state.replicas.table(), detail::type_name_view<M>(), true);
+    typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
     std::exception_ptr failure;
     Plan plan;
-    detail::CallStart begin;
-    using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
-    typename Call::Ranked ranked(state_->settings, state_->ranked_calls, Call::shards_may_meet());
     try {
       if (Call::combines_fields || Call::shards_may_meet()) ranked.check_any_thread();
-      plan = state_->plan(detail::count_rows(state_->options.axis, args...), request);
-      entered.enter(state_->mutex, &state_->original);
-      detail::settle_inputs(std::tie(args...));
-      begin = state_->start(request, entered.number());
-      begin.clock = meter.clock();
-      ranked.begin(plan, begin, devices().ids().data());
+      plan = state.plan(detail::count_rows(state.options.axis, args...), request.on_all);
     } catch (...) {
       failure = ranked.failure();
     }
+    Inputs inputs{std::move(plan), {std::forward<Args>(args)...}, state.options.axis};
+    bool is_one_task = Call::is_one_task;
+    detail::LimitedPlans limits;
     if constexpr (Call::may_be_dealt) {
-      const bool may_move = failure == nullptr && state_->may_move_shards(plan) && !Call::shards_may_meet();
-      if (may_move && !state_->pending.is_in_order(Call::order())) [[unlikely]]
-        return start_whole<Call>(request, begin, entered,
-                                 std::tuple<detail::kept_t<Args>...>(std::forward<Args>(args)...));
+      if (failure == nullptr && state.may_move_shards(inputs.plan) && !Call::shards_may_meet()) [[unlikely]] {
+        is_one_task = is_one_task || !state.pending.is_in_order(Call::order());
+        if (is_one_task) limit<Call>(inputs, limits);
+      }
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
-        Inputs{std::move(plan), {std::forward<Args>(args)...}, state_->options.axis}, state_->replicas,
-        request.settings_or(state_->settings), begin, std::move(meter), std::move(ranked), std::move(failure));
+        std::move(inputs), state.replicas, state.settings, request, std::move(meter), std::move(ranked), is_one_task,
+        std::move(limits), std::move(failure));
     Pending<gathered_t<typename Call::R>> pending(call);
-    if (call->post(state_->pending, state_->mutex)) entered.leave_to_others();
+    call->begin(state, entered);
+    if (call->post(state.pending, state.mutex)) entered.leave_to_others();
     // A device's thread combines the fields over all ranks. All ranks must do that at the same place between the other
     // exchanges of their threads, so these do not go on before.
-    if (Call::combines_fields && state_->settings.ranks != nullptr) pending.wait();
-    return pending;
-  }
-
-  /// Starts a call that one task makes.
-  template <class Call, class Arguments>
-  [[gnu::cold, gnu::noinline]] auto start_whole(detail::CallRequest request, const detail::CallStart& begin,
-                                                detail::EnteredModel& entered, Arguments arguments) const {
-    auto make = [request, state = state_, arguments = std::move(arguments)](const detail::CallStart& begun) mutable {
-      request.begun = &begun;
-      return std::apply([&](auto&... args) { return run_with_care(*state, request, args...); }, arguments);
-    };
-    using Whole = detail::WholeCall<decltype(make), typename Call::States>;
-    auto* const call = detail::make_pooled<Whole>(&state_->original, begin, std::move(make));
-    Pending<gathered_t<typename Call::R>> pending(call);
-    call->post(state_->pending, state_->replicas.table(), state_->mutex);
-    entered.leave_to_others();
+    if (Call::combines_fields && state.settings.ranks != nullptr) pending.wait();
     return pending;
   }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <fanout/plan/plan.hpp>
 #include <fanout/recovery/device_health.hpp>
 #include <fanout/recovery/memory_limits.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -20,6 +21,9 @@ class Recovery {
 
   /// True if plans may change by what was learnt. Stays true from then on. A call reads this one flag.
   bool changes_plans() const noexcept { return changes_plans_.load(MemoryOrder::relaxed); }
+
+  /// The plan without devices that are left out by now.
+  Plan without_left_out(const Plan& plan) const { return health_.leaves_out() ? health_.without_left_out(plan) : plan; }
 
   /// See DeviceHealth. readmit() forgets how many rows fit into the device's memory, too.
   void note_failure(std::size_t device) noexcept {
@@ -42,8 +46,5 @@ class Recovery {
   MemoryLimits limits_;
   Atomic<bool> changes_plans_{false};
 };
-
-/// Thrown by a call that has learnt how many rows fit into a device's memory, so that it is made again.
-struct LimitLearnt {};
 
 }}}  // namespace fanout::v0::detail

@@ -52,7 +52,7 @@ bool move_to_shared_buffer(Output<T, R>& output, CallState& call, const RowRange
   if (shared.row_bytes != row_bytes) return false;
   std::byte* const first = shared.first + rows.first * row_bytes;
   if (!copy(first, output.size() * sizeof(T))) return false;
-  output = Output<T, R>(*shared.buffer, first, call.settings.target.space, rows, output.extents());
+  output = Output<T, R>(*shared.buffer, first, call.target.space, rows, output.extents());
   return true;
 }
 
@@ -104,7 +104,7 @@ class EarlyRelease {
   template <class T, std::size_t R>
   void move_output(Output<T, R>& output) {
     const auto copy = [&](std::byte* first, std::size_t bytes) {
-      backend::transfer(call_.settings.target, first, output.space(), output.data(), bytes);
+      backend::transfer(call_.target, first, output.space(), output.data(), bytes);
       return true;
     };
     if (!move_to_shared_buffer(output, call_, rows_, copy)) all_moved_ = false;
@@ -112,7 +112,7 @@ class EarlyRelease {
 
   template <class T, std::size_t R>
   void move_tensor(Tensor<T, R>& tensor) {
-    const backend::Memory& target = call_.settings.target;
+    const backend::Memory& target = call_.target;
     if (tensor.space() == target.space || tensor.space() == host_memory) return;
     auto moved = Tensor<T, R>::uninitialized(tensor.extents(), target);
     backend::transfer(target, moved.data(), tensor.space(), tensor.data(), tensor.size() * sizeof(T));

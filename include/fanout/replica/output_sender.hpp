@@ -78,7 +78,7 @@ class OutputSender {
   /// Returns false if it stays where it is.
   template <class T, std::size_t R>
   bool send_output(Output<T, R>& output) {
-    const MemorySpace& target = call_.settings.target.space;
+    const MemorySpace& target = call_.target.space;
     const auto send = output.buffer().memory().operations->send;
     if (send == nullptr || target == output.space() || !(target.owner.kind == output.space().owner.kind)) return false;
     try {

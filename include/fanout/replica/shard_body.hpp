@@ -156,7 +156,7 @@ class alignas(cache_line) ShardBody {
                                                                 .memory = device.memory(),
                                                                 .scratch = &slot.scratch,
                                                                 .axis = body.axis_,
-                                                                .first_row = body.outputs_.state().place.first_row});
+                                                                .first_row = body.outputs_.state().place->first_row});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       if (!body.is_plain_) body.outputs_.forward_begins(shard);
       try {
@@ -212,7 +212,7 @@ class alignas(cache_line) ShardBody {
       try {
         early.move(slot.value());
       } catch (const OutOfMemory&) {
-        slot.results_do_not_fit = !(outputs_.state().settings.target.space == backend::Memory(device.memory()).space);
+        slot.results_do_not_fit = !(outputs_.state().target.space == backend::Memory(device.memory()).space);
         throw;
       }
       early.release();

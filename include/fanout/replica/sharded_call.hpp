@@ -64,49 +64,6 @@ class alignas(cores_apart) EarlyRoom {
   alignas(T) std::byte bytes_[sizeof(T)];
 };
 
-/// For shards that run on other devices than planned: the deal, if the plan is dealt, and the plan as it was run. Empty
-/// if `possible` is false.
-template <bool possible>
-class MovedShards {
-  struct Moved : Pooled {
-    std::optional<Deal> deal;
-    Plan as_run;
-  };
-
- public:
-  MovedShards() noexcept = default;
-  MovedShards(const MovedShards&) = delete;
-  MovedShards& operator=(const MovedShards&) = delete;
-  ~MovedShards() {
-    if (moved_ != nullptr) [[unlikely]]
-      release();
-  }
-
-  /// Deals the shards of a plan.
-  [[gnu::cold, gnu::noinline]] Deal& deal(const Plan& plan, const DeviceTable& devices, const BlockRunner& runner) {
-    moved_ = make_pooled<Moved>();
-    return moved_->deal.emplace(plan, devices, runner);
-  }
-
-  /// The deal; null if there is none.
-  Deal* deal() const noexcept { return moved_ != nullptr && moved_->deal ? &*moved_->deal : nullptr; }
-
-  /// The plan as it was run, in which the i-th shard is moved to another device. `before` is the plan up to now.
-  [[gnu::cold, gnu::noinline]] const Plan& move(const Plan& before, std::size_t i, std::size_t device) {
-    Plan moved(before.size(),
-               [&](std::size_t at) { return at == i ? Shard{.rows = before[at].rows, .device = device} : before[at]; });
-    if (moved_ == nullptr) moved_ = make_pooled<Moved>();
-    return moved_->as_run = std::move(moved);
-  }
-
- private:
-  [[gnu::cold, gnu::noinline]] void release() noexcept { delete moved_; }
-
-  Moved* moved_ = nullptr;
-};
-template <>
-class MovedShards<false> {};
-
 /// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
 /// can be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
 template <class Call, class Inputs>
@@ -120,8 +77,8 @@ class ShardedCall<Call, ShardInputs<Args...>> {
 
   /// Made on the thread that makes the call. Waits for arguments that a device still computes, and for the model's
   /// combined fields.
-  ShardedCall(const typename Call::Runners& runners, const DeviceTable& devices,
-              const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room)
+  ShardedCall(const typename Call::Runners& runners, const DeviceTable& devices, const ShardInputs<Args...>& inputs,
+              Outputs& outputs, EarlyRoom<Body>& room)
       : outputs_(outputs),
         fields_(runners, inputs.plan),
         scope_(current_call(), outputs.state().stop_at),
@@ -145,10 +102,10 @@ class ShardedCall<Call, ShardInputs<Args...>> {
   void run_own() noexcept { shards_.run_own(); }
 
   /// Waits until all shards have ended. Runs those again whose devices failed, if the settings say so. Throws what they
-  /// threw: see CallOutputs::all_ended().
-  void join() {
+  /// threw. Returns false if the call must be made again: see CallOutputs::all_ended().
+  [[nodiscard]] bool join() {
     shards_.join();
-    outputs_.all_ended(rerun, this);
+    return outputs_.all_ended(rerun, this);
   }
 
   /// Combines the combined fields of the model, over all processes that make the call. Then throws Timeout if shards
@@ -156,22 +113,15 @@ class ShardedCall<Call, ShardInputs<Args...>> {
   template <class Ranked>
   void combine(Ranked& ranked) {
     if (ranked.has_others()) outputs_.check_deadline();
-    fields_.combine(outputs_.state().place, ranked);
+    fields_.combine(*outputs_.state().place, ranked);
     outputs_.check_deadline();
   }
 
  private:
-  static void shards_ended([[maybe_unused]] void* of) {
-    if constexpr (Call::may_be_dealt) {
-      auto& call = *static_cast<ShardedCall*>(of);
-      if (auto* const deal = call.moved_.deal()) call.outputs_.ran_by(deal->as_run());
-    }
-  }
   static void run_again([[maybe_unused]] void* of, [[maybe_unused]] std::size_t i,
                         [[maybe_unused]] std::size_t device) {
     if constexpr (Call::may_be_dealt) {
       auto& call = *static_cast<ShardedCall*>(of);
-      call.outputs_.ran_by(call.moved_.move(call.outputs_.plan(), i, device));
       call.outputs_.renew(i);
       call.body_.slots_are_made();
       call.body_.run_on(i, device);
@@ -183,7 +133,6 @@ class ShardedCall<Call, ShardInputs<Args...>> {
   static constexpr Rerun rerun{.refusal = &Call::refusal,
                                .refusal_of_less = &Call::refusal_of_less,
                                .refusal_of_one_row = &Call::refusal_of_one_row,
-                               .shards_ended = &shards_ended,
                                .run = &run_again,
                                .shape = &shape};
 
@@ -192,7 +141,7 @@ class ShardedCall<Call, ShardInputs<Args...>> {
     if (Call::shards_may_meet()) return;
     if (body_.is_plain()) outputs_.make_slots();
     body_.slots_are_made();
-    auto& deal = moved_.deal(plan, devices, BlockRunner(body_));
+    Deal& deal = outputs_.deal(devices, BlockRunner(body_));
     if (plan.runs_in_turns()) limit(deal, devices.size());
     shards_.run_instead(deal.dealers(), deal);
   }
@@ -209,7 +158,6 @@ class ShardedCall<Call, ShardInputs<Args...>> {
   const ShardsScope scope_;
   [[no_unique_address]] const typename Call::States states_{};
   Body& body_;
-  [[no_unique_address]] MovedShards<Call::may_be_dealt> moved_;
   ForkJoin shards_;
 };
 

@@ -9,6 +9,14 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+void refuse_axis(int axis, const LeafPath& path) {
+  throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
+                               .where = to_string(path),
+                               .expected = "axis 0",
+                               .found = "axis " + std::to_string(axis),
+                               .advice = "pass split<0>(x) or broadcast(x)"}));
+}
+
 void refuse_axis_of(int axes, int axis, const LeafPath& path) {
   throw ShapeMismatch(
       explain({.what = "an array has no such axis",

@@ -175,15 +175,6 @@ inline constexpr bool is_strided_view = false;
 template <class T, std::size_t R>
 inline constexpr bool is_strided_view<StridedView<T, R>> = true;
 
-/// Throws ShapeMismatch for an array that can be split only by rows: its type tells no other axes, or it is an inout().
-[[noreturn]] inline void refuse_axis(int axis, const LeafPath& path) {
-  throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
-                               .where = to_string(path),
-                               .expected = "axis 0",
-                               .found = "axis " + std::to_string(axis),
-                               .advice = "pass split<0>(x) or broadcast(x)"}));
-}
-
 /// True for a leaf that has rows but no axes, for example Range and rows(v). It has the same rows on every axis.
 template <class X>
 concept WithoutAxes = requires {
