@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
@@ -16,8 +17,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-[[noreturn]] FANOUT_INLINE void refuse_loader(std::string what, const char* field, std::string expected,
-                                              std::string found, std::string advice = {});
+[[noreturn]] FANOUT_INLINE void refuse_loader(std::string_view what, const char* field, std::string_view expected,
+                                              std::string_view found, std::string_view advice = {});
 
 FANOUT_INLINE void check_share(const LoaderOptions& options);
 

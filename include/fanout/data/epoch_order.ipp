@@ -3,19 +3,19 @@
 
 #include <fanout/data/epoch_order.hpp>
 
-#include <utility>
 #include <variant>
 
 #include <fanout/data/padded_like_torch.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-void refuse_loader(std::string what, const char* field, std::string expected, std::string found, std::string advice) {
-  throw InvalidArgument(explain({.what = std::move(what),
+void refuse_loader(std::string_view what, const char* field, std::string_view expected, std::string_view found,
+                   std::string_view advice) {
+  throw InvalidArgument(explain({.what = what,
                                  .where = std::string("LoaderOptions::") + field,
-                                 .expected = std::move(expected),
-                                 .found = std::move(found),
-                                 .advice = std::move(advice)}));
+                                 .expected = expected,
+                                 .found = found,
+                                 .advice = advice}));
 }
 
 void check_share(const LoaderOptions& options) {

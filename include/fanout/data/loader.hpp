@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -105,11 +106,11 @@ class Loader {
     return {state_, detail::EpochOrder(state_->options, state_->samples, epoch, row)};
   }
 
-  [[noreturn]] static void refuse_position(std::string expected, std::string found, const char* advice) {
+  [[noreturn]] static void refuse_position(std::string_view expected, std::string_view found, const char* advice) {
     throw InvalidArgument(explain({.what = "a position of another loader, which would give other samples",
                                    .where = "Loader::epoch",
-                                   .expected = std::move(expected),
-                                   .found = std::move(found),
+                                   .expected = expected,
+                                   .found = found,
                                    .advice = advice}));
   }
 

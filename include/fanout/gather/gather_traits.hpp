@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -99,7 +100,7 @@ concept GatherableChosen = requires {
 };
 
 [[noreturn]] FANOUT_INLINE void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard,
-                                               std::string expected, std::string found, std::string advice);
+                                               std::string expected, std::string found, std::string_view advice);
 
 [[gnu::cold]] FANOUT_INLINE void check_way_from(const MemorySpace& found, const GatherTarget& place,
                                                 const LeafPath& path, std::size_t shard);
@@ -149,13 +150,13 @@ inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory
 }
 
 [[noreturn]] inline void refuse_structure(const GatherTarget& place, const LeafPath& path, std::size_t shard,
-                                          std::string what, std::string expected, std::string found,
-                                          std::string advice = "return the same structure from every replica") {
-  throw StructureMismatch(explain({.what = std::move(what),
+                                          std::string_view what, std::string expected, std::string found,
+                                          std::string_view advice = "return the same structure from every replica") {
+  throw StructureMismatch(explain({.what = what,
                                    .where = to_string(path),
                                    .expected = std::move(expected) + " as from " + place.describe(0),
                                    .found = std::move(found) + " from " + place.describe(shard),
-                                   .advice = std::move(advice)}));
+                                   .advice = advice}));
 }
 
 }  // namespace detail

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fanout/base/error.hpp>
@@ -12,12 +13,12 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard, std::string expected,
-                    std::string found, std::string advice) {
+                    std::string found, std::string_view advice) {
   throw ShapeMismatch(explain({.what = std::string("replicas ") + place.did + " arrays of different extents",
                                .where = to_string(path),
                                .expected = std::move(expected) + " as from " + place.describe(0),
                                .found = std::move(found) + " from " + place.describe(shard),
-                               .advice = std::move(advice)}));
+                               .advice = advice}));
 }
 
 void check_way_from(const MemorySpace& found, const GatherTarget& place, const LeafPath& path, std::size_t shard) {

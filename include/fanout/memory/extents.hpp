@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -83,7 +84,7 @@ __extension__ using AnyInteger = __int128;
 using AnyInteger = long long;
 #endif
 
-[[noreturn]] FANOUT_INLINE void refuse_uncountable(std::string found);
+[[noreturn]] FANOUT_INLINE void refuse_uncountable(std::string_view found);
 
 /// Returns the extents. Throws ShapeMismatch if an array of that shape, with elements of `element_size` bytes, has more
 /// than PTRDIFF_MAX bytes.

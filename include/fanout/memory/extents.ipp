@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
+#include <string_view>
 
 #include <fanout/base/error.hpp>
 
@@ -17,10 +17,10 @@ std::string extents_text(const std::size_t* extents, std::size_t rank) {
   return text + "]";
 }
 
-void refuse_uncountable(std::string found) {
+void refuse_uncountable(std::string_view found) {
   throw ShapeMismatch(explain({.what = "invalid extents",
                                .expected = "numbers of elements that are not negative and whose bytes fit into memory",
-                               .found = std::move(found)}));
+                               .found = found}));
 }
 
 }}}  // namespace fanout::v0::detail

@@ -127,6 +127,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
       if (is_one_task_) return run_all();
     }
     if constexpr (!Call::is_one_task) {
+      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): begin() has made the scope
       const ShardBody<Call, Args...> body(outputs_, false, replicas_, inputs_, scope_->innermost(), states_);
       body(task);
     }

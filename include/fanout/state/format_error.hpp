@@ -25,8 +25,8 @@ class [[gnu::visibility("default")]] FormatError : public Error {
 
 namespace detail {
 
-[[noreturn]] FANOUT_INLINE void refuse_format(std::string_view file, std::uint64_t offset, std::string expected,
-                                              std::string found);
+[[noreturn]] FANOUT_INLINE void refuse_format(std::string_view file, std::uint64_t offset, std::string_view expected,
+                                              std::string_view found);
 
 }  // namespace detail
 

@@ -3,15 +3,13 @@
 
 #include <fanout/state/format_error.hpp>
 
-#include <utility>
-
 namespace fanout { inline namespace v0 { namespace detail {
 
-void refuse_format(std::string_view file, std::uint64_t offset, std::string expected, std::string found) {
+void refuse_format(std::string_view file, std::uint64_t offset, std::string_view expected, std::string_view found) {
   throw FormatError(explain({.what = "an invalid safetensors file",
                              .where = std::string(file) + ", byte " + std::to_string(offset),
-                             .expected = std::move(expected),
-                             .found = std::move(found)}),
+                             .expected = expected,
+                             .found = found}),
                     offset);
 }
 

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fanout/base/separate_compilation.hpp>
@@ -52,8 +51,8 @@ class HeaderParser {
     return "data_offsets [" + std::to_string(entry.begin) + ", " + std::to_string(entry.end) + "]";
   }
 
-  [[noreturn]] void refuse(const HeaderEntry& entry, std::string expected, const std::string& found) const {
-    refuse_format(path_, entry.offset, std::move(expected), found + " of " + quoted(entry.name));
+  [[noreturn]] void refuse(const HeaderEntry& entry, std::string_view expected, const std::string& found) const {
+    refuse_format(path_, entry.offset, expected, found + " of " + quoted(entry.name));
   }
 
   static std::string quoted(std::string_view name) { return '"' + std::string(name) + '"'; }

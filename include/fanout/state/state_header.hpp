@@ -47,9 +47,9 @@ struct StateHeader {
 FANOUT_INLINE bool count_bytes(Dtype dtype, const std::vector<std::uint64_t>& shape, std::uint64_t& bytes) noexcept;
 
 /// Throws InvalidArgument: a file has each name once.
-[[noreturn]] inline void refuse_name_twice(std::string name) {
-  throw InvalidArgument(explain(
-      {.what = "two values of a tree have one name", .where = std::move(name), .advice = "choose keys without dots"}));
+[[noreturn]] inline void refuse_name_twice(std::string_view name) {
+  throw InvalidArgument(
+      explain({.what = "two values of a tree have one name", .where = name, .advice = "choose keys without dots"}));
 }
 
 /// `[2, 3]`, and `[]` for a number.
