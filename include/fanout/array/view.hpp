@@ -76,7 +76,7 @@ FANOUT_HOST_DEVICE constexpr std::size_t element_offset(const std::size_t (&at)[
 [[noreturn]] FANOUT_INLINE void refuse_rows(const RowRange& range, std::size_t rows);
 
 /// Throws InvalidArgument for rows outside of an array of `rows` rows. In kernels it is an assertion.
-// A template, in which a kernel's compiler leaves out the branch for the host.
+// A template, so that the compiler of a kernel leaves out the branch for the host.
 template <bool asserts = in_kernel>
 FANOUT_HOST_DEVICE constexpr void check_rows(const RowRange& range, std::size_t rows) {
   if constexpr (asserts) {

@@ -13,7 +13,7 @@
 #if defined(__ELF__) && !defined(__CUDA_ARCH__)
 #define FANOUT_TEXT_OF(x) #x
 #define FANOUT_TEXT(x) FANOUT_TEXT_OF(x)
-// One file defines a symbol once, also if link-time optimisation makes it of many.
+// Link-time optimisation may join many files to one, which defines each symbol once.
 #define FANOUT_SETTING(name, value)                                                                              \
   asm(".ifndef fanout_" name "_is_" value "\n.pushsection .rodata.fanout_settings,\"aG\",%progbits,fanout_" name \
       "_" value ",comdat\nfanout_" name "_is_" value ":\n.globl fanout_files_differ_in_" name                    \

@@ -95,8 +95,8 @@ class RankedCall {
     if (ranks_ != nullptr) ranks_->check_any_thread();
   }
 
-  /// Waits until all processes have begun the call. Sets its number, and where its plan stands in the whole batch,
-  /// which this object keeps: it must not be moved any more. Borrows the plan.
+  /// Waits until all processes have begun the call. Sets the call's number and its place in the whole batch. The call
+  /// borrows that place from this object, which must not be moved any more. Borrows the call's plan.
   void begin(CallState& call) {
     if (ranks_ != nullptr) begin_with_others(call);
   }

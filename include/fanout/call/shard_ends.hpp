@@ -117,8 +117,8 @@ class ShardEnds {
   const DeviceId* devices() const noexcept { return state_.devices; }
 
   /// Call this when all shards have ended. Waits for pending device work. If a device failed, runs its shards again by
-  /// `rerun.run(call, ...)`, as the settings of the call say. Returns false if it has learnt that fewer rows fit into a
-  /// device's memory, and the call may be made again: it must be. Otherwise throws the exceptions of the shards.
+  /// `rerun.run(call, ...)`, as the settings of the call say. Returns false if the call must be made again, since
+  /// a device's memory was too small for its rows. Otherwise throws the exceptions of the shards.
   [[nodiscard]] bool check_ends(const Rerun& rerun = no_rerun, void* call = nullptr) {
     return !eventful_.load(MemoryOrder::relaxed) || check_events(rerun, call);
   }
@@ -155,7 +155,7 @@ class ShardEnds {
   FANOUT_INLINE void run_again(const Rerun& rerun, void* call, int most);
 
   /// Notes how many rows fit into the memory of each device that had too little. Returns true if the call must be made
-  /// again: no shard failed for another reason. Does nothing if other processes make the call, too.
+  /// again: only memory was missing. Does nothing if other processes make the call, too.
   FANOUT_INLINE bool note_limits(const Rerun& rerun, const void* call);
 
   /// Called if the results do not fit into the memory of the device that keeps all of them. Fewer rows at a time do not

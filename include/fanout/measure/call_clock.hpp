@@ -123,7 +123,8 @@ class CallClock final : public TransferLog, public Pooled {
   /// Called when a shard has ended, by the thread that ran it.
   FANOUT_INLINE void shard_ended(std::size_t i, bool failed) noexcept;
 
-  /// Called when all shards have ended, if the call is made again: it is told as one that has failed, and begins anew.
+  /// Called when all shards have ended, if the call is made again. This try is told as a call that has failed. Then the
+  /// next one begins.
   FANOUT_INLINE void fails_and_begins() noexcept;
   /// Called when all shards of a synchronous call have ended, by the thread that gathers next.
   FANOUT_INLINE void all_ended() noexcept;
@@ -153,7 +154,8 @@ class CallClock final : public TransferLog, public Pooled {
   /// parent runs never end.
   bool has_run() const noexcept { return shards_ && shards_->size() != 0 && running_.load(MemoryOrder::acquire) == 0; }
 
-  /// The time of a device's clock when the call begins. Shards on the clock of the process agree exactly with the call.
+  /// When the call begins, by a device's clock. If that and the main device's clock are the clock of the process, it is
+  /// the same time as the call's.
   Clock::Time begin_on(const DeviceClock& clock) const noexcept {
     return clock.is_own() || main_.is_own() ? clock.now() : began_;
   }

@@ -57,7 +57,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
  public:
   /// `is_one_task`: a task of the main device makes the call as a whole, like a synchronous one, since its shards may
   /// run again or on other devices than planned, or fields are combined. `limits`: its plans if it may be made again.
-  /// `failure`: why it could not be planned; else null.
+  /// `failure`: the error if the call could not be planned, else null.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallRequest& request,
             CallMeter&& meter, typename Call::Ranked&& ranked, bool is_one_task, LimitedPlans&& limits,
             std::exception_ptr failure)
@@ -145,7 +145,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     settings_.recovery = nullptr;  // the model may go from now on
   }
 
-  /// Plans by what other calls have learnt since this one was planned, or this one by now.
+  /// Plans the call anew, by what it and others have learnt since it was planned.
   void plan_again() {
     if (limits_) {
       inputs_.plan = limits_.next();
