@@ -44,6 +44,22 @@ template <class T>
 T never(T x) { return x; }
 inline int two() { return 2; }
 """,
+    "include/fanout/source.hpp": "#include <fanout/base/same.ipp>\n",
+    "include/fanout/base/same.hpp": """#pragma once
+int same(int);
+#ifndef FANOUT_SEPARATE_COMPILATION
+#include <fanout/base/same.ipp>
+#endif
+""",
+    "include/fanout/base/same.ipp": """#pragma once
+#include <fanout/base/same.hpp>
+int same(int a) { return a + 0; }
+int untested(int b) { return b + 0; }
+""",
+    "tests/base/same.cpp": """#include <doctest/doctest.h>
+#include <fanout/base/same.hpp>
+TEST_CASE("of seven") { CHECK(same(7) == 7); }
+""",
     "tests/base/twice.cpp": """#include <doctest/doctest.h>
 #include <fanout/base/twice.hpp>
 TEST_CASE("of three") { CHECK(twice(3) == 6); }
@@ -179,6 +195,12 @@ class Verdicts(unittest.TestCase):
 
     def test_not_found(self):
         self.assertEqual(self.judged("return 2", "return 1"), Verdict("lives"))
+
+    def test_bodies_are_compiled_once_for_all_units(self):
+        for find, replace, how in (("a + 0", "a + 1", "fails"), ("b + 0", "b + 1", "lives"),
+                                   ("(int b)", "(/* more */ int b)", "same code")):
+            change = Change("n", "include/fanout/base/same.ipp", find, replace)
+            self.assertEqual(self.trial.judge(change, leave_out_same_code=True).how, how)
 
     def test_same_code(self):
         self.assertEqual(self.judged("return x;", "return x + 1;"), Verdict("same code"))  # nowhere used

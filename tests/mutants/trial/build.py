@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles and runs files of tests, with a changed header or without.
 
-The headers of the standard library and of doctest are precompiled. What is built without a change is kept in
-build/mutants, under a name with a digest of its inputs.
+Tests are built against the bodies of fanout/source.hpp, so a changed .ipp is compiled once for all of them. The headers
+of the standard library and of doctest are precompiled. What is built without a change is kept in build/mutants, under a
+name with a digest of its inputs.
 """
 
 import collections
@@ -27,7 +28,17 @@ OPTIMISED = ("-O2", "-D_GLIBCXX_ASSERTIONS")
 PRECOMPILE = ("-fpch-validate-input-files-content", "-x", "c++-header")
 STAND_INS = {"cudart": "cudart.so.13", "nccl": "nccl.so.2"}
 STANDARD = re.compile(r"^[ \t]*#[ \t]*include <([a-z_]+)>", re.MULTILINE)
-MAIN = Unit("main")
+BODIES = {"cuda": ("", "cuda/"), "nccl": ("", "cuda/"), "mpi": ("", "mpi/")}  # others: ("",)
+MPI_RUN = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,vader", "--mca",
+           "mpi_yield_when_idle", "1", "-n", "2"]
+
+
+def mpi_flags(part):
+    """Returns the flags with which Open MPI's compiler compiles or links; none if it is not there."""
+    if not shutil.which("mpicxx.openmpi"):
+        return []
+    status, said = run(["mpicxx.openmpi", f"--showme:{part}"], 60, ".")
+    return said.split() if status == 0 else []
 
 
 @dataclasses.dataclass
@@ -48,7 +59,8 @@ class Build:
         cuda = cuda if os.path.exists(os.path.join(cuda, "cuda_runtime_api.h")) else None
         places = ["/usr/local/include", "/usr/include", cuda] if cuda else []
         nccl = next((place for place in places if os.path.exists(os.path.join(place, "nccl.h"))), None)
-        self.suite = Suite(root, cuda, nccl)
+        self.mpi = {part: mpi_flags(part) for part in ("compile", "link")}
+        self.suite = Suite(root, cuda, nccl, bool(self.mpi["compile"]))
         status, self.version = run([compiler, "--version"], 60, root)
         if status != 0 or "clang" not in self.version:
             raise Wrong(f"{compiler} is not clang")
@@ -64,7 +76,7 @@ class Build:
 
     @functools.lru_cache(None)
     def digest(self, unit):
-        sources = [unit.source, "tests/main.cpp"]
+        sources = [unit.source, unit.main, *self.sources_of_bodies(unit)]
         for stand_in in self.stand_ins(unit):
             sources += self.stand_in_sources(stand_in)
         return self.sum(self.version, unit, self.suite.digest(*sources))
@@ -100,7 +112,8 @@ class Build:
     # ---- compiling -----------------------------------------------------------------------------------------------
 
     def flags(self, unit, scratch=None):
-        flags = [self.compiler, "-std=c++20", "-w", "-pthread", "-DDOCTEST_CONFIG_SUPER_FAST_ASSERTS", *unit.flags]
+        flags = [self.compiler, "-std=c++20", "-w", "-pthread", "-DDOCTEST_CONFIG_SUPER_FAST_ASSERTS",
+                 "-DFANOUT_SEPARATE_COMPILATION", *unit.flags]
         if scratch:  # __FILE__ must not depend on the folder
             flags += ["-I", f"{scratch}/include", f"-ffile-prefix-map={scratch}/="]
         flags += ["-I", "include", "-I", "tests", "-I", "examples"]
@@ -108,6 +121,8 @@ class Build:
             flags += ["-isystem", self.suite.nccl]
         if unit.kind in ("cuda", "nccl"):
             flags += ["-isystem", self.suite.cuda]
+        if unit.kind == "mpi":
+            flags += self.mpi["compile"]
         return flags
 
     @functools.lru_cache(None)
@@ -120,25 +135,62 @@ class Build:
         text = "\n".join(lines) + "\n"
         path = self.kept("standard", self.sum(self.version, text))
         source = self.write(path + ".hpp", text)
-        return self.make(path + ".pch", self.flags(MAIN) + [*PRECOMPILE, "-fpch-instantiate-templates", source])
+        return self.make(path + ".pch", self.flags(Unit("")) + [*PRECOMPILE, "-fpch-instantiate-templates", source])
 
     def precompiled(self, unit, under=""):
         return ["-include-pch", self.standard()] if unit.flags == FAST and not under else []
 
-    def compile(self, unit, object, under="", scratch=None):
+    def compile(self, unit, object, under="", scratch=None, source=None):
         sanitize = [f"-fsanitize={under}"] if under else []
         command = self.flags(unit, scratch) + self.precompiled(unit, under) + sanitize
-        return run(command + ["-c", unit.source, "-o", object], COMPILE_SECONDS, self.root)
+        return run(command + ["-c", source or unit.source, "-o", object], COMPILE_SECONDS, self.root)
+
+    def sources_of_bodies(self, unit):
+        names = [f"include/fanout/{part}source.hpp" for part in BODIES.get(unit.kind, ("",))]
+        return [name for name in names if os.path.exists(os.path.join(self.root, name))]
+
+    def bodies(self, unit, under="", scratch=None):
+        """Returns the paths of the object files of all bodies that the unit links, or None if they do not compile. One
+        folder `scratch` has one change."""
+        objects = []
+        for source in self.sources_of_bodies(unit):
+            kind = "core" if source == "include/fanout/source.hpp" else unit.kind
+            alike = Unit("", kind, unit.flags)
+            digest = self.sum(self.version, alike, under, self.suite.digest(source))
+            name = source.removeprefix("include/")
+            path = self.kept(name + under + "".join(unit.flags), digest) + ".o"
+            text = self.write(path + ".cpp", f"#include <{name}>\n")
+            if scratch:
+                path = os.path.join(scratch, os.path.basename(path))
+            with self.making[path]:
+                if not os.path.exists(path) and self.compile(alike, path, under, scratch, text)[0] != 0:
+                    return None
+            objects.append(path)
+        return objects
 
     def stands_alone(self, header, scratch=None):
         """True if a unit compiles that includes the header and nothing else."""
         room = header.split("/")[2]
-        unit = Unit("", "nccl" if header.endswith("/nccl.hpp") else "cuda" if room.startswith("cuda") else "core")
+        kind = "nccl" if header.endswith("/nccl.hpp") else room.removesuffix(".hpp")
+        unit = Unit("", kind if kind in ("nccl", "cuda", "mpi") else "core")
         includes = os.path.join(scratch or self.folder, "includes.cpp")
         with open(includes, "w", encoding="utf-8") as file:
-            file.write(f"#include <{header.removeprefix('include/')}>\n")
+            file.write(f"#include <{header.removeprefix('include/').replace('.ipp', '.hpp')}>\n")
+            if header.endswith(".ipp"):  # the header does not include it if it is compiled once
+                file.write(f"#include <{header.removeprefix('include/')}>\n")
         command = self.flags(unit, scratch) + self.precompiled(unit) + ["-fsyntax-only", includes]
         return run(command, COMPILE_SECONDS, self.root)[0] == 0
+
+    def optimised_bodies(self, unit, scratch=None):
+        """Returns the optimised bodies that the unit links, or None if they do not compile."""
+        paths = self.bodies(dataclasses.replace(unit, flags=OPTIMISED), scratch=scratch)
+        if paths is None:
+            return None
+        contents = []
+        for path in paths:
+            with open(path, "rb") as file:
+                contents.append(file.read())
+        return contents
 
     def optimised(self, unit, scratch=None):
         """Returns the optimised object file, or None if it does not compile."""
@@ -188,21 +240,26 @@ class Build:
         return folder
 
     @functools.lru_cache(None)
-    def main(self, under):
-        path = self.kept("main" + under, self.digest(MAIN)) + ".o"
-        flags = self.flags(MAIN) + ([f"-fsanitize={under}"] if under else [])
-        return self.make(path, flags + ["-c", MAIN.source])
+    def main(self, source, kind, under):
+        unit = Unit("", kind)
+        path = self.kept(source + under, self.sum(self.version, kind, self.suite.digest(source))) + ".o"
+        flags = self.flags(unit) + ([f"-fsanitize={under}"] if under else [])
+        return self.make(path, flags + ["-c", source])
 
-    def link(self, unit, object, program, under=""):
-        command = [self.compiler, *self.linker, "-pthread", *unit.flags, self.main(under), object]
+    def link(self, unit, object, bodies, program, under=""):
+        main = self.main(unit.main, "mpi" if unit.kind == "mpi" else "core", under)
+        command = [self.compiler, *self.linker, "-pthread", *unit.flags, main, object, *bodies]
         command += [f"-fsanitize={under}"] if under else []
         for stand_in in self.stand_ins(unit):
             folder = self.stand_in(stand_in, under)
             command += ["-L", folder, f"-Wl,-rpath,{folder}", f"-l{stand_in}"]
-        return run(command + [*unit.libraries, "-o", program], COMPILE_SECONDS, self.root)
+        libraries = [*unit.libraries, *(self.mpi["link"] if unit.kind == "mpi" else [])]
+        return run(command + [*libraries, "-o", program], COMPILE_SECONDS, self.root)
 
     def environments(self, unit):
         """Returns the environments in which the tests are run, one after the other."""
+        if unit.kind == "mpi":
+            return [{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}]
         if unit.kind not in ("cuda", "nccl"):
             return [{}]
         return [{"FANOUT_STAND_IN_DEVICES": count, "FANOUT_STAND_IN_DELAYS": count} for count in ("2", "4")]
@@ -211,7 +268,8 @@ class Build:
         environment = {**environment, "TSAN_OPTIONS": "halt_on_error=1:symbolize=0"}
         # LD_LIBRARY_PATH often names CUDA's own folder, and would take precedence over the stand-in's.
         environment["LD_LIBRARY_PATH"] = ""
-        return run(self.under[under] + [program], seconds, self.root, environment, bound_memory=not under)
+        starts = MPI_RUN if "OMPI_ALLOW_RUN_AS_ROOT" in environment else []
+        return run(self.under[under] + starts + [program], seconds, self.root, environment, bound_memory=not under)
 
     # ---- without a change ----------------------------------------------------------------------------------------
 
@@ -232,7 +290,7 @@ class Build:
         wrong = said = None
         if self.compile(unit, path + ".o", under)[0] != 0:
             wrong = "does not compile"
-        elif self.suite.runs(unit) and self.link(unit, path + ".o", path, under)[0] != 0:
+        elif self.suite.runs(unit) and self.link(unit, path + ".o", self.bodies(unit, under), path, under)[0] != 0:
             wrong = "does not link"
         begin = time.monotonic()
         for environment in self.environments(unit) if self.suite.runs(unit) and not wrong else []:
@@ -252,7 +310,8 @@ class Build:
         with self.making[path]:
             if not os.path.exists(path + ".pch"):
                 source = self.write(path + ".hpp", "#include <fanout/fanout.hpp>\n")
-                command = self.flags(MAIN, scratch) + self.precompiled(MAIN) + [*PRECOMPILE, source]
+                plain = Unit("")
+                command = self.flags(plain, scratch) + self.precompiled(plain) + [*PRECOMPILE, source]
                 command += ["-o", path + ".pch"]
                 if run(command, COMPILE_SECONDS, self.root)[0] != 0:
                     return None

@@ -2,8 +2,9 @@
 """The files of tests, and the order in which a change is tried on them.
 
 In the suite: the tests of each room, tests/conformance, tests/contributing, tests/steady_state/counts.cpp and
-tests/must_not_compile. Tests in tests/cuda run on the stand-ins for CUDA and NCCL. Not in it: adapters, OpenMP, whole
-programs (two_units, without_threads, shared_registry, consumer, cuda/programs), nvcc, callgrind.
+tests/must_not_compile. Tests in tests/cuda run on the stand-ins for CUDA and NCCL, those in tests/mpi on two ranks. Not in
+it: adapters, OpenMP, whole programs (two_units, without_threads, shared_registry, consumer, cuda/programs), nvcc,
+callgrind, mpi/nccl.
 """
 
 import dataclasses
@@ -23,7 +24,7 @@ class Unit:
     """One file of tests, tests/NAME.cpp, and how it is built."""
 
     name: str
-    kind: str = "core"  # or "cuda", "nccl", "refused"
+    kind: str = "core"  # or "cuda", "nccl", "mpi", "refused"
     flags: tuple = FAST
     libraries: tuple = ()
 
@@ -35,18 +36,23 @@ class Unit:
     def refused(self):
         return self.kind == "refused"
 
+    @property
+    def main(self):
+        return f"tests/{'mpi/' * (self.kind == 'mpi')}main.cpp"
+
 
 class Suite:
-    def __init__(self, root, cuda=None, nccl=None):
+    def __init__(self, root, cuda=None, nccl=None, has_mpi=False):
         """`cuda` and `nccl` are the folders of their headers, or None."""
         self.root = root
         self.cuda = cuda
         self.nccl = nccl
+        self.has_mpi = has_mpi
         self.units = {unit.name: unit for unit in self.find_units()}
 
     def find_units(self):
         rooms = [os.path.basename(folder) for folder in self.paths("include/fanout/*") if os.path.isdir(folder)]
-        for folder in sorted(set(rooms) - {"adapt", "cuda"}) + ["conformance", "contributing"]:
+        for folder in sorted(set(rooms) - {"adapt", "cuda", "mpi"}) + ["conformance", "contributing"]:
             for name in self.names(f"tests/{folder}/*.cpp"):
                 if not name.endswith("/openmp"):  # clang's packages lack OpenMP
                     yield Unit(name)
@@ -58,6 +64,9 @@ class Suite:
             of_nccl = name.startswith("cuda/nccl")
             if not of_nccl or self.nccl:
                 yield Unit(name, "nccl" if of_nccl else "cuda", libraries=("-ldl",))
+        for name in self.names("tests/mpi/*.cpp") + self.names_in_rooms("mpi") if self.has_mpi else []:
+            if name != "mpi/main":
+                yield Unit(name, "mpi")
 
     def paths(self, pattern):
         return sorted(glob.glob(os.path.join(self.root, pattern), recursive=True))

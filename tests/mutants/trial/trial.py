@@ -58,7 +58,8 @@ class Trial:
             if digest == self.digest(verdict, units):
                 return verdict
         with self.changed(change.file, changed) as scratch:
-            verdict = self.try_units(units, scratch, change.under, leave_out_same_code)
+            bodies_alone = change.file.endswith(".ipp")
+            verdict = self.try_units(units, scratch, change.under, leave_out_same_code, bodies_alone)
         with self.noting:
             self.known[key] = [verdict.how, verdict.unit, verdict.what, self.digest(verdict, units)]
             with open(self.known_file + ".new", "w", encoding="utf-8") as file:
@@ -100,39 +101,44 @@ class Trial:
             others = [unit for unit in others if unit.kind == named[0].kind]
         return named + others * (not named_only)
 
-    def try_units(self, units, scratch, under, leave_out_same_code):
+    def try_units(self, units, scratch, under, leave_out_same_code, bodies_alone):
+        """`bodies_alone`: the change is in an .ipp, which no unit includes."""
         tried, changed, same = 0, [], False
         for unit in units:
             if same and not unit.refused:
                 continue
-            verdict = self.refuse(unit, scratch) if unit.refused else self.attempt(unit, scratch, under)
+            verdict = self.refuse(unit, scratch) if unit.refused else self.attempt(unit, scratch, under, bodies_alone)
             if verdict.found:
                 return verdict
             if not unit.refused:
                 tried += 1
                 changed += [unit] if verdict.how == "lives" else []
-                same = leave_out_same_code and tried == WITNESSES and self.same_optimised(changed, scratch)
+                same = leave_out_same_code and tried == WITNESSES and self.same_optimised(changed, scratch, bodies_alone)
         if leave_out_same_code and 0 < tried < WITNESSES:
-            same = self.same_optimised(changed, scratch)
+            same = self.same_optimised(changed, scratch, bodies_alone)
         return Verdict("same code" if same else "lives")
 
-    def attempt(self, unit, scratch, under):
+    def attempt(self, unit, scratch, under, bodies_alone):
         before = self.build.without_change(unit, under)
         if before.program is None:  # it would fail with any change, too
             return Verdict("same code")
-        object = os.path.join(scratch, "changed.o")
-        status, said = self.build.compile(unit, object, under, scratch)
-        if status != 0:
-            error = first_error(said)
-            how = "fails" if error.startswith("static") else "does not compile"  # a static_assert is a test
-            return Verdict(how, unit.name, f"does not compile: {error}")
-        with open(object, "rb") as file:
-            if file.read() == before.object:
-                return Verdict("same code")
+        bodies = self.build.bodies(unit, under, scratch)
+        if bodies is None:
+            return Verdict("does not compile", unit.name, "bodies do not compile")
+        object = before.program + ".o"
+        if not bodies_alone:
+            object = os.path.join(scratch, "changed.o")
+            status, said = self.build.compile(unit, object, under, scratch)
+            if status != 0:
+                error = first_error(said)
+                how = "fails" if error.startswith("static") else "does not compile"  # a static_assert is a test
+                return Verdict(how, unit.name, f"does not compile: {error}")
+        if contents(object) == before.object and all(map(same_bytes, bodies, self.build.bodies(unit, under))):
+            return Verdict("same code")
         if not self.suite.runs(unit):
             return Verdict("lives")
         program = os.path.join(scratch, "changed")
-        status, said = self.build.link(unit, object, program, under)
+        status, said = self.build.link(unit, object, bodies, program, under)
         if status != 0:
             return Verdict("does not compile", unit.name, "does not link")
         for environment in self.build.environments(unit):
@@ -155,10 +161,20 @@ class Trial:
             return Verdict("same code")
         return Verdict("fails", unit.name, wrong)
 
-    def same_optimised(self, units, scratch):
+    def same_optimised(self, units, scratch, bodies_alone):
         """True if the optimised code of these units does not depend on the change."""
-        return all(self.build.optimised(unit, scratch) == self.build.optimised(unit)
+        return all(self.build.optimised_bodies(unit, scratch) == self.build.optimised_bodies(unit) and
+                   (bodies_alone or self.build.optimised(unit, scratch) == self.build.optimised(unit))
                    for unit in units[:OPTIMISED_WITNESSES])
+
+
+def contents(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def same_bytes(one, other):
+    return contents(one) == contents(other)
 
 
 def first_error(said):
