@@ -48,6 +48,7 @@ class Plan;
 struct EvenSplit;
 struct ChunkSplit;
 class WeightedSplit;
+class MeasuredSplit;
 class AnySplit;
 struct CallTimes;
 struct Progress;

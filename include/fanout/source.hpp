@@ -36,7 +36,6 @@
 #include <fanout/device/host_device.ipp>
 #include <fanout/dispatch/deal.ipp>
 #include <fanout/dispatch/fork_join.ipp>
-#include <fanout/dispatch/moved_shards.ipp>
 #include <fanout/dispatch/shard_tasks.ipp>
 #include <fanout/dispatch/shared_copy.ipp>
 #include <fanout/gather/gather_target.ipp>
@@ -66,7 +65,6 @@
 #include <fanout/plan/row_range.ipp>
 #include <fanout/plan/weighted_split.ipp>
 #include <fanout/recovery/device_health.ipp>
-#include <fanout/recovery/limited_plans.ipp>
 #include <fanout/recovery/memory_limits.ipp>
 #include <fanout/scatter/axis.ipp>
 #include <fanout/scatter/batch_rows.ipp>

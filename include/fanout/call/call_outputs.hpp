@@ -85,9 +85,7 @@ class CallOutputs : public ShardEnds {
   }
 
   /// Call this next. If shards were late, throws Timeout with the results of the others.
-  void check_deadline() {
-    if (Ends::has_deadline()) throw_timeout();
-  }
+  void check_deadline() { Ends::throw_if_late(keep_results, this); }
 
   /// Gathers the results. Moves from the shards' values, so it may be called once.
   gathered_t<R> gather() {
@@ -108,19 +106,12 @@ class CallOutputs : public ShardEnds {
   }
 
  private:
-  [[gnu::cold, gnu::noinline]] void throw_timeout() {
-    SmallVector<LateShard> late = Ends::late_shards();
-    if (late.size() == 0) return;
-    Timeout timeout(std::move(late), slots_.size(), Ends::state().settings.deadline);
+  [[gnu::cold]] static void keep_results([[maybe_unused]] void* outputs, [[maybe_unused]] const Plan& in_time,
+                                         [[maybe_unused]] Timeout& timeout) {
     using finding = detail::find_ungatherable_t<rules::Concatenate, R, detail::LeafAt<>>;
     if constexpr (!std::is_void_v<R> && std::is_void_v<finding>) {
-      try {
-        const Plan in_time = Ends::plan_in_time();
-        if (in_time.size() != 0) timeout.keep_results([&] { return gather_in_time(in_time); });
-      } catch (...) {  // no results then: the caller must learn of the Timeout
-      }
+      timeout.keep_results([&] { return static_cast<CallOutputs*>(outputs)->gather_in_time(in_time); });
     }
-    throw timeout;
   }
 
   template <class Ranked>

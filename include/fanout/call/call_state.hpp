@@ -9,6 +9,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/call/call_parts.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_request.hpp>
 #include <fanout/call/call_scope.hpp>
@@ -31,17 +32,25 @@ struct CallSettings {
   std::uint64_t seed = 0;       ///< of the random numbers
   bool rethrow_single = false;  ///< if one replica fails, its exception is thrown unchanged
 
-  Duration deadline = Duration::forever();                         ///< how long a call may take
+  const DealPart* deals = nullptr;          ///< deals the shards if the plan says so; null: they run as planned
+  const DeadlinePart* deadlines = nullptr;  ///< null: there is no deadline
+  Duration deadline = Duration::forever();  ///< how long a call may take
   const AnyFunction<void(const LateShard&)>* late_sink = nullptr;  ///< called for late shards; borrowed
   const backend::CollectiveTransport* collectives =
       nullptr;                                   ///< for collectives between the shards; null: through host memory
+  const RanksPart* ranked = nullptr;             ///< null only if `ranks` is
   const backend::ProcessRanks* ranks = nullptr;  ///< the processes that make the call together; null: only this one
+  const RecoveryPart* recovers = nullptr;        ///< null: no shards run again, and the call is not made again
   int retries = 0;                               ///< how many times a shard whose device fails runs again
   bool shrinks = false;  ///< the call is made again with fewer rows at a time on a device that runs out of memory
   Recovery* recovery = nullptr;       ///< what the model has learnt of its devices; null: neither happens
   CallStatistics* times = nullptr;    ///< of the calls' times; null: not measured
   const DeviceTable* team = nullptr;  ///< shares large copies of gathering; null: the caller copies alone
   bool gathers = false;               ///< the call itself gathers its results
+
+  /// Only with `recovery`: the plan without devices that are left out by now, and the plan within all limits.
+  Plan without_left_out(const Plan& by) const { return (recovery->*recovers->without_left_out)(by); }
+  Plan within(const LimitedPlans& call) const { return (recovery->*recovers->within_limits)(call); }
 };
 
 inline Clock::Time earlier(Clock::Time a, Clock::Time b) noexcept { return a < b ? a : b; }

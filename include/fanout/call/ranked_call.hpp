@@ -11,6 +11,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
+#include <fanout/call/call_parts.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/step_deadline.hpp>
@@ -62,11 +63,14 @@ class RankedCall {
  public:
   RankedCall(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept, bool fields,
              bool result, bool meets) noexcept {
-    if (settings.ranks != nullptr) set(settings, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0), meets);
+    if (settings.ranks == nullptr) return;
+    part_ = settings.ranked;
+    call_part(&RanksPart::set, settings, calls, type, 1 + (fields ? 1 : 0) + (result ? 1 : 0), meets);
   }
   RankedCall(RankedCall&& other) noexcept {
     if (other.ranks_ == nullptr) return;
     ranks_ = std::exchange(other.ranks_, nullptr);
+    part_ = other.part_;
     type_ = other.type_;
     left_ = other.left_;
     meets_ = other.meets_;
@@ -82,7 +86,7 @@ class RankedCall {
   RankedCall& operator=(RankedCall&&) = delete;
   /// Tells the others if the call does not go on, as when a Pending is destroyed.
   ~RankedCall() {
-    if (ranks_ != nullptr) end();
+    if (ranks_ != nullptr) call_part(&RanksPart::end);
   }
 
   /// True if there are other processes.
@@ -98,67 +102,83 @@ class RankedCall {
   /// Waits until all processes have begun the call. Sets the call's number and its place in the whole batch. The call
   /// borrows that place from this object, which must not be moved any more. Borrows the call's plan.
   void begin(CallState& call) {
-    if (ranks_ != nullptr) begin_with_others(call);
+    if (ranks_ != nullptr) call_part(&RanksPart::begin, call);
   }
 
   /// Call this when the result of an asynchronous call is taken, which may be long after its deadline: from now on, the
   /// others have as much time again.
   void wait_anew() noexcept {
-    if (ranks_ == nullptr) return;
-    start_clock();
-    if (rendezvous_ != nullptr) rendezvous_->wait_until(deadline_.at);
+    if (ranks_ != nullptr) call_part(&RanksPart::wait_anew);
   }
 
   /// Call this when all shards of this process have ended without an exception. If they may meet those of other
   /// processes, waits for these.
   void join() {
-    if (ranks_ != nullptr && meets_) join_others();
+    if (ranks_ != nullptr && meets_) call_part(&RanksPart::join);
   }
 
   /// Combines the values that `visit(f)` shows: it calls `f(fold, elements, path)` for each.
   template <class Visit>
   void combine(const Visit& visit) {
-    if (ranks_ != nullptr) combine_with_others(&show_values<Visit>, &visit);
+    if (ranks_ != nullptr) call_part(&RanksPart::combine, &show_values<Visit>, &visit);
   }
 
   /// Call this in the `catch` block of what ends the call. Throws what all processes throw. Returns if they do not wait
   /// for this one.
   void fail() {
-    if (ranks_ != nullptr) tell();
+    if (ranks_ != nullptr) call_part(&RanksPart::tell);
   }
 
   /// The same, but returns the exception.
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE std::exception_ptr failure() noexcept;
+  std::exception_ptr failure() noexcept {
+    try {
+      fail();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return std::current_exception();
+  }
 
  private:
-  // Not inlined: a call without other processes only compares a pointer.
-  [[gnu::noinline]] FANOUT_INLINE void set(const CallSettings& settings, RankedCalls& calls,
-                                           const RankedCallType& (*type)() noexcept, int steps, bool meets) noexcept;
+  friend RanksPart;
+
+  template <class F, class... A>
+  [[gnu::cold, gnu::noinline]] void call_part(F RanksPart::*function, A&&... arguments) {
+    (this->*(part_->*function))(arguments...);
+  }
+
+  FANOUT_INLINE void set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
+                         int steps, bool meets) noexcept;
 
   FANOUT_INLINE void start_clock() noexcept;
 
-  [[gnu::noinline]] FANOUT_INLINE void begin_with_others(CallState& call);
+  FANOUT_INLINE void begin_with_others(CallState& call);
 
-  [[gnu::noinline]] FANOUT_INLINE void join_others();
+  FANOUT_INLINE void wait_for_others_anew() noexcept;
+
+  FANOUT_INLINE void join_others();
 
   /// Waits until the shards of all processes have ended.
   FANOUT_INLINE void leave_rendezvous() noexcept;
 
-  [[gnu::noinline]] FANOUT_INLINE void combine_with_others(void (*visit)(const void*, backend::RankedValues&),
-                                                           const void* of);
+  FANOUT_INLINE void combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of);
 
   /// Calls `f()`, which makes a step of the call. If it throws before all processes have made the step, all of them
   /// have ended the call. Otherwise the others do not know of the exception, and may wait at the next step.
   template <class F>
   void make(backend::RankedStep& step, const F& f);
 
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE void tell();
+  FANOUT_INLINE void tell();
 
-  [[gnu::noinline]] FANOUT_INLINE void end() noexcept;
+  FANOUT_INLINE void end() noexcept;
+
+  /// Throws the Timeout of a shard that waited in a collective for ranks that were late.
+  FANOUT_INLINE static void throw_if_late(const std::exception_ptr& failure);
 
   FANOUT_INLINE backend::RankedStep step(const std::exception_ptr& failure) const noexcept;
 
   const backend::ProcessRanks* ranks_ = nullptr;  // null without other processes; then nothing else is set
+  const RanksPart* part_;
   const RankedCallType& (*type_)() noexcept;
   int left_;  // steps that other processes may still wait for
   bool meets_;
@@ -171,6 +191,15 @@ class RankedCall {
   BatchPlace place_;
   backend::StepDeadline deadline_;  // of the next step
 };
+
+inline constexpr RanksPart RanksPart::table{.set = &RankedCall::set,
+                                            .begin = &RankedCall::begin_with_others,
+                                            .wait_anew = &RankedCall::wait_for_others_anew,
+                                            .join = &RankedCall::join_others,
+                                            .combine = &RankedCall::combine_with_others,
+                                            .tell = &RankedCall::tell,
+                                            .end = &RankedCall::end,
+                                            .throw_if_late = &RankedCall::throw_if_late};
 
 /// Stands for a RankedCall if no step is made whatever the options.
 struct UnrankedCall {

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include <fanout/base/error.hpp>
+#include <fanout/call/ranks_late.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -22,16 +23,6 @@ void RankedCall::make(backend::RankedStep& step, const F& f) {
     throw;
   }
   left_ = left;
-}
-
-std::exception_ptr RankedCall::failure() noexcept {
-  std::exception_ptr own = std::current_exception();
-  try {
-    fail();
-  } catch (...) {
-    own = std::current_exception();
-  }
-  return own;
 }
 
 void RankedCall::set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
@@ -69,6 +60,11 @@ void RankedCall::begin_with_others(CallState& call) {
   call.processes = rendezvous_;
 }
 
+void RankedCall::wait_for_others_anew() noexcept {
+  start_clock();
+  if (rendezvous_ != nullptr) rendezvous_->wait_until(deadline_.at);
+}
+
 void RankedCall::join_others() {
   leave_rendezvous();
   combine_with_others(nullptr, nullptr);
@@ -98,6 +94,15 @@ void RankedCall::end() noexcept {
                     : "the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
   } catch (...) {
     static_cast<void>(failure());
+  }
+}
+
+void RankedCall::throw_if_late(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const RanksLate& late) {
+    throw Timeout(late);  // of another type: a call around this one lists it like any exception of its forward
+  } catch (...) {
   }
 }
 

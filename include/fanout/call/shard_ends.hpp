@@ -19,7 +19,7 @@
 #include <fanout/call/shard_slot.hpp>
 #include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/deal.hpp>
-#include <fanout/dispatch/moved_shards.hpp>
+#include <fanout/dispatch/fork_join.hpp>
 #include <fanout/measure/call_clock.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/recovery/recovery.hpp>
@@ -58,14 +58,20 @@ class ShardEnds {
   ShardEnds(const Plan& plan, const CallSettings& settings, const CallRequest& request, const DeviceId* devices,
             bool shards_may_meet)
       : state_(plan, settings, request, devices, shards_may_meet), plan_(&plan) {}
+  ShardEnds(const ShardEnds&) = delete;
+  ShardEnds& operator=(const ShardEnds&) = delete;
 
   CallState& state() noexcept { return state_; }
   /// Each shard with the device that runs it.
   const Plan& plan() const noexcept { return *plan_; }
 
-  /// Deals the shards to the devices that are free, instead of running them as planned. Call this before they run.
-  Deal& deal(const DeviceTable& devices, const BlockRunner& runner) {
-    return moved_.deal(state_.plan, devices, runner);
+  /// True if deal() is to be called before the shards are dispatched.
+  bool are_dealt() const noexcept { return !state_.plan.is_ordinary() && state_.settings.deals != nullptr; }
+  /// Lets `shards` dispatch the devices instead of the shards, each of which runs shards one after the other. Throws
+  /// std::bad_alloc.
+  void deal(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner, const Rerun& rerun,
+            const void* call) {
+    (this->*state_.settings.deals->begin)(shards, devices, runner, rerun, call);
   }
 
   /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
@@ -93,7 +99,9 @@ class ShardEnds {
   void tasks_are(const CallRendezvous::Tasks& tasks) noexcept { state_.rendezvous.tasks_are(tasks); }
 
   /// At or after the deadline: reports each late shard to the sink, once. Must be called by one thread at a time.
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE void tell_late() noexcept;
+  void tell_late() noexcept {
+    if (has_deadline()) call_part(state_.settings.deadlines, &DeadlinePart::tell_late);
+  }
 
  protected:
   /// The remains of all shards lie at this distance, in bytes.
@@ -107,7 +115,7 @@ class ShardEnds {
   /// See CallState::again().
   void again() {
     state_.again();
-    moved_.release();
+    if (moved_ != nullptr) call_part(state_.settings.deals, &DealPart::release);
     plan_ = &state_.plan;
     eventful_.store(false, MemoryOrder::relaxed);
     holds_.store(false, MemoryOrder::relaxed);
@@ -123,21 +131,38 @@ class ShardEnds {
     return !eventful_.load(MemoryOrder::relaxed) || check_events(rerun, call);
   }
 
+  /// Call this when all shards have ended without an exception. Throws Timeout if some were late.
+  void throw_if_late(KeepResults& keep, void* outputs) {
+    if (has_deadline()) call_part(state_.settings.deadlines, &DeadlinePart::throw_if_late, keep, outputs);
+  }
+
   /// Call this if the results could not be gathered. If the settings ask for calls with fewer rows, throws the same
   /// with the reason why this one is not made again.
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE void say_why_not_again(const OutOfMemory& error) const;
+  void say_why_not_again(const OutOfMemory& error) const {
+    if (state_.settings.shrinks) (this->*state_.settings.recovers->say_why_not_again)(error);
+  }
 
   /// Call this before shards run, if begin_shard() and note_end() are called. Throws std::bad_alloc.
   FANOUT_INLINE void ends_are_noted();
 
+  ~ShardEnds() {
+    if (moved_ != nullptr) [[unlikely]]
+      call_part(state_.settings.deals, &DealPart::release);
+  }
+
   bool is_late(std::size_t i) const noexcept { return remains(i).lateness.is_late(); }
 
-  FANOUT_INLINE SmallVector<LateShard> late_shards() const;
-
-  /// The plan of the shards that were in time: their rows, without gaps.
-  FANOUT_INLINE Plan plan_in_time() const;
-
  private:
+  struct MovedShards;
+  friend DealPart;
+  friend DeadlinePart;
+  friend RecoveryPart;
+
+  template <class Part, class F, class... A>
+  [[gnu::cold, gnu::noinline]] void call_part(const Part* part, F Part::*function, A&&... arguments) {
+    (this->*(part->*function))(arguments...);
+  }
+
   CallClock* clock() const noexcept { return state_.clock; }
   Recovery* recovery() const noexcept { return state_.settings.recovery; }
 
@@ -150,6 +175,22 @@ class ShardEnds {
   FANOUT_INLINE LateShard late_shard(std::size_t i) const noexcept;
 
   [[gnu::cold, gnu::noinline]] FANOUT_INLINE bool check_events(const Rerun& rerun, void* call);
+
+  // For the parts:
+  FANOUT_INLINE void begin_deal(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner,
+                                const Rerun& rerun, const void* call);
+  FANOUT_INLINE void end_deal();
+  FANOUT_INLINE void release_moved() noexcept;
+
+  FANOUT_INLINE void tell_late_shards() noexcept;
+  FANOUT_INLINE void throw_late_shards(KeepResults& keep, void* outputs);
+  FANOUT_INLINE SmallVector<LateShard> late_shards() const;
+  /// The plan of the shards that were in time: their rows, without gaps.
+  FANOUT_INLINE Plan plan_in_time() const;
+
+  /// Runs shards again, as the settings say. Returns false if the call must be made again.
+  FANOUT_INLINE bool recover(const Rerun& rerun, void* call);
+  FANOUT_INLINE void say_why_not_shrunk(const OutOfMemory& error) const;
 
   /// Counts each failure of a device. Runs the shards of failed devices again, at most `most` times.
   FANOUT_INLINE void run_again(const Rerun& rerun, void* call, int most);
@@ -170,9 +211,6 @@ class ShardEnds {
   /// True if the shard has not failed by itself: it waited for one that failed, or is late.
   FANOUT_INLINE static bool is_release(const std::exception_ptr& failure) noexcept;
 
-  /// Throws the Timeout of a shard that waited in a collective for ranks that were late.
-  FANOUT_INLINE static void throw_if_ranks_late(const std::exception_ptr& failure);
-
   /// Throws what the shards threw.
   FANOUT_INLINE void throw_failures(const Rerun& rerun) const;
 
@@ -185,13 +223,30 @@ class ShardEnds {
 
   CallState state_;
   const Plan* plan_;
-  MovedShards moved_;
+  MovedShards* moved_ = nullptr;  // owned
   ShardRemains* first_remains_ = nullptr;
   std::size_t stride_ = 0;
   // A shard failed, has pending device work or ran elsewhere, or the call is measured or has a deadline.
   Atomic<bool> eventful_{false};
   Atomic<bool> holds_{false};  // a slot holds something besides its value
 };
+
+inline constexpr DealPart DealPart::table{
+    .begin = &ShardEnds::begin_deal, .end = &ShardEnds::end_deal, .release = &ShardEnds::release_moved};
+inline constexpr DeadlinePart DeadlinePart::table{.tell_late = &ShardEnds::tell_late_shards,
+                                                  .throw_if_late = &ShardEnds::throw_late_shards};
+inline constexpr RecoveryPart RecoveryPart::table{
+    .make =
+        [](std::size_t devices) {
+          return Owned<Recovery>(new Recovery(devices), [](Recovery* made) noexcept { delete made; });
+        },
+    .without_left_out = &Recovery::without_left_out,
+    .within_limits = &Recovery::within_limits,
+    .readmit = &Recovery::readmit,
+    .recover = &ShardEnds::recover,
+    .why_not_again = &ShardEnds::why_not_again,
+    .say_why_not_again = &ShardEnds::say_why_not_shrunk,
+    .deals = &DealPart::table};
 
 }}}  // namespace fanout::v0::detail
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 void ShardEnds::ran_by(const Plan& plan) {
   plan_ = &plan;
-  if (clock() != nullptr) clock()->ran_by(plan);
+  if (clock() != nullptr) clock()->tell(&ClockPart::ran_by, plan);
 }
 
 void ShardEnds::note_exception(ShardRemains& shard) noexcept {
@@ -32,25 +33,51 @@ std::size_t ShardEnds::begin_shard(std::size_t i, std::size_t planned, const Sha
   const bool moved = shard.moved_to != ShardRemains::as_planned;
   const std::size_t device = moved ? shard.moved_to : planned;
   if (moved) eventful_.store(true, MemoryOrder::relaxed);
-  if (clock() != nullptr) clock()->shard_begins(i, device);
+  if (clock() != nullptr) clock()->tell(&ClockPart::shard_begins, i, device);
   return device;
 }
 
 void ShardEnds::forward_begins(std::size_t i) noexcept {
-  if (clock() != nullptr) (*clock())[i].forward_begins();
+  if (clock() != nullptr) clock()->tell(&ClockPart::forward_begins, i);
 }
 
 void ShardEnds::forward_returned(std::size_t i) noexcept {
-  if (clock() != nullptr) (*clock())[i].forward_returned();
+  if (clock() != nullptr) clock()->tell(&ClockPart::forward_returned, i);
 }
 
 void ShardEnds::note_end(std::size_t i, ShardRemains& shard) noexcept {
-  if (clock() != nullptr) clock()->shard_ended(i, shard.failure != nullptr);
+  if (clock() != nullptr) clock()->tell(&ClockPart::shard_ended, i, shard.failure != nullptr);
   state_.rendezvous.end(i, shard.failure);
   if (state_.deadline != Clock::never) shard.lateness.end(Clock::now() <= state_.deadline);
 }
 
-void ShardEnds::tell_late() noexcept {
+/// Shards that run on other devices than planned: the deal, if there is one, and the plan as it was run.
+struct ShardEnds::MovedShards : Pooled {
+  std::optional<Deal> deal;
+  Plan as_run;
+};
+
+void ShardEnds::begin_deal(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner, const Rerun& rerun,
+                           const void* call) {
+  if (moved_ == nullptr) moved_ = make_pooled<MovedShards>();
+  Deal& deal = moved_->deal.emplace(state_.plan, devices, runner);
+  if (state_.plan.runs_in_turns() && recovery() != nullptr) {
+    const std::uint64_t shape = rerun.shape(call);
+    for (std::size_t i = 0; i < devices.size(); ++i) deal.limit(i, recovery()->limits().most(shape, i));
+  }
+  shards.run_instead(deal.dealers(), deal);
+}
+
+void ShardEnds::end_deal() {
+  if (moved_->deal) ran_by(moved_->deal->as_run());
+}
+
+void ShardEnds::release_moved() noexcept {
+  delete moved_;
+  moved_ = nullptr;
+}
+
+void ShardEnds::tell_late_shards() noexcept {
   for (std::size_t i = 0; i < size(); ++i) {
     if (!remains(i).lateness.look() || std::exchange(remains(i).told_late, true)) continue;
     if (state_.settings.late_sink == nullptr) continue;
@@ -61,8 +88,7 @@ void ShardEnds::tell_late() noexcept {
   }
 }
 
-void ShardEnds::say_why_not_again(const OutOfMemory& error) const {
-  if (!state_.settings.shrinks) return;
+void ShardEnds::say_why_not_shrunk(const OutOfMemory& error) const {
   throw OutOfMemory(std::string(error.what()) + "\n  " + not_with_fewer + no_room_for_results);
 }
 
@@ -74,7 +100,7 @@ void ShardEnds::ends_are_noted() {
                               .processes = state_.processes,
                               .first_shard = state_.place->first_shard});
   }
-  if (clock() != nullptr) clock()->plan_is(state_.plan, state_.number);
+  if (clock() != nullptr) clock()->tell(&ClockPart::plan_is, state_.plan, state_.number);
   if (clock() != nullptr || has_deadline()) eventful_.store(true, MemoryOrder::relaxed);
 }
 
@@ -96,6 +122,18 @@ Plan ShardEnds::plan_in_time() const {
   return in_time;
 }
 
+void ShardEnds::throw_late_shards(KeepResults& keep, void* outputs) {
+  SmallVector<LateShard> late = late_shards();
+  if (late.size() == 0) return;
+  Timeout timeout(std::move(late), size(), state_.settings.deadline);
+  try {
+    const Plan in_time = plan_in_time();
+    if (in_time.size() != 0) keep(outputs, in_time, timeout);
+  } catch (...) {  // no results then: the caller must learn of the Timeout
+  }
+  throw timeout;
+}
+
 LateShard ShardEnds::late_shard(std::size_t i) const noexcept {
   return {.shard = state_.place->first_shard + i,
           .device = devices()[plan()[i].device],
@@ -103,25 +141,28 @@ LateShard ShardEnds::late_shard(std::size_t i) const noexcept {
 }
 
 bool ShardEnds::check_events(const Rerun& rerun, void* call) {
-  if (Deal* const deal = moved_.deal()) ran_by(deal->as_run());
-  if (has_deadline()) tell_late();
+  if (moved_ != nullptr) (this->*state_.settings.deals->end)();
+  tell_late();
   for (std::size_t i = 0; i < size(); ++i) {
     if (remains(i).completion) wait_for_device(remains(i));
   }
   state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
   for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-  if (recovery() != nullptr && state_.settings.retries > 0) {
-    run_again(rerun, call, rerun.refusal() == nullptr ? state_.settings.retries : 0);
-    if (has_deadline()) tell_late();
-  }
-  const bool may_shrink = rerun.refusal_of_less() == nullptr && recovery() != nullptr && state_.settings.shrinks;
-  if (may_shrink && note_limits(rerun, call)) {
-    if (clock() != nullptr) clock()->fails_and_begins();
+  if (recovery() != nullptr && !(this->*state_.settings.recovers->recover)(rerun, call)) {
+    if (clock() != nullptr) clock()->tell(&ClockPart::fails_and_begins);
     return false;
   }
-  if (clock() != nullptr) clock()->all_ended();
+  if (clock() != nullptr) clock()->tell(&ClockPart::all_ended);
   throw_failures(rerun);
   return true;
+}
+
+bool ShardEnds::recover(const Rerun& rerun, void* call) {
+  if (state_.settings.retries > 0) {
+    run_again(rerun, call, rerun.refusal() == nullptr ? state_.settings.retries : 0);
+    tell_late();
+  }
+  return rerun.refusal_of_less() != nullptr || !state_.settings.shrinks || !note_limits(rerun, call);
 }
 
 void ShardEnds::run_again(const Rerun& rerun, void* call, int most) {
@@ -136,7 +177,11 @@ void ShardEnds::run_again(const Rerun& rerun, void* call, int most) {
     for (std::size_t i = 0; i < size(); ++i) {
       if (!remains(i).failed_with<DeviceError>()) continue;
       const std::size_t device = recovery()->health().other_than(plan()[i].device, i);
-      ran_by(moved_.move(plan(), i, device));
+      if (moved_ == nullptr) moved_ = make_pooled<MovedShards>();
+      moved_->as_run = Plan(size(), [&](std::size_t at) {
+        return at == i ? Shard{.rows = plan()[at].rows, .device = device} : plan()[at];
+      });
+      ran_by(moved_->as_run);
       if (clock() != nullptr) clock()->shard_runs_again();
       rerun.run(call, i, device);
       if (remains(i).completion) wait_for_device(remains(i));
@@ -221,15 +266,6 @@ bool ShardEnds::is_release(const std::exception_ptr& failure) noexcept {
   }
 }
 
-void ShardEnds::throw_if_ranks_late(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const RanksLate& late) {
-    throw Timeout(late);  // of another type: a call around this one lists it like any exception of its forward
-  } catch (...) {
-  }
-}
-
 void ShardEnds::throw_failures(const Rerun& rerun) const {
   std::vector<Failure> failures;
   std::string note;
@@ -237,13 +273,15 @@ void ShardEnds::throw_failures(const Rerun& rerun) const {
   for (std::size_t i = 0; i < size(); ++i) {
     all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
   }
-  for (std::size_t i = 0; i < size() && all_released; ++i) {
-    if (remains(i).failure != nullptr) throw_if_ranks_late(remains(i).failure);
+  const RanksPart* const ranked = state_.settings.ranked;
+  for (std::size_t i = 0; i < size() && all_released && ranked != nullptr; ++i) {
+    if (remains(i).failure != nullptr) ranked->throw_if_late(remains(i).failure);
   }
   for (std::size_t i = 0; i < size(); ++i) {
     const ShardRemains& shard = remains(i);
     if (shard.failure == nullptr || (shard.released && !all_released)) continue;
-    const std::string reason = why_not_again(rerun, i);
+    const RecoveryPart* const recovers = state_.settings.recovers;
+    const std::string reason = recovers == nullptr ? std::string() : (this->*recovers->why_not_again)(rerun, i);
     if (!shard.failed_in_forward && reason.empty()) std::rethrow_exception(shard.failure);
     if (!reason.empty()) note = reason;
     const Shard& planned = plan()[i];

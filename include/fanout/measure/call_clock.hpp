@@ -88,52 +88,53 @@ class ShardClocks : public InlineArray<ShardClock> {
         }) {}
 };
 
+/// What a call tells its clock, as a table of functions. Only the clock's constructor names them, so programs that
+/// never measure have none of their code.
+struct ClockPart {
+  /// Call this before shards run; again if the call is made again. Copies the plan, since the call is told when its
+  /// frame has gone. `number` is that of the call. Throws std::bad_alloc.
+  void (CallClock::*plan_is)(const Plan& plan, std::uint32_t number);
+
+  /// Called by the thread that runs a shard: when it begins on a device, when it has its inputs, when `forward` has
+  /// returned, and when it has ended. Another thread may end it.
+  void (CallClock::*shard_begins)(std::size_t shard, std::size_t device) noexcept;
+  void (CallClock::*forward_begins)(std::size_t shard) noexcept;
+  void (CallClock::*forward_returned)(std::size_t shard) noexcept;
+  void (CallClock::*shard_ended)(std::size_t shard, bool failed) noexcept;
+
+  /// Called when all shards have ended, if they ran on other devices than planned. Copies the plan.
+  void (CallClock::*ran_by)(const Plan& plan);
+  /// Called when all shards have ended, if the call is made again. This try is told as a call that has failed. Then the
+  /// next one begins.
+  void (CallClock::*fails_and_begins)() noexcept;
+  /// Called when all shards of a synchronous call have ended, by the thread that gathers next.
+  void (CallClock::*all_ended)() noexcept;
+  /// Called when the result of an asynchronous call is asked for, and all shards have ended.
+  void (CallClock::*result_is_asked_for)() noexcept;
+  /// Called last, by the thread that gathered or dropped the result, also if the call has thrown. Deletes the clock.
+  void (CallClock::*end)() noexcept;
+
+  static const ClockPart table;
+};
+
 /// The clock of one measured call. When the call has ended, it tells its observers. An asynchronous call ends when its
 /// result is taken or dropped, which may be after the end of its model. A call that fails before plan_is(), or whose
 /// shards do not end, is not told.
 class CallClock final : public TransferLog, public Pooled {
  public:
-  /// Made when the call begins. `observer` may be null. `model` names the model's type. Borrows the name. An
-  /// asynchronous call retains the observer.
-  FANOUT_INLINE CallClock(CallObserver* observer, const DeviceTable& devices, std::string_view model,
-                          bool asynchronous);
+  /// Made when the call begins. Borrows the name of the model's type. An asynchronous call retains the observer.
+  FANOUT_INLINE explicit CallClock(const MeasuredStart& start);
   CallClock(const CallClock&) = delete;
   CallClock& operator=(const CallClock&) = delete;
-  ~CallClock() {
-    if (times_.asynchronous && observer_ != nullptr) observer_->release();
+
+  /// Calls a function of the table.
+  template <class F, class... A>
+  [[gnu::cold, gnu::noinline]] void tell(F ClockPart::*function, const A&... arguments) {
+    (this->*(part_.*function))(arguments...);
   }
-
-  /// Call this before shards run; again if the call is made again. Copies the plan, since the call is told when its
-  /// frame has gone. `number` is that of the call. Throws std::bad_alloc.
-  FANOUT_INLINE void plan_is(const Plan& plan, std::uint32_t number);
-
-  ShardClock& operator[](std::size_t i) noexcept { return clocks()[i]; }
-
-  /// Called when a shard begins on a device, by the thread that runs it.
-  void shard_begins(std::size_t i, std::size_t device) noexcept { clocks()[i].begin(devices_[device]); }
 
   /// Called before a shard that has ended runs again.
   void shard_runs_again() noexcept { running_.fetch_add(1, MemoryOrder::relaxed); }
-  /// Called when all shards have ended, if they ran on other devices than planned. Copies the plan.
-  void ran_by(const Plan& plan) {
-    plan_ = plan;
-    times_.plan = &plan_;
-  }
-
-  /// Called when a shard has ended, by the thread that ran it.
-  FANOUT_INLINE void shard_ended(std::size_t i, bool failed) noexcept;
-
-  /// Called when all shards have ended, if the call is made again. This try is told as a call that has failed. Then the
-  /// next one begins.
-  FANOUT_INLINE void fails_and_begins() noexcept;
-  /// Called when all shards of a synchronous call have ended, by the thread that gathers next.
-  FANOUT_INLINE void all_ended() noexcept;
-
-  /// Called when the result of an asynchronous call is asked for, and all shards have ended.
-  FANOUT_INLINE void result_is_asked_for() noexcept;
-
-  /// Called last, by the thread that gathered or dropped the result, also if the call has thrown.
-  FANOUT_INLINE void end() noexcept;
 
   void note(const MemorySpace& to, const MemorySpace& from, std::size_t bytes) noexcept override {
     for (ShardClock& shard : clocks()) {
@@ -145,6 +146,22 @@ class CallClock final : public TransferLog, public Pooled {
   }
 
  private:
+  friend ClockPart;
+
+  FANOUT_INLINE void plan_is(const Plan& plan, std::uint32_t number);
+  void shard_begins(std::size_t i, std::size_t device) noexcept { clocks()[i].begin(devices_[device]); }
+  void forward_begins(std::size_t i) noexcept { clocks()[i].forward_begins(); }
+  void forward_returned(std::size_t i) noexcept { clocks()[i].forward_returned(); }
+  FANOUT_INLINE void shard_ended(std::size_t i, bool failed) noexcept;
+  void ran_by(const Plan& plan) {
+    plan_ = plan;
+    times_.plan = &plan_;
+  }
+  FANOUT_INLINE void fails_and_begins() noexcept;
+  FANOUT_INLINE void all_ended() noexcept;
+  FANOUT_INLINE void result_is_asked_for() noexcept;
+  FANOUT_INLINE void end() noexcept;
+
   std::int64_t elapsed() const noexcept { return main_.now() - times_.began; }
 
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access): plan_is() has made them
@@ -163,8 +180,10 @@ class CallClock final : public TransferLog, public Pooled {
 
   FANOUT_INLINE void gather_begins() noexcept;
 
-  FANOUT_INLINE void tell(bool failed) noexcept;
+  FANOUT_INLINE void tell_end() noexcept;
+  FANOUT_INLINE void tell_observers(bool failed) noexcept;
 
+  const ClockPart& part_ = ClockPart::table;
   CallObserver* const observer_;
   std::uint64_t id_;
   const DeviceClock main_;
@@ -183,6 +202,17 @@ class CallClock final : public TransferLog, public Pooled {
   ProfilerRange range_;
 };
 
+inline constexpr ClockPart ClockPart::table{.plan_is = &CallClock::plan_is,
+                                            .shard_begins = &CallClock::shard_begins,
+                                            .forward_begins = &CallClock::forward_begins,
+                                            .forward_returned = &CallClock::forward_returned,
+                                            .shard_ended = &CallClock::shard_ended,
+                                            .ran_by = &CallClock::ran_by,
+                                            .fails_and_begins = &CallClock::fails_and_begins,
+                                            .all_ended = &CallClock::all_ended,
+                                            .result_is_asked_for = &CallClock::result_is_asked_for,
+                                            .end = &CallClock::end};
+
 /// Measures a call, if its model or the process has an observer. The call ends when this goes out of scope.
 class CallMeter {
  public:
@@ -192,13 +222,13 @@ class CallMeter {
   CallMeter& operator=(CallMeter&&) = delete;
   ~CallMeter() {
     if (clock_ != nullptr) [[unlikely]]
-      end();
+      clock_->tell(&ClockPart::end);
   }
 
   /// Call this when the call begins. Borrows and retains what CallClock does. Without memory, the call is not measured.
-  void begin(CallObserver* observer, const DeviceTable& devices, std::string_view model, bool asynchronous) noexcept {
-    if (observer != nullptr || process_observer.exists()) [[unlikely]]
-      clock_ = make(observer, devices, model, asynchronous);
+  void begin(const MeasuredStart& start) noexcept {
+    if (start.observer != nullptr || process_observer.exists()) [[unlikely]]
+      make_clock(start);
   }
   /// The clock of the call; null if it is not measured.
   CallClock* clock() const noexcept { return clock_; }
@@ -206,13 +236,13 @@ class CallMeter {
   /// Called when the result of an asynchronous call is asked for, and all shards have ended.
   void result_is_asked_for() const noexcept {
     if (clock_ != nullptr) [[unlikely]]
-      clock_->result_is_asked_for();
+      clock_->tell(&ClockPart::result_is_asked_for);
   }
 
  private:
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE static CallClock* make(CallObserver* observer, const DeviceTable& devices,
-                                                                    std::string_view model, bool asynchronous) noexcept;
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE void end() noexcept;
+  [[gnu::cold, gnu::noinline]] void make_clock(const MeasuredStart& start) noexcept {
+    clock_ = start.observer != nullptr ? start.observer->make_clock(start) : process_observer.make_clock(start);
+  }
 
   CallClock* clock_ = nullptr;
 };

@@ -40,42 +40,36 @@ void ShardClock::end(bool failed) noexcept {
   measured_shard() = outer_shard_;
 }
 
-CallClock::CallClock(CallObserver* observer, const DeviceTable& devices, std::string_view model, bool asynchronous)
-    : observer_(observer),
+CallClock::CallClock(const MeasuredStart& start)
+    : observer_(start.observer),
       id_(measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1),
-      main_(devices[0].clock),
-      ids_(devices.size(), [&](std::size_t i) { return devices.ids()[i]; }),
-      devices_(devices.size(),
+      main_(start.devices[0].clock),
+      ids_(start.devices.size(), [&](std::size_t i) { return start.devices.ids()[i]; }),
+      devices_(start.devices.size(),
                [&](std::size_t i) {
-                 const DeviceEntry& device = devices[i];
+                 const DeviceEntry& device = start.devices[i];
                  return MeasuredDevice{device.clock, device.memory.space, begin_on(device.clock)};
                }),
       times_{.devices = ids_.data(),
-             .device_count = devices.size(),
+             .device_count = start.devices.size(),
              .began = began_,
              .thread = thread_number(),
              .id = id_,
              .outer = measured_shard().call,
              .outer_shard = measured_shard().shard,
-             .model = model,
-             .asynchronous = asynchronous,
+             .model = start.model,
+             .asynchronous = start.asynchronous,
              .own_clock = main_.is_own()} {
-  if (!asynchronous) range_.begin("call of ", model, id_);
-  if (asynchronous && observer_ != nullptr) observer_->retain();
+  if (!start.asynchronous) range_.begin("call of ", start.model, id_);
+  if (start.asynchronous && observer_ != nullptr) observer_->retain();
 }
 
-CallClock* CallMeter::make(CallObserver* observer, const DeviceTable& devices, std::string_view model,
-                           bool asynchronous) noexcept {
+CallClock* make_call_clock(const MeasuredStart& start) noexcept {
   try {
-    return make_pooled<CallClock>(observer, devices, model, asynchronous);
+    return make_pooled<CallClock>(start);
   } catch (...) {  // an error here would be one that other processes of the call do not learn of
     return nullptr;
   }
-}
-
-void CallMeter::end() noexcept {
-  clock_->end();
-  delete clock_;
 }
 
 void CallClock::plan_is(const Plan& plan, std::uint32_t number) {
@@ -105,7 +99,7 @@ void CallClock::shard_ended(std::size_t i, bool failed) noexcept {
 void CallClock::fails_and_begins() noexcept {
   join(elapsed());
   times_.ended = times_.joined;
-  tell(true);
+  tell_observers(true);
   times_.id = id_ = measured_calls.fetch_add(1, MemoryOrder::relaxed) + 1;
   times_.began = began_ = main_.now();
   for (MeasuredDevice& device : devices_) device.call_began = begin_on(device.clock);
@@ -127,6 +121,12 @@ void CallClock::result_is_asked_for() noexcept {
 }
 
 void CallClock::end() noexcept {
+  tell_end();
+  if (times_.asynchronous && observer_ != nullptr) observer_->release();
+  delete this;
+}
+
+void CallClock::tell_end() noexcept {
   range_.end();
   if (times_.plan == nullptr) return;
   if (times_.gatherer != 0) {
@@ -141,7 +141,7 @@ void CallClock::end() noexcept {
   const std::int64_t gathers_from = times_.joined + times_.idle;
   if (times_.ended < gathers_from) times_.ended = gathers_from;  // which another clock said
   const bool is_dropped = times_.asynchronous && times_.gatherer == 0;
-  tell(is_dropped ? failed_.load(MemoryOrder::relaxed) : std::uncaught_exceptions() > thrown_);
+  tell_observers(is_dropped ? failed_.load(MemoryOrder::relaxed) : std::uncaught_exceptions() > thrown_);
 }
 
 void CallClock::join(std::int64_t at_least) noexcept {
@@ -156,7 +156,7 @@ void CallClock::gather_begins() noexcept {
   outer_ = std::exchange(transfer_log(), static_cast<TransferLog*>(this));
 }
 
-void CallClock::tell(bool failed) noexcept {
+void CallClock::tell_observers(bool failed) noexcept {
   times_.failed = failed;
   if (observer_ != nullptr) observer_->ended(times_);
   if (process_observer.exists()) process_observer.ended(times_);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
+#include <fanout/base/separate_compilation.hpp>
 #include <fanout/measure/progress.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -11,7 +13,23 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Is told of the calls that end, each with its times.
+class CallClock;
+class CallObserver;
+class DeviceTable;
+
+/// A call that begins to be measured. Borrows all.
+struct MeasuredStart {
+  CallObserver* observer;  ///< of the model; null if only the process measures the call
+  const DeviceTable& devices;
+  std::string_view model;  ///< the name of the model's type
+  bool asynchronous = false;
+};
+
+/// Makes the clock of a call. Null without memory. The body is in call_clock.ipp.
+FANOUT_INLINE CallClock* make_call_clock(const MeasuredStart& start) noexcept;
+
+/// Is told of the calls that end, each with its times. It also brings the code that measures a call, so programs
+/// without an observer have none of it. Headers of observers include call_clock.hpp.
 class CallObserver {
  public:
   CallObserver(const CallObserver&) = delete;
@@ -23,6 +41,9 @@ class CallObserver {
   virtual void release() noexcept {}
   /// Called by the thread that ran a shard, when that has ended without an exception; by several threads at once.
   virtual void shard_ended(const Progress&) noexcept {}
+
+  // Not virtual: g++ guesses the target of a virtual call, and then puts its code into all programs.
+  CallClock* (*const make_clock)(const MeasuredStart& start) noexcept = &make_call_clock;
 
  protected:
   CallObserver() = default;
@@ -55,6 +76,12 @@ class ProcessObserver {
     exists_.store(false, MemoryOrder::relaxed);
   }
 
+  /// Makes a clock, if there is still an observer.
+  CallClock* make_clock(const MeasuredStart& start) const noexcept {
+    const ForkSafeLock calling(mutex_);
+    return counts() ? observer_->make_clock(start) : nullptr;
+  }
+
   /// Tells the observer of a call, if there is still one.
   void ended(const CallTimes& call) noexcept {
     const ForkSafeLock calling(mutex_);
@@ -65,7 +92,7 @@ class ProcessObserver {
   bool counts() const noexcept { return observer_ != nullptr && epoch_ == fork_epoch(); }
 
   Atomic<bool> exists_{false};
-  ForkSafeMutex mutex_;
+  mutable ForkSafeMutex mutex_;
   CallObserver* observer_ = nullptr;
   std::uint32_t epoch_ = 0;  // of the observer
 };

@@ -4,7 +4,9 @@
 #include <cstddef>
 
 #include <fanout/base/any_function.hpp>
+#include <fanout/base/owned.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/measure/call_totals.hpp>
 #include <fanout/measure/progress.hpp>
@@ -18,7 +20,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The measured calls of one model: adds up their times, and shows them to the split policy if that observes calls.
 /// Thread-safe. Borrows the policy, and the function that is told of the progress of calls, until close().
-/// Reference-counted: see ModelMeasurements.
+/// Reference-counted: asynchronous calls whose results are not taken yet keep it beyond the end of the model.
 class MeasuredCalls final : public CallObserver {
  public:
   MeasuredCalls(AnySplit& split, const AnyFunction<void(const Progress&)>& progress) noexcept
@@ -57,24 +59,21 @@ class MeasuredCalls final : public CallObserver {
   CallTotals totals_;
 };
 
-/// The MeasuredCalls of a model. Asynchronous calls whose results are not taken yet keep it beyond the model's end.
-class ModelMeasurements {
- public:
-  ModelMeasurements(AnySplit& split, const AnyFunction<void(const Progress&)>& progress)
-      : calls_(new MeasuredCalls(split, progress)) {}
-  ModelMeasurements(const ModelMeasurements&) = delete;
-  ModelMeasurements& operator=(const ModelMeasurements&) = delete;
-  ~ModelMeasurements() {
-    calls_->close();
-    calls_->release();
-  }
-
-  MeasuredCalls* operator->() const noexcept { return calls_; }
-  MeasuredCalls* get() const noexcept { return calls_; }
-
- private:
-  MeasuredCalls* const calls_;
+/// What Options::measure, Options::progress and split policies that observe calls need: see WithPart.
+struct MeasurePart {
+  Owned<MeasuredCalls> (*make)(AnySplit& split, const AnyFunction<void(const Progress&)>& progress);
+  Plan (MeasuredCalls::*plan)(std::size_t rows, std::size_t devices) const;
+  static const MeasurePart table;
 };
+inline constexpr MeasurePart MeasurePart::table{
+    .make =
+        [](AnySplit& split, const AnyFunction<void(const Progress&)>& progress) {
+          return Owned<MeasuredCalls>(new MeasuredCalls(split, progress), [](MeasuredCalls* calls) noexcept {
+            calls->close();
+            calls->release();
+          });
+        },
+    .plan = &MeasuredCalls::plan};
 
 }}}  // namespace fanout::v0::detail
 

@@ -158,13 +158,13 @@ Plan next_plan(const Model& model, std::size_t rows) {
 
 template <class M, class Source>
 Report ParallelModel<M, Source>::report() const {
-  if (state_->observer() == nullptr) {
+  if (!state_->measured) {
     throw Error(explain({.what = "report() of a model whose calls are not measured",
                          .advice = "make it with Options{.measure = true}"}));
   }
   detail::CallTotals totals = state_->measured->totals();
   totals.devices_are(devices().ids().data(), devices().size());  // before the first call none are listed
-  return Report(totals, &state_->recovery, detail::next_plan(*this, totals.last_rows));
+  return Report(totals, state_->settings.recovery, detail::next_plan(*this, totals.last_rows));
 }
 
 }}  // namespace fanout::v0

@@ -18,8 +18,8 @@ void ParallelModel<M, Source>::broadcast_from(std::size_t root) {
     const detail::CallSettings& settings = state_->settings;
     if (settings.ranks != nullptr) {
       detail::broadcast_values(original, *settings.ranks, state_->ranked_calls.model, root, settings.deadline);
-    } else if (state_->options.ranks != nullptr && root >= state_->options.ranks->size()) {  // one rank, alone
-      throw detail::no_such_root(*state_->options.ranks, root);
+    } else if (state_->options.ranks != nullptr && root >= state_->options.ranks.value()->size()) {  // one rank, alone
+      throw detail::no_such_root(*state_->options.ranks.value(), root);
     }
   });
 }

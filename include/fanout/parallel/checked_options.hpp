@@ -9,6 +9,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/owned.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_state.hpp>
@@ -41,24 +42,27 @@ struct CheckedOptions {
   /// for the main device, or one for each device if `on_all`.
   FANOUT_INLINE Plan plan(const CountRows& count, bool on_all) const;
   Plan plan(std::size_t rows) const {
-    if (options.split.is_even() && !recovery.changes_plans()) [[likely]]
+    if (!plans_otherwise_->load(MemoryOrder::relaxed)) [[likely]]
       return EvenSplit{}(rows, device_count);
     return plan_otherwise(rows);
   }
 
   template <class S>
   S split_as() const {
-    return measured->with_split([](const AnySplit& split) -> S {
+    const auto copy = [](const AnySplit& split) -> S {
       if (const S* const policy = split.get_if<S>()) return *policy;
       throw InvalidArgument(
           explain({.what = "split() of another type than the model's split policy", .expected = type_name<S>()}));
-    });
+    };
+    return measured ? measured->with_split(copy) : copy(options.split);
   }
-
-  /// What measured calls tell when they end. Null if only the process may measure them.
-  CallObserver* observer() const noexcept { return observer_; }
   /// True if a call that begins now is measured, or may be made again. Reads one flag.
   bool needs_care() const noexcept { return needs_care_->load(MemoryOrder::relaxed); }
+
+  /// See ParallelModel::readmit().
+  void readmit(std::size_t device) const noexcept {
+    if (recovery) ((*recovery).*settings.recovers->readmit)(device);
+  }
 
   /// True if shards of a call with this plan may run again, or on other devices than planned.
   bool may_move_shards(const Plan& plan) const noexcept {
@@ -69,22 +73,26 @@ struct CheckedOptions {
 
   Options options;
   std::size_t device_count;
-  ModelMeasurements measured{options.split, options.progress};
-  mutable Recovery recovery{device_count};
-  CallSettings settings;  // not changed once it is made
+  const Owned<MeasuredCalls> measured;  // what measured calls tell when they end; none if only the process may measure
+  const Owned<Recovery> recovery;       // none if no shards run again
+  CallSettings settings;                // not changed once it is made
 
  private:
   [[gnu::noinline]] FANOUT_INLINE Plan plan_otherwise(std::size_t rows) const;
+  FANOUT_INLINE const MeasurePart* measure_part() const noexcept;
+  FANOUT_INLINE const RecoveryPart* recovery_part() const noexcept;
 
   static inline const Atomic<bool> always_{true};
+  static inline const Atomic<bool> never_{false};
 
-  CallObserver* const observer_ =
-      options.measure || options.progress || options.split.observes() ? measured.get() : nullptr;
+  const Atomic<bool>* const plans_otherwise_ = !options.split.is_even() ? &always_
+                                               : recovery               ? &recovery->changes_plans()
+                                                                        : &never_;
   const Atomic<bool>* const needs_care_ =
-      observer_ != nullptr || options.shrink_on_out_of_memory ? &always_ : &process_observer.flag();
+      measured || options.shrink_on_out_of_memory ? &always_ : &process_observer.flag();
 
   /// Called before the replicas are made, since a factory may take long.
-  FANOUT_INLINE CallSettings check(const DeviceTable& devices, CallStatistics& times);
+  FANOUT_INLINE CallSettings check(const DeviceTable& devices, CallStatistics& times) const;
 
   FANOUT_INLINE void check_sharded(const Plan& plan) const;
 

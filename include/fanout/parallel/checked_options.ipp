@@ -23,9 +23,21 @@ Plan CheckedOptions::plan(const CountRows& count, bool on_all) const {
 }
 
 Plan CheckedOptions::plan_otherwise(std::size_t rows) const {
-  Plan plan = options.split.observes() ? measured->plan(rows, device_count) : options.split(rows, device_count);
+  Plan plan = options.split.observes() ? ((*measured).*measure_part()->plan)(rows, device_count)
+                                       : options.split(rows, device_count);
   check_plan(plan, rows, device_count);
-  return recovery.without_left_out(plan);
+  return settings.recovery == nullptr ? plan : settings.without_left_out(plan);
+}
+
+const MeasurePart* CheckedOptions::measure_part() const noexcept {
+  if (options.split.observes()) return options.split.measures();
+  if (options.progress.value()) return options.progress.part();
+  return options.measure ? options.measure.part() : nullptr;
+}
+
+const RecoveryPart* CheckedOptions::recovery_part() const noexcept {
+  if (options.retry.times > 0) return options.retry.times.part();
+  return options.shrink_on_out_of_memory ? options.shrink_on_out_of_memory.part() : nullptr;
 }
 
 inline Options begun(Options&& options, const DeviceTable& devices) {
@@ -34,31 +46,42 @@ inline Options begun(Options&& options, const DeviceTable& devices) {
 }
 
 CheckedOptions::CheckedOptions(Options&& with, const DeviceTable& devices, CallStatistics& times)
-    : options(begun(std::move(with), devices)), device_count(devices.size()), settings(check(devices, times)) {}
+    : options(begun(std::move(with), devices)),
+      device_count(devices.size()),
+      measured(measure_part() == nullptr ? Owned<MeasuredCalls>()
+                                         : measure_part()->make(options.split, options.progress)),
+      recovery(recovery_part() == nullptr ? Owned<Recovery>() : recovery_part()->make(device_count)),
+      settings(check(devices, times)) {}
 
 CheckedOptions::~CheckedOptions() = default;
 
-CallSettings CheckedOptions::check(const DeviceTable& devices, CallStatistics& times) {
-  static_cast<void>(plan(0));
+CallSettings CheckedOptions::check(const DeviceTable& devices, CallStatistics& times) const {
+  check_plan(options.split(0, device_count), 0, device_count);
   const backend::Memory target = find_target(devices);
   if (options.retry.times < 0) {
     throw InvalidArgument(explain({.what = "a negative number of tries", .where = "Options::retry"}));
   }
-  if (options.deadline.nanoseconds() < 0) {
+  if (options.deadline.value().nanoseconds() < 0) {
     throw InvalidArgument(
         explain({.what = "a negative time", .where = "Options::deadline", .expected = "how long a call may take"}));
   }
+  const backend::ProcessRanks* const ranks = options.ranks;
+  const RecoveryPart* const recovers = recovery_part();
   return {.target = target,
           .axis = options.axis,
           .seed = options.seed,
           .rethrow_single = options.rethrow_single,
+          .deals = recovers != nullptr ? recovers->deals : options.split.deals(),
+          .deadlines = options.deadline.part(),
           .deadline = options.deadline,
           .late_sink = options.late ? &options.late : nullptr,
           .collectives = options.collectives,
-          .ranks = options.ranks != nullptr && options.ranks->size() > 1 ? options.ranks : nullptr,
+          .ranked = options.ranks.part(),
+          .ranks = ranks != nullptr && ranks->size() > 1 ? ranks : nullptr,
+          .recovers = recovers,
           .retries = options.retry.times,
           .shrinks = options.shrink_on_out_of_memory,
-          .recovery = &recovery,
+          .recovery = recovery.get(),
           .times = &times,
           .gathers = true};
 }

@@ -9,6 +9,7 @@
 #include <fanout/base/any_function.hpp>
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/owned.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_outputs.hpp>
@@ -24,7 +25,7 @@
 #include <fanout/memory/pool.hpp>
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/plan/plan.hpp>
-#include <fanout/recovery/limited_plans.hpp>
+#include <fanout/recovery/recovery.hpp>
 #include <fanout/replica/replica_call.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/shard_body.hpp>
@@ -59,7 +60,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   /// run again or on other devices than planned, or fields are combined. `limits`: its plans if it may be made again.
   /// `failure`: the error if the call could not be planned, else null.
   ModelCall(Inputs&& inputs, const AnyReplicas& replicas, const CallSettings& settings, const CallRequest& request,
-            CallMeter&& meter, typename Call::Ranked&& ranked, bool is_one_task, LimitedPlans&& limits,
+            CallMeter&& meter, typename Call::Ranked&& ranked, bool is_one_task, Owned<LimitedPlans>&& limits,
             std::exception_ptr failure)
       : Base(&replicas.original(), is_one_task ? 1 : inputs.plan.size()),
         is_one_task_(is_one_task),
@@ -137,7 +138,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     const EnteredChain entered(chain_.innermost());
     try {
       [[maybe_unused]] const auto state = states_.enter();
-      if (settings_.recovery != nullptr && settings_.recovery->changes_plans()) plan_again();
+      if (settings_.recovery != nullptr && settings_.recovery->changes_plans().load(MemoryOrder::relaxed)) plan_again();
       while (!run_once()) plan_again();
     } catch (...) {
       failure_ = Call::combines_fields ? ranked_.failure() : std::current_exception();
@@ -148,9 +149,9 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   /// Plans the call anew, by what it and others have learnt since it was planned.
   void plan_again() {
     if (limits_) {
-      inputs_.plan = limits_.next();
+      inputs_.plan = settings_.within(*limits_);
     } else if (!has_sharded<Args...> && inputs_.plan.rows() != 0) {
-      inputs_.plan = settings_.recovery->without_left_out(inputs_.plan);
+      inputs_.plan = settings_.without_left_out(inputs_.plan);
     }
     outputs_.again();
   }
@@ -204,7 +205,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   const AnyReplicas& replicas_;  // must not be used once all shards have ended
   CallSettings settings_;
   const CallMeter meter_;
-  const LimitedPlans limits_;
+  const Owned<LimitedPlans> limits_;
   CallOutputs<typename Call::R> outputs_;
   std::optional<ShardsScope> scope_;  // made when the call begins
   const typename Call::States states_{};

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/owned.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_request.hpp>
 #include <fanout/call/call_scope.hpp>
@@ -33,7 +34,7 @@
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/options.hpp>
-#include <fanout/recovery/limited_plans.hpp>
+#include <fanout/recovery/recovery.hpp>
 #include <fanout/replica/replica_call.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/sharded_call.hpp>
@@ -267,7 +268,7 @@ class ParallelModel {
   /// Throws InvalidDeviceId if there is no such device.
   void readmit(std::size_t i) {
     check_position(i, "readmit");
-    state_->recovery.readmit(i);
+    state_->readmit(i);
   }
 
   /// A copy of the model's split policy, if it is an S, with what it has learnt: `model.split<MeasuredSplit>()`. Throws
@@ -312,21 +313,21 @@ class ParallelModel {
     const bool needs_care = state.needs_care();
     detail::CallMeter meter;
     if (needs_care) [[unlikely]]
-      meter.begin(state.observer(), devices, detail::type_name_view<M>(), false);
-    detail::LimitedPlans limits;
+      meter.begin({.observer = state.measured.get(), .devices = devices, .model = detail::type_name_view<M>()});
+    detail::Owned<detail::LimitedPlans> limits;
     typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
     try {
       Inputs inputs{
           state.plan(detail::count_rows(state.options.axis, args...), request.on_all), {args...}, state.options.axis};
       if (needs_care) [[unlikely]]
-        limit<Call>(inputs, limits);
+        limits = limit<Call>(inputs);
       detail::EnteredModel entered;  // left last
       typename Sharded::Outputs outputs(inputs.plan, state.settings, request, devices.ids(), Call::shards_may_meet());
       entered.enter(state.mutex, &state.original);
       state.pending.wait_for_earlier(Call::order());
       outputs.state().begin(entered.number(), meter.clock());
       ranked.begin(outputs.state());
-      for (;; inputs.plan = limits.next(), outputs.again()) {
+      for (;; inputs.plan = state.settings.within(*limits), outputs.again()) {
         Sharded call(state.replicas, devices, inputs, outputs, room);
         call.dispatch();
         call.run_own();
@@ -341,12 +342,16 @@ class ParallelModel {
     }
   }
 
-  /// Limits the plan to the rows that fit into the devices' memories, if the call may be made again with fewer.
+  /// Limits the plan to the rows that fit into the devices' memories, if the call may be made again with fewer. Returns
+  /// the plans of the next tries.
   template <class Call, class Inputs>
-  [[gnu::cold, gnu::noinline]] void limit(Inputs& inputs, detail::LimitedPlans& limits) const {
-    if (!state_->may_shrink() || Call::refusal_of_less() != nullptr) return;
-    limits.begin(state_->recovery, inputs.plan, detail::batch_shape(inputs.axis, inputs.arguments));
-    inputs.plan = limits.next();
+  [[gnu::cold, gnu::noinline]] detail::Owned<detail::LimitedPlans> limit(Inputs& inputs) const {
+    if (!state_->may_shrink() || Call::refusal_of_less() != nullptr) return {};
+    const std::uint64_t shape = detail::batch_shape(inputs.axis, inputs.arguments);
+    detail::Owned<detail::LimitedPlans> limits(new detail::LimitedPlans{.planned = inputs.plan, .shape = shape},
+                                               [](detail::LimitedPlans* made) noexcept { delete made; });
+    inputs.plan = state_->settings.within(*limits);
+    return limits;
   }
 
   template <class... Args>
@@ -363,7 +368,10 @@ class ParallelModel {
     State& state = *state_;
     detail::EnteredModel entered;
     detail::CallMeter meter;
-    meter.begin(state.observer(), state.replicas.table(), detail::type_name_view<M>(), true);
+    meter.begin({.observer = state.measured.get(),
+                 .devices = state.replicas.table(),
+                 .model = detail::type_name_view<M>(),
+                 .asynchronous = true});
     typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
     std::exception_ptr failure;
     Plan plan;
@@ -375,11 +383,11 @@ class ParallelModel {
     }
     Inputs inputs{std::move(plan), {std::forward<Args>(args)...}, state.options.axis};
     bool is_one_task = Call::is_one_task;
-    detail::LimitedPlans limits;
+    detail::Owned<detail::LimitedPlans> limits;
     if constexpr (Call::may_be_dealt) {
       if (failure == nullptr && state.may_move_shards(inputs.plan) && !Call::shards_may_meet()) [[unlikely]] {
         is_one_task = is_one_task || !state.pending.is_in_order(Call::order());
-        if (is_one_task) limit<Call>(inputs, limits);
+        if (is_one_task) limits = limit<Call>(inputs);
       }
     }
     auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(

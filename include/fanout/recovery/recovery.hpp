@@ -11,6 +11,12 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+/// What a call keeps that may be made again with fewer rows at a time: see Options::shrink_on_out_of_memory.
+struct LimitedPlans {
+  const Plan planned;         ///< without limits
+  const std::uint64_t shape;  ///< of the arguments: see batch_shape()
+};
+
 /// What a model has learnt from the faults of its devices. Thread-safe.
 class Recovery {
  public:
@@ -19,11 +25,16 @@ class Recovery {
   const DeviceHealth& health() const noexcept { return health_; }
   const MemoryLimits& limits() const noexcept { return limits_; }
 
-  /// True if plans may change by what was learnt. Stays true from then on. A call reads this one flag.
-  bool changes_plans() const noexcept { return changes_plans_.load(MemoryOrder::relaxed); }
+  /// True if plans may change by what was learnt. Stays true from then on.
+  const Atomic<bool>& changes_plans() const noexcept { return changes_plans_; }
 
   /// The plan without devices that are left out by now.
   Plan without_left_out(const Plan& plan) const { return health_.leaves_out() ? health_.without_left_out(plan) : plan; }
+
+  /// The plan of a call within what is known by now: limits, and devices that are left out.
+  Plan within_limits(const LimitedPlans& call) const {
+    return limits_.applied_to(without_left_out(call.planned), call.shape);
+  }
 
   /// See DeviceHealth. readmit() forgets how many rows fit into the device's memory, too.
   void note_failure(std::size_t device) noexcept {

@@ -19,7 +19,6 @@
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
-#include <fanout/recovery/recovery.hpp>
 #include <fanout/replica/shard_body.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/clock.hpp>
@@ -85,8 +84,8 @@ class ShardedCall<Call, ShardInputs<Args...>> {
         body_(room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_)),
         shards_(inputs.plan, devices, body_, outputs.state().deadline, outputs.state().settings.times) {
     if constexpr (Call::may_be_dealt) {
-      if (!inputs.plan.is_ordinary()) [[unlikely]]
-        deal(inputs.plan, devices);
+      if (outputs.are_dealt()) [[unlikely]]
+        deal(devices);
     }
     settle_inputs(inputs.arguments);
     if (outputs.state().rendezvous.notes_ends()) outputs.tasks_are(CallRendezvous::tasks_of(shards_));
@@ -137,20 +136,11 @@ class ShardedCall<Call, ShardInputs<Args...>> {
                                .shape = &shape};
 
   /// Dispatches the devices instead of the shards, each of which runs shards one after the other.
-  [[gnu::cold, gnu::noinline]] void deal(const Plan& plan, const DeviceTable& devices) {
+  [[gnu::cold, gnu::noinline]] void deal(const DeviceTable& devices) {
     if (Call::shards_may_meet()) return;
     if (body_.is_plain()) outputs_.make_slots();
     body_.slots_are_made();
-    Deal& deal = outputs_.deal(devices, BlockRunner(body_));
-    if (plan.runs_in_turns()) limit(deal, devices.size());
-    shards_.run_instead(deal.dealers(), deal);
-  }
-
-  void limit(Deal& deal, std::size_t devices) const noexcept {
-    const auto* const recovery = outputs_.state().settings.recovery;
-    if (recovery == nullptr) return;
-    const std::uint64_t shape = body_.shape();
-    for (std::size_t i = 0; i < devices; ++i) deal.limit(i, recovery->limits().most(shape, i));
+    outputs_.deal(shards_, devices, BlockRunner(body_), rerun, this);
   }
 
   Outputs& outputs_;

@@ -40,61 +40,64 @@ bool pinning_allowed() {
                                  .advice = "unset it or set one of these"}));
 }
 
+/// Reads the next line. Returns false at the end of the file.
+inline bool read_line(std::FILE* file, std::string& line) {
+  line.clear();
+  int c = std::fgetc(file);
+  if (c == EOF) return false;
+  for (; c != EOF && c != '\n'; c = std::fgetc(file)) line += static_cast<char>(c);
+  return true;
+}
+
 std::string first_line(const std::string& path) {
   std::string line;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
-    for (int c = std::fgetc(file); c != EOF && c != '\n'; c = std::fgetc(file)) line += static_cast<char>(c);
+    read_line(file, line);
     std::fclose(file);
   }
   return line;
 }
 
-/// The cores for `quota` microseconds of run time in each `period`, rounded up, since a part of a core counts as one.
-/// 0: no limit.
-inline std::size_t cores_for_quota(const std::string& quota, const std::string& period) {
-  const double run = std::strtod(quota.c_str(), nullptr);
-  const double of = std::strtod(period.c_str(), nullptr);
-  if (!(run > 0) || !(of > 0) || run / of > 1e6) return 0;
-  const auto whole = static_cast<std::size_t>(run / of);
-  return static_cast<double>(whole) * of < run ? whole + 1 : whole;
+/// The cores for the quota of a control group: microseconds of run time in each period, rounded up, since a part of a
+/// core counts as one. 0: no limit.
+inline std::size_t cores_of_group(const std::string& folder, bool v2) {
+  const std::string quota =
+      v2 ? first_line(folder + "/cpu.max")
+         : first_line(folder + "/cpu.cfs_quota_us") + ' ' + first_line(folder + "/cpu.cfs_period_us");
+  double run = 0;
+  double period = 0;
+  if (std::sscanf(quota.c_str(), "%lf %lf", &run, &period) != 2) return 0;  // "max 100000", say
+  if (!(run > 0) || !(period > 0) || run / period > 1e6) return 0;
+  const auto whole = static_cast<std::size_t>(run / period);
+  return static_cast<double>(whole) * period < run ? whole + 1 : whole;
+}
+
+/// The tightest limit of a group and of those around it.
+inline std::size_t cores_of_groups(const std::string& mount, std::string path, bool v2) {
+  std::size_t cores = 0;
+  while (true) {
+    if (path.ends_with('/')) path.pop_back();
+    cores = tighter(cores, cores_of_group(mount + path, v2));
+    if (path.empty()) return cores;
+    const std::size_t last = path.rfind('/');
+    path.resize(last == std::string::npos ? 0 : last);
+  }
 }
 
 std::size_t quota_cores(const std::string& root) {
-  std::size_t cores = 0;
   std::FILE* groups = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
   if (groups == nullptr) return 0;
-  std::string line;
-  for (int c = std::fgetc(groups); c != EOF; c = std::fgetc(groups)) {
-    if (c != '\n') {
-      line += static_cast<char>(c);
-      continue;
-    }
+  std::size_t cores = 0;
+  for (std::string line; read_line(groups, line);) {
     // hierarchy:controllers:path, with no controllers named for v2
     const std::size_t first = line.find(':');
     const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second != std::string::npos) {
-      const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-      const bool v2 = controllers == ",,";
-      const bool v1 = controllers.find(",cpu,") != std::string::npos;
-      const std::string mount = root + "/sys/fs/cgroup" + (v1 ? "/cpu" : "");
-      std::string path = line.substr(second + 1);
-      for (bool more = v1 || v2; more;) {
-        if (!path.empty() && path.back() == '/') path.pop_back();
-        if (v2) {
-          const std::string limit = first_line(mount + path + "/cpu.max");
-          const std::size_t space = limit.find(' ');
-          if (space != std::string::npos) {
-            cores = tighter(cores, cores_for_quota(limit.substr(0, space), limit.substr(space + 1)));
-          }
-        } else {
-          cores = tighter(cores, cores_for_quota(first_line(mount + path + "/cpu.cfs_quota_us"),
-                                                 first_line(mount + path + "/cpu.cfs_period_us")));
-        }
-        more = !path.empty();
-        path.resize(path.find('/') == std::string::npos ? 0 : path.rfind('/'));
-      }
-    }
-    line.clear();
+    if (second == std::string::npos) continue;
+    const bool v2 = second == first + 1;
+    line[first] = line[second] = ',';
+    if (!v2 && std::string_view(line).substr(first, second + 1 - first).find(",cpu,") == std::string::npos) continue;
+    cores = tighter(
+        cores, cores_of_groups(root + (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu"), line.substr(second + 1), v2));
   }
   std::fclose(groups);
   return cores;

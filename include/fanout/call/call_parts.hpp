@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <string>
+
+#include <fanout/base/owned.hpp>
+#include <fanout/base/requirements.hpp>
+#include <fanout/fwd.hpp>
+#include <fanout/plan/plan.hpp>
+
+namespace fanout { inline namespace v0 {
+
+namespace backend {
+class RankedValues;
+}  // namespace backend
+
+namespace detail {
+
+// The parts of a call that only options bring: see WithPart. Each is a table of functions of ShardEnds or RankedCall,
+// which CallSettings refers to. A call without the part has a null pointer there.
+
+class DeviceTable;
+class ForkJoin;
+class Recovery;
+class RankedCall;
+class ShardEnds;
+struct BlockRunner;
+struct CallSettings;
+struct CallState;
+struct LimitedPlans;
+struct RankedCalls;
+struct RankedCallType;
+struct Rerun;
+
+/// For plans that are dealt, or whose shards run in turns.
+struct DealPart {
+  void (ShardEnds::*begin)(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner, const Rerun& rerun,
+                           const void* call);
+  void (ShardEnds::*end)();
+  void (ShardEnds::*release)() noexcept;
+  static const DealPart table;
+};
+
+/// Stores the result of `outputs` for the shards that were in time, which have this plan.
+using KeepResults = void(void* outputs, const Plan& in_time, Timeout& timeout);
+
+/// For calls with a deadline.
+struct DeadlinePart {
+  void (ShardEnds::*tell_late)() noexcept;
+  void (ShardEnds::*throw_if_late)(KeepResults& keep, void* outputs);
+  static const DeadlinePart table;
+};
+
+/// For calls whose shards run again, or that are made again with fewer rows at a time.
+struct RecoveryPart {
+  Owned<Recovery> (*make)(std::size_t devices);
+  Plan (Recovery::*without_left_out)(const Plan& plan) const;
+  Plan (Recovery::*within_limits)(const LimitedPlans& call) const;
+  void (Recovery::*readmit)(std::size_t device) noexcept;
+  bool (ShardEnds::*recover)(const Rerun& rerun, void* call);
+  std::string (ShardEnds::*why_not_again)(const Rerun& rerun, std::size_t shard) const;
+  void (ShardEnds::*say_why_not_again)(const OutOfMemory& error) const;
+  const DealPart* deals;  ///< shards of a device with less memory run in turns
+  static const RecoveryPart table;
+};
+
+/// For calls that several processes make together.
+struct RanksPart {
+  void (RankedCall::*set)(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
+                          int steps, bool meets) noexcept;
+  void (RankedCall::*begin)(CallState& call);
+  void (RankedCall::*wait_anew)() noexcept;
+  void (RankedCall::*join)();
+  void (RankedCall::*combine)(void (*visit)(const void*, backend::RankedValues&), const void* of);
+  void (RankedCall::*tell)();
+  void (RankedCall::*end)() noexcept;
+  void (*throw_if_late)(const std::exception_ptr& failure);
+  static const RanksPart table;
+};
+
+}  // namespace detail
+}}  // namespace fanout::v0

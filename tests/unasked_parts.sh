@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# bash unasked_parts.sh ROOT COMPILER: passes if a program that sets no options has no code of their parts in its object
+# file, header-only and optimised, and if a program that sets them has it.
+set -euo pipefail
+export LC_ALL=C
+root=$1 compiler=$2
+cd -- "$root"
+folder=$(mktemp -d)
+trap 'rm -rf -- "$folder"' EXIT
+
+# What a part is recognised by: symbols of its functions.
+declare -A symbols=(
+  [dealing]='detail::Deal::'
+  [deadlines]='ShardEnds::(tell|throw)_late_shards|Timeout::Timeout'
+  [measuring]='detail::(ShardClock|CallTotals|MeasuredCalls)::|CallClock::[a-z_]+\('
+  [recovery]='detail::(Recovery|DeviceHealth|MemoryLimits)::|ShardEnds::(recover|run_again|note_limits)'
+  [ranks]='RankedCall::(set|begin_with_others|join_others|combine_with_others|tell|end)\('
+)
+options='.split = fanout::DealtSplit{}, .measure = true, .deadline = std::chrono::milliseconds(50), .retry = {.times = 1},
+  .ranks = several'
+
+# program NAME OPTIONS: its functions, as nm shows them.
+program() {
+  cat > "$folder/$1.cpp" << END
+#include <chrono>
+#include <tuple>
+#include <vector>
+#include <fanout/fanout.hpp>
+#include <fanout/plan/dealt_split.hpp>
+extern const fanout::backend::ProcessRanks* several;
+struct Halves {
+  auto forward(auto& ctx, std::span<const double> rows) const {
+    auto half = fanout::output<double>(ctx);
+    for (std::size_t i = 0; i < rows.size(); ++i) half(i) = rows[i] / 2;
+    return std::tuple(half, fanout::psum(1.0));
+  }
+};
+double halves(const std::vector<double>& x) {
+  const fanout::ParallelModel model(Halves{}, fanout::host_devices(2), fanout::Options{$2});
+  return std::get<1>(model(x)) + std::get<1>(model.async(x).get());
+}
+END
+  "$compiler" -std=c++20 -O2 -w -I include -c "$folder/$1.cpp" -o "$folder/$1.o"
+  nm --demangle --defined-only "$folder/$1.o" | awk '$2 ~ /[TtWw]/' | cut -d' ' -f3-
+}
+
+wrong=0
+say() { echo "$*" >&2 && wrong=$((wrong + 1)); }
+plain=$(program plain '')
+asking=$(program asking "$options")
+[[ $plain == *ParallelModel* ]] || say "nm shows no functions"
+for part in "${!symbols[@]}"; do
+  found=$(grep -E "${symbols[$part]}" <<< "$plain" | head -n 3) || true
+  [[ -z $found ]] || say "without an option, a program has code of $part:"$'\n'"$found"
+  grep -qE "${symbols[$part]}" <<< "$asking" || say "with its option, a program has nothing that looks like $part"
+done
+((wrong == 0)) && echo "${#symbols[@]} parts are only in programs that ask for them"
