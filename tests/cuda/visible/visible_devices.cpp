@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fanout/base/error.hpp>
+
 #include "support/message_of.hpp"
 
 using fanout::cuda::gpu_of;

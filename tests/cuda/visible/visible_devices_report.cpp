@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <fanout/cuda/runtime/availability.hpp>
+
 #include "support/environment.hpp"
 #include "support/message_of.hpp"
 

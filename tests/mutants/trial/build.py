@@ -22,7 +22,7 @@ from .change import Wrong
 from .command import run
 from .suite import EXPECTED, FAST, Suite, Unit
 
-COMPILE_SECONDS = 300
+COMPILE_SECONDS = 900
 RUN_SECONDS = 300
 OPTIMISED = ("-O2", "-D_GLIBCXX_ASSERTIONS")
 PRECOMPILE = ("-fpch-validate-input-files-content", "-x", "c++-header")
@@ -150,8 +150,8 @@ class Build:
         return [name for name in names if os.path.exists(os.path.join(self.root, name))]
 
     def bodies(self, unit, under="", scratch=None):
-        """Returns the paths of the object files of all bodies that the unit links, or None if they do not compile. One
-        folder `scratch` has one change."""
+        """Returns the paths of the object files of all bodies that the unit links, or None if a change does not compile.
+        One folder `scratch` has one change."""
         objects = []
         for source in self.sources_of_bodies(unit):
             kind = "core" if source == "include/fanout/source.hpp" else unit.kind
@@ -163,7 +163,10 @@ class Build:
             if scratch:
                 path = os.path.join(scratch, os.path.basename(path))
             with self.making[path]:
-                if not os.path.exists(path) and self.compile(alike, path, under, scratch, text)[0] != 0:
+                status, said = (0, "") if os.path.exists(path) else self.compile(alike, path, under, scratch, text)
+                if status != 0 and not scratch:
+                    raise Wrong(f"{source} does not compile:\n{said}")
+                if status != 0:
                     return None
             objects.append(path)
         return objects
