@@ -13,6 +13,7 @@
 #include <fanout/array/view.ipp>
 #include <fanout/base/device_id.ipp>
 #include <fanout/base/error.ipp>
+#include <fanout/base/text.ipp>
 #include <fanout/base/type_info.ipp>
 #include <fanout/call/async_calls.ipp>
 #include <fanout/call/call_state.ipp>

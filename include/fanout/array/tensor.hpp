@@ -14,6 +14,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/base/checks.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
@@ -296,11 +297,10 @@ struct RaggedRows {
 template <class T, std::size_t R>
 Tensor<T, R> tensor_of(std::span<const T> values, const Extents<R>& extents) {
   if (values.size() != extents.size()) {
-    throw ShapeMismatch(
-        explain({.what = "the number of elements does not match the extents",
-                 .where = "tensor",
-                 .expected = std::to_string(extents.size()) + " elements, those of " + to_string(extents),
-                 .found = std::to_string(values.size())}));
+    throw ShapeMismatch(explain({.what = "the number of elements does not match the extents",
+                                 .where = "tensor",
+                                 .expected = Text() << extents.size() << " elements, those of " << extents,
+                                 .found = Text() << values.size()}));
   }
   return Tensor<T, R>(View<const T, R>(values.data(), extents));
 }

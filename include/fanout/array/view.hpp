@@ -15,6 +15,7 @@
 #include <fanout/base/checks.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/memory/extents.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -40,7 +41,7 @@ template <std::size_t R>
   Extents<R> found;
   for (std::size_t axis = 0; axis < R; ++axis) found[axis] = at[axis];
   throw InvalidArgument(explain({.what = "an index outside of its array",
-                                 .expected = "indices below the extents " + to_string(extents),
+                                 .expected = Text() << "indices below the extents " << extents,
                                  .found = to_string(found)}));
 }
 
@@ -90,8 +91,8 @@ template <std::size_t From, std::size_t To>
 [[noreturn]] void refuse_reshape(const Extents<From>& from, const Extents<To>& to) {
   throw ShapeMismatch(explain({.what = "an array was reshaped to another number of elements",
                                .where = "reshape",
-                               .expected = std::to_string(from.size()) + " elements, those of " + to_string(from),
-                               .found = std::to_string(to.size()) + ", those of " + to_string(to)}));
+                               .expected = Text() << from.size() << " elements, those of " << from,
+                               .found = Text() << to.size() << ", those of " << to}));
 }
 
 }  // namespace detail

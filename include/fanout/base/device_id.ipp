@@ -6,19 +6,23 @@
 #include <cstdint>
 #include <string>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 {
 
 std::string to_string(DeviceKind kind) {
-  std::string text;
+  detail::Text text;
   for (std::uint64_t letters = kind.letters_; letters != 0; letters >>= 8) {
-    text += static_cast<char>(letters & 0xff);
+    text << static_cast<char>(letters & 0xff);
   }
   return text;
 }
 
 std::string to_string(const DeviceId& id) {
-  const std::string name = to_string(id.kind) + ":" + std::to_string(id.index);
-  return id.instance == 0 ? name : name + "#" + std::to_string(id.instance);
+  detail::Text text;
+  text << id.kind << ':' << id.index;
+  if (id.instance != 0) text << '#' << id.instance;
+  return text;
 }
 
 }}  // namespace fanout::v0

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/text.hpp>
 #include <fanout/base/type_info.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -22,21 +23,23 @@ inline std::string indented(std::string text) {
 }
 
 inline std::string failures_text(const char* step, const std::vector<Failure>& failures, std::size_t replicas,
-                                 bool has_rows) {
-  std::string text = std::string(step) + " failed on " + std::to_string(failures.size()) + " of " +
-                     std::to_string(replicas) + (replicas == 1 ? " replica" : " replicas");
+                                 bool has_rows, const std::string& note) {
+  Text text;
+  text << step << " failed on " << failures.size() << " of " << replicas << (replicas == 1 ? " replica" : " replicas");
   for (const Failure& failure : failures) {
-    const std::string where = " in replica " + std::to_string(failure.shard) + " on device " +
-                              to_string(failure.device) + (failure.process.empty() ? "" : " of " + failure.process) +
-                              (has_rows ? ", rows " + to_string(failure.rows) : "");
+    Text where;
+    where << " in replica " << failure.shard << " on device " << failure.device;
+    if (!failure.process.empty()) where << " of " << failure.process;
+    if (has_rows) where << ", rows " << failure.rows;
     try {
       std::rethrow_exception(failure.exception);
     } catch (const std::exception& e) {
-      text += "\n  Caught " + class_name(e) + where + ": " + indented(e.what());
+      text << "\n  Caught " << class_name(e) << where << ": " << indented(e.what());
     } catch (...) {
-      text += "\n  Caught an exception that is no std::exception" + where;
+      text << "\n  Caught an exception that is no std::exception" << where;
     }
   }
+  if (!note.empty()) text << "\n  " << note;
   return text;
 }
 
@@ -44,7 +47,7 @@ inline std::string failures_text(const char* step, const std::vector<Failure>& f
 
 ReplicaError::ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows,
                            const std::string& note)
-    : Error(detail::failures_text(step, failures, replicas, has_rows) + (note.empty() ? "" : "\n  " + note)),
+    : Error(detail::failures_text(step, failures, replicas, has_rows, note)),
       failures_(std::move(failures)),
       note_(note) {}
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/call/ranks_late.hpp>
 #include <fanout/call/replica_error.hpp>
 
@@ -89,7 +90,7 @@ void ShardEnds::tell_late_shards() noexcept {
 }
 
 void ShardEnds::say_why_not_shrunk(const OutOfMemory& error) const {
-  throw OutOfMemory(std::string(error.what()) + "\n  " + not_with_fewer + no_room_for_results);
+  throw OutOfMemory(Text() << error.what() << "\n  " << not_with_fewer << no_room_for_results);
 }
 
 void ShardEnds::ends_are_noted() {
@@ -303,14 +304,16 @@ std::string ShardEnds::why_not_again(const Rerun& rerun, std::size_t i) const {
   };
   if (state_.settings.retries > 0 && shard.failed_with<DeviceError>()) {
     const char* const why = known(rerun.refusal());
-    return why == nullptr ? std::string() : std::string("not run again on another device, ") + why;
+    if (why == nullptr) return {};
+    return Text() << "not run again on another device, " << why;
   }
   if (!state_.settings.shrinks || !shard.failed_with<OutOfMemory>()) return {};
   const char* why = known(rerun.refusal_of_less());
   if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
   if (why == nullptr && shard.results_do_not_fit) why = no_room_for_results;
   if (why == nullptr && plan()[i].rows.size() < 2) why = rerun.refusal_of_one_row();
-  return why == nullptr ? std::string() : not_with_fewer + std::string(why);
+  if (why == nullptr) return {};
+  return Text() << not_with_fewer << why;
 }
 
 }}}  // namespace fanout::v0::detail

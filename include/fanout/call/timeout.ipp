@@ -8,17 +8,18 @@
 #include <string>
 #include <utility>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 {
 
 namespace detail {
 
 inline std::string timeout_text(const SmallVector<LateShard>& late, std::size_t shards, Duration deadline) {
-  std::string text = std::to_string(late.size()) + " of " + std::to_string(shards) +
-                     (shards == 1 ? " shard" : " shards") + " took longer than the deadline of " +
-                     Timeout::to_text(deadline);
+  Text text;
+  text << late.size() << " of " << shards << (shards == 1 ? " shard" : " shards")
+       << " took longer than the deadline of " << Timeout::to_text(deadline);
   for (const LateShard& shard : late) {
-    text += "\n  shard " + std::to_string(shard.shard) + " on device " + to_string(shard.device) + ", rows " +
-            to_string(shard.rows);
+    text << "\n  shard " << shard.shard << " on device " << shard.device << ", rows " << shard.rows;
   }
   return text;
 }
@@ -49,9 +50,9 @@ void Timeout::release() const noexcept {
 
 std::string Timeout::to_text(Duration time) {
   const std::int64_t microseconds = time.nanoseconds() / 1000;
-  if (microseconds != 0 && microseconds % 1'000'000 == 0) return std::to_string(microseconds / 1'000'000) + " s";
-  if (microseconds != 0 && microseconds % 1000 == 0) return std::to_string(microseconds / 1000) + " ms";
-  return std::to_string(microseconds) + " us";
+  if (microseconds != 0 && microseconds % 1'000'000 == 0) return detail::Text() << microseconds / 1'000'000 << " s";
+  if (microseconds != 0 && microseconds % 1000 == 0) return detail::Text() << microseconds / 1000 << " ms";
+  return detail::Text() << microseconds << " us";
 }
 
 }}  // namespace fanout::v0

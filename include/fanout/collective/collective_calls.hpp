@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/collective_buckets.hpp>
 #include <fanout/collective/visit_elements.hpp>
@@ -226,11 +227,11 @@ class CollectiveCalls {
         call.to_space = elements.space;
       });
       if (large != call.count * self().size()) {
-        throw ShapeMismatch(explain({.what = "the larger of two arrays has the wrong size",
-                                     .where = to_string(call),
-                                     .expected = std::to_string(call.count * self().size()) + " elements, " +
-                                                 std::to_string(call.count) + " of each rank",
-                                     .found = std::to_string(large)}));
+        throw ShapeMismatch(explain(
+            {.what = "the larger of two arrays has the wrong size",
+             .where = to_string(call),
+             .expected = detail::Text() << call.count * self().size() << " elements, " << call.count << " of each rank",
+             .found = detail::Text() << large}));
       }
       add(calls);
     }
@@ -244,7 +245,7 @@ class CollectiveCalls {
     if (call.root >= self().size()) {
       throw InvalidArgument(explain({.what = "no such rank",
                                      .where = to_string(call),
-                                     .expected = "a rank below " + std::to_string(self().size())}));
+                                     .expected = detail::Text() << "a rank below " << self().size()}));
     }
     if (call.is_reduction() && !call.type->reduces(call.reduction)) {
       throw InvalidArgument(explain({.what = "these elements have no such reduction",

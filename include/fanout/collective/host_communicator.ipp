@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 { namespace backend {
 
 HostCommunicator::HostCommunicator(HostRendezvous& rendezvous, std::size_t rank)
@@ -13,8 +15,8 @@ HostCommunicator::HostCommunicator(HostRendezvous& rendezvous, std::size_t rank)
   if (rank < rendezvous.size()) return;
   throw InvalidArgument(explain({.what = "no such rank",
                                  .where = "HostCommunicator",
-                                 .expected = "a rank below " + std::to_string(rendezvous.size()),
-                                 .found = std::to_string(rank)}));
+                                 .expected = detail::Text() << "a rank below " << rendezvous.size(),
+                                 .found = detail::Text() << rank}));
 }
 
 HostCommunicator::~HostCommunicator() {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include <fanout/base/text.hpp>
 #include <fanout/collective/run_direct.hpp>
 
 namespace fanout { inline namespace v0 { namespace backend {
@@ -88,7 +89,7 @@ void HostRendezvous::receive(std::size_t rank, Collective& recv, Held& held) noe
   Collective& send = *sent(rank, recv);
   if (const detail::Fit fit = detail::fit(send, recv); fit != detail::Fit::fits) {
     const auto verdict = [&] {
-      return Verdict::of(fit, Rank::text_of(recv.root, send) + ", " + Rank::text_of(rank, recv),
+      return Verdict::of(fit, detail::Text() << Rank::text_of(recv.root, send) << ", " << Rank::text_of(rank, recv),
                          "send and receive arrays of the same type and extents");
     };
     self.verdict = Verdict::made_by(verdict);

@@ -7,6 +7,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/collective/collective.hpp>
 #include <fanout/collective/host_collective.hpp>
 
@@ -86,7 +87,7 @@ struct RendezvousRank {
 
   /// `rank 1 called barrier`.
   static std::string text_of(std::size_t rank, const backend::Collective& call) {
-    return "rank " + std::to_string(rank) + " called " + to_string(call);
+    return Text() << "rank " << rank << " called " << call;
   }
 
  private:

@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <new>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 { namespace detail {
 
 void refuse_second_thread(std::size_t rank) {
   throw Error(explain({.what = "two threads call collectives as one rank at once",
-                       .where = "rank " + std::to_string(rank),
+                       .where = Text() << "rank " << rank,
                        .advice = "call them from the thread that runs the rank; while it has buckets, by the "
                                  "communicator that made these"}));
 }
@@ -56,11 +58,12 @@ void RendezvousRank::retain(const std::exception_ptr& exception) noexcept {
 
 RendezvousVerdict RendezvousVerdict::of_rank_that_left(const std::string& who, std::size_t culprit,
                                                        const RendezvousRank& rank) {
-  const std::string text = rank.threw() ? std::string("threw: ") + rank.why : "has left";
-  return {.what = abandoned,
-          .culprit = culprit,
-          .text = explain({.what = who + ", and rank " + std::to_string(culprit) + " " + text,
-                           .advice = "call collectives on all ranks or on none"})};
+  return {
+      .what = abandoned,
+      .culprit = culprit,
+      .text = explain({.what = Text() << who << ", and rank " << culprit << (rank.threw() ? " threw: " : " has left")
+                                      << (rank.threw() ? rank.why : ""),
+                       .advice = "call collectives on all ranks or on none"})};
 }
 
 }}}  // namespace fanout::v0::detail

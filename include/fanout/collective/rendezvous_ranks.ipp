@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 { namespace detail {
 
 void RendezvousRanks::leave(std::size_t rank, const std::exception_ptr& why) noexcept {
@@ -70,12 +72,16 @@ bool RendezvousRanks::all_wait() noexcept {
 
 void RendezvousRanks::judge_all(Fit fit, const backend::Collective* const* calls) noexcept {
   const Verdict verdict = Verdict::made_by([&] {
-    std::string text;
+    Text text;
     bool between_two = false;
     for (std::size_t i = 0; i < size(); ++i) {
       between_two = between_two || (calls[i] != nullptr && calls[i]->is_between_two());
-      if (i != 0) text += ", ";
-      text += calls[i] != nullptr ? Rank::text_of(i, *calls[i]) : "rank " + std::to_string(i) + " has left";
+      if (i != 0) text << ", ";
+      if (calls[i] != nullptr) {
+        text << Rank::text_of(i, *calls[i]);
+      } else {
+        text << "rank " << i << " has left";
+      }
     }
     if (!between_two) return Verdict::of(fit, text);
     return Verdict::of(fit, text,

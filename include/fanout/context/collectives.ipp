@@ -7,6 +7,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -66,7 +67,7 @@ std::exception_ptr ShardRendezvous::released_by(std::size_t rank, const std::exc
     RendezvousRank failed;
     failed.retain(why);
     throw CommunicatorAbandoned(explain({.what = "a collective between devices was aborted",
-                                         .found = "rank " + std::to_string(rank) + " failed: " + failed.why}),
+                                         .found = Text() << "rank " << rank << " failed: " << failed.why}),
                                 rank);
   } catch (...) {  // also what has no memory
     return std::current_exception();

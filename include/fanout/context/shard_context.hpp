@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/call/call_rendezvous.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/context/context.hpp>
@@ -86,12 +87,16 @@ class ShardContext<D, void> {
 
  private:
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_random(std::size_t row) const {
+    detail::Text expected;
+    if (rows_.empty()) {
+      expected << "row 0 in a shard without rows";
+    } else {
+      expected << "a row from 0 to " << rows_.size() - 1 << ", counted from the shard's first one";
+    }
     throw InvalidArgument(explain({.what = "random numbers of a row that the shard does not have",
                                    .where = "ctx.random",
-                                   .expected = rows_.empty() ? "row 0 in a shard without rows"
-                                                             : "a row from 0 to " + std::to_string(rows_.size() - 1) +
-                                                                   ", counted from the shard's first one",
-                                   .found = std::to_string(row),
+                                   .expected = expected,
+                                   .found = detail::Text() << row,
                                    .advice = "for a row of the whole batch, pass ctx.rows().local(row)"}));
   }
 

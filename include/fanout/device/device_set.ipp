@@ -8,13 +8,14 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 [[noreturn]] void refuse_no_devices(const std::string& kinds) {
   throw InvalidDeviceId(explain({.what = "Invalid device id",
                                  .where = "DeviceSet",
-                                 .expected = "at least one device of " + kinds,
+                                 .expected = Text() << "at least one device of " << kinds,
                                  .found = "none"}));
 }
 
@@ -26,7 +27,7 @@ void check_devices_differ(const std::vector<DeviceId>& ids) {
           explain({.what = "Invalid device id",
                    .where = "DeviceSet",
                    .expected = "each device once",
-                   .found = to_string(ids[i]) + " at positions " + std::to_string(j) + " and " + std::to_string(i),
+                   .found = Text() << ids[i] << " at positions " << j << " and " << i,
                    .advice = "select all devices of one kind in one set: two sets of a kind have devices in common"}));
     }
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/worker/cores.hpp>
 #include <fanout/worker/registry.hpp>
 
@@ -33,8 +34,8 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
     throw InvalidDeviceId(explain(
         {.what = "Invalid device id",
          .where = "host_devices",
-         .expected = "1 to " + std::to_string(most_host_devices) + " devices of at least one core (0: an equal share)",
-         .found = std::to_string(count) + " devices, " + std::to_string(cores_each) + " cores each",
+         .expected = Text() << "1 to " << most_host_devices << " devices of at least one core (0: an equal share)",
+         .found = Text() << count << " devices, " << cores_each << " cores each",
          .advice = "host_devices() makes one device per core"}));
   }
   const std::vector<int>& cores = backend::registry().cores();
@@ -62,10 +63,11 @@ std::vector<HostDevice> HostDevice::visible() { return host_devices().of_kind<0>
 int host_device_count() {
   if (const char* setting = std::getenv("FANOUT_HOST_DEVICES")) {
     if (const int count = detail::device_count_from(setting)) return count;
-    throw InvalidArgument(explain({.what = "environment variable FANOUT_HOST_DEVICES",
-                                   .expected = "a whole number from 1 to " + std::to_string(detail::most_host_devices),
-                                   .found = '"' + std::string(setting) + '"',
-                                   .advice = "unset it to get one device per core that this process may use"}));
+    throw InvalidArgument(
+        explain({.what = "environment variable FANOUT_HOST_DEVICES",
+                 .expected = detail::Text() << "a whole number from 1 to " << detail::most_host_devices,
+                 .found = detail::Text() << '"' << setting << '"',
+                 .advice = "unset it to get one device per core that this process may use"}));
   }
   const std::size_t cores = detail::tighter(backend::registry().cores().size(), detail::quota_cores());
   return static_cast<int>(detail::tighter(cores, detail::most_host_devices));

@@ -12,6 +12,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 
@@ -32,12 +33,11 @@ DeviceSet<D> devices_at(const R& indices) {
   std::vector<D> devices;
   for (const auto index : indices) {
     if (static_cast<std::size_t>(index) >= visible.size()) {  // a negative index becomes a large one
-      std::string known;
-      for (const D& device : visible) known += (known.empty() ? "" : ", ") + to_string(DeviceId(device.id()));
-      throw InvalidDeviceId(explain({.what = "Invalid device id",
-                                     .expected = "the position of a visible device" +
-                                                 (known.empty() ? ", of which there is none" : " (" + known + ')'),
-                                     .found = std::to_string(index)}));
+      detail::Text expected;
+      expected << "the position of a visible device" << (visible.empty() ? ", of which there is none" : " (");
+      for (const D& device : visible) expected << DeviceId(device.id()) << (&device == &visible.back() ? ")" : ", ");
+      throw InvalidDeviceId(
+          explain({.what = "Invalid device id", .expected = expected, .found = detail::Text() << index}));
     }
     devices.push_back(visible[static_cast<std::size_t>(index)]);
   }

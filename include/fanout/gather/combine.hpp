@@ -12,6 +12,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/direct_sums.hpp>
 #include <fanout/gather/concatenate.hpp>
@@ -112,7 +113,7 @@ struct CombineArrays {
       check_space(pieces[i].space(), place, path, i);
       if (!(pieces[i].extents() == extents)) {
         refuse_extents(place, path, i, to_string(extents), to_string(pieces[i].extents()),
-                       std::string(Rule::name) + " needs arrays of the same extents from every replica");
+                       Text() << Rule::name << " needs arrays of the same extents from every replica");
       }
     }
     if (place.target.space == host_memory) return combined_on_host(pieces, place);
@@ -171,8 +172,8 @@ struct CombineElements {
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].size() != pieces[0].size()) {
-        refuse_extents(place, path, i, std::to_string(pieces[0].size()) + " elements", std::to_string(pieces[i].size()),
-                       std::string(Rule::name) + " needs the same number of elements from every replica");
+        refuse_extents(place, path, i, Text() << pieces[0].size() << " elements", Text() << pieces[i].size(),
+                       Text() << Rule::name << " needs the same number of elements from every replica");
       }
     }
     type result(pieces[0].size());

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <string>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 {
 
 std::string GatherTarget::describe(std::size_t shard) const {
-  return "shard " + std::to_string(batch->first_shard + shard) + " on " + to_string(device(shard)) + ", rows " +
-         to_string(batch->in_batch(plan[shard].rows));
+  return detail::Text() << "shard " << batch->first_shard + shard << " on " << device(shard) << ", rows "
+                        << batch->in_batch(plan[shard].rows);
 }
 
 }}  // namespace fanout::v0

@@ -9,6 +9,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/extents.hpp>
@@ -130,7 +131,7 @@ auto extents_of_all(const ShardResults<X>& pieces, const GatherTarget& place, co
     const auto found = pieces[i].extents();
     if (!(found.with_rows(0) == extents.with_rows(0))) {
       const bool twice = has_rows_twice(extents, place, 0) && has_rows_twice(found, place, i);
-      refuse_extents(place, path, i, "trailing extents of " + to_string(extents), to_string(found),
+      refuse_extents(place, path, i, Text() << "trailing extents of " << extents, to_string(found),
                      twice ? "these extents hold the rows of each shard twice: output<T>(ctx, ...) takes only the "
                              "extents after the rows, so output<T>(ctx) has one element for each row"
                            : "arrays are concatenated by rows, so all other axes must agree");
@@ -154,8 +155,8 @@ inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory
                                           std::string_view advice = "return the same structure from every replica") {
   throw StructureMismatch(explain({.what = what,
                                    .where = to_string(path),
-                                   .expected = std::move(expected) + " as from " + place.describe(0),
-                                   .found = std::move(found) + " from " + place.describe(shard),
+                                   .expected = Text() << std::move(expected) << " as from " << place.describe(0),
+                                   .found = Text() << std::move(found) << " from " << place.describe(shard),
                                    .advice = advice}));
 }
 

@@ -9,26 +9,27 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard, std::string expected,
                     std::string found, std::string_view advice) {
-  throw ShapeMismatch(explain({.what = std::string("replicas ") + place.did + " arrays of different extents",
+  throw ShapeMismatch(explain({.what = Text() << "replicas " << place.did << " arrays of different extents",
                                .where = to_string(path),
-                               .expected = std::move(expected) + " as from " + place.describe(0),
-                               .found = std::move(found) + " from " + place.describe(shard),
+                               .expected = Text() << std::move(expected) << " as from " << place.describe(0),
+                               .found = Text() << std::move(found) << " from " << place.describe(shard),
                                .advice = advice}));
 }
 
 void check_way_from(const MemorySpace& found, const GatherTarget& place, const LeafPath& path, std::size_t shard) {
   if (backend::can_transfer(place.target, found)) return;
-  throw DeviceMismatch(
-      explain({.what = two_devices(place.target.space, found) + ": a replica returned an array in the wrong memory",
-               .where = to_string(path),
-               .expected = to_string(place.target.space),
-               .found = to_string(found) + " from " + place.describe(shard),
-               .advice = "copy it there first"}));
+  throw DeviceMismatch(explain(
+      {.what = Text() << two_devices(place.target.space, found) << ": a replica returned an array in the wrong memory",
+       .where = to_string(path),
+       .expected = to_string(place.target.space),
+       .found = Text() << found << " from " << place.describe(shard),
+       .advice = "copy it there first"}));
 }
 
 }}}  // namespace fanout::v0::detail

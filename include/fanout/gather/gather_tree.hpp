@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/tree/alternatives.hpp>
@@ -27,11 +28,11 @@ namespace detail {
 
 template <MapNode X>
 std::string missing_from(const X& all, const X& some) {
-  std::string text;
+  Text text;
   std::size_t position = 0;
   for (const auto& entry : all) {
     const std::string name = key_text(entry.first, position++);
-    if (some.find(entry.first) == some.end()) text += (text.empty() ? "" : ", ") + name;
+    if (some.find(entry.first) == some.end()) text << (text.empty() ? "" : ", ") << name;
   }
   return text;
 }
@@ -42,10 +43,12 @@ void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTa
   const std::string missing = missing_from(pieces[0], pieces[i]);
   const std::string extra = missing_from(pieces[i], pieces[0]);
   if (missing.empty() && extra.empty()) return;
+  Text found;
+  if (!missing.empty()) found << "no " << missing;
+  if (!missing.empty() && !extra.empty()) found << " and ";
+  if (!extra.empty()) found << "also " << extra;
   refuse_structure(
-      place, path, i, "replicas returned maps with different keys", "the keys",
-      std::string(missing.empty() ? "" : "no " + missing) + (missing.empty() || extra.empty() ? "" : " and ") +
-          (extra.empty() ? "" : "also " + extra),
+      place, path, i, "replicas returned maps with different keys", "the keys", found,
       "return the same keys from every replica, or merge the maps: return reduce(x, f) with an f that takes "
       "two maps and returns one");
 }
@@ -55,7 +58,7 @@ template <class X>
 void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTarget& place, const LeafPath& path) {
   if (pieces[i].size() == pieces[0].size()) return;
   refuse_structure(place, path, i, "replicas returned vectors of different lengths",
-                   std::to_string(pieces[0].size()) + " trees", std::to_string(pieces[i].size()),
+                   Text() << pieces[0].size() << " trees", Text() << pieces[i].size(),
                    "return the same number from every replica, or rows(std::move(v)) if the elements are rows");
 }
 
@@ -70,8 +73,8 @@ void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTa
 template <VariantNode X>
 std::string describe_alternative(const X& variant) {
   return at_alternative(variant, [](auto at) {
-    return "alternative " + std::to_string(at) + ", " +
-           type_name<typename AlternativesOf<X>::template type<decltype(at)::value>>();
+    return Text() << "alternative " << at << ", "
+                  << type_name<typename AlternativesOf<X>::template type<decltype(at)::value>>();
   });
 }
 
@@ -82,7 +85,7 @@ void check_children(const ShardResults<X>& pieces, std::size_t i, const GatherTa
         explain({.what = "a replica returned a variant without a value",
                  .where = to_string(path),
                  .expected = "one of its alternatives",
-                 .found = "none from " + place.describe(i),
+                 .found = Text() << "none from " << place.describe(i),
                  .advice = "assign a value before it is returned: an exception has left it without one"}));
   }
   if (pieces[i].index() != pieces[0].index()) {

@@ -7,6 +7,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/gather/gather_traits.hpp>
 #include <fanout/gather/join_pieces.hpp>
@@ -35,7 +36,7 @@ Tensor<T, R> join_arrays(const ShardResults<X>& pieces, std::size_t joined, cons
     for (std::size_t axis = 0; axis < R; ++axis) {
       if (axis != joined && found[axis] != extents[axis]) {
         refuse_extents(place, path, i, all_axes_but(joined, pieces[0].extents().values, R), to_string(found),
-                       "arrays are concatenated on axis " + std::to_string(joined) + ", so all other axes must agree");
+                       Text() << "arrays are concatenated on axis " << joined << ", so all other axes must agree");
       }
     }
     check_space(pieces[i].space(), place, path, i);

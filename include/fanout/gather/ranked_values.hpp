@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include <fanout/base/text.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/collective/element_type.hpp>
 #include <fanout/collective/process_ranks.hpp>
@@ -125,7 +126,7 @@ struct FoldOverRanks {
   static constexpr bool may_throw = requires { requires travels && fold_may_throw<Rule, T>; };
   static constexpr backend::NumberFold numbers = number_fold<RankRule, T>;
 
-  static std::string name() { return std::string(Rule::name) + " of " + type_name<T>(); }
+  static std::string name() { return Text() << Rule::name << " of " << type_name<T>(); }
 
   static void combine(void* to, const backend::RankElements& from, std::size_t count) {
     if constexpr (travels) {
@@ -165,7 +166,7 @@ struct UnknownOverRanks {
   static constexpr bool may_throw = false;
   static constexpr backend::NumberFold numbers = {};
   static std::string name() {
-    return std::string(Rule::name) + " of " + type_name<X>() + ", whose gather_traits have no visit_numbers";
+    return Text() << Rule::name << " of " << type_name<X>() << ", whose gather_traits have no visit_numbers";
   }
   static void combine(void*, const backend::RankElements&, std::size_t) {}
 };

@@ -8,13 +8,15 @@
 #include <string_view>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 std::string extents_text(const std::size_t* extents, std::size_t rank) {
-  std::string text = "[";
-  for (std::size_t axis = 0; axis < rank; ++axis) text += (axis == 0 ? "" : ", ") + std::to_string(extents[axis]);
-  return text + "]";
+  Text text;
+  text << "[";
+  for (std::size_t axis = 0; axis < rank; ++axis) text << (axis == 0 ? "" : ", ") << extents[axis];
+  return text << "]";
 }
 
 void refuse_uncountable(std::string_view found) {

@@ -5,17 +5,20 @@
 
 #include <string>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 {
 
 std::string to_string(const MemorySpace& space) {
-  return space.owner.kind == host_memory.owner.kind ? "host memory" : "the memory of " + to_string(space.owner);
+  if (space.owner.kind == host_memory.owner.kind) return "host memory";
+  return detail::Text() << "the memory of " << space.owner;
 }
 
 namespace detail {
 
 std::string two_devices(const MemorySpace& one, const MemorySpace& other) {
-  return "Expected all tensors to be on the same device, but found at least two devices, " + to_string(one.owner) +
-         " and " + to_string(other.owner);
+  return Text() << "Expected all tensors to be on the same device, but found at least two devices, " << one.owner
+                << " and " << other.owner;
 }
 
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/memory/sanitized.hpp>
 #include <fanout/memory/system_block.hpp>
 
@@ -107,7 +108,7 @@ void Pool::sweep() noexcept {
 
 void refuse_bytes(std::size_t bytes) {
   throw OutOfMemory(explain(
-      {.what = "out of host memory", .expected = std::to_string(bytes) + " bytes", .advice = "use smaller batches"}));
+      {.what = "out of host memory", .expected = Text() << bytes << " bytes", .advice = "use smaller batches"}));
 }
 
 }}}  // namespace fanout::v0::detail

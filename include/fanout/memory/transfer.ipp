@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/memory/transfer_log.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -14,7 +15,7 @@ namespace fanout { inline namespace v0 {
 namespace detail {
 
 void refuse_transfer(const MemorySpace& to, const MemorySpace& from) {
-  throw DeviceMismatch(explain({.what = two_devices(to, from) + ", and no transfer is known between them",
+  throw DeviceMismatch(explain({.what = Text() << two_devices(to, from) << ", and no transfer is known between them",
                                 .expected = to_string(to),
                                 .found = to_string(from),
                                 .advice = "define MemoryOperations::transfer for the kind of device that owns the "

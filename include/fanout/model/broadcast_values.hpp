@@ -9,6 +9,7 @@
 
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/visit_elements.hpp>
@@ -54,8 +55,8 @@ void visit_model_values(X& value, const LeafPath& path, const F& f) {
 inline InvalidArgument no_such_root(const backend::ProcessRanks& ranks, std::size_t root) {
   return InvalidArgument(explain({.what = "a root that is no rank",
                                   .where = "broadcast_from",
-                                  .expected = "a rank below " + std::to_string(ranks.size()),
-                                  .found = std::to_string(root)}));
+                                  .expected = Text() << "a rank below " << ranks.size(),
+                                  .found = Text() << root}));
 }
 
 /// Gives the values of the root's model to the models of all other processes. All of them do this at the same time, or
@@ -72,7 +73,7 @@ void broadcast_values(M& model, const backend::ProcessRanks& ranks, std::uint32_
   std::exception_ptr failure;
   try {  // others wait for this process, so it must not leave by an exception
     if (root >= ranks.size()) throw no_such_root(ranks, root);
-    name = "broadcast_from(" + std::to_string(root) + ") of " + type_name<M>();
+    name = Text() << "broadcast_from(" << root << ") of " << type_name<M>();
   } catch (...) {
     failure = std::current_exception();
   }

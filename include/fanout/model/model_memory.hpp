@@ -5,6 +5,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/transfer.hpp>
@@ -29,8 +30,8 @@ struct CheckModelMemory {
     if constexpr (requires { array.space(); }) {
       if (array.space() == space) return;
       throw DeviceMismatch(
-          explain({.what = "the model must have its parameters and buffers on device " + to_string(device) +
-                           " but found one of them on device " + to_string(array.space().owner),
+          explain({.what = Text() << "the model must have its parameters and buffers on device " << device
+                                  << " but found one of them on device " << array.space().owner,
                    .where = to_string(path),
                    .expected = to_string(space),
                    .found = to_string(array.space()),

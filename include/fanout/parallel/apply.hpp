@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/caller_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
@@ -143,8 +144,8 @@ auto apply(R&& replicas, I&& inputs) {
 template <class Models, Device... Ds, class... Args>
 auto apply(const Models& models, const DeviceSet<Ds...>& devices, const ShardInputs<Args...>& inputs) {
   if (const std::size_t count = detail::count_models(models); count != inputs.size()) {
-    throw InvalidArgument(explain({.what = "The number of modules " + std::to_string(count) +
-                                           " is not equal to the number of inputs " + std::to_string(inputs.size()),
+    throw InvalidArgument(explain({.what = detail::Text() << "The number of modules " << count
+                                                          << " is not equal to the number of inputs " << inputs.size(),
                                    .where = "apply",
                                    .expected = "one model for each shard of the inputs",
                                    .advice = "scatter by a plan with a shard for each model"}));

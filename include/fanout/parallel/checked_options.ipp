@@ -9,6 +9,7 @@
 
 #include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -90,7 +91,7 @@ void CheckedOptions::check_sharded(const Plan& plan) const {
   for (const Shard& shard : plan) {
     if (shard.device < device_count) continue;
     throw InvalidArgument(explain({.what = "an argument is sharded over other devices than the model's",
-                                   .expected = std::to_string(device_count) + " devices or fewer",
+                                   .expected = Text() << device_count << " devices or fewer",
                                    .found = to_string(plan),
                                    .advice = "gather() it first"}));
   }
@@ -99,14 +100,14 @@ void CheckedOptions::check_sharded(const Plan& plan) const {
 backend::Memory CheckedOptions::find_target(const DeviceTable& devices) const {
   const DeviceId wanted = options.output.value_or(devices.ids()[0]);
   if (wanted.kind == host_memory.owner.kind) return {};
-  std::string known;
+  Text known;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices.ids()[i] == wanted) return devices[i].memory;
-    known += (i == 0 ? "" : ", ") + to_string(devices.ids()[i]);
+    known << (i == 0 ? "" : ", ") << devices.ids()[i];
   }
   throw InvalidDeviceId(explain({.what = "Invalid device id",
                                  .where = "Options::output",
-                                 .expected = "a device of the model (" + known + ") or the host",
+                                 .expected = Text() << "a device of the model (" << known << ") or the host",
                                  .found = to_string(wanted)}));
 }
 

@@ -13,6 +13,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/owned.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/call_request.hpp>
 #include <fanout/call/call_scope.hpp>
@@ -286,8 +287,8 @@ class ParallelModel {
     if (i < devices().size()) return;
     throw InvalidDeviceId(explain({.what = "Invalid device id",
                                    .where = where,
-                                   .expected = "a position below " + std::to_string(devices().size()),
-                                   .found = std::to_string(i)}));
+                                   .expected = detail::Text() << "a position below " << devices().size(),
+                                   .found = detail::Text() << i}));
   }
 
   using AllReplicas = typename detail::ReplicasOn<M, device_set>::type;

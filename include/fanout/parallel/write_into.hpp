@@ -14,6 +14,7 @@
 #include <fanout/array/view.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/dispatch/shared_copy.hpp>
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/reduced_member.hpp>
@@ -62,13 +63,14 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f);
 /// The text of a map's keys, at most five of them.
 template <class Map>
 std::string list_keys(const Map& map) {
-  std::string text;
+  Text text;
   std::size_t position = 0;
   for (auto entry = map.begin(); entry != map.end() && position < 5; ++entry, ++position) {
-    text += (position == 0 ? "" : ", ") + key_text(entry->first, position);
+    text << (position == 0 ? "" : ", ") << key_text(entry->first, position);
   }
-  if (position < map.size()) text += " and " + std::to_string(map.size() - position) + " more";
-  return text.empty() ? "no key" : text;
+  if (position < map.size()) text << " and " << map.size() - position << " more";
+  if (text.empty()) text << "no key";
+  return text;
 }
 
 /// Refuses a map with all keys of the result and more. Looks keys up in the map, since its key type may differ.
@@ -83,8 +85,8 @@ template <class D, class G>
   };
   std::size_t position = 0;
   for (; is_of_result(); ++other) ++position;
-  refuse_destination(LeafPath::at_key(path, other->first, position), "only the result's keys, " + list_keys(result),
-                     "this one too");
+  refuse_destination(LeafPath::at_key(path, other->first, position),
+                     Text() << "only the result's keys, " << list_keys(result), "this one too");
 }
 
 /// True if a result of type G is written into a D child by child.
@@ -117,7 +119,7 @@ void check_children_of([[maybe_unused]] D& to, [[maybe_unused]] G& result, [[may
     });
   } else if constexpr (child_kind<G> == ChildKind::row) {
     if (to.size() != result.size()) {
-      refuse_destination(path, std::to_string(result.size()) + " trees", std::to_string(to.size()));
+      refuse_destination(path, Text() << result.size() << " trees", Text() << to.size());
     }
   }
 }
@@ -153,7 +155,8 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
     if constexpr (HoldsOne<G>) {
       if (!hold_alike(to, result)) {
         if constexpr (std::is_same_v<D, G>) return f(to, result, path);
-        refuse_destination(path, what_is_held(result) + ", or a destination of the result's type", what_is_held(to));
+        refuse_destination(path, Text() << what_is_held(result) << ", or a destination of the result's type",
+                           what_is_held(to));
       }
     }
     check_children_of(to, result, path);
@@ -256,7 +259,7 @@ std::string name_of_target(std::size_t n, D& to) {
 template <class D>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_destinations(std::size_t one, std::size_t other, D& to) {
   throw InvalidArgument(explain({.what = "two arrays of a destination show the same memory",
-                                 .where = name_of_target(one, to) + " and " + name_of_target(other, to),
+                                 .where = Text() << name_of_target(one, to) << " and " << name_of_target(other, to),
                                  .expected = "memory of its own for each",
                                  .advice = "pass two arrays that do not overlap"}));
 }
@@ -264,11 +267,11 @@ template <class D>
 template <class D, class... Args>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_shown_destination(const Overlap& overlap, D& to,
                                                                      const Args&... args) {
-  throw InvalidArgument(
-      explain({.what = "an argument shows memory of the destination, which shards write while others read it",
-               .where = name_of_shown(overlap.argument, args...) + " and " + name_of_target(overlap.listed, to),
-               .expected = "memory that no argument shows, or the same rows of inout(x)",
-               .advice = "write into another array; if forward reads only the rows that it writes, pass inout(x)"}));
+  throw InvalidArgument(explain(
+      {.what = "an argument shows memory of the destination, which shards write while others read it",
+       .where = Text() << name_of_shown(overlap.argument, args...) << " and " << name_of_target(overlap.listed, to),
+       .expected = "memory that no argument shows, or the same rows of inout(x)",
+       .advice = "write into another array; if forward reads only the rows that it writes, pass inout(x)"}));
 }
 
 /// Throws InvalidArgument, which names both, if two arrays of the destination overlap, or if an argument overlaps with
@@ -338,7 +341,7 @@ struct WriteResults {
       write_elements<typename G::value_type, G::rank>(to, result, path);
     } else if constexpr (requires { requires TakesSpan<D, typename G::value_type>; }) {
       if (to.size() != result.size()) {
-        refuse_destination(path, std::to_string(result.size()) + " elements", std::to_string(to.size()));
+        refuse_destination(path, Text() << result.size() << " elements", Text() << to.size());
       }
       for (std::size_t i = 0; i < result.size(); ++i) to[i] = std::move(result[i]);
     } else if constexpr (std::is_assignable_v<D&, G&&>) {
@@ -365,12 +368,12 @@ struct WriteResults {
     const backend::Memory memory =
         to.space() == result.space() ? result.storage().memory() : backend::memory_of(to.space());
     if (memory.operations == nullptr || !backend::can_transfer(memory, result.space())) {
-      throw DeviceMismatch(explain(
-          {.what = two_devices(result.space(), to.space()) + ": a destination lies in another memory than the result",
-           .where = to_string(path),
-           .expected = to_string(result.space()),
-           .found = to_string(to.space()),
-           .advice = "see Options::output"}));
+      throw DeviceMismatch(explain({.what = Text() << two_devices(result.space(), to.space())
+                                                   << ": a destination lies in another memory than the result",
+                                    .where = to_string(path),
+                                    .expected = to_string(result.space()),
+                                    .found = to_string(to.space()),
+                                    .advice = "see Options::output"}));
     }
     if (to.data() == result.data()) return;
     const std::size_t bytes = result.size() * sizeof(T);

@@ -8,6 +8,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
 
@@ -61,9 +62,9 @@ class Plan {
 
 /// The plan as text: `[0, 15) on 0, [15, 30) on 1`.
 inline std::string to_string(const Plan& plan) {
-  std::string text;
+  detail::Text text;
   for (const Shard& shard : plan) {
-    text += (text.empty() ? "" : ", ") + to_string(shard.rows) + " on " + std::to_string(shard.device);
+    text << (text.empty() ? "" : ", ") << shard.rows << " on " << shard.device;
   }
   return text;
 }
@@ -73,20 +74,21 @@ inline std::string to_string(const Plan& plan) {
 constexpr void check_plan(const Plan& plan, std::size_t rows, std::size_t devices) {
   const auto refuse = [&](std::size_t i, const std::string& found) {
     throw InvalidArgument(explain({.what = "invalid plan",
-                                   .where = "shard " + std::to_string(i),
-                                   .expected = "shards in row order that cover " + to_string(RowRange{0, rows}) +
-                                               " on devices 0 to " + std::to_string(devices - 1),
+                                   .where = detail::Text() << "shard " << i,
+                                   .expected = detail::Text() << "shards in row order that cover " << RowRange{0, rows}
+                                                              << " on devices 0 to " << devices - 1,
                                    .found = found,
                                    .advice = "mend the split policy"}));
   };
   std::size_t next = 0;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const Shard& shard = plan[i];
-    if (shard.device >= devices) refuse(i, "device " + std::to_string(shard.device));
-    if (shard.rows.first != next || shard.rows.last < shard.rows.first) refuse(i, "rows " + to_string(shard.rows));
+    if (shard.device >= devices) refuse(i, detail::Text() << "device " << shard.device);
+    if (shard.rows.first != next || shard.rows.last < shard.rows.first)
+      refuse(i, detail::Text() << "rows " << shard.rows);
     next = shard.rows.last;
   }
-  if (plan.size() == 0 || next != rows) refuse(plan.size(), "an end after " + std::to_string(next) + " rows");
+  if (plan.size() == 0 || next != rows) refuse(plan.size(), detail::Text() << "an end after " << next << " rows");
 }
 
 }}  // namespace fanout::v0

@@ -5,11 +5,14 @@
 
 #include <string>
 
+#include <fanout/base/text.hpp>
+
 namespace fanout { inline namespace v0 {
 
 std::string to_string(const RowRange& rows) {
-  std::string text = "[";  // +=, since g++ 12 -O3 warns of an overlap in "[" + to_string(...) that does not exist
-  text += std::to_string(rows.first) + ", " + std::to_string(rows.last) + ")";
+  detail::Text text;  // +=, since g++ 12 -O3 warns of an overlap in "[" + to_string(...) that does not exist
+  text << "[";
+  text << rows.first << ", " << rows.last << ")";
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -13,7 +14,7 @@ void refuse_weight(std::size_t position, double weight) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", weight);
   throw InvalidArgument(explain({.what = "invalid weight",
-                                 .where = "WeightedSplit, position " + std::to_string(position),
+                                 .where = Text() << "WeightedSplit, position " << position,
                                  .expected = "a finite number that is not negative",
                                  .found = text}));
 }
@@ -28,8 +29,8 @@ void refuse_weights_without_sum(std::size_t size) {
 void refuse_number_of_weights(const char* split, std::size_t weights, std::size_t devices) {
   throw InvalidArgument(explain({.what = "wrong number of weights",
                                  .where = split,
-                                 .expected = "one for each of the " + std::to_string(devices) + " devices",
-                                 .found = std::to_string(weights)}));
+                                 .expected = Text() << "one for each of the " << devices << " devices",
+                                 .found = Text() << weights}));
 }
 
 }}}  // namespace fanout::v0::detail

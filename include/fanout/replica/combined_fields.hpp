@@ -10,6 +10,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/gather/combine.hpp>
 #include <fanout/gather/first.hpp>
@@ -107,7 +108,7 @@ T change_of(const T& now, const T& before, const GatherTarget& place, std::size_
     throw ShapeMismatch(explain({.what = "a sum that is a field of the model changed its extents during a call",
                                  .where = to_string(path),
                                  .expected = "those that it had before",
-                                 .found = "others after " + place.describe(replica),
+                                 .found = Text() << "others after " << place.describe(replica),
                                  .advice = "give it its extents before the first call, or in update()"}));
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/call/call_order.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/device/device.hpp>
@@ -32,7 +33,7 @@ namespace detail {
 template <Device D>
 [[noreturn]] void refuse_recursion(const D& device) {
   throw Error(explain({.what = "a model with a non-const forward was called from inside its own forward",
-                       .where = "the replica on " + to_string(device.id()),
+                       .where = Text() << "the replica on " << device.id(),
                        .advice = "make forward const, or call another model"}));
 }
 

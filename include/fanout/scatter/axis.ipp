@@ -6,6 +6,7 @@
 #include <string>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -13,7 +14,7 @@ void refuse_axis(int axis, const LeafPath& path) {
   throw ShapeMismatch(explain({.what = "an argument that is split by rows only",
                                .where = to_string(path),
                                .expected = "axis 0",
-                               .found = "axis " + std::to_string(axis),
+                               .found = Text() << "axis " << axis,
                                .advice = "pass split<0>(x) or broadcast(x)"}));
 }
 
@@ -21,8 +22,8 @@ void refuse_axis_of(int axes, int axis, const LeafPath& path) {
   throw ShapeMismatch(
       explain({.what = "an array has no such axis",
                .where = to_string(path),
-               .expected = "an axis from " + std::to_string(-axes) + " to " + std::to_string(axes - 1),
-               .found = "axis " + std::to_string(axis),
+               .expected = Text() << "an axis from " << -axes << " to " << axes - 1,
+               .found = Text() << "axis " << axis,
                .advice = "choose a rule for this array alone: split<0>(x) or broadcast(x) for an argument, "
                          "concat<0>(x) for a result"}));
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -16,9 +17,9 @@ void RefuseRows::operator()(std::size_t found, const LeafPath& path) {
     first = to_string(path);
   } else if (found != *rows) {
     throw ShapeMismatch(explain({.what = "arguments have different numbers of rows",
-                                 .where = first + " and " + to_string(path),
+                                 .where = Text() << first << " and " << path,
                                  .expected = "the same number of rows in every array that is split",
-                                 .found = std::to_string(*rows) + " and " + std::to_string(found),
+                                 .found = Text() << *rows << " and " << found,
                                  .advice = "pass broadcast(x) if every replica needs all of it, rows(v) for a vector "
                                            "whose elements are the rows, each(v) for a vector that is a list"}));
   }
@@ -31,9 +32,9 @@ void RefuseRows::operator()(const Plan& found, const LeafPath& path) {
     first_sharded = to_string(path);
   } else if (!(found == *plan)) {
     throw ShapeMismatch(explain({.what = "arguments are sharded in different ways",
-                                 .where = first_sharded + " and " + to_string(path),
+                                 .where = Text() << first_sharded << " and " << path,
                                  .expected = "results of calls with the same plan",
-                                 .found = to_string(*plan) + " and " + to_string(found),
+                                 .found = Text() << *plan << " and " << found,
                                  .advice = "gather() one of them"}));
   }
 }

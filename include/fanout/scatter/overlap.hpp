@@ -8,6 +8,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/small_vector.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -164,7 +165,7 @@ struct ListWritten {
 
 [[noreturn]] inline void refuse_written(const std::string& one, const std::string& other) {
   throw InvalidArgument(explain({.what = "two arguments overlap in memory, and shards write one of them",
-                                 .where = one + " and " + other,
+                                 .where = Text() << one << " and " << other,
                                  .expected = "no overlap with inout(x), or the same rows of both",
                                  .advice = "pass a copy of the argument that is only read"}));
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
@@ -28,7 +29,7 @@ class Range {
     if (std::cmp_less(size, 0)) {
       throw ShapeMismatch(explain({.what = "invalid Range",
                                    .expected = "a number of rows that is not negative",
-                                   .found = std::to_string(size)}));
+                                   .found = detail::Text() << size}));
     }
   }
 

@@ -4,12 +4,13 @@
 #include <fanout/scatter/scatter_traits.hpp>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 void refuse_piece(const MemorySpace& found, const ScatterTarget& place, const LeafPath& path) {
   throw DeviceMismatch(
-      explain({.what = two_devices(place.memory.space, found) + ": an argument lies in the wrong memory",
+      explain({.what = Text() << two_devices(place.memory.space, found) << ": an argument lies in the wrong memory",
                .where = to_string(path),
                .expected = to_string(place.memory.space),
                .found = to_string(found),

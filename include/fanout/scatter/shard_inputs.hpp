@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/scratch.hpp>
@@ -64,14 +65,14 @@ detail::shard_inputs_t<Args...> scatter(const Plan& plan, Args&&... args) {
   if (count.plan != nullptr && !(*count.plan == plan)) {
     throw ShapeMismatch(explain({.what = "the plan does not fit the arguments",
                                  .where = "scatter",
-                                 .expected = "the plan of the sharded arguments, " + to_string(*count.plan),
+                                 .expected = detail::Text() << "the plan of the sharded arguments, " << *count.plan,
                                  .found = to_string(plan)}));
   }
   if (count.rows && *count.rows != plan.rows()) {
     throw ShapeMismatch(explain({.what = "the plan does not fit the arguments",
                                  .where = "scatter",
-                                 .expected = std::to_string(plan.rows()) + " rows",
-                                 .found = std::to_string(*count.rows)}));
+                                 .expected = detail::Text() << plan.rows() << " rows",
+                                 .found = detail::Text() << *count.rows}));
   }
   return {plan, {std::forward<Args>(args)...}};
 }

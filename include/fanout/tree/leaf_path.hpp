@@ -13,6 +13,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/tree/map_key.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -28,7 +29,7 @@ std::string key_text(const K& key, std::size_t position) {
   } else if constexpr (requires { std::string_view(key); }) {
     append_quoted(text, std::string_view(key));
   } else {
-    text = "#" + std::to_string(position);
+    return Text() << '#' << position;
   }
   return text;
 }
@@ -47,7 +48,7 @@ FANOUT_INLINE std::uint64_t mixed(std::uint64_t hash, std::string_view letters) 
 template <class K>
 std::uint64_t mixed_with_key(std::uint64_t hash, const K& key, [[maybe_unused]] std::size_t position) {
   if constexpr (!is_compared_key<K>) {
-    refuse_key("a key that cannot be compared by value", "#" + std::to_string(position));
+    refuse_key("a key that cannot be compared by value", Text() << "#" << position);
   } else if constexpr (TextKey<K>) {
     return mixed(hash, std::string_view(key));
   } else if constexpr (std::integral<K> && sizeof(K) <= sizeof(std::uint64_t)) {
@@ -107,7 +108,7 @@ class LeafPath {
   FANOUT_INLINE static std::string text_of_name(const void* name, std::size_t size);
   template <class K>
   static std::string text_of_key(const void* key, std::size_t position) {
-    return "[" + detail::key_text(*static_cast<const K*>(key), position) + "]";
+    return detail::Text() << "[" << detail::key_text(*static_cast<const K*>(key), position) << "]";
   }
 
   FANOUT_INLINE static std::uint64_t mixed_with_name(std::uint64_t hash, const void* name, std::size_t size);

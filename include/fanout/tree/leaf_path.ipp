@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -17,7 +18,7 @@ namespace detail {
 
 void refuse_key(const char* what, const std::string& where) {
   throw StructureMismatch(
-      explain({.what = std::string("a map has ") + what + ", so shards and ranks cannot match their maps",
+      explain({.what = Text() << "a map has " << what << ", so shards and ranks cannot match their maps",
                .where = where,
                .expected = "numbers other than NaN, enums, texts, and pairs, tuples, containers and structs of these",
                .advice = "use other keys, without pointers; a class with private members lists its fields"}));
@@ -41,9 +42,11 @@ std::string LeafPath::text_of_root(const void* name, std::size_t size) {
   return std::string(static_cast<const char*>(name), size);
 }
 
-std::string LeafPath::text_of_index(const void*, std::size_t index) { return "[" + std::to_string(index) + "]"; }
+std::string LeafPath::text_of_index(const void*, std::size_t index) { return detail::Text() << "[" << index << "]"; }
 
-std::string LeafPath::text_of_name(const void* name, std::size_t size) { return "." + text_of_root(name, size); }
+std::string LeafPath::text_of_name(const void* name, std::size_t size) {
+  return detail::Text() << "." << text_of_root(name, size);
+}
 
 std::uint64_t LeafPath::mixed_with_name(std::uint64_t hash, const void* name, std::size_t size) {
   return detail::mixed(hash, std::string_view(static_cast<const char*>(name), size));

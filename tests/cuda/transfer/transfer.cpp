@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <fanout/cuda/transfer/peer_access.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
 #include <fanout/cuda/transfer/transfer.hpp>
 

@@ -158,7 +158,7 @@ class Build:
             alike = Unit("", kind, unit.flags)
             digest = self.sum(self.version, alike, under, self.suite.digest(source))
             name = source.removeprefix("include/")
-            path = self.kept(name + under + "".join(unit.flags), digest) + ".o"
+            path = self.kept(f"{kind}+{name}{under}{''.join(unit.flags)}", digest) + ".o"
             text = self.write(path + ".cpp", f"#include <{name}>\n")
             if scratch:
                 path = os.path.join(scratch, os.path.basename(path))
