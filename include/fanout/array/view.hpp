@@ -74,7 +74,7 @@ FANOUT_HOST_DEVICE constexpr std::size_t element_offset(const std::size_t (&at)[
   return offset;
 }
 
-[[noreturn]] FANOUT_INLINE void refuse_rows(const RowRange& range, std::size_t rows);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_rows(const RowRange& range, std::size_t rows);
 
 /// Throws InvalidArgument for rows outside of an array of `rows` rows. In kernels it is an assertion.
 // A template, so that the compiler of a kernel leaves out the branch for the host.

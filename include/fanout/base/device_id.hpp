@@ -35,7 +35,7 @@ class DeviceKind {
 };
 
 /// The name of the kind: `host`.
-FANOUT_INLINE std::string to_string(DeviceKind kind);
+[[gnu::cold]] FANOUT_INLINE std::string to_string(DeviceKind kind);
 
 /// Names a device: its kind, its index among the devices of that kind, and its instance among the devices that share
 /// one piece of hardware. All count from 0.
@@ -49,7 +49,7 @@ struct DeviceId {
 };
 
 /// `host:0`, `cuda:1`; `cuda:1#2` for instance 2 on the same GPU.
-FANOUT_INLINE std::string to_string(const DeviceId& id);
+[[gnu::cold]] FANOUT_INLINE std::string to_string(const DeviceId& id);
 
 template <class Char, class Traits>
 std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, const DeviceId& id) {

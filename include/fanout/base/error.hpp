@@ -88,7 +88,7 @@ struct Explanation {
 }  // namespace detail
 
 /// Returns `what at where: expected ..., found ...; advice`. Empty parts are left out.
-FANOUT_INLINE std::string explain(const detail::Explanation& parts);
+[[gnu::cold]] FANOUT_INLINE std::string explain(const detail::Explanation& parts);
 
 }}  // namespace fanout::v0
 

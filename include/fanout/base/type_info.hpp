@@ -48,7 +48,7 @@ inline bool same_type(const void* a, const void* b) noexcept { return a == b; }
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The class of the object, as it is written in C++; `std::exception` without run-time type information.
-FANOUT_INLINE std::string class_name(const std::exception& object);
+[[gnu::cold]] FANOUT_INLINE std::string class_name(const std::exception& object);
 
 }}}  // namespace fanout::v0::detail
 

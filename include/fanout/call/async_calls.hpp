@@ -145,7 +145,7 @@ class AsyncCalls {
   FANOUT_INLINE void unlist(AsyncCall& call) noexcept;
 
   /// Forgets all calls in the child of a fork: the threads that run them stayed in the parent.
-  FANOUT_INLINE void revive() noexcept;
+  [[gnu::cold]] FANOUT_INLINE void revive() noexcept;
 
   Atomic<std::size_t> holders_{1};
   Atomic<std::size_t> ordered_{0};  // number of ordered calls in the list

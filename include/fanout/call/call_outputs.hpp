@@ -62,9 +62,9 @@ class CallOutputs : public ShardEnds {
   /// shards again, and returns false if the call must be made again: see ShardEnds::check_ends(). An exception from
   /// before a `forward` is thrown unchanged. Exceptions of `forward` are thrown as one ReplicaError. With
   /// `rethrow_single`, a single one is thrown unchanged.
-  [[nodiscard]] bool all_ended(const Rerun& rerun = no_rerun, void* call = nullptr) {
+  [[nodiscard]] bool all_ended(const TypedCall& call) {
     if (is_plain_) slots_.all_are_made(!std::is_trivially_destructible_v<Value> || Ends::holds());
-    return Ends::check_ends(rerun, call);
+    return Ends::check_ends(call);
   }
 
   /// Call this if the call is made again, after its plan was changed. Then it goes on with begin(). Throws

@@ -26,18 +26,16 @@ class ForkJoin;
 class Recovery;
 class RankedCall;
 class ShardEnds;
-struct BlockRunner;
 struct CallSettings;
 struct CallState;
 struct LimitedPlans;
 struct RankedCalls;
 struct RankedCallType;
-struct Rerun;
+struct TypedCall;
 
 /// For plans that are dealt, or whose shards run in turns.
 struct DealPart {
-  void (ShardEnds::*begin)(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner, const Rerun& rerun,
-                           const void* call);
+  void (ShardEnds::*begin)(ForkJoin& shards, const DeviceTable& devices, const TypedCall& call);
   void (ShardEnds::*end)();
   void (ShardEnds::*release)() noexcept;
   static const DealPart table;
@@ -59,8 +57,8 @@ struct RecoveryPart {
   Plan (Recovery::*without_left_out)(const Plan& plan) const;
   Plan (Recovery::*within_limits)(const LimitedPlans& call) const;
   void (Recovery::*readmit)(std::size_t device) noexcept;
-  bool (ShardEnds::*recover)(const Rerun& rerun, void* call);
-  std::string (ShardEnds::*why_not_again)(const Rerun& rerun, std::size_t shard) const;
+  bool (ShardEnds::*recover)(const TypedCall& call);
+  std::string (ShardEnds::*why_not_again)(const TypedCall& call, std::size_t shard) const;
   void (ShardEnds::*say_why_not_again)(const OutOfMemory& error) const;
   const DealPart* deals;  ///< shards of a device with less memory run in turns
   static const RecoveryPart table;

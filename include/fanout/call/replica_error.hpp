@@ -53,8 +53,8 @@ class [[gnu::visibility("default")]] ReplicaError : public Error {
 
  protected:
   /// For errors of another `step` than forward, with or without rows.
-  FANOUT_INLINE ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas, bool has_rows,
-                             const std::string& note = {});
+  [[gnu::cold]] FANOUT_INLINE ReplicaError(const char* step, std::vector<Failure> failures, std::size_t replicas,
+                                           bool has_rows, const std::string& note = {});
 
  private:
   std::vector<Failure> failures_;

@@ -28,27 +28,31 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-inline const char* no_reason() noexcept { return nullptr; }
+/// What a call may do after a device has failed, or had too little memory.
+enum class Again : std::uint8_t { on_other_devices, with_fewer_rows, with_single_rows };
 
-/// How shards of one type of call run again: a table of functions, so that all types share the code that decides. By
-/// itself, it is for calls whose shards never run again.
-///
-/// The refusals return reasons as the ends of sentences, or null if there is none:
-///
-/// 1. `refusal`: why shards cannot run again;
-/// 2. `refusal_of_less`: why the call cannot be made again with fewer rows at a time;
-/// 3. `refusal_of_one_row`: why not even a single row fits into the memory.
-///
-/// 4. `run` runs a shard again, on a device.
-/// 5. `shape` is that of the call's arguments: see batch_shape().
-struct Rerun {
-  const char* (*refusal)() noexcept = &no_reason;
-  const char* (*refusal_of_less)() noexcept = &no_reason;
-  const char* (*refusal_of_one_row)() noexcept = &no_reason;
-  void (*run)(void* call, std::size_t shard, std::size_t device) = [](void*, std::size_t, std::size_t) {};
-  std::uint64_t (*shape)(const void* call) = [](const void*) { return std::uint64_t{0}; };
+/// What depends on the types of a call, as a table of functions: so all calls share the code that is no template.
+struct CallTypes {
+  /// Why the call cannot do it, as the end of a sentence; null if it can.
+  const char* (*refusal)(Again how) noexcept;
+  /// Empties the slot of a shard that runs again.
+  void (*renew)(void* call, std::size_t shard) noexcept;
+  /// Runs a shard on a device, on this thread. Returns false if the device failed, or has no memory.
+  bool (*run)(const void* call, std::size_t shard, std::size_t device) noexcept;
+  /// That of the call's arguments: see batch_shape().
+  std::uint64_t (*shape)(const void* call);
 };
-inline constexpr Rerun no_rerun;
+
+/// A call for code that does not know its types. Borrows it.
+struct TypedCall {
+  const CallTypes* types;
+  void* call;
+
+  const char* refusal(Again how) const noexcept { return types->refusal(how); }
+  void renew(std::size_t shard) const noexcept { types->renew(call, shard); }
+  bool run(std::size_t shard, std::size_t device) const noexcept { return types->run(call, shard, device); }
+  std::uint64_t shape() const { return types->shape(call); }
+};
 
 /// How the shards of one call end: with exceptions, late, or with pending device work. All calls share this code,
 /// whatever their shards return. Borrows the plan, the settings and the devices of the set; a shard names its device by
@@ -69,9 +73,8 @@ class ShardEnds {
   bool are_dealt() const noexcept { return !state_.plan.is_ordinary() && state_.settings.deals != nullptr; }
   /// Lets `shards` dispatch the devices instead of the shards, each of which runs shards one after the other. Throws
   /// std::bad_alloc.
-  void deal(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner, const Rerun& rerun,
-            const void* call) {
-    (this->*state_.settings.deals->begin)(shards, devices, runner, rerun, call);
+  void deal(ForkJoin& shards, const DeviceTable& devices, const TypedCall& call) {
+    (this->*state_.settings.deals->begin)(shards, devices, call);
   }
 
   /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
@@ -125,10 +128,10 @@ class ShardEnds {
   const DeviceId* devices() const noexcept { return state_.devices; }
 
   /// Call this when all shards have ended. Waits for pending device work. If a device failed, runs its shards again by
-  /// `rerun.run(call, ...)`, as the settings of the call say. Returns false if the call must be made again, since
+  /// `call.run(...)`, as the settings of the call say. Returns false if the call must be made again, since
   /// a device's memory was too small for its rows. Otherwise throws the exceptions of the shards.
-  [[nodiscard]] bool check_ends(const Rerun& rerun = no_rerun, void* call = nullptr) {
-    return !eventful_.load(MemoryOrder::relaxed) || check_events(rerun, call);
+  [[nodiscard]] bool check_ends(const TypedCall& call) {
+    return !eventful_.load(MemoryOrder::relaxed) || check_events(call);
   }
 
   /// Call this when all shards have ended without an exception. Throws Timeout if some were late.
@@ -174,11 +177,10 @@ class ShardEnds {
   FANOUT_INLINE void ran_by(const Plan& plan);
   FANOUT_INLINE LateShard late_shard(std::size_t i) const noexcept;
 
-  [[gnu::cold, gnu::noinline]] FANOUT_INLINE bool check_events(const Rerun& rerun, void* call);
+  [[gnu::cold, gnu::noinline]] FANOUT_INLINE bool check_events(const TypedCall& call);
 
   // For the parts:
-  FANOUT_INLINE void begin_deal(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner,
-                                const Rerun& rerun, const void* call);
+  FANOUT_INLINE void begin_deal(ForkJoin& shards, const DeviceTable& devices, const TypedCall& call);
   FANOUT_INLINE void end_deal();
   FANOUT_INLINE void release_moved() noexcept;
 
@@ -189,19 +191,19 @@ class ShardEnds {
   FANOUT_INLINE Plan plan_in_time() const;
 
   /// Runs shards again, as the settings say. Returns false if the call must be made again.
-  FANOUT_INLINE bool recover(const Rerun& rerun, void* call);
+  FANOUT_INLINE bool recover(const TypedCall& call);
   FANOUT_INLINE void say_why_not_shrunk(const OutOfMemory& error) const;
 
   /// Counts each failure of a device. Runs the shards of failed devices again, at most `most` times.
-  FANOUT_INLINE void run_again(const Rerun& rerun, void* call, int most);
+  FANOUT_INLINE void run_again(const TypedCall& call, int most);
 
   /// Notes how many rows fit into the memory of each device that had too little. Returns true if the call must be made
   /// again: only memory was missing. Does nothing if other processes make the call, too.
-  FANOUT_INLINE bool note_limits(const Rerun& rerun, const void* call);
+  FANOUT_INLINE bool note_limits(const TypedCall& call);
 
   /// Called if the results do not fit into the memory of the device that keeps all of them. Fewer rows at a time do not
   /// help there, so the device's limit is forgotten.
-  FANOUT_INLINE void note_results(const Rerun& rerun, const void* call);
+  FANOUT_INLINE void note_results(const TypedCall& call);
 
   FANOUT_INLINE static void wait_for_device(ShardRemains& shard) noexcept;
 
@@ -212,11 +214,11 @@ class ShardEnds {
   FANOUT_INLINE static bool is_release(const std::exception_ptr& failure) noexcept;
 
   /// Throws what the shards threw.
-  FANOUT_INLINE void throw_failures(const Rerun& rerun) const;
+  [[gnu::cold]] FANOUT_INLINE void throw_failures(const TypedCall& call) const;
 
   /// Why a shard that failed with its device did not run again, though the settings of the call ask for it. Empty if
   /// they do not, or if it did run again.
-  FANOUT_INLINE std::string why_not_again(const Rerun& rerun, std::size_t i) const;
+  [[gnu::cold]] FANOUT_INLINE std::string why_not_again(const TypedCall& call, std::size_t i) const;
 
   static constexpr const char* not_with_fewer = "not made again with fewer rows at a time, ";
   static constexpr const char* no_room_for_results = "since the results do not fit into the memory for them";

@@ -54,16 +54,23 @@ void ShardEnds::note_end(std::size_t i, ShardRemains& shard) noexcept {
 
 /// Shards that run on other devices than planned: the deal, if there is one, and the plan as it was run.
 struct ShardEnds::MovedShards : Pooled {
+  TypedCall call;
   std::optional<Deal> deal;
   Plan as_run;
 };
 
-void ShardEnds::begin_deal(ForkJoin& shards, const DeviceTable& devices, const BlockRunner& runner, const Rerun& rerun,
-                           const void* call) {
+void ShardEnds::begin_deal(ForkJoin& shards, const DeviceTable& devices, const TypedCall& call) {
   if (moved_ == nullptr) moved_ = make_pooled<MovedShards>();
+  moved_->call = call;
+  const BlockRunner runner{.of = this,
+                           .run =
+                               [](const void* of, std::size_t block, std::size_t device) noexcept {
+                                 return static_cast<const ShardEnds*>(of)->moved_->call.run(block, device);
+                               },
+                           .tell_late = [](void* of) noexcept { static_cast<ShardEnds*>(of)->tell_late(); }};
   Deal& deal = moved_->deal.emplace(state_.plan, devices, runner);
   if (state_.plan.runs_in_turns() && recovery() != nullptr) {
-    const std::uint64_t shape = rerun.shape(call);
+    const std::uint64_t shape = call.shape();
     for (std::size_t i = 0; i < devices.size(); ++i) deal.limit(i, recovery()->limits().most(shape, i));
   }
   shards.run_instead(deal.dealers(), deal);
@@ -141,7 +148,7 @@ LateShard ShardEnds::late_shard(std::size_t i) const noexcept {
           .rows = state_.place->in_batch(plan()[i].rows)};
 }
 
-bool ShardEnds::check_events(const Rerun& rerun, void* call) {
+bool ShardEnds::check_events(const TypedCall& call) {
   if (moved_ != nullptr) (this->*state_.settings.deals->end)();
   tell_late();
   for (std::size_t i = 0; i < size(); ++i) {
@@ -149,24 +156,24 @@ bool ShardEnds::check_events(const Rerun& rerun, void* call) {
   }
   state_.rendezvous.settle();  // or a failure found meanwhile would release a shard whose culprit is not listed
   for (std::size_t i = 0; i < size(); ++i) note_failed_collective(i);
-  if (recovery() != nullptr && !(this->*state_.settings.recovers->recover)(rerun, call)) {
+  if (recovery() != nullptr && !(this->*state_.settings.recovers->recover)(call)) {
     if (clock() != nullptr) clock()->tell(&ClockPart::fails_and_begins);
     return false;
   }
   if (clock() != nullptr) clock()->tell(&ClockPart::all_ended);
-  throw_failures(rerun);
+  throw_failures(call);
   return true;
 }
 
-bool ShardEnds::recover(const Rerun& rerun, void* call) {
+bool ShardEnds::recover(const TypedCall& call) {
   if (state_.settings.retries > 0) {
-    run_again(rerun, call, rerun.refusal() == nullptr ? state_.settings.retries : 0);
+    run_again(call, call.refusal(Again::on_other_devices) == nullptr ? state_.settings.retries : 0);
     tell_late();
   }
-  return rerun.refusal_of_less() != nullptr || !state_.settings.shrinks || !note_limits(rerun, call);
+  return call.refusal(Again::with_fewer_rows) != nullptr || !state_.settings.shrinks || !note_limits(call);
 }
 
-void ShardEnds::run_again(const Rerun& rerun, void* call, int most) {
+void ShardEnds::run_again(const TypedCall& call, int most) {
   for (int tries = 0;; ++tries) {
     bool failed = false;
     for (std::size_t i = 0; i < size(); ++i) {
@@ -184,13 +191,14 @@ void ShardEnds::run_again(const Rerun& rerun, void* call, int most) {
       });
       ran_by(moved_->as_run);
       if (clock() != nullptr) clock()->shard_runs_again();
-      rerun.run(call, i, device);
+      call.renew(i);
+      call.run(i, device);
       if (remains(i).completion) wait_for_device(remains(i));
     }
   }
 }
 
-bool ShardEnds::note_limits(const Rerun& rerun, const void* call) {
+bool ShardEnds::note_limits(const TypedCall& call) {
   if (state_.settings.ranks != nullptr) return false;
   struct Device {
     std::size_t shards = 0;
@@ -218,19 +226,19 @@ bool ShardEnds::note_limits(const Rerun& rerun, const void* call) {
     if (fewer == 0) continue;
     fits_smaller = true;
     // Above the limit, the shard was planned for another device, or before the limit was learnt.
-    const std::uint64_t shape = rerun.shape(call);
+    const std::uint64_t shape = call.shape();
     if (too_many <= recovery()->limits().most(shape, i)) recovery()->note_limit(shape, i, fewer);
   }
-  if (!fits_smaller && state_.outputs.have_failed()) note_results(rerun, call);
+  if (!fits_smaller && state_.outputs.have_failed()) note_results(call);
   return fits_smaller && !failed_otherwise;
 }
 
-void ShardEnds::note_results(const Rerun& rerun, const void* call) {
+void ShardEnds::note_results(const TypedCall& call) {
   for (std::size_t i = 0; i < size(); ++i) {
     if (!(devices()[plan()[i].device] == state_.target.space.owner)) continue;
     if (!remains(i).failed_with<OutOfMemory>()) continue;
     remains(i).results_do_not_fit = true;
-    recovery()->forget_limit(rerun.shape(call), plan()[i].device);
+    recovery()->forget_limit(call.shape(), plan()[i].device);
   }
 }
 
@@ -267,7 +275,7 @@ bool ShardEnds::is_release(const std::exception_ptr& failure) noexcept {
   }
 }
 
-void ShardEnds::throw_failures(const Rerun& rerun) const {
+void ShardEnds::throw_failures(const TypedCall& call) const {
   std::vector<Failure> failures;
   std::string note;
   bool all_released = true;  // no shard failed by itself
@@ -282,7 +290,7 @@ void ShardEnds::throw_failures(const Rerun& rerun) const {
     const ShardRemains& shard = remains(i);
     if (shard.failure == nullptr || (shard.released && !all_released)) continue;
     const RecoveryPart* const recovers = state_.settings.recovers;
-    const std::string reason = recovers == nullptr ? std::string() : (this->*recovers->why_not_again)(rerun, i);
+    const std::string reason = recovers == nullptr ? std::string() : (this->*recovers->why_not_again)(call, i);
     if (!shard.failed_in_forward && reason.empty()) std::rethrow_exception(shard.failure);
     if (!reason.empty()) note = reason;
     const Shard& planned = plan()[i];
@@ -296,22 +304,22 @@ void ShardEnds::throw_failures(const Rerun& rerun) const {
   throw ReplicaError(std::move(failures), size() + state_.place->other_shards, note);
 }
 
-std::string ShardEnds::why_not_again(const Rerun& rerun, std::size_t i) const {
+std::string ShardEnds::why_not_again(const TypedCall& call, std::size_t i) const {
   const ShardRemains& shard = remains(i);
   const auto known = [this](const char* why) noexcept {
     if (why != nullptr || recovery() != nullptr) return why;
     return "since the call was asynchronous, and waited for calls that change the model";
   };
   if (state_.settings.retries > 0 && shard.failed_with<DeviceError>()) {
-    const char* const why = known(rerun.refusal());
+    const char* const why = known(call.refusal(Again::on_other_devices));
     if (why == nullptr) return {};
     return Text() << "not run again on another device, " << why;
   }
   if (!state_.settings.shrinks || !shard.failed_with<OutOfMemory>()) return {};
-  const char* why = known(rerun.refusal_of_less());
+  const char* why = known(call.refusal(Again::with_fewer_rows));
   if (why == nullptr && state_.settings.ranks != nullptr) why = "since several ranks make the call";
   if (why == nullptr && shard.results_do_not_fit) why = no_room_for_results;
-  if (why == nullptr && plan()[i].rows.size() < 2) why = rerun.refusal_of_one_row();
+  if (why == nullptr && plan()[i].rows.size() < 2) why = call.refusal(Again::with_single_rows);
   if (why == nullptr) return {};
   return Text() << not_with_fewer << why;
 }

@@ -54,7 +54,7 @@ class [[gnu::visibility("default")]] Timeout : public Error {
   }
 
   /// `50 ms`
-  FANOUT_INLINE static std::string to_text(Duration time);
+  [[gnu::cold]] FANOUT_INLINE static std::string to_text(Duration time);
 
  private:
   struct Results {

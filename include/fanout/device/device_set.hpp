@@ -37,10 +37,10 @@ std::vector<D> visible_devices() {
   }
 }
 
-[[noreturn]] FANOUT_INLINE void refuse_no_devices(const std::string& kinds);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_no_devices(const std::string& kinds);
 
 /// Throws InvalidDeviceId for a device that is named twice.
-FANOUT_INLINE void check_devices_differ(const std::vector<DeviceId>& ids);
+[[gnu::cold]] FANOUT_INLINE void check_devices_differ(const std::vector<DeviceId>& ids);
 
 /// The devices of a set, one kind after the other. In place of a std::tuple of vectors, which would cost each file with
 /// a device set 23 million instructions of the compiler (g++ 12).

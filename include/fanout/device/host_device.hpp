@@ -42,7 +42,7 @@ class HostDevice {
   void synchronize() const noexcept {}
 
   /// The devices of host_devices(), as a vector.
-  FANOUT_INLINE static std::vector<HostDevice> visible();
+  [[gnu::cold]] FANOUT_INLINE static std::vector<HostDevice> visible();
 
   friend bool operator==(const HostDevice& a, const HostDevice& b) noexcept { return a.worker_ == b.worker_; }
 
@@ -74,20 +74,20 @@ inline constexpr int most_host_devices = 4096;
 /// The number of host devices that host_devices() makes: FANOUT_HOST_DEVICES if it is set, otherwise one per core that
 /// this process may use. The affinity mask and the CPU quota of the control group limit these. At most 4096. Throws
 /// InvalidArgument if FANOUT_HOST_DEVICES is not a whole number from 1 to 4096.
-FANOUT_INLINE int host_device_count();
+[[gnu::cold]] FANOUT_INLINE int host_device_count();
 
 /// Makes the host devices `host:0`, `host:1`, ..., which share the process's cores. Starts no thread: a device's first
 /// task does. Throws InvalidDeviceId if the count is negative or above 4096, or if `cores_each` is negative. Throws
 /// InvalidArgument if FANOUT_HOST_DEVICES or FANOUT_PIN has an invalid value.
-FANOUT_INLINE DeviceSet<HostDevice> host_devices(const HostDeviceOptions& options);
+[[gnu::cold]] FANOUT_INLINE DeviceSet<HostDevice> host_devices(const HostDeviceOptions& options);
 
 /// Makes one host device per core that this process may use; see host_device_count(). Throws InvalidArgument for an
 /// invalid environment variable.
-FANOUT_INLINE DeviceSet<HostDevice> host_devices();
+[[gnu::cold]] FANOUT_INLINE DeviceSet<HostDevice> host_devices();
 
 /// Makes `count` host devices. Each has an equal share of the process's cores, at least one. If there are more devices
 /// than cores, no thread is bound to a core. Throws InvalidDeviceId if `count` is below 1 or above 4096.
-FANOUT_INLINE DeviceSet<HostDevice> host_devices(int count);
+[[gnu::cold]] FANOUT_INLINE DeviceSet<HostDevice> host_devices(int count);
 
 /// Selects the devices of host_devices() with these indices, in the order given: `host_devices({0, 2})` is host:0 and
 /// host:2, and `host_devices({2})` is host:2 alone. Takes a list in braces, a vector or an array. The first is the main

@@ -15,27 +15,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Runs the blocks of one call: `run(body, block, device)` returns false if the device failed. Refers to a body of any
-/// type, so that all calls of a program share the code that deals. `Body::run_on(block, device)` and `tell_late()` must
-/// not throw.
+/// Runs the blocks of one call: `run(of, block, device)` returns false if the device failed. Borrows `of`.
 struct BlockRunner {
-  template <class Body>
-  explicit BlockRunner(const Body& of) noexcept
-      : body(&of), run(&run_body<Body>), tell_body_late(&tell_late_body<Body>) {}
-
-  const void* body;
-  bool (*run)(const void* body, std::size_t block, std::size_t device) noexcept;
-  void (*tell_body_late)(const void* body) noexcept;
-
- private:
-  template <class Body>
-  static bool run_body(const void* untyped, std::size_t block, std::size_t device) noexcept {
-    return static_cast<const Body*>(untyped)->run_on(block, device);
-  }
-  template <class Body>
-  static void tell_late_body(const void* untyped) noexcept {
-    static_cast<const Body*>(untyped)->tell_late();
-  }
+  void* of;
+  bool (*run)(const void* of, std::size_t block, std::size_t device) noexcept;
+  void (*tell_late)(void* of) noexcept;
 };
 
 /// The blocks of a plan during one call. Each device runs the blocks that were planned for it, the first ones first,
@@ -50,7 +34,7 @@ struct BlockRunner {
 /// In a dealt plan, a device that has failed takes no more blocks, since a broken device would fail all of them
 /// quickly. If no other device takes blocks any more, it runs those that are left.
 ///
-/// Borrows all that it is made of, also the runner's body.
+/// Borrows all that it is made of, also that of the runner.
 class Deal {
  public:
   FANOUT_INLINE Deal(const Plan& blocks, const DeviceTable& devices, const BlockRunner& runner);
@@ -64,7 +48,7 @@ class Deal {
   const Plan& dealers() const noexcept { return dealers_; }
 
   FANOUT_INLINE void operator()(std::size_t dealer) const noexcept;
-  void tell_late() const noexcept { runner_.tell_body_late(runner_.body); }
+  void tell_late() const noexcept { runner_.tell_late(runner_.of); }
 
   /// The blocks, each with the device that ran it. Called when all have ended.
   [[gnu::cold, gnu::noinline]] FANOUT_INLINE const Plan& as_run();

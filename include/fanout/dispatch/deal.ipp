@@ -42,7 +42,7 @@ void Deal::operator()(std::size_t dealer) const noexcept {
   if (has_clocks_) return self.run_by_clocks();
   const std::size_t device = dealers_[dealer].device;
   for (std::size_t block = 0; self.take(device, block);) {
-    if (!runner_.run(runner_.body, block, device) && self.fails()) return;
+    if (!runner_.run(runner_.of, block, device) && self.fails()) return;
   }
 }
 
@@ -140,7 +140,7 @@ void Deal::run_by_clocks() noexcept {
     if (!take_locked(first, block)) {  // until another device fails, the rest is for others
       hands_[first].takes_no_more = true;
       --working_;
-    } else if (!runner_.run(runner_.body, block, first) && fails_locked()) {
+    } else if (!runner_.run(runner_.of, block, first) && fails_locked()) {
       hands_[first].takes_no_more = true;
     }
   }

@@ -156,7 +156,7 @@ class ShardTasks {
 };
 
 /// Throws the Error of a call in the child of a fork, if shards of the call stayed in the parent.
-[[noreturn]] FANOUT_INLINE void refuse_after_fork();
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_after_fork();
 
 }}}  // namespace fanout::v0::detail
 

@@ -39,7 +39,7 @@ struct GatherTarget {
   /// The device that ran the shard.
   const DeviceId& device(std::size_t shard) const { return devices[plan[shard].device]; }
   /// The shard as text: `shard 1 on host:1, rows [15, 30)`.
-  FANOUT_INLINE std::string describe(std::size_t shard) const;
+  [[gnu::cold]] FANOUT_INLINE std::string describe(std::size_t shard) const;
   /// The shard's share of all rows, from 0 to 1. If there are no rows, all shards have equal shares.
   double share(std::size_t shard) const {
     return rows() == 0 ? 1.0 / static_cast<double>(size() + batch->other_shards)

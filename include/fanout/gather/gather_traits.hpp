@@ -100,8 +100,9 @@ concept GatherableChosen = requires {
   typename gather_chosen<Rule, X>::type;
 };
 
-[[noreturn]] FANOUT_INLINE void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard,
-                                               std::string expected, std::string found, std::string_view advice);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_extents(const GatherTarget& place, const LeafPath& path,
+                                                          std::size_t shard, std::string_view expected,
+                                                          std::string_view found, std::string_view advice);
 
 [[gnu::cold]] FANOUT_INLINE void check_way_from(const MemorySpace& found, const GatherTarget& place,
                                                 const LeafPath& path, std::size_t shard);
@@ -151,12 +152,12 @@ inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory
 }
 
 [[noreturn]] inline void refuse_structure(const GatherTarget& place, const LeafPath& path, std::size_t shard,
-                                          std::string_view what, std::string expected, std::string found,
+                                          std::string_view what, std::string_view expected, std::string_view found,
                                           std::string_view advice = "return the same structure from every replica") {
   throw StructureMismatch(explain({.what = what,
                                    .where = to_string(path),
-                                   .expected = Text() << std::move(expected) << " as from " << place.describe(0),
-                                   .found = Text() << std::move(found) << " from " << place.describe(shard),
+                                   .expected = Text() << expected << " as from " << place.describe(0),
+                                   .found = Text() << found << " from " << place.describe(shard),
                                    .advice = advice}));
 }
 

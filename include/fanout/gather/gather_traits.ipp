@@ -13,12 +13,12 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard, std::string expected,
-                    std::string found, std::string_view advice) {
+void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t shard, std::string_view expected,
+                    std::string_view found, std::string_view advice) {
   throw ShapeMismatch(explain({.what = Text() << "replicas " << place.did << " arrays of different extents",
                                .where = to_string(path),
-                               .expected = Text() << std::move(expected) << " as from " << place.describe(0),
-                               .found = Text() << std::move(found) << " from " << place.describe(shard),
+                               .expected = Text() << expected << " as from " << place.describe(0),
+                               .found = Text() << found << " from " << place.describe(shard),
                                .advice = advice}));
 }
 

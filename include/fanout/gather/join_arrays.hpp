@@ -23,7 +23,7 @@ namespace fanout { inline namespace v0 {
 namespace detail {
 
 /// The extents that all shards must agree on, as text: `[2, :, 3]` for axis 1.
-FANOUT_INLINE std::string all_axes_but(std::size_t joined, const std::size_t* extents, std::size_t rank);
+[[gnu::cold]] FANOUT_INLINE std::string all_axes_but(std::size_t joined, const std::size_t* extents, std::size_t rank);
 
 /// Concatenates tensors, views or outputs on this axis. Copies. Throws ShapeMismatch if their other extents differ, and
 /// DeviceMismatch as check_space() does.

@@ -65,7 +65,7 @@ struct Extents {
 
 namespace detail {
 
-FANOUT_INLINE std::string extents_text(const std::size_t* extents, std::size_t rank);
+[[gnu::cold]] FANOUT_INLINE std::string extents_text(const std::size_t* extents, std::size_t rank);
 
 }  // namespace detail
 
@@ -84,7 +84,7 @@ __extension__ using AnyInteger = __int128;
 using AnyInteger = long long;
 #endif
 
-[[noreturn]] FANOUT_INLINE void refuse_uncountable(std::string_view found);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_uncountable(std::string_view found);
 
 /// Returns the extents. Throws ShapeMismatch if an array of that shape, with elements of `element_size` bytes, has more
 /// than PTRDIFF_MAX bytes.

@@ -20,12 +20,12 @@ struct MemorySpace {
 inline constexpr MemorySpace host_memory{{.kind = "host", .index = 0}};
 
 /// The memory as text: `host memory`, `the memory of cuda:1`.
-FANOUT_INLINE std::string to_string(const MemorySpace& space);
+[[gnu::cold]] FANOUT_INLINE std::string to_string(const MemorySpace& space);
 
 namespace detail {
 
 /// PyTorch's words, which people search for.
-FANOUT_INLINE std::string two_devices(const MemorySpace& one, const MemorySpace& other);
+[[gnu::cold]] FANOUT_INLINE std::string two_devices(const MemorySpace& one, const MemorySpace& other);
 
 }  // namespace detail
 

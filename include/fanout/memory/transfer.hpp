@@ -40,7 +40,7 @@ namespace backend {
 
 /// Declares the operations for the memories of a kind of device, so that they are found by an array's memory space. The
 /// first declaration for a kind counts. A device declares them before anything is in its memory.
-FANOUT_INLINE void declare_memory(DeviceKind kind, const MemoryOperations& operations);
+[[gnu::cold]] FANOUT_INLINE void declare_memory(DeviceKind kind, const MemoryOperations& operations);
 
 /// A memory space and its operations. These are null if the kind of memory was not declared.
 inline Memory memory_of(const MemorySpace& space) noexcept {
@@ -69,7 +69,7 @@ inline bool can_transfer(const Memory& to, const MemorySpace& from) noexcept {
 
 namespace detail {
 
-[[noreturn]] FANOUT_INLINE void refuse_transfer(const MemorySpace& to, const MemorySpace& from);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_transfer(const MemorySpace& to, const MemorySpace& from);
 
 }  // namespace detail
 

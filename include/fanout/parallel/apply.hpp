@@ -12,6 +12,7 @@
 #include <fanout/call/call_state.hpp>
 #include <fanout/call/caller_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
+#include <fanout/call/shard_ends.hpp>
 #include <fanout/call/shard_outputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/plan/plan.hpp>
@@ -74,9 +75,7 @@ struct CallOfModels {
   using Runners = ModelForEach<Models, Ds...>;
   static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
   static constexpr bool may_be_dealt = false;  // each shard has a model of its own
-  static const char* refusal() noexcept { return nullptr; }
-  static const char* refusal_of_less() noexcept { return nullptr; }
-  static const char* refusal_of_one_row() noexcept { return nullptr; }
+  static const char* refusal(Again) noexcept { return nullptr; }
   struct Fields {  // none: a const `forward` changes no combined fields
     Fields(const Runners&, const Plan&) noexcept {}
     template <class Ranked>

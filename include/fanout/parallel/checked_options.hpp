@@ -33,7 +33,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 struct CheckedOptions {
   /// Throws InvalidDeviceId if no device has the memory for results. Throws InvalidArgument if the split does not fit
   /// the devices, and for a negative deadline. Borrows `times`.
-  FANOUT_INLINE CheckedOptions(Options&& with, const DeviceTable& devices, CallStatistics& times);
+  [[gnu::cold]] FANOUT_INLINE CheckedOptions(Options&& with, const DeviceTable& devices, CallStatistics& times);
   CheckedOptions(const CheckedOptions&) = delete;
   CheckedOptions& operator=(const CheckedOptions&) = delete;
   FANOUT_INLINE ~CheckedOptions();
@@ -92,12 +92,12 @@ struct CheckedOptions {
       measured || options.shrink_on_out_of_memory ? &always_ : &process_observer.flag();
 
   /// Called before the replicas are made, since a factory may take long.
-  FANOUT_INLINE CallSettings check(const DeviceTable& devices, CallStatistics& times) const;
+  [[gnu::cold]] FANOUT_INLINE CallSettings check(const DeviceTable& devices, CallStatistics& times) const;
 
-  FANOUT_INLINE void check_sharded(const Plan& plan) const;
+  [[gnu::cold]] FANOUT_INLINE void check_sharded(const Plan& plan) const;
 
   /// The memory in which results are gathered.
-  FANOUT_INLINE backend::Memory find_target(const DeviceTable& devices) const;
+  [[gnu::cold]] FANOUT_INLINE backend::Memory find_target(const DeviceTable& devices) const;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -121,7 +121,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   }
 
   /// Shards never run again if they keep their places behind calls that change the replicas.
-  static constexpr Rerun never_again{.refusal = &Call::refusal, .refusal_of_less = &Call::refusal_of_less};
+  static constexpr CallTypes never_again{.refusal = &Call::refusal, .renew = nullptr, .run = nullptr, .shape = nullptr};
 
   void run_shard(std::size_t task) noexcept override {
     if constexpr (may_be_one_task) {
@@ -181,7 +181,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     meter_.result_is_asked_for();
     try {
       if (failure_ != nullptr) std::rethrow_exception(failure_);
-      if (!is_one_task_) static_cast<void>(outputs_.all_ended(never_again));
+      if (!is_one_task_) static_cast<void>(outputs_.all_ended({&never_again, this}));
       if constexpr (!Call::combines_fields) {  // the thread that takes the result makes the steps with other processes
         ranked_.join();
         outputs_.check_deadline();

@@ -19,6 +19,7 @@
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending.hpp>
 #include <fanout/call/settled_inputs.hpp>
+#include <fanout/call/shard_ends.hpp>
 #include <fanout/device/all_visible.hpp>
 #include <fanout/device/device_source.hpp>
 #include <fanout/device/host_device.hpp>
@@ -347,7 +348,7 @@ class ParallelModel {
   /// the plans of the next tries.
   template <class Call, class Inputs>
   [[gnu::cold, gnu::noinline]] detail::Owned<detail::LimitedPlans> limit(Inputs& inputs) const {
-    if (!state_->may_shrink() || Call::refusal_of_less() != nullptr) return {};
+    if (!state_->may_shrink() || Call::refusal(detail::Again::with_fewer_rows) != nullptr) return {};
     const std::uint64_t shape = detail::batch_shape(inputs.axis, inputs.arguments);
     detail::Owned<detail::LimitedPlans> limits(new detail::LimitedPlans{.planned = inputs.plan, .shape = shape},
                                                [](detail::LimitedPlans* made) noexcept { delete made; });

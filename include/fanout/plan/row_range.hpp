@@ -87,7 +87,7 @@ struct RowRange {
 };
 
 /// The range as text: `[15, 30)`.
-FANOUT_INLINE std::string to_string(const RowRange& rows);
+[[gnu::cold]] FANOUT_INLINE std::string to_string(const RowRange& rows);
 
 }}  // namespace fanout::v0
 

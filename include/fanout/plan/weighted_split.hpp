@@ -28,11 +28,12 @@ concept RangeOfWeights = requires(const R& range) {
   requires Weight<std::remove_cvref_t<decltype(*std::begin(range))>>;
 };
 
-[[noreturn]] FANOUT_INLINE void refuse_weight(std::size_t position, double weight);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_weight(std::size_t position, double weight);
 
-[[noreturn]] FANOUT_INLINE void refuse_weights_without_sum(std::size_t size);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_weights_without_sum(std::size_t size);
 
-[[noreturn]] FANOUT_INLINE void refuse_number_of_weights(const char* split, std::size_t weights, std::size_t devices);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_number_of_weights(const char* split, std::size_t weights,
+                                                                    std::size_t devices);
 
 /// A finite double that is not negative, as mantissa * 2^exponent (less a constant). It is read from its bits, since
 /// with -ffast-math compilers assume that no number is infinite or NaN.

@@ -6,6 +6,7 @@
 #include <fanout/call/call_order.hpp>
 #include <fanout/call/caller_state.hpp>
 #include <fanout/call/ranked_call.hpp>
+#include <fanout/call/shard_ends.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
@@ -49,29 +50,19 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   /// True if any device may run any shard: what a replica does never depends on what it did before.
   static constexpr bool may_be_dealt = order() != CallOrder::changes;
 
-  /// Why a shard of such a call may not run again, as the end of a sentence; null if it may.
-  static const char* refusal() noexcept {
+  /// See CallTypes.
+  static const char* refusal(Again how) noexcept {
+    if (how == Again::with_single_rows) return refusal_of_single_rows();
     if constexpr (!may_be_dealt) {
       return "since forward is not const, or may change its replica";
     } else if constexpr (has_inout<Args...>) {
       return "since an argument is inout()";
     } else {
-      return shards_may_meet() ? "since forward has collectives" : nullptr;
+      if (shards_may_meet()) return "since forward has collectives";
+      return has_sharded<Args...> && how == Again::with_fewer_rows ? "since an argument is sharded" : nullptr;
     }
   }
-
-  /// Why such a call may not be made again with fewer rows at a time, in the same form.
-  static const char* refusal_of_less() noexcept {
-    if (const char* const why = refusal()) return why;
-    if constexpr (has_sharded<Args...>) {
-      return "since an argument is sharded";
-    } else {
-      return nullptr;
-    }
-  }
-
-  /// Why not even a single row fits into the memory of a device, in the same form.
-  static const char* refusal_of_one_row() noexcept {
+  static const char* refusal_of_single_rows() noexcept {
     if constexpr (std::is_void_v<R>) {
       return "since a single row does not fit";
     } else {

@@ -104,7 +104,7 @@ class ShardedCall<Call, ShardInputs<Args...>> {
   /// threw. Returns false if the call must be made again: see CallOutputs::all_ended().
   [[nodiscard]] bool join() {
     shards_.join();
-    return outputs_.all_ended(rerun, this);
+    return outputs_.all_ended({&types, this});
   }
 
   /// Combines the combined fields of the model, over all processes that make the call. Then throws Timeout if shards
@@ -117,30 +117,26 @@ class ShardedCall<Call, ShardInputs<Args...>> {
   }
 
  private:
-  static void run_again([[maybe_unused]] void* of, [[maybe_unused]] std::size_t i,
-                        [[maybe_unused]] std::size_t device) {
-    if constexpr (Call::may_be_dealt) {
-      auto& call = *static_cast<ShardedCall*>(of);
-      call.outputs_.renew(i);
-      call.body_.slots_are_made();
-      call.body_.run_on(i, device);
-    }
-  }
-  static std::uint64_t shape(const void* of) { return static_cast<const ShardedCall*>(of)->body_.shape(); }
+  static ShardedCall& typed(void* call) noexcept { return *static_cast<ShardedCall*>(call); }
+  static const ShardedCall& typed(const void* call) noexcept { return *static_cast<const ShardedCall*>(call); }
 
-  /// How shards of this call run again on other devices: see ShardEnds::check_ends().
-  static constexpr Rerun rerun{.refusal = &Call::refusal,
-                               .refusal_of_less = &Call::refusal_of_less,
-                               .refusal_of_one_row = &Call::refusal_of_one_row,
-                               .run = &run_again,
-                               .shape = &shape};
+  static void renew(void* call, std::size_t shard) noexcept {
+    typed(call).outputs_.renew(shard);
+    typed(call).body_.slots_are_made();
+  }
+  static bool run(const void* call, std::size_t shard, std::size_t device) noexcept {
+    return typed(call).body_.run_on(shard, device);
+  }
+  static std::uint64_t shape(const void* call) { return typed(call).body_.shape(); }
+
+  static constexpr CallTypes types{.refusal = &Call::refusal, .renew = &renew, .run = &run, .shape = &shape};
 
   /// Dispatches the devices instead of the shards, each of which runs shards one after the other.
   [[gnu::cold, gnu::noinline]] void deal(const DeviceTable& devices) {
     if (Call::shards_may_meet()) return;
     if (body_.is_plain()) outputs_.make_slots();
     body_.slots_are_made();
-    outputs_.deal(shards_, devices, BlockRunner(body_), rerun, this);
+    outputs_.deal(shards_, devices, {&types, this});
   }
 
   Outputs& outputs_;

@@ -12,8 +12,8 @@ namespace fanout { inline namespace v0 {
 namespace detail {
 
 /// Throws ShapeMismatch for an array that can be split only by rows: its type tells no other axes, or it is an inout().
-[[noreturn]] FANOUT_INLINE void refuse_axis(int axis, const LeafPath& path);
-[[noreturn]] FANOUT_INLINE void refuse_axis_of(int axes, int axis, const LeafPath& path);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_axis(int axis, const LeafPath& path);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_axis_of(int axes, int axis, const LeafPath& path);
 
 }  // namespace detail
 

@@ -203,8 +203,8 @@ std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
   }
 }
 
-[[noreturn]] FANOUT_INLINE void refuse_piece(const MemorySpace& found, const ScatterTarget& place,
-                                             const LeafPath& path);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_piece(const MemorySpace& found, const ScatterTarget& place,
+                                                        const LeafPath& path);
 
 inline void check_piece_space(const MemorySpace& found, const ScatterTarget& place, const LeafPath& path) {
   if (!(found == place.memory.space)) refuse_piece(found, place, path);

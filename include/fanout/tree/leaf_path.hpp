@@ -34,7 +34,7 @@ std::string key_text(const K& key, std::size_t position) {
   return text;
 }
 
-[[noreturn]] FANOUT_INLINE void refuse_key(const char* what, const std::string& where);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_key(const char* what, const std::string& where);
 
 constexpr std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) noexcept {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15U + 0xD1B54A32D192ED03U;  // so that no number of zeros keeps it 0
@@ -103,9 +103,9 @@ class LeafPath {
   constexpr LeafPath(const LeafPath* parent, const void* name, std::size_t size, const Step& step) noexcept
       : parent_(parent), name_(name), size_(size), step_(step) {}
 
-  FANOUT_INLINE static std::string text_of_root(const void* name, std::size_t size);
-  FANOUT_INLINE static std::string text_of_index(const void*, std::size_t index);
-  FANOUT_INLINE static std::string text_of_name(const void* name, std::size_t size);
+  [[gnu::cold]] FANOUT_INLINE static std::string text_of_root(const void* name, std::size_t size);
+  [[gnu::cold]] FANOUT_INLINE static std::string text_of_index(const void*, std::size_t index);
+  [[gnu::cold]] FANOUT_INLINE static std::string text_of_name(const void* name, std::size_t size);
   template <class K>
   static std::string text_of_key(const void* key, std::size_t position) {
     return detail::Text() << "[" << detail::key_text(*static_cast<const K*>(key), position) << "]";
@@ -131,7 +131,7 @@ class LeafPath {
 };
 
 /// The path as text.
-FANOUT_INLINE std::string to_string(const LeafPath& path);
+[[gnu::cold]] FANOUT_INLINE std::string to_string(const LeafPath& path);
 
 namespace detail {
 

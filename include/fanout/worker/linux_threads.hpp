@@ -15,20 +15,20 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// What Linux knows of threads beyond POSIX.
 struct LinuxThreads {
   /// The cores that this process may use: the affinity mask of its first thread. Empty if the kernel does not tell.
-  FANOUT_INLINE static std::vector<int> process_cores();
+  [[gnu::cold]] FANOUT_INLINE static std::vector<int> process_cores();
 
   /// Binds a thread that is made with these attributes, before it runs. Returns false if there are no cores, or if the
   /// C library cannot do it: musl.
-  FANOUT_INLINE static bool bind(pthread_attr_t& attributes, const std::vector<int>& cores) noexcept;
+  [[gnu::cold]] FANOUT_INLINE static bool bind(pthread_attr_t& attributes, const std::vector<int>& cores) noexcept;
 
   /// Binds a thread that runs. Does nothing if there are no cores, or if the process has lost them meanwhile.
-  FANOUT_INLINE static void bind(pthread_t thread, const std::vector<int>& cores) noexcept;
+  [[gnu::cold]] FANOUT_INLINE static void bind(pthread_t thread, const std::vector<int>& cores) noexcept;
 
   /// Names a thread. The kernel keeps 15 characters.
-  FANOUT_INLINE static void name(pthread_t thread, const std::string& name) noexcept;
+  [[gnu::cold]] FANOUT_INLINE static void name(pthread_t thread, const std::string& name) noexcept;
 
   /// Lets timed sleeps of the calling thread end on time. Otherwise the kernel may add 50 us.
-  FANOUT_INLINE static void wake_in_time() noexcept;
+  [[gnu::cold]] FANOUT_INLINE static void wake_in_time() noexcept;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -27,7 +27,7 @@ class Registry {
 
   /// Returns the worker of a device with these cores, and makes it if it is new. Starts no thread. A worker without
   /// cores never has one.
-  FANOUT_INLINE Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound);
+  [[gnu::cold]] FANOUT_INLINE Worker& worker(const DeviceId& id, const std::vector<int>& cores, bool bound);
 
  private:
   struct Node {
@@ -35,7 +35,7 @@ class Registry {
     Node* next;
   };
 
-  FANOUT_INLINE Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const;
+  [[gnu::cold]] FANOUT_INLINE Worker* find(const DeviceId& id, const std::vector<int>& cores, bool bound) const;
 
   const std::vector<int> cores_;
   detail::ForkSafeMutex mutex_;
@@ -55,7 +55,7 @@ namespace backend {
 /// The one registry of the process, also if several shared libraries were built with hidden visibility. Made at first
 /// use and never destroyed, since workers may outlive main(). It is no static of this function, so that a fork while
 /// another thread makes it does no harm.
-FANOUT_INLINE Registry& registry();
+[[gnu::cold]] FANOUT_INLINE Registry& registry();
 
 }  // namespace backend
 

@@ -29,8 +29,8 @@ struct LibraryInUse {
 /// standard floating-point modes, and runs on these cores. If there are none, or the process has lost them meanwhile,
 /// it runs where the calling thread may. It is never joined, unless `joined` is not null: then that is set to the
 /// thread, which the caller must join. Returns false if no thread can be started: the system's limit.
-FANOUT_INLINE bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument,
-                                const std::string& name, pthread_t* joined = nullptr) noexcept;
+[[gnu::cold]] FANOUT_INLINE bool start_thread(const std::vector<int>& cores, void* (*enter)(void*), void* argument,
+                                              const std::string& name, pthread_t* joined = nullptr) noexcept;
 
 }}}  // namespace fanout::v0::detail
 

@@ -196,10 +196,10 @@ class Worker {
   }
 
   /// Returns false if there is no thread and none can be started.
-  FANOUT_INLINE bool start() noexcept;
+  [[gnu::cold]] FANOUT_INLINE bool start() noexcept;
 
   /// In the child of a fork: the queued tasks and the thread stayed in the parent.
-  FANOUT_INLINE void revive() noexcept;
+  [[gnu::cold]] FANOUT_INLINE void revive() noexcept;
 
   const DeviceId id_;
   const std::string thread_name_ = "fanout " + to_string(id_);
