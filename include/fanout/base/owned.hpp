@@ -7,8 +7,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Owns an object, or none. Whoever makes the object says how it is destroyed, so that its code is only where it is
-/// made.
+/// Owns an object, or none. Whoever makes the object also gives the function that destroys it. So only the files that
+/// make the object have the code of its destructor.
 template <class T>
 class Owned {
  public:

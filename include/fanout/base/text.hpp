@@ -17,8 +17,8 @@ template <class T>
 concept Countable = std::integral<T> && !std::same_as<T, char> && !std::same_as<T, bool>;
 
 /// A text that is put together from parts: `Text() << "rows " << rows << " of " << device`. A part is a text, a
-/// character, an integer, or anything with a to_string(). Its functions are not inlined: four parts that are joined by
-/// `+` take 4 KB of machine code where they are joined, and 300 bytes here.
+/// character, an integer, or an object with a to_string(). The functions of this class are not inlined, so that errors
+/// are small machine code: docs/decisions/compiled_once.md has the figures.
 class Text {
  public:
   [[gnu::cold]] FANOUT_INLINE Text& operator<<(std::string_view part);

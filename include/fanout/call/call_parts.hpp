@@ -18,8 +18,8 @@ class RankedValues;
 
 namespace detail {
 
-// The parts of a call that only options bring: see WithPart. Each is a table of functions of ShardEnds or RankedCall,
-// which CallSettings refers to. A call without the part has a null pointer there.
+// Parts of a call that an option brings: see WithPart. Each part is a table of functions of ShardEnds or RankedCall.
+// CallSettings has a pointer to each table. The pointer is null in a call without the part.
 
 class DeviceTable;
 class ForkJoin;

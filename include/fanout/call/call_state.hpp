@@ -48,8 +48,9 @@ struct CallSettings {
   const DeviceTable* team = nullptr;  ///< shares large copies of gathering; null: the caller copies alone
   bool gathers = false;               ///< the call itself gathers its results
 
-  /// Only with `recovery`: the plan without devices that are left out by now, and the plan within all limits.
+  /// The plan without the devices that are left out by now. Call this only if there is a `recovery`.
   Plan without_left_out(const Plan& by) const { return (recovery->*recovers->without_left_out)(by); }
+  /// The plan of a call, within the limits that are known by now. Call this only if there is a `recovery`.
   Plan within(const LimitedPlans& call) const { return (recovery->*recovers->within_limits)(call); }
 };
 

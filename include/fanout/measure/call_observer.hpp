@@ -42,7 +42,8 @@ class CallObserver {
   /// Called by the thread that ran a shard, when that has ended without an exception; by several threads at once.
   virtual void shard_ended(const Progress&) noexcept {}
 
-  // Not virtual: g++ guesses the target of a virtual call, and then puts its code into all programs.
+  // A pointer, not a virtual function: g++ guesses the target of a virtual call, and emits the target's code in each
+  // file that makes the call.
   CallClock* (*const make_clock)(const MeasuredStart& start) noexcept = &make_call_clock;
 
  protected:
