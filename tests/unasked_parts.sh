@@ -12,10 +12,10 @@ trap 'rm -rf -- "$folder"' EXIT
 
 # What a part is recognised by: symbols of its functions.
 declare -A symbols=(
-  [dealing]='detail::Deal::'
-  [deadlines]='ShardEnds::(tell|throw)_late_shards|Timeout::Timeout'
+  [dealing]='detail::(Deal::|begin_deal|end_deal)'
+  [deadlines]='detail::(tell|throw)_late_shards|Timeout::Timeout'
   [measuring]='detail::(ShardClock|CallTotals|MeasuredCalls)::|CallClock::[a-z_]+\('
-  [recovery]='detail::(Recovery|DeviceHealth|MemoryLimits)::|ShardEnds::(recover|run_again|note_limits)'
+  [recovery]='detail::(Recovery|DeviceHealth|MemoryLimits)::|detail::(recover|run_again|note_limits|why_not_again)\('
   [ranks]='RankedCall::(set|begin_with_others|join_others|combine_with_others|tell|end)\('
 )
 options='.split = fanout::DealtSplit{}, .measure = true, .deadline = std::chrono::milliseconds(50), .retry = {.times = 1},

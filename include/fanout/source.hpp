@@ -16,10 +16,12 @@
 #include <fanout/base/text.ipp>
 #include <fanout/base/type_info.ipp>
 #include <fanout/call/async_calls.ipp>
-#include <fanout/call/call_state.ipp>
+#include <fanout/call/call_frame.ipp>
+#include <fanout/call/deadline_part.ipp>
+#include <fanout/call/deal_part.ipp>
 #include <fanout/call/ranked_call.ipp>
+#include <fanout/call/recovery_part.ipp>
 #include <fanout/call/replica_error.ipp>
-#include <fanout/call/shard_ends.ipp>
 #include <fanout/call/timeout.ipp>
 #include <fanout/collective/collective.ipp>
 #include <fanout/collective/host_collective.ipp>

@@ -18,57 +18,55 @@ class RankedValues;
 
 namespace detail {
 
-// Parts of a call that an option brings: see WithPart. Each part is a table of functions of ShardEnds or RankedCall.
-// CallSettings has a pointer to each table. The pointer is null in a call without the part.
+// Parts of a call that an option brings: see WithPart. Each part is a table of functions. CallSettings has a pointer to
+// each table. The pointer is null in a call without the part.
 
+class CallFrame;
 class DeviceTable;
 class ForkJoin;
 class Recovery;
 class RankedCall;
-class ShardEnds;
 struct CallSettings;
-struct CallState;
 struct LimitedPlans;
 struct RankedCalls;
 struct RankedCallType;
 struct TypedCall;
 
-/// For plans that are dealt, or whose shards run in turns.
+/// For plans that are dealt, or whose shards run in turns: see deal_part.hpp.
 struct DealPart {
-  void (ShardEnds::*begin)(ForkJoin& shards, const DeviceTable& devices, const TypedCall& call);
-  void (ShardEnds::*end)();
-  void (ShardEnds::*release)() noexcept;
+  void (*begin)(CallFrame& frame, ForkJoin& shards, const DeviceTable& devices, const TypedCall& call);
+  void (*end)(CallFrame& frame);
   static const DealPart table;
 };
 
 /// Stores the result of `outputs` for the shards that were in time, which have this plan.
 using KeepResults = void(void* outputs, const Plan& in_time, Timeout& timeout);
 
-/// For calls with a deadline.
+/// For calls with a deadline: see deadline_part.hpp.
 struct DeadlinePart {
-  void (ShardEnds::*tell_late)() noexcept;
-  void (ShardEnds::*throw_if_late)(KeepResults& keep, void* outputs);
+  void (*tell_late)(CallFrame& frame) noexcept;
+  void (*throw_if_late)(CallFrame& frame, KeepResults& keep, void* outputs);
   static const DeadlinePart table;
 };
 
-/// For calls whose shards run again, or that are made again with fewer rows at a time.
+/// For calls whose shards run again, or that are made again with fewer rows at a time: see recovery_part.hpp.
 struct RecoveryPart {
   Owned<Recovery> (*make)(std::size_t devices);
   Plan (Recovery::*without_left_out)(const Plan& plan) const;
   Plan (Recovery::*within_limits)(const LimitedPlans& call) const;
   void (Recovery::*readmit)(std::size_t device) noexcept;
-  bool (ShardEnds::*recover)(const TypedCall& call);
-  std::string (ShardEnds::*why_not_again)(const TypedCall& call, std::size_t shard) const;
-  void (ShardEnds::*say_why_not_again)(const OutOfMemory& error) const;
+  bool (*recover)(CallFrame& frame, const TypedCall& call);
+  std::string (*why_not_again)(const CallFrame& frame, const TypedCall& call, std::size_t shard);
+  void (*say_why_not_shrunk)(const OutOfMemory& error);
   const DealPart* deals;  ///< shards of a device with less memory run in turns
   static const RecoveryPart table;
 };
 
-/// For calls that several processes make together.
+/// For calls that several processes make together: see RankedCall.
 struct RanksPart {
   void (RankedCall::*set)(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
                           int steps, bool meets) noexcept;
-  void (RankedCall::*begin)(CallState& call);
+  void (RankedCall::*begin)(CallFrame& call);
   void (RankedCall::*wait_anew)() noexcept;
   void (RankedCall::*join)();
   void (RankedCall::*combine)(void (*visit)(const void*, backend::RankedValues&), const void* of);

@@ -11,8 +11,8 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_parts.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/step_deadline.hpp>
 #include <fanout/gather/ranked_values.hpp>
@@ -101,7 +101,7 @@ class RankedCall {
 
   /// Waits until all processes have begun the call. Sets the call's number and its place in the whole batch. The call
   /// borrows that place from this object, which must not be moved any more. Borrows the call's plan.
-  void begin(CallState& call) {
+  void begin(CallFrame& call) {
     if (ranks_ != nullptr) call_part(&RanksPart::begin, call);
   }
 
@@ -152,7 +152,7 @@ class RankedCall {
 
   FANOUT_INLINE void start_clock() noexcept;
 
-  FANOUT_INLINE void begin_with_others(CallState& call);
+  FANOUT_INLINE void begin_with_others(CallFrame& call);
 
   FANOUT_INLINE void wait_for_others_anew() noexcept;
 
@@ -208,7 +208,7 @@ struct UnrankedCall {
   static bool has_others() noexcept { return false; }
   static std::size_t rank() noexcept { return 0; }
   static void check_any_thread() noexcept {}
-  static void begin(CallState&) noexcept {}
+  static void begin(CallFrame&) noexcept {}
   static void wait_anew() noexcept {}
   static void join() noexcept {}
   template <class Visit>

@@ -45,7 +45,7 @@ void RankedCall::start_clock() noexcept {
   if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
 }
 
-void RankedCall::begin_with_others(CallState& call) {
+void RankedCall::begin_with_others(CallFrame& call) {
   rows_ = call.plan.rows();
   shards_ = call.plan.size();
   if (meets_ && shards_ > 1) ranks_->check_any_thread();

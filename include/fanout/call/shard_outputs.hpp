@@ -8,8 +8,8 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/inline_array.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_outputs.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/plan/plan.hpp>
@@ -26,7 +26,7 @@ struct KeptOutputs : Pooled {
         settings(with),
         devices(of_set.size(), [&of_set](std::size_t i) noexcept { return of_set.ids()[i]; }),
         outputs(plan, settings, plain_request, devices.data(), shards_may_meet) {
-    outputs.state().begin(0, nullptr);
+    outputs.begin(0, nullptr);
   }
   const Plan plan;
   const CallSettings settings;

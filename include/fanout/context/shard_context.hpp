@@ -7,8 +7,8 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/text.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_rendezvous.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/context/context.hpp>
 #include <fanout/context/random_stream.hpp>
 #include <fanout/device/host_device.hpp>
@@ -27,10 +27,10 @@ class ShardContext;
 template <Device D>
 class ShardContext<D, void> {
  public:
-  ShardContext(const D& device, detail::CallState& call, std::size_t shard, detail::Scratch& scratch) noexcept
+  ShardContext(const D& device, detail::CallFrame& call, std::size_t shard, detail::Scratch& scratch) noexcept
       : ShardContext(device, call, shard, call.plan[shard].rows, scratch) {}
   /// The same if the caller knows the shard's rows.
-  ShardContext(const D& device, detail::CallState& call, std::size_t shard, const RowRange& rows,
+  ShardContext(const D& device, detail::CallFrame& call, std::size_t shard, const RowRange& rows,
                detail::Scratch& scratch) noexcept
       : device_(device), call_(call), scratch_(scratch), shard_(shard), rows_(rows) {}
   ShardContext(const ShardContext&) = delete;
@@ -113,7 +113,7 @@ class ShardContext<D, void> {
   }
 
   const D& device_;
-  detail::CallState& call_;
+  detail::CallFrame& call_;
   detail::Scratch& scratch_;
   std::size_t shard_;
   RowRange rows_;

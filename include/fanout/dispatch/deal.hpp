@@ -8,19 +8,14 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_table.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
+#include <fanout/dispatch/typed_call.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
-
-/// Runs the blocks of one call: `run(of, block, device)` returns false if the device failed. Borrows `of`.
-struct BlockRunner {
-  void* of;
-  bool (*run)(const void* of, std::size_t block, std::size_t device) noexcept;
-  void (*tell_late)(void* of) noexcept;
-};
 
 /// The blocks of a plan during one call. Each device runs the blocks that were planned for it, the first ones first,
 /// one at a time. If the plan is dealt, it then takes over blocks of the device that has the most rows left. A device
@@ -34,10 +29,11 @@ struct BlockRunner {
 /// In a dealt plan, a device that has failed takes no more blocks, since a broken device would fail all of them
 /// quickly. If no other device takes blocks any more, it runs those that are left.
 ///
-/// Borrows all that it is made of, also that of the runner.
+/// Borrows all that it is made of, also the body of the call.
 class Deal {
  public:
-  FANOUT_INLINE Deal(const Plan& blocks, const DeviceTable& devices, const BlockRunner& runner);
+  /// `call` runs the blocks. `body` of the call is told of late ones.
+  FANOUT_INLINE Deal(const Plan& blocks, const DeviceTable& devices, const TypedCall& call, const ShardRunner& body);
   Deal(const Deal&) = delete;
   Deal& operator=(const Deal&) = delete;
 
@@ -48,7 +44,7 @@ class Deal {
   const Plan& dealers() const noexcept { return dealers_; }
 
   FANOUT_INLINE void operator()(std::size_t dealer) const noexcept;
-  void tell_late() const noexcept { runner_.tell_late(runner_.of); }
+  void tell_late() const noexcept { body_.tell_late(); }
 
   /// The blocks, each with the device that ran it. Called when all have ended.
   [[gnu::cold, gnu::noinline]] FANOUT_INLINE const Plan& as_run();
@@ -90,7 +86,8 @@ class Deal {
   FANOUT_INLINE void run_by_clocks() noexcept;
 
   const Plan& blocks_;
-  const BlockRunner runner_;
+  const TypedCall call_;
+  const ShardRunner body_;
   Plan dealers_;
   Plan as_run_;
   InlineArray<Hand> hands_;

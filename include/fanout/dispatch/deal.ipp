@@ -16,9 +16,10 @@ inline bool all_have_clocks(const DeviceTable& devices) noexcept {
   return true;
 }
 
-Deal::Deal(const Plan& blocks, const DeviceTable& devices, const BlockRunner& runner)
+Deal::Deal(const Plan& blocks, const DeviceTable& devices, const TypedCall& call, const ShardRunner& body)
     : blocks_(blocks),
-      runner_(runner),
+      call_(call),
+      body_(body),
       hands_(devices.size()),
       ran_on_(blocks.size(), [](std::size_t) noexcept { return nobody; }),
       left_(blocks.rows()),
@@ -42,7 +43,7 @@ void Deal::operator()(std::size_t dealer) const noexcept {
   if (has_clocks_) return self.run_by_clocks();
   const std::size_t device = dealers_[dealer].device;
   for (std::size_t block = 0; self.take(device, block);) {
-    if (!runner_.run(runner_.of, block, device) && self.fails()) return;
+    if (!call_.run(block, device) && self.fails()) return;
   }
 }
 
@@ -140,7 +141,7 @@ void Deal::run_by_clocks() noexcept {
     if (!take_locked(first, block)) {  // until another device fails, the rest is for others
       hands_[first].takes_no_more = true;
       --working_;
-    } else if (!runner_.run(runner_.of, block, first) && fails_locked()) {
+    } else if (!call_.run(block, first) && fails_locked()) {
       hands_[first].takes_no_more = true;
     }
   }

@@ -38,6 +38,8 @@ class ForkJoin {
            CallStatistics* times = nullptr)
       : plan_(&plan), devices_(devices), runner_(body), deadline_(deadline), times_(times) {}
 
+  const ShardRunner& runner() const noexcept { return runner_; }
+
   /// Call this before dispatch() to run the shards of another plan by another body, none of them inline.
   template <class Body>
   void run_instead(const Plan& plan, const Body& body) noexcept {

@@ -9,10 +9,9 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/text.hpp>
-#include <fanout/call/call_state.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/call/caller_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
-#include <fanout/call/shard_ends.hpp>
 #include <fanout/call/shard_outputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/plan/plan.hpp>
@@ -76,10 +75,9 @@ struct CallOfModels {
   static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
   static constexpr bool may_be_dealt = false;  // each shard has a model of its own
   static const char* refusal(Again) noexcept { return nullptr; }
-  struct Fields {  // none: a const `forward` changes no combined fields
+  static constexpr bool combines_fields = false;  // a const `forward` changes none
+  struct Fields {
     Fields(const Runners&, const Plan&) noexcept {}
-    template <class Ranked>
-    void combine(const BatchPlace&, const Ranked&) const noexcept {}
   };
 };
 
@@ -90,12 +88,8 @@ ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners,
   ShardOutputs<typename Call::R> outputs(inputs.plan, settings, devices, Call::shards_may_meet());
   using Sharded = ShardedCall<Call, Inputs>;
   EarlyRoom<typename Sharded::Body> room;
-  Sharded call(runners, devices, inputs, outputs.kept(), room);
-  call.dispatch();
-  call.run_own();
-  static_cast<void>(call.join());  // calls of apply() are not made again
   UnrankedCall alone;
-  call.combine(alone);
+  Sharded::run(runners, devices, inputs, outputs.kept(), room, alone, [] {});  // never made again
   return outputs;
 }
 

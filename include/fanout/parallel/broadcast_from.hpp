@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include <fanout/call/call_state.hpp>
+#include <fanout/call/call_settings.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/model/broadcast_values.hpp>
 #include <fanout/parallel/parallel_model.hpp>

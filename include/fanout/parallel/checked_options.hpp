@@ -12,7 +12,7 @@
 #include <fanout/base/owned.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/type_name.hpp>
-#include <fanout/call/call_state.hpp>
+#include <fanout/call/call_settings.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/measure/measured_calls.hpp>

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include <fanout/base/small_vector.hpp>
-#include <fanout/call/call_request.hpp>
-#include <fanout/call/call_state.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>

@@ -12,9 +12,9 @@
 #include <fanout/base/owned.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/call/async_calls.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/call/copied_chain.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/call/pending.hpp>
@@ -52,6 +52,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   using AnyReplicas = Replicas<M, Ds...>;
   using Inputs = ShardInputs<Args...>;
   using Call = CallOfReplicas<AnyReplicas, Inputs>;
+  using Sharded = ShardedCall<Call, Inputs>;
   using Result = gathered_t<typename Call::R>;
   using Base = PendingCall<Result>;
 
@@ -84,14 +85,13 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     try {
       entered.enter(state.mutex, &state.original);
       settle_inputs(inputs_.arguments);
-      CallState& call = outputs_.state();
-      call.begin(entered.number(), meter_.clock());
-      this->deadline_is(call.deadline);
-      scope_.emplace(chain_.innermost(), call.stop_at);
-      ranked_.begin(call);
+      outputs_.begin(entered.number(), meter_.clock());
+      this->deadline_is(outputs_.deadline);
+      scope_.emplace(chain_.innermost(), outputs_.stop_at);
+      ranked_.begin(outputs_);
       if (is_one_task_) return;
       outputs_.make_slots();
-      outputs_.tasks_are(CallRendezvous::tasks_of(static_cast<AsyncCall&>(*this)));
+      outputs_.rendezvous.tasks_are(CallRendezvous::tasks_of(static_cast<AsyncCall&>(*this)));
     } catch (...) {
       failure_ = ranked_.failure();
       this->never_runs();
@@ -138,8 +138,12 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     const EnteredChain entered(chain_.innermost());
     try {
       [[maybe_unused]] const auto state = states_.enter();
-      if (settings_.recovery != nullptr && settings_.recovery->changes_plans().load(MemoryOrder::relaxed)) plan_again();
-      while (!run_once()) plan_again();
+      if (settings_.recovery != nullptr && settings_.recovery->changes_plans().load(MemoryOrder::relaxed)) {
+        plan_again();
+        outputs_.again();
+      }
+      EarlyRoom<typename Sharded::Body> room;
+      Sharded::run(replicas_, replicas_.table(), inputs_, outputs_, room, ranked_, [this] { plan_again(); });
     } catch (...) {
       failure_ = Call::combines_fields ? ranked_.failure() : std::current_exception();
     }
@@ -153,22 +157,6 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     } else if (!has_sharded<Args...> && inputs_.plan.rows() != 0) {
       inputs_.plan = settings_.without_left_out(inputs_.plan);
     }
-    outputs_.again();
-  }
-
-  /// Returns false if the call must be made again.
-  bool run_once() {
-    using Sharded = ShardedCall<Call, Inputs>;
-    EarlyRoom<typename Sharded::Body> room;
-    Sharded call(replicas_, replicas_.table(), inputs_, outputs_, room);
-    call.dispatch();
-    call.run_own();
-    if (!call.join()) return false;
-    if constexpr (Call::combines_fields) {
-      ranked_.join();
-      call.combine(ranked_);
-    }
-    return true;
   }
 
   void tell_late() noexcept override {
@@ -182,11 +170,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
     try {
       if (failure_ != nullptr) std::rethrow_exception(failure_);
       if (!is_one_task_) static_cast<void>(outputs_.all_ended({&never_again, this}));
-      if constexpr (!Call::combines_fields) {  // the thread that takes the result makes the steps with other processes
-        ranked_.join();
-        outputs_.check_deadline();
-      }
-      return outputs_.gather(ranked_);
+      return Sharded::gather(outputs_, ranked_);
     } catch (...) {
       ranked_.fail();
       throw;

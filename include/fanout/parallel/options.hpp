@@ -12,9 +12,11 @@
 #include <fanout/base/duration.hpp>
 #include <fanout/base/with_part.hpp>
 #include <fanout/call/call_parts.hpp>
+#include <fanout/call/deadline_part.hpp>
+#include <fanout/call/deal_part.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/call/ranked_call.hpp>
-#include <fanout/call/shard_ends.hpp>
+#include <fanout/call/recovery_part.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/measure/measured_calls.hpp>
 #include <fanout/measure/progress.hpp>

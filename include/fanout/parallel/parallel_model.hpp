@@ -15,11 +15,10 @@
 #include <fanout/base/owned.hpp>
 #include <fanout/base/text.hpp>
 #include <fanout/base/type_name.hpp>
-#include <fanout/call/call_request.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending.hpp>
 #include <fanout/call/settled_inputs.hpp>
-#include <fanout/call/shard_ends.hpp>
 #include <fanout/device/all_visible.hpp>
 #include <fanout/device/device_source.hpp>
 #include <fanout/device/host_device.hpp>
@@ -327,17 +326,11 @@ class ParallelModel {
       typename Sharded::Outputs outputs(inputs.plan, state.settings, request, devices.ids(), Call::shards_may_meet());
       entered.enter(state.mutex, &state.original);
       state.pending.wait_for_earlier(Call::order());
-      outputs.state().begin(entered.number(), meter.clock());
-      ranked.begin(outputs.state());
-      for (;; inputs.plan = state.settings.within(*limits), outputs.again()) {
-        Sharded call(state.replicas, devices, inputs, outputs, room);
-        call.dispatch();
-        call.run_own();
-        if (!call.join()) continue;
-        ranked.join();
-        call.combine(ranked);
-        return outputs.gather(ranked);
-      }
+      outputs.begin(entered.number(), meter.clock());
+      ranked.begin(outputs);
+      Sharded::run(state.replicas, devices, inputs, outputs, room, ranked,
+                   [&] { inputs.plan = state.settings.within(*limits); });
+      return Sharded::gather(outputs, ranked);
     } catch (...) {
       ranked.fail();
       throw;

@@ -335,15 +335,13 @@ class CombinedReader {
 struct NoMutex {};
 
 /// What one call holds of the combined fields of the replicas, as long as this lives. Without such fields, nothing. If
-/// the call `changes` them (`forward` is not const), an exclusive lock, otherwise a shared one. Waits for the lock.
-/// combine() is called when all shards have ended without an exception. Otherwise the fields are reset to those of the
-/// original.
+/// the call `changes` them (`forward` is not const), an exclusive lock, otherwise a shared one. Waits for the lock. A call
+/// that changes fields calls combine() when all shards have ended without an exception. Otherwise the fields are reset
+/// to those of the original.
 template <class AnyReplicas, bool changes, bool has = has_combined_fields<typename AnyReplicas::model_type>>
 class HeldFields {
  public:
   HeldFields(const AnyReplicas&, const Plan&) noexcept {}
-  template <class Ranked>
-  void combine(const BatchPlace&, const Ranked&) const noexcept {}
 };
 
 template <class AnyReplicas>
@@ -351,8 +349,6 @@ class HeldFields<AnyReplicas, false, true> {
  public:
   HeldFields(const AnyReplicas& replicas, const Plan&) noexcept
       : reads_(replicas.combined_mutex(), &replicas.original()) {}
-  template <class Ranked>
-  void combine(const BatchPlace&, const Ranked&) const noexcept {}
 
  private:
   CombinedReader reads_;

@@ -6,7 +6,7 @@
 
 #include <fanout/array/output.hpp>
 #include <fanout/array/tensor.hpp>
-#include <fanout/call/call_state.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
@@ -46,7 +46,7 @@ inline constexpr bool has_rule<WithRule<Rule, X>> = true;
 /// if shards asked for outputs in different orders, so that the buffer has other rows. Throws OutOfMemory, and what
 /// `copy` throws.
 template <class T, std::size_t R, class Copy>
-bool move_to_shared_buffer(Output<T, R>& output, CallState& call, const RowRange& rows, const Copy& copy) {
+bool move_to_shared_buffer(Output<T, R>& output, CallFrame& call, const RowRange& rows, const Copy& copy) {
   const std::size_t row_bytes = output.buffer().row_bytes();
   const auto& shared = call.outputs.get(output.buffer().number(), call.plan.rows(), row_bytes);
   if (shared.row_bytes != row_bytes) return false;
@@ -78,7 +78,7 @@ consteval bool can_leave_device() {
 /// can_leave_device(). Borrows all that it is made of.
 class EarlyRelease {
  public:
-  EarlyRelease(CallState& call, const RowRange& rows, Scratch& scratch) noexcept
+  EarlyRelease(CallFrame& call, const RowRange& rows, Scratch& scratch) noexcept
       : call_(call), rows_(rows), scratch_(scratch) {}
 
   /// Throws OutOfMemory, and what backend::transfer() throws.
@@ -119,7 +119,7 @@ class EarlyRelease {
     tensor = std::move(moved);
   }
 
-  CallState& call_;
+  CallFrame& call_;
   const RowRange rows_;
   Scratch& scratch_;
   bool all_moved_ = true;

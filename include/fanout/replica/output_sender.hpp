@@ -5,7 +5,7 @@
 
 #include <fanout/array/output.hpp>
 #include <fanout/base/error.hpp>
-#include <fanout/call/call_state.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/memory/scratch.hpp>
@@ -44,7 +44,7 @@ consteval bool has_rows_to_send() {
 /// it is made of.
 class OutputSender {
  public:
-  OutputSender(CallState& call, const RowRange& rows, Scratch& scratch) noexcept
+  OutputSender(CallFrame& call, const RowRange& rows, Scratch& scratch) noexcept
       : call_(call), rows_(rows), scratch_(scratch) {}
 
   /// Throws what MemoryOperations::send throws.
@@ -90,7 +90,7 @@ class OutputSender {
     }
   }
 
-  CallState& call_;
+  CallFrame& call_;
   const RowRange rows_;
   Scratch& scratch_;
   bool all_sent_ = true;

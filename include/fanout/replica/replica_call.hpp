@@ -6,7 +6,6 @@
 #include <fanout/call/call_order.hpp>
 #include <fanout/call/caller_state.hpp>
 #include <fanout/call/ranked_call.hpp>
-#include <fanout/call/shard_ends.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>

@@ -76,7 +76,7 @@ class alignas(cache_line) ShardBody {
       std::conditional_t<(std::is_reference_v<Args> && ...), std::tuple<Args...>, const std::tuple<Args...>&>;
 
  public:
-  /// Borrows all of these. `is_plain`: see CallOutputs::begin().
+  /// Borrows all of these. `is_plain`: see CallOutputs::make_room().
   ShardBody(CallOutputs<R>& outputs, bool is_plain, const typename Call::Runners& runners,
             const ShardInputs<Args...>& inputs, const CallScope* caller, const States& states) noexcept
       : outputs_(outputs),
@@ -150,20 +150,20 @@ class alignas(cache_line) ShardBody {
       [[maybe_unused]] const auto entered = device.enter();
       [[maybe_unused]] const SettledIfThrown<D> settled{device, slot};
       [[maybe_unused]] const auto state = body.states_.enter();
-      ContextOf<Runner> ctx(device, body.outputs_.state(), shard, rows, slot.scratch);
+      ContextOf<Runner> ctx(device, body.outputs_, shard, rows, slot.scratch);
       ShardResults pieces = Call::Taken::make(body.arguments_, {.shard = shard,
                                                                 .rows = rows,
                                                                 .memory = device.memory(),
                                                                 .scratch = &slot.scratch,
                                                                 .axis = body.axis_,
-                                                                .first_row = body.outputs_.state().place->first_row});
+                                                                .first_row = body.outputs_.place->first_row});
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       if (!body.is_plain_) body.outputs_.forward_begins(shard);
       try {
         slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
         if constexpr (HasOwnMemory<D> && Call::may_be_dealt) {
-          if (body.outputs_.state().plan.runs_in_turns()) [[unlikely]]
+          if (body.outputs_.plan.runs_in_turns()) [[unlikely]]
             body.release_early(device, rows, slot);
         }
         // Where the work has been done when forward returns, that is the end of the shard.
@@ -172,7 +172,7 @@ class alignas(cache_line) ShardBody {
         }
         if constexpr (requires { backend::Completion(device.completion()); }) {
           // A device's own clock needs a completion.
-          if (HasOwnClock<D> || !body.outputs_.state().waits_for_devices()) {
+          if (HasOwnClock<D> || !body.outputs_.waits_for_devices()) {
             if constexpr (HasOwnMemory<D> && has_rows_to_send<R>()) body.send_outputs(device, rows, slot);
             slot.completion = device.completion();
             return;
@@ -180,7 +180,7 @@ class alignas(cache_line) ShardBody {
         }
         device.synchronize();
         if constexpr (requires { backend::Completion(device.completion()); }) {
-          if (const auto failure = body.outputs_.state().rendezvous.failure(shard)) std::rethrow_exception(failure);
+          if (const auto failure = body.outputs_.rendezvous.failure(shard)) std::rethrow_exception(failure);
         }
       } catch (...) {
         slot.failed_in_forward = true;
@@ -194,7 +194,7 @@ class alignas(cache_line) ShardBody {
   /// apart.
   template <class D>
   void send_outputs(const D& device, const RowRange& rows, ShardSlot<R>& slot) const {
-    CallState& call = outputs_.state();
+    CallFrame& call = outputs_;
     if (!call.settings.gathers || axis_ != 0 || call.waits_for_devices()) return;
     OutputSender sender(call, rows, slot.scratch);
     sender.send(slot.value());
@@ -205,14 +205,14 @@ class alignas(cache_line) ShardBody {
   template <class D>
   [[gnu::cold, gnu::noinline]] void release_early(const D& device, const RowRange& rows, ShardSlot<R>& slot) const {
     device.synchronize();
-    EarlyRelease early(outputs_.state(), rows, slot.scratch);
+    EarlyRelease early(outputs_, rows, slot.scratch);
     if constexpr (std::is_void_v<R>) {
       early.release();
     } else if constexpr (can_leave_device<R>()) {
       try {
         early.move(slot.value());
       } catch (const OutOfMemory&) {
-        slot.results_do_not_fit = !(outputs_.state().target.space == backend::Memory(device.memory()).space);
+        slot.results_do_not_fit = !(outputs_.target.space == backend::Memory(device.memory()).space);
         throw;
       }
       early.release();

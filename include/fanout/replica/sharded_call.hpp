@@ -9,9 +9,9 @@
 #include <utility>
 
 #include <fanout/base/cache_line.hpp>
+#include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/deal.hpp>
@@ -63,8 +63,8 @@ class alignas(cores_apart) EarlyRoom {
   alignas(T) std::byte bytes_[sizeof(T)];
 };
 
-/// One call whose shards run at the same time, step by step: dispatch(), run_own(), join(), combine(). Then `outputs`
-/// can be gathered. Call says what is run: see ShardBody. Borrows all that it is made of.
+/// One call whose shards run at the same time: run(), then gather(). All kinds of calls are made so. Call says what is
+/// run: see ShardBody. Borrows all that it is made of.
 template <class Call, class Inputs>
 class ShardedCall;
 
@@ -74,49 +74,66 @@ class ShardedCall<Call, ShardInputs<Args...>> {
   using Body = ShardBody<Call, Args...>;
   using Outputs = CallOutputs<typename Call::R>;
 
-  /// Made on the thread that makes the call. Waits for arguments that a device still computes, and for the model's
-  /// combined fields.
+  /// Dispatches the shards, runs the caller's own, waits for the others, and combines the combined fields of the model.
+  /// Runs on the thread that makes the call, after `outputs.begin()`. Runs shards again whose devices failed, if the
+  /// settings say so. If the call must be made again with fewer rows at a time, `plan_again()` changes the plan of
+  /// `inputs` before. Throws what the shards threw.
+  template <class Ranked, class PlanAgain>
+  [[gnu::always_inline]] static void run(const typename Call::Runners& runners, const DeviceTable& devices,
+                                         const ShardInputs<Args...>& inputs, Outputs& outputs, EarlyRoom<Body>& room,
+                                         [[maybe_unused]] Ranked& ranked, const PlanAgain& plan_again) {
+    for (;; plan_again(), outputs.again()) {
+      ShardedCall call(runners, devices, inputs, outputs, room);
+      call.shards_.dispatch();
+      call.shards_.run_own();
+      call.shards_.join();
+      if (!outputs.all_ended({&types, &call})) continue;
+      if constexpr (Call::combines_fields) call.combine(ranked);
+      return;
+    }
+  }
+
+  /// Gathers the results. Throws Timeout if shards were late. May run on another thread than run().
+  template <class Ranked>
+  [[gnu::always_inline]] static gathered_t<typename Call::R> gather(Outputs& outputs, Ranked& ranked) {
+    if constexpr (!Call::combines_fields) {
+      ranked.join();
+      outputs.check_deadline();
+    }
+    return outputs.gather(ranked);
+  }
+
+  ShardedCall(const ShardedCall&) = delete;
+  ShardedCall& operator=(const ShardedCall&) = delete;
+
+ private:
+  /// Waits for arguments that a device still computes, and for the combined fields.
   ShardedCall(const typename Call::Runners& runners, const DeviceTable& devices, const ShardInputs<Args...>& inputs,
               Outputs& outputs, EarlyRoom<Body>& room)
       : outputs_(outputs),
         fields_(runners, inputs.plan),
-        scope_(current_call(), outputs.state().stop_at),
-        body_(room.make(outputs, outputs.begin(), runners, inputs, scope_.innermost(), states_)),
-        shards_(inputs.plan, devices, body_, outputs.state().deadline, outputs.state().settings.times) {
+        scope_(current_call(), outputs.stop_at),
+        body_(room.make(outputs, outputs.make_room(), runners, inputs, scope_.innermost(), states_)),
+        shards_(inputs.plan, devices, body_, outputs.deadline, outputs.settings.times) {
     if constexpr (Call::may_be_dealt) {
       if (outputs.are_dealt()) [[unlikely]]
         deal(devices);
     }
     settle_inputs(inputs.arguments);
-    if (outputs.state().rendezvous.notes_ends()) outputs.tasks_are(CallRendezvous::tasks_of(shards_));
+    if (outputs.rendezvous.notes_ends()) outputs.rendezvous.tasks_are(CallRendezvous::tasks_of(shards_));
   }
-  ShardedCall(const ShardedCall&) = delete;
-  ShardedCall& operator=(const ShardedCall&) = delete;
   [[gnu::always_inline]] ~ShardedCall() {}  // NOLINT(modernize-use-equals-default): g++ would not inline it
 
-  /// Dispatches the shards that run on other threads. Does not wait. Throws std::bad_alloc before it dispatches any.
-  void dispatch() { shards_.dispatch(); }
-
-  /// Runs the main device's first shard on this thread, if the device is free.
-  void run_own() noexcept { shards_.run_own(); }
-
-  /// Waits until all shards have ended. Runs those again whose devices failed, if the settings say so. Throws what they
-  /// threw. Returns false if the call must be made again: see CallOutputs::all_ended().
-  [[nodiscard]] bool join() {
-    shards_.join();
-    return outputs_.all_ended({&types, this});
-  }
-
-  /// Combines the combined fields of the model, over all processes that make the call. Then throws Timeout if shards
-  /// were late. With other processes, it throws first: a call that one of them gives up combines nothing.
+  /// Combines the fields, over all processes that make the call. Then throws Timeout if shards were late. With other
+  /// processes, it throws first: a call that one of them gives up combines nothing.
   template <class Ranked>
   void combine(Ranked& ranked) {
+    ranked.join();
     if (ranked.has_others()) outputs_.check_deadline();
-    fields_.combine(*outputs_.state().place, ranked);
+    fields_.combine(*outputs_.place, ranked);
     outputs_.check_deadline();
   }
 
- private:
   static ShardedCall& typed(void* call) noexcept { return *static_cast<ShardedCall*>(call); }
   static const ShardedCall& typed(const void* call) noexcept { return *static_cast<const ShardedCall*>(call); }
 

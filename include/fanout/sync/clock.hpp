@@ -26,6 +26,8 @@ struct Clock {
     const Time from = now();
     return duration.nanoseconds() > never - from ? never : from + duration.nanoseconds();
   }
+
+  static Time earlier(Time a, Time b) noexcept { return a < b ? a : b; }
 };
 
 }}}  // namespace fanout::v0::detail

@@ -19,7 +19,6 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>
-#include <fanout/call/call_state.hpp>
 #include <fanout/call/ranks_late.hpp>
 #include <fanout/call/timeout.hpp>
 #include <fanout/collective/collective.hpp>

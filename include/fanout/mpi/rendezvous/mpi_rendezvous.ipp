@@ -136,7 +136,7 @@ std::exception_ptr MpiRendezvous::wait(RendezvousState::Own& own, RendezvousCall
       help.start(help.of);
     }
     if (late == nullptr && deadline_.exists() && Clock::now() >= deadline_.at) late = give_up(mine);
-    pause(late == nullptr ? earlier(help_at, deadline_.at) : help_at);
+    pause(late == nullptr ? Clock::earlier(help_at, deadline_.at) : help_at);
   }
   return late;
 }
