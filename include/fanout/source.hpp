@@ -46,6 +46,7 @@
 #include <fanout/gather/join_arrays.ipp>
 #include <fanout/gather/join_pieces.ipp>
 #include <fanout/measure/call_clock.ipp>
+#include <fanout/measure/call_meter.ipp>
 #include <fanout/measure/call_totals.ipp>
 #include <fanout/measure/measured_calls.ipp>
 #include <fanout/memory/copy_bytes.ipp>

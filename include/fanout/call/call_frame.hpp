@@ -14,9 +14,8 @@
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_settings.hpp>
 #include <fanout/call/late_shard.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_remains.hpp>
 #include <fanout/dispatch/typed_call.hpp>
-#include <fanout/measure/call_clock.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/plan/batch_place.hpp>
@@ -36,6 +35,7 @@ struct CallRequest {
 inline constexpr CallRequest plain_request;
 inline constexpr CallRequest on_all_request{.on_all = true};
 
+class CallClock;
 struct MovedShards;
 
 /// One call, whatever its types: what its shards share, and how they end: with exceptions, late, or with pending device

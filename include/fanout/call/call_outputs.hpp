@@ -12,7 +12,7 @@
 #include <fanout/call/call_frame.hpp>
 #include <fanout/call/late_shard.hpp>
 #include <fanout/call/ranked_call.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_remains.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/call/timeout.hpp>
 #include <fanout/collective/direct_sums.hpp>

@@ -12,14 +12,13 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_remains.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
-#include <fanout/measure/call_clock.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
