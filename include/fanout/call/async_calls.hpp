@@ -88,8 +88,8 @@ class AsyncCall {
   AsyncCall* next_ = nullptr;
 };
 
-/// What a model asks of its asynchronous calls, as a table of functions. Only the constructor of AsyncCalls names it, so
-/// programs without asynchronous calls have none of their code.
+/// What a model asks of its asynchronous calls, as a table of functions. Only the constructor of AsyncCalls names it,
+/// so programs without asynchronous calls have none of their code.
 struct AsyncPart {
   void (AsyncCalls::*help)() noexcept;
   void (AsyncCalls::*wait_for_ordered)();

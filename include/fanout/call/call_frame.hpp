@@ -152,8 +152,8 @@ class CallFrame {
   FANOUT_INLINE void ends_are_noted();
 
   /// Call this when all shards have ended. Waits for pending device work. If a device failed, runs its shards again by
-  /// `call.run(...)`, as the settings say. Returns false if the call must be made again, since a device's memory was too
-  /// small for its rows. Otherwise throws the exceptions of the shards.
+  /// `call.run(...)`, as the settings say. Returns false if the call must be made again, since a device's memory was
+  /// too small for its rows. Otherwise throws the exceptions of the shards.
   [[nodiscard]] bool check_ends(const TypedCall& call) {
     return !eventful_.load(MemoryOrder::relaxed) || check_events(call);
   }

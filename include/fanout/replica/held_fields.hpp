@@ -35,9 +35,9 @@ class CombinedReader {
 };
 
 /// What one call holds of the combined fields of the replicas, as long as this lives. Without such fields, nothing. If
-/// the call `changes` them (`forward` is not const), an exclusive lock, otherwise a shared one. Waits for the lock. A call
-/// that changes fields calls combine() when all shards have ended without an exception. Otherwise the fields are reset
-/// to those of the original.
+/// the call `changes` them (`forward` is not const), an exclusive lock, otherwise a shared one. Waits for the lock. A
+/// call that changes fields calls combine() when all shards have ended without an exception. Otherwise the fields are
+/// reset to those of the original.
 template <class AnyReplicas, bool changes, bool has = has_combined_fields<typename AnyReplicas::model_type>>
 class HeldFields {
  public:
