@@ -10,7 +10,6 @@
 #endif
 
 #include <fanout/mpi/group/growing_pause.ipp>
-#include <fanout/mpi/group/kept_messages.ipp>
 #include <fanout/mpi/group/message_blocks.ipp>
 #include <fanout/mpi/group/messages.ipp>
 #include <fanout/mpi/group/mpi_error.ipp>
