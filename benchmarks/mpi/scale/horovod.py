@@ -21,7 +21,7 @@ BUCKET = 64e6     # bytes: Horovod's tensor fusion, docs/tensor-fusion: 64 MB by
 FORWARD = 1 / 3   # of a step without communication: the backward pass has two products for each one of the forward pass
 PCIE = 12e9       # bytes/s: PCIe 3.0 x16, 16 GB/s less its protocol; fanout's copies to the host and back. Assumed.
 HOP = 5e-6        # seconds for one step of the ring. Assumed: most steps are within a server.
-AT_ONCE = 6       # include/fanout/mpi/reduction/sliced_reduction.hpp
+AT_ONCE = 6       # include/fanout/mpi/reduction/ordered_reduction.hpp
 FIRST, OTHERS = 2**20, 25 * 2**20  # bytes: include/fanout/collective/collective_buckets.hpp
 NOTE = 512        # bytes that each shard sends to each other one before a bucket. Sent in turn, AT_ONCE at a time: assumed.
 

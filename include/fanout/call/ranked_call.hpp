@@ -158,8 +158,13 @@ class RankedCall {
 
   FANOUT_INLINE void join_others();
 
-  /// Waits until the shards of all processes have ended.
-  FANOUT_INLINE void leave_rendezvous() noexcept;
+  /// Tells the others that the shards of this process have ended. Waits for nobody.
+  void leave_rendezvous() noexcept {
+    if (rendezvous_ != nullptr) rendezvous_->leave_all();
+  }
+  /// Waits until the shards of all processes have ended. All processes have made the step that follows the shards, or
+  /// it has failed on all.
+  void end_rendezvous() noexcept { delete std::exchange(rendezvous_, nullptr); }
 
   FANOUT_INLINE void combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of);
 

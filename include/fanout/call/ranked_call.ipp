@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 
 #include <fanout/base/error.hpp>
 #include <fanout/call/ranks_late.hpp>
@@ -68,9 +69,8 @@ void RankedCall::wait_for_others_anew() noexcept {
 void RankedCall::join_others() {
   leave_rendezvous();
   combine_with_others(nullptr, nullptr);
+  end_rendezvous();
 }
-
-void RankedCall::leave_rendezvous() noexcept { delete std::exchange(rendezvous_, nullptr); }
 
 void RankedCall::combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of) {
   backend::RankedStep next = step(nullptr);
@@ -81,12 +81,12 @@ void RankedCall::combine_with_others(void (*visit)(const void*, backend::RankedV
 
 void RankedCall::tell() {
   leave_rendezvous();
+  const std::unique_ptr<backend::ProcessRendezvous> ended(std::exchange(rendezvous_, nullptr));  // after the step
   if (std::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
 }
 
 void RankedCall::end() noexcept {
-  leave_rendezvous();
-  if (left_ == 0) return;
+  if (left_ == 0) return end_rendezvous();
   start_clock();
   try {
     throw Error(std::uncaught_exceptions() != 0

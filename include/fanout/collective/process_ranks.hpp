@@ -97,7 +97,7 @@ struct RankedStep {
 /// The processes that call a model together, each with its own rows: the ranks of an MPI program (mpi::Ranks). All of
 /// them make the same steps in the same order. A step throws on all of them if one has a failure or makes another step.
 /// If a step has a deadline and a process has not come by then, it throws Timeout on all: on a late process when it
-/// comes. Options::ranks selects it for a model. Must live as long as the model.
+/// comes. After that, all steps may throw Error. Options::ranks selects it for a model. Must live as long as the model.
 class ProcessRanks {
  public:
   virtual std::size_t rank() const noexcept = 0;

@@ -11,7 +11,7 @@ namespace fanout { inline namespace v0 { namespace backend {
 
 /// The rendezvous of the shards of one call on all processes that make it. The ranks are the shards of the whole call.
 /// Each process has one, and calls it for its own shards. The destructor waits until the shards of all processes have
-/// left.
+/// left. If ranks were late in a step of the call, it waits for nobody.
 class ProcessRendezvous {
  public:
   ProcessRendezvous() = default;
@@ -46,6 +46,9 @@ class ProcessRendezvous {
   /// Marks a rank as gone: its shard has ended, with this exception if it is not null. Releases the ranks that need it.
   /// Called from any thread, possibly more than once.
   virtual void leave(std::size_t rank, const std::exception_ptr& why) noexcept = 0;
+
+  /// All shards of this process have ended, or will not run. Waits for nobody. The destructor calls it, too.
+  virtual void leave_all() noexcept {}
 
   /// Releases the ranks of this process. From now on all their calls throw Error with this reason.
   virtual void break_off(const char* why) noexcept = 0;

@@ -75,7 +75,9 @@ namespace mpi {
 /// thread may not tell them.
 ///
 /// All ranks call the functions that exchange messages, in the same order. If one of them fails in such a function, or
-/// calls another one, all ranks throw. Destroy it before MPI_Finalize(). It does nothing if it is destroyed later.
+/// calls another one, all ranks throw. If a rank was late for a deadline, all functions that exchange messages throw
+/// Error from then on, and so do calls of models: make new Ranks on all ranks. Destroy it before MPI_Finalize(). It
+/// does nothing if it is destroyed later.
 class Ranks {
  public:
   /// Duplicates the communicator. All its ranks must do this, with the same options. Throws Error if MPI is not

@@ -10,7 +10,6 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/call/timeout.hpp>
 #include <fanout/collective/collective_transport.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/collective/process_rendezvous.hpp>
@@ -20,7 +19,6 @@
 #include <fanout/mpi/reduction/library_reduction.hpp>
 #include <fanout/mpi/rendezvous/mpi_rendezvous.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_places.hpp>
-#include <fanout/mpi/rendezvous/rendezvous_state.hpp>
 #include <fanout/plan/batch_place.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -58,17 +56,12 @@ class RanksOfModels final : public backend::ProcessRanks {
     return LibraryReduction::takes(*value.fold);
   }
 
-  /// The same. If ranks are late, shards of theirs may still send messages, so the communicator is kept.
-  FANOUT_INLINE const std::vector<RankGroup::Words>& agree_in_time(const backend::RankedStep& step, std::uint64_t hash,
-                                                                   const std::exception_ptr& failure) const;
-
   FANOUT_INLINE const std::vector<RankGroup::Words>& agree(const backend::RankedStep& step, std::uint64_t hash,
                                                            const std::exception_ptr& failure,
                                                            const char* options = "") const;
 
   const RankGroup& group_;
   mpi::RanksOptions options_;
-  mutable AbandonedRendezvous abandoned_;
   mutable RendezvousTags tags_;  // guarded by RankGroup::Exchange
 };
 

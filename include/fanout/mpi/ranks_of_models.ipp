@@ -34,7 +34,6 @@ BatchPlace RanksOfModels::begin_with_all(const backend::RankedStep& step, bool j
   std::exception_ptr failure = step.failure;
   if (failure == nullptr) {
     failure = RankGroup::exception_of([&] {
-      abandoned_.poll();
       if (rendezvous != nullptr) shards.resize(size());
       for (std::size_t i = 0; joins && i < step.plan->size(); ++i) {
         devices.push_back(step.devices[(*step.plan)[i].device]);
@@ -63,8 +62,8 @@ backend::ProcessRendezvous* RanksOfModels::rendezvous_of_all(const std::vector<s
                                                              const backend::StepDeadline& deadline) const {
   const RendezvousTags before = tags_;
   std::unique_ptr<MpiRendezvous> made;
-  const std::exception_ptr failure = RankGroup::exception_of(
-      [&] { made = std::make_unique<MpiRendezvous>(group_, abandoned_, shards, tags_, deadline); });
+  const std::exception_ptr failure =
+      RankGroup::exception_of([&] { made = std::make_unique<MpiRendezvous>(group_, shards, tags_, deadline); });
   try {
     group_.agree(failure);
   } catch (...) {
@@ -95,7 +94,7 @@ void RanksOfModels::combine_over_all(const backend::RankedStep& step) const {
     });
   }
   const std::vector<RankGroup::Words>& all =
-      agree_in_time(step, collected ? step.hash ^ collected->hash() : step.hash, failure);
+      agree(step, collected ? step.hash ^ collected->hash() : step.hash, failure);
   std::size_t rows = 0;
   for (const RankGroup::Words& words : all) rows += words.rows;
   for (std::size_t i = 0; i < all.size(); ++i) counts[i] = rows == 0 || all[i].rows != 0;
@@ -105,16 +104,6 @@ void RanksOfModels::combine_over_all(const backend::RankedStep& step) const {
   // After all messages: a device may fail here.
   if (by_library) by_library->finish();
   if (collected) collected->back_to_devices();
-}
-
-const std::vector<RankGroup::Words>& RanksOfModels::agree_in_time(const backend::RankedStep& step, std::uint64_t hash,
-                                                                  const std::exception_ptr& failure) const {
-  try {
-    return agree(step, hash, failure);
-  } catch (const Timeout&) {
-    group_.keep();
-    throw;
-  }
 }
 
 const std::vector<RankGroup::Words>& RanksOfModels::agree(const backend::RankedStep& step, std::uint64_t hash,

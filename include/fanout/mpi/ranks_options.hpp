@@ -32,8 +32,9 @@ struct RanksOptions {
   /// If a rank dies, the others throw RankLost and may go on with Ranks::shrink(), instead of the end of the job. Needs
   /// an MPI with ULFM that was started with it: Open MPI 5, `mpirun --with-ft ulfm`.
   bool survive = false;
-  /// How long `scatter` and `gather` wait for other ranks. Then they throw Timeout on all ranks. All ranks set a
-  /// deadline, or none. Deadlines may differ: the earliest one counts. For calls of models, see Options::deadline.
+  /// How long `scatter` and `gather` wait for other ranks. Then they throw Timeout on all ranks, and the Ranks refuse
+  /// further calls. All ranks set a deadline, or none. Deadlines may differ: the earliest one counts. For calls of
+  /// models, see Options::deadline.
   Duration deadline = Duration::forever();
 };
 

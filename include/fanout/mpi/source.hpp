@@ -10,7 +10,6 @@
 #endif
 
 #include <fanout/mpi/group/growing_pause.ipp>
-#include <fanout/mpi/group/kept_messages.ipp>
 #include <fanout/mpi/group/message_blocks.ipp>
 #include <fanout/mpi/group/messages.ipp>
 #include <fanout/mpi/group/mpi_error.ipp>
@@ -26,12 +25,10 @@
 #include <fanout/mpi/ranks_of_models.ipp>
 #include <fanout/mpi/ranks_options.ipp>
 #include <fanout/mpi/reduction/collected_values.ipp>
-#include <fanout/mpi/reduction/gathered_reduction.ipp>
 #include <fanout/mpi/reduction/library_reduction.ipp>
 #include <fanout/mpi/reduction/mpi_numbers.ipp>
 #include <fanout/mpi/reduction/ordered_reduction.ipp>
 #include <fanout/mpi/reduction/reduced_message.ipp>
-#include <fanout/mpi/reduction/sliced_reduction.ipp>
 #include <fanout/mpi/reduction/value_blocks.ipp>
 #include <fanout/mpi/rendezvous/collective_exchange.ipp>
 #include <fanout/mpi/rendezvous/launch_order.ipp>

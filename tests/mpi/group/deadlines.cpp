@@ -23,7 +23,7 @@
 
 // Calls with a deadline, which a rank does not make in time. What is late does not depend on how fast the machine is:
 // the late rank waits for the others to give up, and the deadlines of calls that must be in time are long, or are made
-// longer.
+// longer. Ranks that were late once make no more calls, so each such call has ranks of its own.
 
 namespace {
 
@@ -73,20 +73,36 @@ std::string check_times_out(std::size_t late, const F& f) {
 /// Until all ranks are here.
 void meet() { MPI_Barrier(MPI_COMM_WORLD); }
 
-/// Calls `f` with longer and longer deadlines, until it is true on all ranks: on a machine with much else to do, a rank
-/// may be late that should not be.
+/// Calls `f` with new ranks and longer and longer deadlines, until it is true on all ranks: on a machine with much else
+/// to do, a rank may be late that should not be.
 template <class F>
 void check_in_the_end(const F& f) {
   int is_so = 0;
   for (auto deadline = 100ms; is_so == 0 && deadline < 10s; deadline *= 2) {
+    const Ranks ranks{MPI_COMM_WORLD};
     try {
-      is_so = f(deadline) ? 1 : 0;
+      is_so = f(ranks, deadline) ? 1 : 0;
     } catch (const fanout::Error&) {
       is_so = 0;
     }
     MPI_Allreduce(MPI_IN_PLACE, &is_so, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   }
   CHECK(is_so == 1);
+}
+
+/// Ranks of which one was late refuse what all of them must do together.
+void check_refuses(const Ranks& ranks) {
+  ParallelModel model{Sums{}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+  const ParallelModel without{Sums{}, fanout::host_devices(1), {.ranks = ranks}};
+  const std::string refusal =
+      "these ranks make no more calls, since ranks were late in an earlier one at mpi::Ranks; make new mpi::Ranks on "
+      "all ranks, and new models with them, or end the program";
+  CHECK(message_of<fanout::Error>([&] { model(filled(1)); }) == refusal);
+  CHECK(message_of<fanout::Error>([&] { without(filled(1)); }) == refusal);
+  CHECK(message_of<fanout::Error>([&] { model.async(filled(1)).get(); }) == refusal);
+  CHECK(message_of<fanout::Error>([&] { model.broadcast_from(0); }) == refusal);
+  CHECK(message_of<fanout::Error>([&] { static_cast<void>(ranks.gather(1, 0)); }) == refusal);
+  CHECK(message_of<fanout::Error>([&] { static_cast<void>(ranks.scatter(filled(1), 0)); }) == refusal);
 }
 
 void check_works(const Ranks& ranks) {
@@ -114,7 +130,7 @@ TEST_CASE("a rank that has heard of all gives up a call that another one gives u
   meet();
   check_times_out(2, [&] { model(filled(1)); });
   lost_to = MPI_PROC_NULL;
-  check_works(ranks);
+  check_refuses(ranks);
 }
 
 TEST_CASE("calls that keep their deadline give what they give without one") {
@@ -130,89 +146,99 @@ TEST_CASE("calls that keep their deadline give what they give without one") {
   }
 }
 
-TEST_CASE("ranks that wait at a deadline name the missing rank, which learns of it, and the ranks go on") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  if (ranks.size() == 1) return;
-  for (std::size_t late = 0; late < ranks.size(); ++late) {
+TEST_CASE("ranks that wait at a deadline name the missing rank, which learns of it, and refuse further calls") {
+  for (std::size_t late = 0;; ++late) {
+    const Ranks ranks{MPI_COMM_WORLD};
+    if (ranks.size() == 1 || late == ranks.size()) return;
     ParallelModel hasty{Counts{}, fanout::host_devices(1), {.deadline = 20ms, .ranks = ranks}};
-    ParallelModel patient{Counts{}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
-    const ParallelModel without{Sums{}, fanout::host_devices(1), {.ranks = ranks}};
-    CHECK(std::get<0>(patient(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
+    check_works(ranks);
     const bool is_late = ranks.rank() == late;
     const std::string name = "rank " + std::to_string(late) + " on ";
     meet();
     if (is_late) meet();
     const auto begin = std::chrono::steady_clock::now();
-    for (int call = 0; call < 3; ++call) {  // the late rank finds them all given up
-      if (is_late) {
-        const std::string text = check_times_out(late, [&] { hasty(filled(1)); });
-        CHECK(has(text, " gave up at the deadline of 20 ms, since "));
-        CHECK(has(text, "this rank"));
-        CHECK(text.starts_with("rank "));
-        CHECK(has(text, "call " + std::to_string(call) + ": "));
-        CHECK(has(text, "Counts returns"));
-        continue;
-      }
+    const std::string text = check_times_out(late, [&] { hasty(filled(1)); });
+    if (!is_late) CHECK(std::chrono::steady_clock::now() - begin >= 10ms);
+    CHECK(has(text, "call 0: "));
+    CHECK(has(text, "Counts returns"));
+    if (is_late) {
+      CHECK(has(text, " gave up at the deadline of 20 ms, since "));
+      CHECK(has(text, "this rank"));
+      CHECK(text.starts_with("rank "));
+    } else {
       // With several ranks that wait, one gives up first, and the others with it.
-      const std::string text = check_times_out(late, [&] { hasty(filled(1)); });
       CHECK(has(text, name));
       CHECK(has(text, "the deadline of 20 ms"));
       CHECK(has(text, "had not arrived"));
       CHECK(has(text, "a rank without Options::deadline counts as missing"));
     }
-    if (!is_late) CHECK(std::chrono::steady_clock::now() - begin >= 10ms);
-    if (!is_late) meet();
     CHECK(hasty.model().seen.value == 0);
-    CHECK(std::get<0>(patient(filled(1))) == 2.0 * static_cast<double>(ranks.size()));
-    CHECK(patient.model().seen.value == 4 * static_cast<int>(ranks.size()));
-    CHECK(without(filled(2)) == 2.0 * static_cast<double>(ranks.size()));
+    check_refuses(ranks);
+    if (!is_late) meet();
+  }
+}
+
+TEST_CASE("after a Timeout, new ranks and new models go on") {
+  for (int group = 0; group < 3; ++group) {
+    const Ranks ranks{MPI_COMM_WORLD};
+    if (ranks.size() == 1) return;
+    const bool is_late = ranks.rank() == 1;
+    ParallelModel hasty{Counts{}, fanout::host_devices(1), {.deadline = 20ms, .ranks = ranks}};
+    meet();
+    if (is_late) meet();
+    check_times_out(1, [&] { hasty(filled(1)); });
+    if (!is_late) meet();
+    const Ranks next{MPI_COMM_WORLD};
+    ParallelModel model{hasty.model(), fanout::host_devices(1), {.deadline = 60s, .ranks = next}};
+    CHECK(std::get<0>(model(filled(1))) == 2.0 * static_cast<double>(next.size()));
+    CHECK(model.model().seen.value == 2 * static_cast<int>(next.size()));
+    check_works(next);
+    check_refuses(ranks);
   }
 }
 
 TEST_CASE("a rank whose shards are late throws its own Timeout, and the others one that names it") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  if (ranks.size() == 1) return;
-  for (const std::size_t late : {std::size_t{0}, ranks.size() - 1}) {
-    const bool is_late = ranks.rank() == late;
-    check_in_the_end([&](std::chrono::milliseconds deadline) {
+  for (const bool first : {true, false}) {
+    check_in_the_end([&](const Ranks& ranks, std::chrono::milliseconds deadline) {
+      if (ranks.size() == 1) return true;
+      const std::size_t late = first ? 0 : ranks.size() - 1;
+      const bool is_late = ranks.rank() == late;
       ParallelModel model{
           Counts{}, fanout::host_devices(1), {.deadline = is_late ? deadline : 60'000ms, .ranks = ranks}};
       meet();
       const std::optional<Timeout> timeout = timeout_of([&] { model(filled(is_late ? -1 : 1)); });
       if (!timeout || model.model().seen.value != 0) return false;
+      check_refuses(ranks);
       if (is_late)
         return timeout->missing().size() == 0 && timeout->late().size() == 1 && timeout->late()[0].shard == late;
       return timeout->missing().size() == 1 && timeout->missing()[0] == late && timeout->late().size() == 0 &&
              has(timeout->what(), "ranks were late in a call of all ranks:\n  rank " + std::to_string(late) + " on ") &&
              has(timeout->what(), "1 of 1 shard took longer than the deadline of " + Timeout::to_text(deadline));
     });
-    check_works(ranks);
   }
 }
 
 TEST_CASE("all ranks time out if one of them is late for the others' deadline") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  if (ranks.size() == 1) return;
-  const std::size_t late = ranks.size() - 1;
-  const bool is_late = ranks.rank() == late;
-  check_in_the_end([&](std::chrono::milliseconds deadline) {
+  check_in_the_end([&](const Ranks& ranks, std::chrono::milliseconds deadline) {
+    if (ranks.size() == 1) return true;
+    const std::size_t late = ranks.size() - 1;
+    const bool is_late = ranks.rank() == late;
     ParallelModel model{
         Counts{}, fanout::host_devices(1), {.deadline = is_late ? 3 * deadline : deadline, .ranks = ranks}};
     meet();
     const std::optional<Timeout> timeout = timeout_of([&] { model(filled(is_late ? -1 : 1)); });
     if (!timeout || model.model().seen.value != 0) return false;
+    check_refuses(ranks);
     if (is_late) return timeout->late().size() == 1;
     return timeout->missing().size() == 1 && timeout->missing()[0] == late && has(timeout->what(), "had not arrived") &&
            has(timeout->what(), "rank " + std::to_string(late) + " on ");
   });
-  check_works(ranks);
 }
 
 TEST_CASE("a forward that throws after the deadline is an error of forward on all ranks") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  if (ranks.size() == 1) return;
-  const bool is_late = ranks.rank() == 1;
-  check_in_the_end([&](std::chrono::milliseconds deadline) {
+  check_in_the_end([&](const Ranks& ranks, std::chrono::milliseconds deadline) {
+    if (ranks.size() == 1) return true;
+    const bool is_late = ranks.rank() == 1;
     ParallelModel model{Counts{}, fanout::host_devices(1), {.deadline = is_late ? deadline : 60'000ms, .ranks = ranks}};
     meet();
     try {
@@ -222,19 +248,17 @@ TEST_CASE("a forward that throws after the deadline is an error of forward on al
     }
     return false;
   });
-  check_works(ranks);
 }
 
 TEST_CASE("a forward that throws is an error of forward on all ranks, also if another rank is late") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  if (ranks.size() < 3) return;
-  const bool is_late = ranks.rank() + 1 == ranks.size();
   const auto throws = [](View<const double, 1> x) {
     if (x(0) < 0) throw std::runtime_error("wrong in time" + std::string(3000, '.'));  // longer than what is sent
     if (x(0) > 1) meet();                                                              // when the others have given up
     return fanout::psum(x(0));
   };
-  check_in_the_end([&](std::chrono::milliseconds deadline) {
+  check_in_the_end([&](const Ranks& ranks, std::chrono::milliseconds deadline) {
+    if (ranks.size() < 3) return true;
+    const bool is_late = ranks.rank() + 1 == ranks.size();
     const std::chrono::milliseconds own = ranks.rank() == 0 ? deadline : 60'000ms;
     const ParallelModel model{throws, fanout::host_devices(1), {.deadline = own, .ranks = ranks}};
     meet();
@@ -248,7 +272,6 @@ TEST_CASE("a forward that throws is an error of forward on all ranks, also if an
     return has(text, "failed on 1 of ") && has(text, "wrong in time") &&
            (ranks.rank() == 1 || has(text, "of rank 1 on "));
   });
-  check_works(ranks);
 }
 
 TEST_CASE("with a deadline, calls that do not fit are named on all ranks") {
@@ -275,8 +298,7 @@ TEST_CASE("with a deadline, calls that do not fit are named on all ranks") {
 }
 
 TEST_CASE("the result of an asynchronous call may be taken after its deadline") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  check_in_the_end([&](std::chrono::milliseconds deadline) {
+  check_in_the_end([&](const Ranks& ranks, std::chrono::milliseconds deadline) {
     const ParallelModel model{Sums{}, fanout::host_devices(1), {.deadline = deadline, .ranks = ranks}};
     auto pending = model.async(filled(3));
     std::this_thread::sleep_for(deadline + 10ms);
@@ -306,7 +328,7 @@ TEST_CASE("ranks that gave a call up may go, and others take their place") {
     if (!is_late) {
       const ParallelModel model{Sums{}, fanout::host_devices(1), {.deadline = 10ms, .ranks = *ranks}};
       check_times_out(1, [&] { model(filled(1)); });
-      check_times_out(1, [&] { model(filled(1)); });
+      check_refuses(*ranks);
     }
     ranks.reset();  // with messages that rank 1 never receives
     const Ranks next{MPI_COMM_WORLD};
@@ -316,13 +338,15 @@ TEST_CASE("ranks that gave a call up may go, and others take their place") {
 }
 
 TEST_CASE("broadcast_from ends at the deadline of the model on all ranks, and changes nothing") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  if (ranks.size() == 1) return;
-  for (std::size_t late = 0; late < ranks.size(); ++late) {
+  for (std::size_t late = 0;; ++late) {
+    const Ranks ranks{MPI_COMM_WORLD};
+    if (ranks.size() == 1 || late == ranks.size()) return;
     const bool is_late = ranks.rank() == late;
     const int own = static_cast<int>(ranks.rank() + 1);
     ParallelModel hasty{Counts{{own}}, fanout::host_devices(1), {.deadline = 20ms, .ranks = ranks}};
     ParallelModel patient{Counts{{own}}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
+    patient.broadcast_from(1);
+    CHECK(patient.model().seen.value == 2);
     meet();
     if (is_late) meet();
     const std::string text = check_times_out(late, [&] { hasty.broadcast_from(0); });
@@ -330,21 +354,19 @@ TEST_CASE("broadcast_from ends at the deadline of the model on all ranks, and ch
     CHECK(has(text, is_late ? "this rank had not arrived" : "rank " + std::to_string(late)));
     if (!is_late) meet();
     CHECK(hasty.model().seen.value == own);
-    patient.broadcast_from(1);
-    CHECK(patient.model().seen.value == 2);
   }
 }
 
 TEST_CASE("scatter and gather end at the deadline of the ranks on all ranks") {
-  const Ranks hasty{MPI_COMM_WORLD, {.deadline = 20ms}};
-  const Ranks patient{MPI_COMM_WORLD, {.deadline = 60s}};
-  const std::size_t n = patient.size();
-  for (std::size_t late = 0; n > 1 && late < n; ++late) {
-    const bool is_late = patient.rank() == late;
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int late = 0; size > 1 && late < size; ++late) {
     for (const bool gathers : {false, true}) {
+      const Ranks hasty{MPI_COMM_WORLD, {.deadline = 20ms}};
+      const bool is_late = hasty.rank() == static_cast<std::size_t>(late);
       meet();
       if (is_late) meet();
-      const std::string text = check_times_out(late, [&] {
+      const std::string text = check_times_out(static_cast<std::size_t>(late), [&] {
         if (gathers) {
           static_cast<void>(hasty.gather(1, 0));
         } else {
@@ -356,6 +378,8 @@ TEST_CASE("scatter and gather end at the deadline of the ranks on all ranks") {
       if (!is_late) meet();
     }
   }
+  const Ranks patient{MPI_COMM_WORLD, {.deadline = 60s}};
+  const std::size_t n = patient.size();
   const auto mine = patient.scatter(Tensor<double, 1>::full({2 * n}, 3.0), 0);
   CHECK(mine.size() == 2);
   const auto all = patient.gather(mine, 0);

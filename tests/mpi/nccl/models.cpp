@@ -423,12 +423,12 @@ TEST_CASE("a rank that is late to a collective by NCCL throws Timeout, as those 
         }
         ctx.communicator().all_reduce(own);
       };
-      const auto call = [&](std::chrono::milliseconds deadline) {
-        const Options options{.deadline = deadline, .collectives = fanout::nccl_collectives(ranks), .ranks = ranks};
-        const ParallelModel model{adds, own_gpus(ranks, gpus), options};
+      const auto call = [&](const Ranks& own, std::chrono::milliseconds deadline) {
+        const Options options{.deadline = deadline, .collectives = fanout::nccl_collectives(own), .ranks = own};
+        const ParallelModel model{adds, own_gpus(own, gpus), options};
         model(fanout::on_all(), 1);
       };
-      const std::string text = fanout_test::text_of_late_call(ranks, all, call, meet);
+      const std::string text = fanout_test::text_of_late_call(all, call, meet);
       INFO(text);
       CHECK(fanout_test::has(text, "rank " + std::to_string(late)));
       CHECK(!fanout_test::has(text, "not late: "));

@@ -86,8 +86,7 @@ struct RanksOverMpi {
       shards.push_back(parts(ranks)[static_cast<std::size_t>(process)].size());
     }
     static fanout::detail::RendezvousTags tags;
-    fanout::detail::AbandonedRendezvous abandoned;
-    MpiRendezvous rendezvous(group, abandoned, shards, tags);
+    MpiRendezvous rendezvous(group, shards, tags);
     std::vector<std::thread> threads;
     for (const std::size_t rank : own(ranks)) {
       threads.emplace_back([&, rank] {
@@ -391,9 +390,8 @@ TEST_CASE("buckets of gradients are reduced over the shards of all ranks, with o
 TEST_CASE("two threads that call collectives as one rank at once are refused") {
   if (!any_thread_may_use_mpi()) return;
   const RankGroup group(MPI_COMM_SELF);
-  fanout::detail::AbandonedRendezvous abandoned;
   fanout::detail::RendezvousTags tags;
-  MpiRendezvous rendezvous(group, abandoned, {2}, tags);
+  MpiRendezvous rendezvous(group, {2}, tags);
   std::atomic<int> refused{0};
   std::atomic<int> passed{0};
   const auto meets = [&](std::size_t rank) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -94,9 +93,9 @@ TEST_CASE("collectives that wait for a late rank end at the deadline of the call
     for (std::size_t late = 0; late < ranks.size(); ++late) {
       bool has_met = false;
       const Together all{late, how, &has_met};
-      const std::string text = text_of_late_call(ranks, all, [&](std::chrono::milliseconds deadline) {
-        const ParallelModel model{Adds{all}, fanout::host_devices(1), {.deadline = deadline, .ranks = ranks}};
-        model(fanout::on_all(), ranks.rank());
+      const std::string text = text_of_late_call(all, [&](const Ranks& own, std::chrono::milliseconds deadline) {
+        const ParallelModel model{Adds{all}, fanout::host_devices(1), {.deadline = deadline, .ranks = own}};
+        model(fanout::on_all(), own.rank());
       });
       INFO(text);
       const std::string name = "rank " + std::to_string(late);
@@ -110,7 +109,7 @@ TEST_CASE("collectives that wait for a late rank end at the deadline of the call
         CHECK(has(text, name));
         CHECK(!has(text, "not late: "));
       }
-      check_works(ranks);
+      check_works(Ranks(MPI_COMM_WORLD));
     }
   }
 }
@@ -121,31 +120,30 @@ TEST_CASE("ranks that have all notes end with one that gave up for want of them"
   for (const std::size_t size : {10U, 1'000'000U}) {  // one message, and several
     bool has_met = false;
     const Together all{2, Late::loses_messages, &has_met};
-    const std::string text = text_of_late_call(ranks, all, [&](std::chrono::milliseconds deadline) {
-      const ParallelModel model{Adds{all, size},
-                                fanout::host_devices(1),
-                                {.deadline = ranks.rank() == 1 ? deadline : 60'000ms, .ranks = ranks}};
-      model(fanout::on_all(), ranks.rank());
+    const std::string text = text_of_late_call(all, [&](const Ranks& own, std::chrono::milliseconds deadline) {
+      const ParallelModel model{
+          Adds{all, size}, fanout::host_devices(1), {.deadline = own.rank() == 1 ? deadline : 60'000ms, .ranks = own}};
+      model(fanout::on_all(), own.rank());
     });
     INFO(text);
     CHECK(has(text, "rank 2"));
     CHECK(has(text, " had not come to a collective at the deadline of "));
-    check_works(ranks);
+    check_works(Ranks(MPI_COMM_WORLD));
   }
 }
 
 TEST_CASE("the shards of a late rank are waited for until the deadline only, also without collectives") {
-  const Ranks ranks{MPI_COMM_WORLD};
-  if (ranks.size() == 1) return;
-  const std::size_t late = ranks.size() - 1;
-  const bool is_late = ranks.rank() == late;
   bool has_met = false;
-  const auto waits = [&](fanout::Context auto& ctx, int communicates) {
-    if (communicates != 0) ctx.communicator().barrier();  // may meet others, but does not
-    if (is_late) meet();
-    has_met = true;
-  };
   for (auto deadline = 100ms; !has_met; deadline *= 2) {
+    const Ranks ranks{MPI_COMM_WORLD};
+    if (ranks.size() == 1) return;
+    const std::size_t late = ranks.size() - 1;
+    const bool is_late = ranks.rank() == late;
+    const auto waits = [&](fanout::Context auto& ctx, int communicates) {
+      if (communicates != 0) ctx.communicator().barrier();  // may meet others, but does not
+      if (is_late) meet();
+      has_met = true;
+    };
     const ParallelModel model{waits, fanout::host_devices(1), {.deadline = deadline, .ranks = ranks}};
     const std::optional<Timeout> timeout = timeout_of([&] { model(fanout::on_all(), 0); });
     CHECK(timeout.has_value());
@@ -157,20 +155,5 @@ TEST_CASE("the shards of a late rank are waited for until the deadline only, als
     MPI_Allreduce(MPI_IN_PLACE, &all_met, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     has_met = all_met != 0;
   }
-  check_works(ranks);
-}
-
-TEST_CASE("ranks that gave up a collective may go, and others take their place") {
-  for (int group = 0; group < 3; ++group) {
-    auto ranks = std::make_unique<Ranks>(MPI_COMM_WORLD);
-    if (ranks->size() == 1) return;
-    bool has_met = false;
-    const Together all{1, Late::calls, &has_met};
-    text_of_late_call(*ranks, all, [&](std::chrono::milliseconds deadline) {
-      const ParallelModel model{Adds{all}, fanout::host_devices(1), {.deadline = deadline, .ranks = *ranks}};
-      model(fanout::on_all(), ranks->rank());
-    });
-    ranks.reset();  // with messages that nobody receives
-    check_works(Ranks(MPI_COMM_WORLD));
-  }
+  check_works(Ranks(MPI_COMM_WORLD));
 }

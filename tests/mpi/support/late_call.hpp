@@ -32,18 +32,18 @@ struct Together {
   bool* has_met;  // of this rank: true after meet()
 };
 
-/// What a call throws on this rank. Calls until all ranks have got as far as the collective in time. `meet` is what the
-/// late rank waits for in the call.
+/// What `call(ranks, deadline)` throws on this rank. Calls with new ranks until all ranks have got as far as the
+/// collective in time. `meet` is what the late rank waits for in the call.
 template <class Call, class Meet = void (*)()>
-std::string text_of_late_call(const fanout::mpi::Ranks& ranks, const Together& all, const Call& call,
-                              const Meet& meet = &fanout_test::meet) {
-  const bool is_late = ranks.rank() == all.late;
+std::string text_of_late_call(const Together& all, const Call& call, const Meet& meet = &fanout_test::meet) {
   for (std::chrono::milliseconds deadline{100}; deadline < std::chrono::seconds{20}; deadline *= 2) {
+    const fanout::mpi::Ranks ranks{MPI_COMM_WORLD};
+    const bool is_late = ranks.rank() == all.late;
     *all.has_met = false;
     fanout_test::meet();
     std::string text = "nothing thrown";
     try {
-      const std::optional<fanout::Timeout> timeout = timeout_of([&] { call(deadline); });
+      const std::optional<fanout::Timeout> timeout = timeout_of([&] { call(ranks, deadline); });
       if (timeout) {
         text = timeout->what();
         CHECK(timeout->late().size() == 0);

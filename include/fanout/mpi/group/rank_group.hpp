@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -29,7 +30,6 @@
 #include <fanout/mpi/group/thread_level.hpp>
 #include <fanout/mpi/group/timed_communicator.hpp>
 #include <fanout/mpi/group/timed_exchange.hpp>
-#include <fanout/mpi/group/timed_outcome.hpp>
 #include <fanout/mpi/group/ulfm.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -57,6 +57,9 @@ class RankGroup {
   /// its place. All ranks do this, or none.
   void keep() const noexcept { is_kept_ = true; }
 
+  /// True if ranks were late in a step. Then no exchange follows: see Exchange.
+  bool is_over() const noexcept { return is_over_; }
+
   MPI_Comm get() const noexcept { return all_; }
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
@@ -78,10 +81,11 @@ class RankGroup {
     std::lock_guard<FairMutex> alone_;
   };
   /// Held while a thread makes an exchange with all ranks. It is a Use, which agree() gives up while it waits: a rank
-  /// may come only when shards of this process have sent messages, which need a Use. Throws what Use throws.
+  /// may come only when shards of this process have sent messages, which need a Use. Throws what Use throws, and Error
+  /// if ranks were late in an earlier exchange: messages of that one may still be on their way.
   class Exchange {
    public:
-    explicit Exchange(const RankGroup& group) : alone_(group.exchanges_), use_(group) {}
+    explicit Exchange(const RankGroup& group) : alone_(group.exchanges_), use_(group) { group.check_goes_on(); }
 
    private:
     std::lock_guard<std::mutex> alone_;
@@ -125,9 +129,9 @@ class RankGroup {
   /// Called by the holder of an Exchange. All ranks come here with the same hash, and get the words of all. Otherwise
   /// all throw StructureMismatch, which lists what the ranks call: `name()`, which is called only then. If ranks come
   /// with an exception, all throw: see throw_failures_of_ranks(). With a deadline, which all ranks have or none, ranks
-  /// that have not come by then are given up: then all throw Timeout, or their own exception. Later exchanges work as
-  /// before. The words are valid until the next exchange. Once this has returned, no rank waits for what another thread
-  /// of a rank does.
+  /// that have not come by then are given up: then all throw Timeout, or their own exception, and the group is over. It
+  /// is also over if ranks have failed of a Timeout only. The words are valid until the next exchange. Once this has
+  /// returned, no rank waits for what another thread of a rank does.
   template <class Name>
   const std::vector<Words>& agree(Words mine, const Name& name, const std::exception_ptr& own,
                                   const backend::StepDeadline& deadline = {}) const {
@@ -137,13 +141,16 @@ class RankGroup {
     } else {
       exchange_words(mine);
     }
-    bool failed = false;
+    std::uint64_t failed = 0;
     bool same = true;
     for (const Words& each : words_) {
-      failed = failed || each.failed != 0;
+      failed |= each.failed;
       same = same && each.hash == mine.hash;
     }
-    if (failed) throw_failures(own);
+    if (failed != 0) {
+      is_over_ = is_over_ || (failed & RankWords::has_failed) == 0;
+      throw_failures(own);
+    }
     if (!same) throw_mismatch(name);
     return words_;
   }
@@ -167,21 +174,25 @@ class RankGroup {
     }
   }
 
-  /// `rank 1 on node7`, or `rank 1` as long as nothing with a deadline has come from it.
-  std::string name_of(std::size_t rank) const { return timed_->name_of(rank); }
-
   /// `rank 1 on node7`.
-  FANOUT_INLINE std::string name_of_this() const;
+  std::string name_of(std::size_t rank) const { return "rank " + std::to_string(rank) + " on " + hosts_[rank].name; }
+  std::string name_of_this() const { return name_of(static_cast<std::size_t>(rank_)); }
 
  private:
   static constexpr int smallest_largest_tag = 32767;  // that MPI allows
   static constexpr int tests_before_yield = 100;
+
+  struct Host {
+    char name[64] = {};
+  };
 
   struct Shrunk {};
   FANOUT_INLINE RankGroup(const RankGroup& of, Shrunk);
 
   /// Sets what belongs to a new communicator, which is a duplicate of `of`, or itself.
   FANOUT_INLINE void prepare(MPI_Comm of);
+
+  FANOUT_INLINE void check_goes_on() const;
 
   /// Throws on all ranks if one of them has a failure. In place of agree(), which needs the memory of a group.
   FANOUT_INLINE void all_have_memory(const std::exception_ptr& own) const;
@@ -225,13 +236,14 @@ class RankGroup {
   template <class Name>
   void exchange_until(const backend::StepDeadline& deadline, const Words& mine, const Name& name,
                       const std::exception_ptr& own) const {
-    const std::optional<TimedOutcome> given_up = timed_->run(
-        mine, deadline, words_, [this] { return name_of_this(); }, [this, &own] { return text_of(own); },
-        [this](const auto& wait) { resting(wait); });
-    if (!given_up) return;
+    std::string failure;
+    static_cast<void>(exception_of([&] { failure = text_of(own); }));  // without memory, it does not say why
+    if (timed_->run(mine, deadline, words_, failure, [this](const auto& wait) { resting(wait); })) return;
+    is_over_ = true;
     if (own != nullptr) std::rethrow_exception(own);
     throw_given_up(
-        *given_up, static_cast<std::size_t>(rank_), [this](std::size_t i) { return timed_->name_of(i); }, name());
+        timed_->given_up(), words_, static_cast<std::size_t>(rank_), [this](std::size_t i) { return name_of(i); },
+        name());
   }
 
   /// Why this rank has failed, for the others; empty if it has not.
@@ -287,6 +299,8 @@ class RankGroup {
   int size_ = 1;
   bool survives_ = false;
   mutable bool is_kept_ = false;
+  mutable std::atomic<bool> is_over_{false};
+  std::vector<Host> hosts_;
   FairMutex& mutex_ = thread_level_.mutex(own_mutex_);  // held while a thread uses MPI
   mutable std::mutex exchanges_;                        // held during an exchange; locked before mutex_
   mutable std::optional<TimedExchange> timed_;

@@ -45,13 +45,6 @@ int RankGroup::largest_tag() const {
   return found != 0 ? *static_cast<int*>(largest) : smallest_largest_tag;
 }
 
-std::string RankGroup::name_of_this() const {
-  char name[MPI_MAX_PROCESSOR_NAME] = {};
-  int length = 0;
-  check_mpi(MPI_Get_processor_name(name, &length), "MPI_Get_processor_name");
-  return "rank " + std::to_string(rank_) + " on " + std::string(name, static_cast<std::size_t>(length));
-}
-
 RankGroup::RankGroup(const RankGroup& of, Shrunk) : thread_level_(of.thread_level_), survives_(true) {
   const Use use(of);
   if (!of.survives_) {
@@ -76,18 +69,32 @@ void RankGroup::prepare(MPI_Comm of) {
     check_mpi(MPI_Comm_size(all_, &size_), "MPI_Comm_size");
     std::unique_ptr<TimedCommunicator> memory;
     all_have_memory(exception_of([&] {
-      words_.resize(static_cast<std::size_t>(size_));
+      hosts_.resize(static_cast<std::size_t>(size_));
+      words_.resize(hosts_.size());
       received_.resize(words_.size());
       word_messages_.emplace(all_, 2);
       timed_.emplace(rank_, size_);
       memory = std::make_unique<TimedCommunicator>();
     }));
+    char name[MPI_MAX_PROCESSOR_NAME] = {};
+    int length = 0;
+    check_mpi(MPI_Get_processor_name(name, &length), "MPI_Get_processor_name");
+    Host own;
+    std::copy_n(name, std::min<std::size_t>(sizeof own.name - 1, sizeof name), own.name);
+    check_mpi(MPI_Allgather(&own, sizeof own, MPI_CHAR, hosts_.data(), sizeof own, MPI_CHAR, all_), "MPI_Allgather");
     TimedCommunicator& timed = TimedCommunicator::of(of, std::move(memory));
     timed_->open(timed.over, timed.next_tag(largest_tag()));
   } catch (...) {
     MPI_Comm_free(&all_);
     throw;
   }
+}
+
+void RankGroup::check_goes_on() const {
+  if (!is_over_ || Ulfm::is_revoked(all_)) return;  // if ranks were lost, the exchange says so
+  throw Error(explain({.what = "these ranks make no more calls, since ranks were late in an earlier one",
+                       .where = "mpi::Ranks",
+                       .advice = "make new mpi::Ranks on all ranks, and new models with them, or end the program"}));
 }
 
 void RankGroup::all_have_memory(const std::exception_ptr& own) const {

@@ -4,7 +4,6 @@
 #include <fanout/base/requirements.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -15,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <fanout/base/duration.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/base/small_vector.hpp>
@@ -42,13 +40,12 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// process send messages to each other, too. First a shard sends a note of its calls to each rank that they need: 512
 /// bytes. So calls that do not fit are named on all ranks, and arrays travel only if they fit. Calls that the devices
 /// run then need a turn (LaunchOrder), for which one note more travels between each two processes. Ranks that wait
-/// yield. At the deadline of the call they throw RanksLate, and the destructor waits no more.
+/// yield. At the deadline of the call they throw RanksLate. If the group is over, the destructor waits for nobody.
 class MpiRendezvous final : public backend::ProcessRendezvous {
  public:
-  /// `shards`: of each process. `tags`: where it draws its own, as all processes do. `abandoned` gets the messages if
-  /// ranks are late at the deadline. Throws Error if MPI has too few tags. Borrows the group.
-  FANOUT_INLINE MpiRendezvous(const RankGroup& group, AbandonedRendezvous& abandoned,
-                              const std::vector<std::size_t>& shards, RendezvousTags& tags,
+  /// `shards`: of each process. `tags`: where it draws its own, as all processes do. Throws Error if MPI has too few
+  /// tags. Borrows the group.
+  FANOUT_INLINE MpiRendezvous(const RankGroup& group, const std::vector<std::size_t>& shards, RendezvousTags& tags,
                               const backend::StepDeadline& deadline = {});
   MpiRendezvous(const MpiRendezvous&) = delete;
   MpiRendezvous& operator=(const MpiRendezvous&) = delete;
@@ -73,12 +70,12 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   }
 
   FANOUT_INLINE void leave(std::size_t rank, const std::exception_ptr& why) noexcept override;
+  FANOUT_INLINE void leave_all() noexcept override;
 
   void break_off(const char* why) noexcept override { broken_.store(why); }
 
  private:
-  static constexpr Clock::Time patience = 1'000'000;                  // nanoseconds, as ShardRendezvous has
-  static constexpr Duration at_least = std::chrono::milliseconds(2);  // to see what others have sent before
+  static constexpr Clock::Time patience = 1'000'000;  // nanoseconds, as ShardRendezvous has
 
   FANOUT_INLINE static void note_lateness(const std::exception_ptr& why, RendezvousNote& note);
 
@@ -131,19 +128,15 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
 
   FANOUT_INLINE void wait_for_all();
 
-  /// Ranks are late, and this process waits no more. The caller may use MPI.
-  void abandon() {
-    if (state_->releases != nullptr) release_all({.culprit = state_->here.first, .late = true});
-    if (direct() != nullptr) direct()->settle();
-    abandoned_.add(std::move(state_));
-  }
+  /// MPI may still write into the messages: they are never freed.
+  FANOUT_INLINE void abandon() noexcept;
 
   const RankGroup& group_;
   const RankGroup::ShardsMeet meet_{};
-  AbandonedRendezvous& abandoned_;
   backend::StepDeadline deadline_;
-  std::unique_ptr<RendezvousState> state_;  // null in the end, if it was abandoned
+  std::unique_ptr<RendezvousState> state_;  // null if it was abandoned
   Launches launches_{state_->places, state_->here};
+  bool has_left_ = false;  // see leave_all()
   std::atomic<const char*> broken_{nullptr};
   std::atomic<std::uint64_t> released_{0};  // the word of ReleaseMail, if the devices were released
 };

@@ -10,25 +10,19 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-MpiRendezvous::MpiRendezvous(const RankGroup& group, AbandonedRendezvous& abandoned,
-                             const std::vector<std::size_t>& shards, RendezvousTags& tags,
+MpiRendezvous::MpiRendezvous(const RankGroup& group, const std::vector<std::size_t>& shards, RendezvousTags& tags,
                              const backend::StepDeadline& deadline)
     : group_(group),
-      abandoned_(abandoned),
       deadline_(deadline),
       state_(std::make_unique<RendezvousState>(group.get(), RendezvousPlaces(shards, tags, group.largest_tag()),
                                                static_cast<std::size_t>(group.rank()))) {}
 
 MpiRendezvous::~MpiRendezvous() {
-  if (state_ == nullptr) return;
+  leave_all();
   try {
     wait_for_all();
-  } catch (...) {  // MPI failed, and may still write into these
-    if (direct() != nullptr) {
-      direct()->abort();
-      direct()->settle();  // now it calls look() no more
-    }
-    static_cast<void>(state_.release());
+  } catch (...) {  // MPI failed
+    abandon();
   }
   if (direct() != nullptr) direct()->close();
 }
@@ -60,6 +54,21 @@ void MpiRendezvous::leave(std::size_t rank, const std::exception_ptr& why) noexc
     own.mail.open();
     own.mail.leave(note);
   } catch (...) {  // MPI failed; the next call of it says so
+  }
+}
+
+void MpiRendezvous::leave_all() noexcept {
+  if (state_ == nullptr || has_left_) return;
+  has_left_ = true;
+  try {
+    for (const std::size_t rank : state_->here) leave(rank, nullptr);
+    if (state_->releases == nullptr) return;
+    direct()->settle();  // finds failures that it has not seen yet
+    const RankGroup::Use use(group_);
+    look_for_releases();
+    state_->releases->send(0);
+  } catch (...) {  // MPI failed
+    abandon();
   }
 }
 
@@ -215,22 +224,27 @@ void MpiRendezvous::release_all(const ReleaseMail::Reason& why) {
 }
 
 void MpiRendezvous::wait_for_all() {
-  for (const std::size_t rank : state_->here) leave(rank, nullptr);
-  if (state_->releases != nullptr) {
-    direct()->settle();  // finds failures that it has not seen yet
+  if (state_ == nullptr) return;
+  if (group_.is_over()) {
+    group_.keep();
+    return abandon();
+  }
+  for (const GrowingPause pause;; pause(Clock::never)) {
     const RankGroup::Use use(group_);
-    look_for_releases();
-    state_->releases->send(0);
+    if (!state_->poll()) continue;
+    if (state_->releases == nullptr) return;
+    const std::uint64_t heard = state_->releases->poll();
+    if (heard != 0) release_all(ReleaseMail::reason_of(heard));
+    return;
   }
-  const Clock::Time end = std::max(deadline_.at, Clock::after(at_least));
-  for (const GrowingPause pause;; pause(end)) {
-    const RankGroup::Use use(group_);
-    if (state_->poll()) break;
-    if (deadline_.exists() && Clock::now() >= end) return abandon();
+}
+
+void MpiRendezvous::abandon() noexcept {
+  if (direct() != nullptr) {
+    direct()->abort();
+    direct()->settle();  // now it calls look() no more
   }
-  if (state_->releases != nullptr) {
-    if (const std::uint64_t heard = state_->releases->poll(); heard != 0) release_all(ReleaseMail::reason_of(heard));
-  }
+  static_cast<void>(state_.release());
 }
 
 }}}  // namespace fanout::v0::detail

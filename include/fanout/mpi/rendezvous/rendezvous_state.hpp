@@ -51,28 +51,6 @@ struct RendezvousState {
   std::unique_ptr<ReleaseMail> releases;  // null unless devices run collectives
 };
 
-/// Rendezvous that were given up, since ranks were late: these still send messages. Guarded by RankGroup::Use.
-class AbandonedRendezvous {
- public:
-  AbandonedRendezvous() = default;
-  AbandonedRendezvous(const AbandonedRendezvous&) = delete;
-  AbandonedRendezvous& operator=(const AbandonedRendezvous&) = delete;
-  /// MPI may still write into those whose ranks have not come.
-  ~AbandonedRendezvous() {
-    for (std::unique_ptr<RendezvousState>& each : all_) static_cast<void>(each.release());
-  }
-
-  void add(std::unique_ptr<RendezvousState> state) { all_.push_back(std::move(state)); }
-
-  /// Receives what has come.
-  void poll() {
-    std::erase_if(all_, [](const std::unique_ptr<RendezvousState>& each) { return each->poll(); });
-  }
-
- private:
-  std::vector<std::unique_ptr<RendezvousState>> all_;
-};
-
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
