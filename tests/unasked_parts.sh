@@ -17,7 +17,7 @@ declare -A symbols=(
   [measuring]='detail::(ShardClock|CallTotals|MeasuredCalls)::|CallClock::[a-z_]+\('
   [recovery]='detail::(Recovery|DeviceHealth|MemoryLimits)::|detail::(recover|run_again|note_limits|why_not_again)\('
   [asynchronous calls]='AsyncCalls::(post|wait|help|end|take_back_any)\('
-  [ranks]='RankedCall::(set|begin_with_others|join_others|combine_with_others|tell|end)\('
+  [ranks]='RankedSteps::(set|begin|join|combine|tell|end)\('
 )
 options='.split = fanout::DealtSplit{}, .measure = true, .deadline = std::chrono::milliseconds(50), .retry = {.times = 1},
   .ranks = several'

@@ -19,7 +19,7 @@
 #include <fanout/call/call_frame.ipp>
 #include <fanout/call/deadline_part.ipp>
 #include <fanout/call/deal_part.ipp>
-#include <fanout/call/ranked_call.ipp>
+#include <fanout/call/ranked_steps.ipp>
 #include <fanout/call/recovery_part.ipp>
 #include <fanout/call/replica_error.ipp>
 #include <fanout/call/timeout.ipp>

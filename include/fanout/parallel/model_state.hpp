@@ -11,7 +11,7 @@
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending_calls.hpp>
-#include <fanout/call/ranked_call.hpp>
+#include <fanout/call/ranked_steps.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/device_table.hpp>

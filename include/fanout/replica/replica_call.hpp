@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include <fanout/call/call_order.hpp>
+#include <fanout/call/call_steps.hpp>
 #include <fanout/call/caller_state.hpp>
-#include <fanout/call/ranked_call.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
@@ -44,7 +44,7 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   /// nothing is combined.
   static constexpr bool combines_fields = changes && has_combined_fields<typename Replicas<M, Ds...>::model_type>;
   using Ranked = std::conditional_t<Forward::takes_context() || combines_fields || has_reductions<R>,
-                                    RankedCallOf<M, R, combines_fields>, UnrankedCall>;
+                                    StepsOf<M, R, combines_fields>, NoSteps>;
 
   /// True if any device may run any shard: what a replica does never depends on what it did before.
   static constexpr bool may_be_dealt = order() != CallOrder::changes;
