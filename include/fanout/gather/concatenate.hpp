@@ -15,7 +15,6 @@
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/gather/gather_traits.hpp>
-#include <fanout/gather/join_arrays.hpp>
 #include <fanout/gather/join_pieces.hpp>
 #include <fanout/scatter/axis.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -102,7 +101,14 @@ struct ConcatenateArrays {
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     if (place.axis != 0) {
       const std::size_t axis = checked_axis(place.axis, R, path);
-      if (axis != 0 && pieces.size() != 1) return join_arrays<T, R>(pieces, axis, place, path);
+      if (axis != 0 && pieces.size() != 1) {
+        const Extents<R> extents = extents_on_axis(pieces, axis, place, path);
+        type result = make_result<T, R>(extents, place);
+        std::size_t rows = 1;
+        for (std::size_t i = 0; i < axis; ++i) rows *= extents[i];
+        join_runs(result.data(), rows, bytes_of<T, R>(pieces), place);
+        return result;
+      }
     }
     const Extents<R> extents = extents_of_all(pieces, place, path);
     if (Storage whole = take_common_buffer(pieces, place); whole.data() != nullptr) {
