@@ -43,7 +43,6 @@
 #include <fanout/dispatch/shared_copy.ipp>
 #include <fanout/gather/gather_target.ipp>
 #include <fanout/gather/gather_traits.ipp>
-#include <fanout/gather/join_arrays.ipp>
 #include <fanout/gather/join_pieces.ipp>
 #include <fanout/measure/call_clock.ipp>
 #include <fanout/measure/call_meter.ipp>

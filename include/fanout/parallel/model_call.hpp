@@ -134,7 +134,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   }
 
   void run_all() noexcept {
-    const EnteredChain entered(chain_.innermost());
+    const EnteredScope entered(chain_.innermost());
     try {
       [[maybe_unused]] const auto state = states_.enter();
       if (settings_.recovery != nullptr && settings_.recovery->changes_plans().load(MemoryOrder::relaxed)) {

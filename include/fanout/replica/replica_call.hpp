@@ -10,10 +10,10 @@
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/model/model_fields.hpp>
-#include <fanout/replica/early_release.hpp>
 #include <fanout/replica/forward_result.hpp>
 #include <fanout/replica/held_fields.hpp>
 #include <fanout/replica/replicate.hpp>
+#include <fanout/replica/result_mover.hpp>
 #include <fanout/replica/strided_pieces.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
