@@ -175,8 +175,8 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
   }
 }
 
-/// Calls `f(memory, path)` for each array of a destination, in the order of the tree. Shards write its tensors, each its
-/// own rows. Other arrays are written when all shards have ended.
+/// Calls `f(memory, path)` for each array of a destination, in the order of the tree. Shards write its tensors, each
+/// its own rows. Other arrays are written when all shards have ended.
 template <class F>
 struct VisitTargets {
   F& f;

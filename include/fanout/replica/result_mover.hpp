@@ -166,10 +166,10 @@ class ResultMover {
     }
   }
 
-  /// Copies the rows of a shard's own output by `copy(first, bytes)`, to where they belong in the buffer that all shards
-  /// share. The output becomes a window of that buffer. Returns false, and changes nothing, if `copy` returns false, or
-  /// if shards asked for outputs in different orders, so that the buffer has other rows. Throws OutOfMemory, and what
-  /// `copy` throws.
+  /// Copies the rows of a shard's own output by `copy(first, bytes)`, to where they belong in the buffer that all
+  /// shards share. The output becomes a window of that buffer. Returns false, and changes nothing, if `copy` returns
+  /// false, or if shards asked for outputs in different orders, so that the buffer has other rows. Throws OutOfMemory,
+  /// and what `copy` throws.
   template <class T, std::size_t R, class Copy>
   bool move_to_shared_buffer(Output<T, R>& output, const Copy& copy) {
     const std::size_t row_bytes = output.buffer().row_bytes();
