@@ -26,7 +26,12 @@ std::string all_axes_but(std::size_t joined, const std::size_t* extents, std::si
   Text text;
   text << "[";
   for (std::size_t axis = 0; axis < rank; ++axis) {
-    text << (axis == 0 ? "" : ", ") << (axis == joined ? ":" : std::to_string(extents[axis]));
+    if (axis != 0) text << ", ";
+    if (axis == joined) {
+      text << ":";
+    } else {
+      text << extents[axis];
+    }
   }
   return text << "]";
 }
