@@ -65,7 +65,7 @@ struct RecoveryPart {
 /// For calls that several processes make together: see RankedSteps.
 struct RanksPart {
   void (RankedSteps::*set)(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
-                          int steps, bool meets) noexcept;
+                           int steps, bool meets) noexcept;
   void (RankedSteps::*begin)(CallFrame& call);
   void (RankedSteps::*wait_anew)() noexcept;
   void (RankedSteps::*join)();
