@@ -20,9 +20,8 @@
 #include <support/timeout_of.hpp>
 
 // Calls with a deadline, which a rank does not make in time: what MPI has to do with it. All else is tested in
-// tests/mpi/threads. What is late does not depend on how fast the machine is:
-// the late rank waits for the others to give up, and the deadlines of calls that must be in time are long, or are made
-// longer. Ranks that were late once make no more calls, so each such call has ranks of its own.
+// tests/mpi/threads. The late rank waits for the others to give up. Ranks that were late once make no more calls, so
+// each such call has ranks of its own.
 
 namespace {
 
