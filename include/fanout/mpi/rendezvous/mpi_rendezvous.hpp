@@ -40,8 +40,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// Shards of one process send messages to each other, too. First a shard sends a note of its calls to each rank that
 /// they need: 512 bytes. So calls that do not fit are named on all ranks, and arrays travel only if they fit. Calls
 /// that the devices run then need a turn (LaunchOrder), for which one note more travels between each two processes.
-/// Ranks that wait yield. At the deadline of the call they throw RanksLate. If the group is over, the destructor waits for
-/// nobody.
+/// Ranks that wait yield. At the deadline of the call they throw RanksLate. If the group is over, the destructor waits
+/// for nobody.
 class MpiRendezvous final : public backend::ProcessRendezvous {
  public:
   /// `shards`: of each process. `tags`: where it draws its own, as all processes do. Throws Error if MPI has too few
