@@ -24,8 +24,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// The values are in host memory, and the same on all ranks but for their elements.
 ///
 /// Rank r combines the r-th slice of all bytes, which it gets from all others, and sends them the result. So each byte
-/// is sent twice, however many ranks there are. A slice travels in blocks, one in each round. While a block is combined,
-/// the next one arrives.
+/// is sent twice, however many ranks there are. A slice travels in blocks, one in each round. While a block is
+/// combined, the next one arrives.
 ///
 /// Few values are one block, which all ranks send whole and combine whole: sending messages takes longer than sending
 /// bytes. Each rank combines the same elements in the same order, so the bits are the same either way.
