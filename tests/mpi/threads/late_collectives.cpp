@@ -18,8 +18,8 @@
 #include <mpi/threads/thread_mail.hpp>
 #include <support/timeout_of.hpp>
 
-// Collectives in `forward` that wait for a rank which does not come before the deadline of the call. The late rank waits
-// for the others to give up. Deadlines are made longer until all ranks have begun the call in time.
+// Collectives in `forward` that wait for a rank which does not come before the deadline of the call. The late rank
+// waits for the others to give up. Deadlines are made longer until all ranks have begun the call in time.
 
 namespace {
 
