@@ -50,8 +50,10 @@ if(FANOUT_HAS_CUDA_LANGUAGE AND TARGET fanout::cuda)
   # A build by the C++ compiler shows that each stands alone; here one unit has them all, since nvcc reads each unit three times.
   set(cuh_headers ${fanout_headers})
   list(FILTER cuh_headers INCLUDE REGEX "\\.cuh$")
+  set(headers_together ${core_headers} ${cuda_headers})
+  list(FILTER headers_together EXCLUDE REGEX "/source\\.hpp$")  # for a program with the compiled part only
   set(lines)
-  foreach(header IN LISTS core_headers cuda_headers)
+  foreach(header IN LISTS headers_together)
     cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${root}/include/fanout" OUTPUT_VARIABLE name)
     string(APPEND lines "#include <fanout/${name}>\n")
   endforeach()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # bash unasked_parts.sh ROOT COMPILER: passes if a program that sets no options has no code of their parts in its object
-# file, header-only and optimised, and if a program that sets them has it.
+# file, header-only and optimised, and if a program that sets them has it. The same for asynchronous calls.
 set -euo pipefail
 export LC_ALL=C
 root=$1 compiler=$2
@@ -16,12 +16,13 @@ declare -A symbols=(
   [deadlines]='detail::(tell|throw)_late_shards|Timeout::Timeout'
   [measuring]='detail::(ShardClock|CallTotals|MeasuredCalls)::|CallClock::[a-z_]+\('
   [recovery]='detail::(Recovery|DeviceHealth|MemoryLimits)::|detail::(recover|run_again|note_limits|why_not_again)\('
-  [ranks]='RankedCall::(set|begin_with_others|join_others|combine_with_others|tell|end)\('
+  [asynchronous calls]='AsyncCalls::(post|wait|help|end|take_back_any)\('
+  [ranks]='RankedSteps::(set|begin|join|combine|tell|end)\('
 )
 options='.split = fanout::DealtSplit{}, .measure = true, .deadline = std::chrono::milliseconds(50), .retry = {.times = 1},
   .ranks = several'
 
-# program NAME OPTIONS: its functions, as nm shows them.
+# program NAME OPTIONS CALL: its functions, as nm shows them.
 program() {
   cat > "$folder/$1.cpp" << END
 #include <chrono>
@@ -39,7 +40,7 @@ struct Halves {
 };
 double halves(const std::vector<double>& x) {
   const fanout::ParallelModel model(Halves{}, fanout::host_devices(2), fanout::Options{$2});
-  return std::get<1>(model(x)) + std::get<1>(model.async(x).get());
+  return std::get<1>($3);
 }
 END
   "$compiler" -std=c++20 -O2 -w -I include -c "$folder/$1.cpp" -o "$folder/$1.o"
@@ -48,12 +49,20 @@ END
 
 wrong=0
 say() { echo "$*" >&2 && wrong=$((wrong + 1)); }
-plain=$(program plain '')
-asking=$(program asking "$options")
+plain=$(program plain '' 'model(x)')
+later=$(program later '' 'model.async(x).get()')
+asking=$(program asking "$options" 'model.async(x).get()')
 [[ $plain == *ParallelModel* ]] || say "nm shows no functions"
+
+# without PART PROGRAM FUNCTIONS: fails if there is code of the part among them.
+without() {
+  local found
+  found=$(grep -E "${symbols[$1]}" <<< "$3" | head -n 3) || return 0
+  say "$2 has code of $1:"$'\n'"$found"
+}
 for part in "${!symbols[@]}"; do
-  found=$(grep -E "${symbols[$part]}" <<< "$plain" | head -n 3) || true
-  [[ -z $found ]] || say "without an option, a program has code of $part:"$'\n'"$found"
-  grep -qE "${symbols[$part]}" <<< "$asking" || say "with its option, a program has nothing that looks like $part"
+  without "$part" "a program without options" "$plain"
+  [[ $part == asynchronous* ]] || without "$part" "a program with asynchronous calls" "$later"
+  grep -qE "${symbols[$part]}" <<< "$asking" || say "a program that asks for $part has nothing that looks like it"
 done
 ((wrong == 0)) && echo "${#symbols[@]} parts are only in programs that ask for them"

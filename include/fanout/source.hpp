@@ -19,7 +19,7 @@
 #include <fanout/call/call_frame.ipp>
 #include <fanout/call/deadline_part.ipp>
 #include <fanout/call/deal_part.ipp>
-#include <fanout/call/ranked_call.ipp>
+#include <fanout/call/ranked_steps.ipp>
 #include <fanout/call/recovery_part.ipp>
 #include <fanout/call/replica_error.ipp>
 #include <fanout/call/timeout.ipp>
@@ -43,9 +43,9 @@
 #include <fanout/dispatch/shared_copy.ipp>
 #include <fanout/gather/gather_target.ipp>
 #include <fanout/gather/gather_traits.ipp>
-#include <fanout/gather/join_arrays.ipp>
 #include <fanout/gather/join_pieces.ipp>
 #include <fanout/measure/call_clock.ipp>
+#include <fanout/measure/call_meter.ipp>
 #include <fanout/measure/call_totals.ipp>
 #include <fanout/measure/measured_calls.ipp>
 #include <fanout/memory/copy_bytes.ipp>

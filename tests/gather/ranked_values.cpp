@@ -13,7 +13,7 @@
 #include <support/message_of.hpp>
 #include <support/thread_ranks.hpp>
 
-// Threads stand for ranks. What ranks combine of types that fanout knows is in tests/call/ranked_call.cpp.
+// Threads stand for ranks. What ranks combine of types that fanout knows is in tests/call/ranked_steps.cpp.
 
 namespace ranked_values_test {
 

@@ -29,7 +29,7 @@ struct Padded {
   char small;
   double large;
 };
-struct Pointing {
+struct PointingKey {
   int x;
   const char* text;
 };
@@ -48,7 +48,7 @@ static_assert(is_compared_key<bool> && is_compared_key<char8_t> && is_compared_k
 static_assert(is_compared_key<std::wstring> && is_compared_key<std::set<std::vector<Side>>>);
 static_assert(is_compared_key<fanout::DeviceId>);
 static_assert(!is_compared_key<const char*> && !is_compared_key<std::nullptr_t> && !is_compared_key<int Padded::*>);
-static_assert(!is_compared_key<std::pair<int, const int*>> && !is_compared_key<Pointing>);
+static_assert(!is_compared_key<std::pair<int, const int*>> && !is_compared_key<PointingKey>);
 static_assert(!is_compared_key<std::unique_ptr<int>> && !is_compared_key<std::shared_ptr<int>>);
 static_assert(!is_compared_key<Derived> && !is_compared_key<std::unordered_set<int>>);
 

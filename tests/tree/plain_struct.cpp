@@ -151,7 +151,7 @@ struct HoldsDerived {
 };
 static_assert(PlainStruct<HoldsDerived> && member_count<HoldsDerived> == 2, "the base class of a member is none");
 
-class Closed {
+class ClosedStruct {
   [[maybe_unused]] int x;
 };
 struct Constructed {
@@ -165,7 +165,7 @@ union Union {
   int a;
   float b;
 };
-static_assert(!PlainStruct<Closed>);
+static_assert(!PlainStruct<ClosedStruct>);
 static_assert(!PlainStruct<Constructed>);
 static_assert(!PlainStruct<Virtual>);
 static_assert(!PlainStruct<Union>);

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <fanout/worker/posix_threads.hpp>
+#include <fanout/worker/system_threads.hpp>
 
 using fanout::detail::LinuxThreads;
 using fanout::detail::PosixThreads;

@@ -88,6 +88,15 @@ class AsyncCall {
   AsyncCall* next_ = nullptr;
 };
 
+/// What a model asks of its asynchronous calls, as a table of functions. Only the constructor of AsyncCalls names it,
+/// so programs without asynchronous calls have none of their code.
+struct AsyncPart {
+  void (AsyncCalls::*help)() noexcept;
+  void (AsyncCalls::*wait_for_ordered)();
+  void (AsyncCalls::*end)() noexcept;
+  static const AsyncPart table;
+};
+
 /// The calls of one model that have not ended, oldest first. Calls that change replicas are ordered: a shard waits
 /// until the shards of earlier calls have ended on its replica. Shards are started and taken back in order, so a shard
 /// only waits for shards that run. Reference-counted: the model and each call retain it.
@@ -97,6 +106,12 @@ class AsyncCalls {
   explicit AsyncCalls(std::size_t replicas) : turns_(replicas) {}
   AsyncCalls(const AsyncCalls&) = delete;
   AsyncCalls& operator=(const AsyncCalls&) = delete;
+
+  /// Calls a function of the table.
+  template <class F>
+  [[gnu::cold, gnu::noinline]] void tell(F AsyncPart::*function) {
+    (this->*(part_.*function))();
+  }
 
   void retain() noexcept { holders_.fetch_add(1, MemoryOrder::relaxed); }
   void release() noexcept {
@@ -127,8 +142,9 @@ class AsyncCalls {
   /// Waits for the ordered calls that were made so far. Runs their open shards first.
   FANOUT_INLINE void wait_for_ordered();
 
-  /// Waits for all calls, and until no other thread uses the model. Runs open shards first.
-  FANOUT_INLINE void finish() noexcept;
+  /// Called when the model ends: waits for all calls, and until no other thread uses the model. Runs open shards first.
+  /// Releases the model's reference.
+  FANOUT_INLINE void end() noexcept;
 
  private:
   friend struct AsyncCall::Body;
@@ -147,6 +163,7 @@ class AsyncCalls {
   /// Forgets all calls in the child of a fork: the threads that run them stayed in the parent.
   [[gnu::cold]] FANOUT_INLINE void revive() noexcept;
 
+  const AsyncPart& part_ = AsyncPart::table;
   Atomic<std::size_t> holders_{1};
   Atomic<std::size_t> ordered_{0};  // number of ordered calls in the list
   Atomic<std::uint32_t> ended_{0};  // counts ended calls, to park on
@@ -156,6 +173,9 @@ class AsyncCalls {
   AsyncCall* last_ = nullptr;
   InlineArray<TicketLock> turns_;  // one per replica; only drawing tickets is guarded
 };
+
+inline constexpr AsyncPart AsyncPart::table{
+    .help = &AsyncCalls::help, .wait_for_ordered = &AsyncCalls::wait_for_ordered, .end = &AsyncCalls::end};
 
 }}}  // namespace fanout::v0::detail
 

@@ -66,18 +66,19 @@ void AsyncCalls::wait_for_ordered() {
   for (std::size_t i = 0; i < turns_.size(); ++i) turns_[i].await(ends[i]);
 }
 
-void AsyncCalls::finish() noexcept {
+void AsyncCalls::end() noexcept {
   for (;;) {
     help();
     std::uint32_t seen = 0;
     {
       const ForkSafeLock listing(mutex_);
       revive();
-      if (first_ == nullptr) return;
+      if (first_ == nullptr) break;
       seen = ended_.load(MemoryOrder::relaxed);
     }
     park(ended_, seen);
   }
+  release();
 }
 
 void AsyncCalls::run(AsyncCall& call, std::size_t i) noexcept {

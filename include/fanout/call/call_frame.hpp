@@ -14,9 +14,8 @@
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/call_settings.hpp>
 #include <fanout/call/late_shard.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_remains.hpp>
 #include <fanout/dispatch/typed_call.hpp>
-#include <fanout/measure/call_clock.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/plan/batch_place.hpp>
@@ -36,6 +35,7 @@ struct CallRequest {
 inline constexpr CallRequest plain_request;
 inline constexpr CallRequest on_all_request{.on_all = true};
 
+class CallClock;
 struct MovedShards;
 
 /// One call, whatever its types: what its shards share, and how they end: with exceptions, late, or with pending device
@@ -152,8 +152,8 @@ class CallFrame {
   FANOUT_INLINE void ends_are_noted();
 
   /// Call this when all shards have ended. Waits for pending device work. If a device failed, runs its shards again by
-  /// `call.run(...)`, as the settings say. Returns false if the call must be made again, since a device's memory was too
-  /// small for its rows. Otherwise throws the exceptions of the shards.
+  /// `call.run(...)`, as the settings say. Returns false if the call must be made again, since a device's memory was
+  /// too small for its rows. Otherwise throws the exceptions of the shards.
   [[nodiscard]] bool check_ends(const TypedCall& call) {
     return !eventful_.load(MemoryOrder::relaxed) || check_events(call);
   }

@@ -13,6 +13,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/call/ranks_late.hpp>
 #include <fanout/call/replica_error.hpp>
+#include <fanout/measure/call_clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

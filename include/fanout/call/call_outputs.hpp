@@ -10,9 +10,9 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/call_frame.hpp>
+#include <fanout/call/call_steps.hpp>
 #include <fanout/call/late_shard.hpp>
-#include <fanout/call/ranked_call.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_remains.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/call/timeout.hpp>
 #include <fanout/collective/direct_sums.hpp>
@@ -86,7 +86,7 @@ class CallOutputs : public CallFrame {
 
   /// Gathers the results. Moves from the shards' values, so it may be called once.
   gathered_t<R> gather() {
-    UnrankedCall alone;
+    NoSteps alone;
     return gather(alone);
   }
   /// The same, and combines reductions over the processes that make the call.
@@ -128,7 +128,7 @@ class CallOutputs : public CallFrame {
     GatherTarget to = where_to();
     to.sums = &sums;
     gathered_t<R> result = gather_and_wait(pieces, to);
-    if constexpr (!std::is_same_v<Ranked, UnrankedCall>) {
+    if constexpr (!std::is_same_v<Ranked, NoSteps>) {
       ranked.combine([&](const auto& f) { visit_reduced<rules::Concatenate>(pieces[0], result, output_root, f); });
     }
     return result;

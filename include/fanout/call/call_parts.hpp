@@ -25,7 +25,7 @@ class CallFrame;
 class DeviceTable;
 class ForkJoin;
 class Recovery;
-class RankedCall;
+class RankedSteps;
 struct CallSettings;
 struct LimitedPlans;
 struct RankedCalls;
@@ -62,16 +62,16 @@ struct RecoveryPart {
   static const RecoveryPart table;
 };
 
-/// For calls that several processes make together: see RankedCall.
+/// For calls that several processes make together: see RankedSteps.
 struct RanksPart {
-  void (RankedCall::*set)(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
+  void (RankedSteps::*set)(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
                           int steps, bool meets) noexcept;
-  void (RankedCall::*begin)(CallFrame& call);
-  void (RankedCall::*wait_anew)() noexcept;
-  void (RankedCall::*join)();
-  void (RankedCall::*combine)(void (*visit)(const void*, backend::RankedValues&), const void* of);
-  void (RankedCall::*tell)();
-  void (RankedCall::*end)() noexcept;
+  void (RankedSteps::*begin)(CallFrame& call);
+  void (RankedSteps::*wait_anew)() noexcept;
+  void (RankedSteps::*join)();
+  void (RankedSteps::*combine)(void (*visit)(const void*, backend::RankedValues&), const void* of);
+  void (RankedSteps::*tell)();
+  void (RankedSteps::*end)() noexcept;
   void (*throw_if_late)(const std::exception_ptr& failure);
   static const RanksPart table;
 };

@@ -27,10 +27,11 @@ struct CallScope {
   return scope;
 }
 
-/// Makes a scope the innermost one of this thread while this lives.
+/// Makes a scope, or none, the innermost one of this thread while this lives.
 class EnteredScope {
  public:
-  explicit EnteredScope(const CallScope& scope) noexcept : before_(std::exchange(current_call(), &scope)) {}
+  explicit EnteredScope(const CallScope* scope) noexcept : before_(std::exchange(current_call(), scope)) {}
+  explicit EnteredScope(const CallScope& scope) noexcept : EnteredScope(&scope) {}
   EnteredScope(const EnteredScope&) = delete;
   EnteredScope& operator=(const EnteredScope&) = delete;
   ~EnteredScope() { current_call() = before_; }

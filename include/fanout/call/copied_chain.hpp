@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include <fanout/base/inline_array.hpp>
-#include <fanout/call/call_scope.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -33,18 +31,6 @@ class CopiedChain {
   }
 
   InlineArray<Scope, 1> scopes_;
-};
-
-/// Makes a scope, or none, the innermost one of this thread for as long as this lives.
-class EnteredChain {
- public:
-  explicit EnteredChain(const CallScope* innermost) noexcept : before_(std::exchange(current_call(), innermost)) {}
-  EnteredChain(const EnteredChain&) = delete;
-  EnteredChain& operator=(const EnteredChain&) = delete;
-  ~EnteredChain() { current_call() = before_; }
-
- private:
-  const CallScope* before_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include <fanout/call/moved_shards.hpp>
 #include <fanout/dispatch/deal.hpp>
@@ -23,7 +24,9 @@ void begin_deal(CallFrame& frame, ForkJoin& shards, const DeviceTable& devices, 
 }
 
 void end_deal(CallFrame& frame) {
-  if (frame.moved() && frame.moved()->deal) frame.ran_by(frame.moved()->deal->as_run());
+  if (!frame.moved()) return;
+  std::optional<Deal>& deal = frame.moved()->deal;
+  if (deal) frame.ran_by(deal->as_run());
 }
 
 }}}  // namespace fanout::v0::detail

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_order.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -11,7 +12,6 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// A model's asynchronous calls: an AsyncCalls that is made at first use. The destructor waits for all calls, so a
 /// model must destroy this before anything that the calls use.
-template <class Calls>
 class PendingCalls {
  public:
   /// For a model with this original and this number of replicas.
@@ -19,17 +19,14 @@ class PendingCalls {
   PendingCalls(const PendingCalls&) = delete;
   PendingCalls& operator=(const PendingCalls&) = delete;
   ~PendingCalls() {
-    if (Calls* calls = list()) {
-      calls->finish();
-      calls->release();
-    }
+    if (AsyncCalls* calls = list()) calls->tell(&AsyncPart::end);
   }
 
   /// The list of calls. Throws std::bad_alloc if the first use cannot allocate it.
-  Calls& calls() {
-    Calls* known = list();
+  AsyncCalls& calls() {
+    AsyncCalls* known = list();
     if (known != nullptr) return *known;
-    auto* made = new Calls(replicas_);
+    auto* made = new AsyncCalls(replicas_);
     if (list_.compare_exchange_strong(known, made, MemoryOrder::acq_rel)) return *made;
     made->release();
     return *known;
@@ -46,22 +43,22 @@ class PendingCalls {
   /// model's own `forward`.
   void wait_for_earlier(CallOrder order) {
     if (order == CallOrder::any) return;
-    Calls* const calls = list();
+    AsyncCalls* const calls = list();
     if (calls == nullptr || !calls->has_ordered()) return;
-    if (find_original(current_call(), original_) == nullptr) calls->wait_for_ordered();
+    if (find_original(current_call(), original_) == nullptr) calls->tell(&AsyncPart::wait_for_ordered);
   }
 
   /// Runs the shards that no device has started on this thread. Does not wait for the others.
   void help() noexcept {
-    if (Calls* calls = list()) calls->help();
+    if (AsyncCalls* calls = list()) calls->tell(&AsyncPart::help);
   }
 
  private:
-  Calls* list() const noexcept { return list_.load(MemoryOrder::acquire); }
+  AsyncCalls* list() const noexcept { return list_.load(MemoryOrder::acquire); }
 
   const void* original_;
   std::size_t replicas_;
-  Atomic<Calls*> list_{nullptr};
+  Atomic<AsyncCalls*> list_{nullptr};
 };
 
 }}}  // namespace fanout::v0::detail

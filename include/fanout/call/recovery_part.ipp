@@ -11,7 +11,8 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/text.hpp>
 #include <fanout/call/moved_shards.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_remains.hpp>
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/plan/plan.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {

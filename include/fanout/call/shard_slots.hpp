@@ -5,10 +5,35 @@
 #include <new>
 
 #include <fanout/base/cache_line.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/base/slot.hpp>
+#include <fanout/call/shard_remains.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
+
+/// What one shard returned. Stores nothing for void.
+template <class R>
+class ShardValue : public Slot<R> {};
+
+template <>
+class ShardValue<void> {
+ public:
+  template <class Make, class... With>
+  void fill(const Make& make, With&... with) {
+    make(with...);
+  }
+  void clear() noexcept {}
+};
+
+/// Where one shard leaves what it returned or threw, and the memory that it claimed.
+template <class R>
+class ShardSlot : public ShardValue<R>, public ShardRemains {
+ public:
+  ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
+  ShardSlot(const ShardSlot&) = delete;
+  ShardSlot& operator=(const ShardSlot&) = delete;
+  ~ShardSlot() { this->clear(); }  // before the memory that the value may refer to
+};
 
 /// The slot of one shard and its done flag. The flag exists from the start, the slot is made later. No other shard uses
 /// these cache lines. A small result arrives in the same cache line as the flag.

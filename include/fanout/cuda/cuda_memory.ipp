@@ -101,10 +101,7 @@ void* transfer_into_gpu(const MemorySpace& to, const MemorySpace& from, const vo
 }
 
 Pushes::~Pushes() {
-  for (std::size_t i = 0; i < count_; ++i) {
-    const QuietGuard entered(streams_[i]->gpu());
-    if (entered.entered()) note(::cudaStreamSynchronize(streams_[i]->compute().get()), streams_[i]->gpu().index());
-  }
+  for (std::size_t i = 0; i < count_; ++i) await_quietly(streams_[i]->compute());
 }
 
 void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count) {

@@ -18,7 +18,7 @@
 #include <fanout/gather/concatenate.hpp>
 #include <fanout/gather/first.hpp>
 #include <fanout/gather/gather_traits.hpp>
-#include <fanout/gather/moved_pieces.hpp>
+#include <fanout/gather/join_pieces.hpp>
 #include <fanout/gather/reduction.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -149,8 +149,10 @@ struct CombineArrays {
   /// result.
   static type combined_on_host(const ShardResults<X>& pieces, const GatherTarget& place) {
     type result = type::uninitialized(pieces[0].extents(), {});
-    const MovedPieces<T, R> here(pieces, {});
-    combine_into<Rule, T>(result.data(), result.size(), place, [&](std::size_t i) { return here.data(i); });
+    InlineArray<PieceBytes> arrays = bytes_of<T, R>(pieces);
+    const MovedPieces here(arrays, {});
+    combine_into<Rule, T>(result.data(), result.size(), place,
+                          [&](std::size_t i) { return static_cast<const T*>(arrays[i].data); });
     return result;
   }
 };

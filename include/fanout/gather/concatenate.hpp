@@ -15,7 +15,6 @@
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/gather/gather_traits.hpp>
-#include <fanout/gather/join_arrays.hpp>
 #include <fanout/gather/join_pieces.hpp>
 #include <fanout/scatter/axis.hpp>
 #include <fanout/tree/leaf.hpp>
@@ -93,6 +92,18 @@ Storage take_common_buffer(const ShardResults<X>& pieces, const GatherTarget& pl
   return buffer->take();
 }
 
+/// Concatenates arrays on an axis other than 0. Copies.
+template <class T, std::size_t R, class X>
+Tensor<T, R> concatenate_on(std::size_t axis, const ShardResults<X>& pieces, const GatherTarget& place,
+                            const LeafPath& path) {
+  const Extents<R> extents = extents_on_axis(pieces, axis, place, path);
+  auto result = make_result<T, R>(extents, place);
+  std::size_t rows = 1;
+  for (std::size_t i = 0; i < axis; ++i) rows *= extents[i];
+  join_runs(result.data(), rows, bytes_of<T, R>(pieces), place);
+  return result;
+}
+
 /// Concatenates tensors, views and outputs on the axis of `place`. Copies nothing if all rows are in one output buffer,
 /// or if the only shard returned a tensor.
 template <class X, class T, std::size_t R>
@@ -102,7 +113,7 @@ struct ConcatenateArrays {
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     if (place.axis != 0) {
       const std::size_t axis = checked_axis(place.axis, R, path);
-      if (axis != 0 && pieces.size() != 1) return join_arrays<T, R>(pieces, axis, place, path);
+      if (axis != 0 && pieces.size() != 1) return concatenate_on<T, R>(axis, pieces, place, path);
     }
     const Extents<R> extents = extents_of_all(pieces, place, path);
     if (Storage whole = take_common_buffer(pieces, place); whole.data() != nullptr) {

@@ -143,6 +143,27 @@ auto extents_of_all(const ShardResults<X>& pieces, const GatherTarget& place, co
   return extents.with_rows(rows);
 }
 
+/// The extents that all shards must agree on, as text: `[2, :, 3]` for axis 1.
+[[gnu::cold]] FANOUT_INLINE std::string all_axes_but(std::size_t joined, const std::size_t* extents, std::size_t rank);
+
+/// Returns the extents of these arrays, concatenated on an axis other than 0. Throws as extents_of_all() does.
+template <class X>
+Extents<X::rank> extents_on_axis(const ShardResults<X>& pieces, std::size_t joined, const GatherTarget& place,
+                                 const LeafPath& path) {
+  Extents<X::rank> extents = pieces[0].extents();
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Extents<X::rank>& found = pieces[i].extents();
+    for (std::size_t axis = 0; axis < X::rank; ++axis) {
+      if (axis == joined || found[axis] == extents[axis]) continue;
+      refuse_extents(place, path, i, all_axes_but(joined, pieces[0].extents().values, X::rank), to_string(found),
+                     Text() << "arrays are concatenated on axis " << joined << ", so all other axes must agree");
+    }
+    check_space(pieces[i].space(), place, path, i);
+    if (i != 0) extents[joined] += found[joined];
+  }
+  return extents;
+}
+
 /// Returns this memory space with its operations. If these were not declared, returns the target, since no array can be
 /// allocated in the space.
 inline backend::Memory memory_in(const MemorySpace& space, const backend::Memory& target) noexcept {

@@ -22,6 +22,20 @@ void refuse_extents(const GatherTarget& place, const LeafPath& path, std::size_t
                                .advice = advice}));
 }
 
+std::string all_axes_but(std::size_t joined, const std::size_t* extents, std::size_t rank) {
+  Text text;
+  text << "[";
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    if (axis != 0) text << ", ";
+    if (axis == joined) {
+      text << ":";
+    } else {
+      text << extents[axis];
+    }
+  }
+  return text << "]";
+}
+
 void check_way_from(const MemorySpace& found, const GatherTarget& place, const LeafPath& path, std::size_t shard) {
   if (backend::can_transfer(place.target, found)) return;
   throw DeviceMismatch(explain(

@@ -15,7 +15,9 @@
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/copy_rows.hpp>
 #include <fanout/memory/extents.hpp>
+#include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/memory_space.hpp>
+#include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -50,9 +52,23 @@ InlineArray<PieceBytes> bytes_of(const ShardResults<X>& pieces) {
   });
 }
 
+/// Puts all pieces into one memory. Copies those that are elsewhere, from different devices at the same time. `pieces`
+/// then name the copies, which this owns. Throws OutOfMemory, and what backend::transfer() throws.
+class MovedPieces {
+ public:
+  FANOUT_INLINE MovedPieces(InlineArray<PieceBytes>& pieces, const backend::Memory& memory);
+
+ private:
+  InlineArray<Storage> copies_;
+};
+
 /// Writes the pieces to the result one after the other, from any memory. If the result is in host memory, consecutive
 /// pieces in host memory are one copy, which can be shared. Pieces of different devices are copied at the same time.
 FANOUT_INLINE void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const GatherTarget& place);
+
+/// Interleaves the pieces in the result: each of its rows has one run of each piece. A piece in another memory is moved
+/// whole, not run by run.
+FANOUT_INLINE void join_runs(void* to, std::size_t rows, InlineArray<PieceBytes> pieces, const GatherTarget& place);
 
 /// Packs a piece into the result. Both must be in the same memory.
 template <class T, std::size_t R>
@@ -63,10 +79,6 @@ void pack_piece(std::remove_cv_t<T>* to, const StridedView<T, R>& piece, const G
   const RowPart part{reinterpret_cast<const std::byte*>(piece.data()), runs.pitch * sizeof(T), runs.run * sizeof(T)};
   copy_shared(RowsCopy{reinterpret_cast<std::byte*>(to), runs.rows, &part, 1, part.bytes}, place.team);
 }
-
-/// Interleaves the pieces in the result: each row of it has one run of each piece. All must be in the same memory.
-FANOUT_INLINE void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces,
-                             const GatherTarget& place);
 
 }  // namespace detail
 }}  // namespace fanout::v0

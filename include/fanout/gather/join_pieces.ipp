@@ -10,6 +10,27 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+inline std::size_t count_elsewhere(const InlineArray<PieceBytes>& pieces, const MemorySpace& space) noexcept {
+  std::size_t count = 0;
+  for (const PieceBytes& piece : pieces) count += piece.space == space ? 0U : 1U;
+  return count;
+}
+
+MovedPieces::MovedPieces(InlineArray<PieceBytes>& pieces, const backend::Memory& memory)
+    : copies_(count_elsewhere(pieces, memory.space)) {
+  if (copies_.size() == 0) return;
+  InlineArray<backend::Transfer> transfers(copies_.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; next < copies_.size(); ++i) {
+    if (pieces[i].space == memory.space) continue;
+    copies_[next] = Storage(memory, pieces[i].bytes);
+    transfers[next] = {copies_[next].data(), pieces[i].space, pieces[i].data, pieces[i].bytes};
+    pieces[i] = {copies_[next].data(), memory.space, pieces[i].bytes};
+    ++next;
+  }
+  backend::transfer_all(memory, transfers.data(), transfers.size());
+}
+
 void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const GatherTarget& place) {
   auto* at = static_cast<std::byte*>(to);
   const auto is_here = [&](std::size_t i) {
@@ -38,8 +59,9 @@ void join_pieces(void* to, const InlineArray<PieceBytes>& pieces, const GatherTa
   backend::transfer_all(place.target, transfers.data(), elsewhere);
 }
 
-void join_runs(void* to, std::size_t rows, const InlineArray<PieceBytes>& pieces, const GatherTarget& place) {
+void join_runs(void* to, std::size_t rows, InlineArray<PieceBytes> pieces, const GatherTarget& place) {
   if (rows == 0) return;
+  const MovedPieces here(pieces, place.target);
   auto* at = static_cast<std::byte*>(to);
   std::size_t row_bytes = 0;
   const InlineArray<RowPart> parts(pieces.size(), [&](std::size_t i) -> RowPart {

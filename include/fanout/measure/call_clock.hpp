@@ -213,40 +213,6 @@ inline constexpr ClockPart ClockPart::table{.plan_is = &CallClock::plan_is,
                                             .result_is_asked_for = &CallClock::result_is_asked_for,
                                             .end = &CallClock::end};
 
-/// Measures a call, if its model or the process has an observer. The call ends when this goes out of scope.
-class CallMeter {
- public:
-  /// Measures nothing until begin().
-  CallMeter() noexcept = default;
-  CallMeter(CallMeter&& other) noexcept : clock_(std::exchange(other.clock_, nullptr)) {}
-  CallMeter& operator=(CallMeter&&) = delete;
-  ~CallMeter() {
-    if (clock_ != nullptr) [[unlikely]]
-      clock_->tell(&ClockPart::end);
-  }
-
-  /// Call this when the call begins. Borrows and retains what CallClock does. Without memory, the call is not measured.
-  void begin(const MeasuredStart& start) noexcept {
-    if (start.observer != nullptr || process_observer.exists()) [[unlikely]]
-      make_clock(start);
-  }
-  /// The clock of the call; null if it is not measured.
-  CallClock* clock() const noexcept { return clock_; }
-
-  /// Called when the result of an asynchronous call is asked for, and all shards have ended.
-  void result_is_asked_for() const noexcept {
-    if (clock_ != nullptr) [[unlikely]]
-      clock_->tell(&ClockPart::result_is_asked_for);
-  }
-
- private:
-  [[gnu::cold, gnu::noinline]] void make_clock(const MeasuredStart& start) noexcept {
-    clock_ = start.observer != nullptr ? start.observer->make_clock(start) : process_observer.make_clock(start);
-  }
-
-  CallClock* clock_ = nullptr;
-};
-
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)

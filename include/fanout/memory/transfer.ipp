@@ -8,6 +8,7 @@
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/text.hpp>
+#include <fanout/memory/storage.hpp>
 #include <fanout/memory/transfer_log.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -51,13 +52,9 @@ void transfer(const Memory& to, void* to_data, const MemorySpace& from, const vo
   }
   const Memory source = memory_of(from);
   if (to.space == host_memory) return source.operations->transfer(to.space, to_data, from, from_data, bytes);
-  struct Stop {
-    void* data;
-    std::size_t bytes;
-    ~Stop() { host_memory_operations.release(host_memory, data, bytes, nullptr); }
-  } const stop{host_memory_operations.allocate(host_memory, bytes), bytes};
-  source.operations->transfer(host_memory, stop.data, from, from_data, bytes);
-  to.operations->transfer(to.space, to_data, host_memory, stop.data, bytes);
+  const detail::Storage stop(Memory{}, bytes);
+  source.operations->transfer(host_memory, stop.data(), from, from_data, bytes);
+  to.operations->transfer(to.space, to_data, host_memory, stop.data(), bytes);
 }
 
 void transfer_all(const Memory& to, Transfer* transfers, std::size_t count) {

@@ -161,7 +161,10 @@ class Ranks {
 
   struct Shrunk {};
   Ranks(const Ranks& of, Shrunk)
-      : options_(of.options_), group_(of.group_.survivors()), node_(group_), models_(group_, options_, reduction_by_library()) {}
+      : options_(of.options_),
+        group_(of.group_.survivors()),
+        node_(group_),
+        models_(group_, options_, reduction_by_library()) {}
 
   /// The reduction of values by MPI.
   FANOUT_INLINE detail::RanksOfModels::ByLibrary reduction_by_library() const;

@@ -88,7 +88,7 @@ ShardOutputs<typename Call::R> apply_call(const typename Call::Runners& runners,
   ShardOutputs<typename Call::R> outputs(inputs.plan, settings, devices, Call::shards_may_meet());
   using Sharded = ShardedCall<Call, Inputs>;
   EarlyRoom<typename Sharded::Body> room;
-  UnrankedCall alone;
+  NoSteps alone;
   Sharded::run(runners, devices, inputs, outputs.kept(), room, alone, [] {});  // never made again
   return outputs;
 }

@@ -44,13 +44,17 @@ class Into {
  private:
   /// Where the results are gathered: where all tensors of the destination are, so that they take no way round.
   /// Otherwise, and for sums that devices make for each other, where the model's results usually are.
-  backend::Memory memory_for(const detail::CallSettings& usual) {
-    detail::FindMemory find;
-    detail::VisitTargets<detail::FindMemory>{find}(to_, detail::output_root);
-    if (!find.is_one || find.space == usual.target.space || usual.collectives != nullptr) return usual.target;
-    if (find.space == host_memory) return {};
+  backend::Memory memory_for(const detail::CallSettings& usual, const detail::SmallVector<detail::ShownMemory>& shown) {
+    const MemorySpace* space = nullptr;
+    for (const detail::ShownMemory& array : shown) {
+      if (!array.written) continue;
+      if (space != nullptr && !(array.space == *space)) return usual.target;
+      space = &array.space;
+    }
+    if (space == nullptr || *space == usual.target.space || usual.collectives != nullptr) return usual.target;
+    if (*space == host_memory) return {};
     for (const DeviceId& id : model_.devices().ids()) {
-      if (id == find.space.owner) return backend::memory_of(find.space);
+      if (id == space->owner) return backend::memory_of(*space);
     }
     return usual.target;
   }
@@ -60,17 +64,20 @@ class Into {
     using R = decltype(model_.run(detail::plain_request, args...));
     static_assert(!std::is_void_v<R>, "fanout: forward returns nothing that could be written into a destination");
     if constexpr (!std::is_void_v<R>) {
-      detail::SmallVector<detail::OutputTarget> targets;
-      detail::SmallVector<detail::ShownMemory> memory;
+      detail::SmallVector<detail::ShownMemory> shown;
+      detail::ListShown list{shown};
+      detail::VisitTargets<detail::ListShown>{list}(to_, detail::output_root);
+      detail::check_destination(to_, shown, args...);
       detail::CallRequest request{.on_all = on_all};
       backend::Memory results = model_.state_->settings.target;
       if constexpr (Model::device_set::has_own_memories) {
-        results = memory_for(model_.state_->settings);
+        results = memory_for(model_.state_->settings, shown);
         request.memory = &results;
       }
-      detail::CollectTargets collect{results, targets, memory};
-      detail::VisitTargets<detail::CollectTargets>{collect}(to_, detail::output_root);
-      detail::check_destination(to_, memory, args...);
+      detail::SmallVector<detail::OutputTarget> targets;
+      for (const detail::ShownMemory& array : shown) {
+        if (array.written) targets.push_back(detail::target_in(results, array));
+      }
       backend::wait_for(results);
       request.targets = targets.begin();
       request.target_count = targets.size();

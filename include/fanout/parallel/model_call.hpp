@@ -21,7 +21,7 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/thread_hold.hpp>
 #include <fanout/gather/gather.hpp>
-#include <fanout/measure/call_clock.hpp>
+#include <fanout/measure/call_meter.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/plan/plan.hpp>
@@ -99,8 +99,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   }
 
   /// Queues the tasks. Returns false if the call could not be started.
-  template <class PendingCallsOf>
-  bool post(PendingCallsOf& pending, SharedMutex& mutex) {
+  bool post(PendingCalls& pending, SharedMutex& mutex) {
     if (failure_ != nullptr) return false;
     this->keep_in(pending.calls());
     this->calls()->post(*this, tasks_, replicas_.table(), mutex, pending.is_in_order(Call::order()));
@@ -135,7 +134,7 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   }
 
   void run_all() noexcept {
-    const EnteredChain entered(chain_.innermost());
+    const EnteredScope entered(chain_.innermost());
     try {
       [[maybe_unused]] const auto state = states_.enter();
       if (settings_.recovery != nullptr && settings_.recovery->changes_plans().load(MemoryOrder::relaxed)) {

@@ -11,7 +11,7 @@
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending_calls.hpp>
-#include <fanout/call/ranked_call.hpp>
+#include <fanout/call/ranked_steps.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/device_table.hpp>
@@ -52,8 +52,7 @@ struct ModelState : CheckedOptions {
   alignas(cores_apart) mutable SharedMutex mutex;
   mutable CallStatistics times;
   mutable RankedCalls ranked_calls{this->settings.ranks};  // after the replicas: one that throws takes no number
-  alignas(cores_apart) mutable PendingCalls<AsyncCalls> pending{&original,
-                                                                replicas.size()};  // last, so that it goes first
+  alignas(cores_apart) mutable PendingCalls pending{&original, replicas.size()};  // last, so that it goes first
 };
 
 /// Keeps update() out as long as a call runs, and numbers the calls.

@@ -15,7 +15,7 @@
 #include <fanout/call/deadline_part.hpp>
 #include <fanout/call/deal_part.hpp>
 #include <fanout/call/late_shard.hpp>
-#include <fanout/call/ranked_call.hpp>
+#include <fanout/call/ranked_steps.hpp>
 #include <fanout/call/recovery_part.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/measure/measured_calls.hpp>

@@ -25,7 +25,7 @@
 #include <fanout/device/thread_hold.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/gather/gather.hpp>
-#include <fanout/measure/call_clock.hpp>
+#include <fanout/measure/call_meter.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/pool.hpp>
 #include <fanout/parallel/apply.hpp>

@@ -175,8 +175,8 @@ void visit_destination(D& to, G& result, const LeafPath& path, const F& f) {
   }
 }
 
-/// Calls `f.target(view, path)` for each tensor of a destination and `f.other(array, path)` for its other arrays, in
-/// the order of the tree.
+/// Calls `f(memory, path)` for each array of a destination, in the order of the tree. Shards write its tensors, each
+/// its own rows. Other arrays are written when all shards have ended.
 template <class F>
 struct VisitTargets {
   F& f;
@@ -185,74 +185,29 @@ struct VisitTargets {
   void operator()(X& to, const LeafPath& path) const {
     using Node = std::remove_cv_t<X>;
     if constexpr (requires { requires TakesElements<X, typename X::value_type, X::rank>; }) {
-      f.target(View<typename X::value_type, X::rank>(to), path);
+      ShownMemory memory = shown_by(View<typename X::value_type, X::rank>(to));
+      memory.by_rows = true;
+      memory.written = true;
+      f(memory, path);
     } else if constexpr (ArrayLeaf<Node>) {
-      f.other(to, path);
+      f(shown_by(to), path);
     } else if constexpr (DictNode<Node> || TupleNode<Node> || HasArrayLeaf<Node>) {
       visit_children(to, path, [this](auto& child, const LeafPath& at, auto) { (*this)(child, at); });
     }
   }
 };
 
-/// Finds the memory of all tensors of a destination, if that is one.
-struct FindMemory {
-  MemorySpace space = host_memory;
-  bool is_one = false;  ///< false also if there is no tensor
-  bool is_first = true;
-
-  template <class T, std::size_t R>
-  void target(const View<T, R>& view, const LeafPath&) {
-    is_one = is_first || (is_one && view.space() == space);
-    is_first = false;
-    space = view.space();
-  }
-  template <class X>
-  void other(const X&, const LeafPath&) const {}
-};
-
-/// Collects the tensors of a destination, and the memory of all its arrays. A tensor in another memory than the call's
-/// `results` gets null data: it is written when all shards have ended. So are arrays that are no tensors.
-struct CollectTargets {
-  const backend::Memory& results;
-  SmallVector<OutputTarget>& targets;
-  SmallVector<ShownMemory>& memory;
-
-  template <class T, std::size_t R>
-  void target(const View<T, R>& view, const LeafPath&) const {
-    const std::size_t rows = view.extent(0);
-    const bool here = view.space() == results.space && rows != 0 && borrowed_in(results) != nullptr;
-    targets.push_back(
-        {.data = here ? view.data() : nullptr, .rows = rows, .row_bytes = view.extents().row_size() * sizeof(T)});
-    ShownMemory shown = shown_by(view);
-    shown.by_rows = true;
-    shown.written = true;
-    memory.push_back(shown);
-  }
-  template <class X>
-  void other(const X& array, const LeafPath&) const {
-    memory.push_back(shown_by(array));
-  }
-};
-
-/// The path of the n-th array of a destination.
-struct NameTarget {
-  std::size_t n;
-  std::string name = {};
-
-  template <class X>
-  void target(const X& array, const LeafPath& path) {
-    other(array, path);
-  }
-  template <class X>
-  void other(const X&, const LeafPath& path) {
-    if (n-- == 0) name = to_string(path);
-  }
-};
+/// Returns the target for a tensor of a destination. A tensor in another memory than the call's results gets null data:
+/// it is written when all shards have ended.
+inline OutputTarget target_in(const backend::Memory& results, const ShownMemory& tensor) noexcept {
+  if (tensor.rows == 0 || !(tensor.space == results.space) || borrowed_in(results) == nullptr) return {};
+  return {.data = reinterpret_cast<void*>(tensor.begin), .rows = tensor.rows, .row_bytes = tensor.bytes / tensor.rows};
+}
 
 template <class D>
 std::string name_of_target(std::size_t n, D& to) {
-  NameTarget named{n};
-  VisitTargets<NameTarget>{named}(to, output_root);
+  NameShown named{n};
+  VisitTargets<NameShown>{named}(to, output_root);
   return named.name;
 }
 
@@ -269,7 +224,7 @@ template <class D, class... Args>
                                                                      const Args&... args) {
   throw InvalidArgument(explain(
       {.what = "an argument shows memory of the destination, which shards write while others read it",
-       .where = Text() << name_of_shown(overlap.argument, args...) << " and " << name_of_target(overlap.listed, to),
+       .where = Text() << name_of_shown(overlap.other, args...) << " and " << name_of_target(overlap.written, to),
        .expected = "memory that no argument shows, or the same rows of inout(x)",
        .advice = "write into another array; if forward reads only the rows that it writes, pass inout(x)"}));
 }
@@ -284,12 +239,14 @@ void check_destination(D& to, const SmallVector<ShownMemory>& memory, const Args
       if (memory[i].overlaps(memory[k])) refuse_destinations(k, i, to);
     }
   }
-  const auto clash = [](const ShownMemory& target, const ShownMemory& shown) {
-    return target.written && !(shown.written && target.is_row_for_row(shown));
+  SmallVector<ShownMemory> arguments;
+  ListShown list{arguments};
+  visit_shown(list, args...);
+  const auto allowed = [](const ShownMemory& target, const ShownMemory& argument) {
+    return argument.written && target.is_row_for_row(argument);
   };
-  FindOverlap<decltype(clash)> find{memory, clash};
-  visit_shown(find, args...);
-  if (find.overlap.found) refuse_shown_destination(find.overlap, to, args...);
+  const Overlap overlap = find_overlap(memory, arguments, allowed);
+  if (overlap.found) refuse_shown_destination(overlap, to, args...);
 }
 
 /// Copies a result out of the caller's memory if it was written to the wrong place: where another result belongs, or if

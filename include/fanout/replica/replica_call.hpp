@@ -4,16 +4,16 @@
 #include <type_traits>
 
 #include <fanout/call/call_order.hpp>
+#include <fanout/call/call_steps.hpp>
 #include <fanout/call/caller_state.hpp>
-#include <fanout/call/ranked_call.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/model/model_fields.hpp>
-#include <fanout/replica/combined_fields.hpp>
-#include <fanout/replica/early_release.hpp>
 #include <fanout/replica/forward_result.hpp>
+#include <fanout/replica/held_fields.hpp>
 #include <fanout/replica/replicate.hpp>
+#include <fanout/replica/result_mover.hpp>
 #include <fanout/replica/strided_pieces.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
@@ -44,7 +44,7 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   /// nothing is combined.
   static constexpr bool combines_fields = changes && has_combined_fields<typename Replicas<M, Ds...>::model_type>;
   using Ranked = std::conditional_t<Forward::takes_context() || combines_fields || has_reductions<R>,
-                                    RankedCallOf<M, R, combines_fields>, UnrankedCall>;
+                                    StepsOf<M, R, combines_fields>, NoSteps>;
 
   /// True if any device may run any shard: what a replica does never depends on what it did before.
   static constexpr bool may_be_dealt = order() != CallOrder::changes;

@@ -31,6 +31,8 @@ struct model_of<M> {
   using type = typename Original<M>::model_type;
 };
 
+struct NoMutex {};
+
 }  // namespace detail
 
 /// A model and its replicas on the devices of a set, in the order of the set. replicate() makes it, and apply() runs

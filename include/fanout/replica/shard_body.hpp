@@ -12,20 +12,18 @@
 #include <fanout/base/small_vector.hpp>
 #include <fanout/call/call_outputs.hpp>
 #include <fanout/call/call_scope.hpp>
-#include <fanout/call/shard_slot.hpp>
+#include <fanout/call/shard_remains.hpp>
 #include <fanout/call/shard_slots.hpp>
 #include <fanout/context/shard_context.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
-#include <fanout/measure/call_clock.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
-#include <fanout/replica/early_release.hpp>
 #include <fanout/replica/forward_result.hpp>
-#include <fanout/replica/output_sender.hpp>
+#include <fanout/replica/result_mover.hpp>
 #include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -196,26 +194,26 @@ class alignas(cache_line) ShardBody {
   void send_outputs(const D& device, const RowRange& rows, ShardSlot<R>& slot) const {
     CallFrame& call = outputs_;
     if (!call.settings.gathers || axis_ != 0 || call.waits_for_devices()) return;
-    OutputSender sender(call, rows, slot.scratch);
-    sender.send(slot.value());
-    sender.template release_memory_in<R>(backend::Memory(device.memory()).space);
+    ResultMover mover(call, rows, slot.scratch);
+    mover.send(slot.value());
+    mover.template release_memory_in<R>(backend::Memory(device.memory()).space);
   }
 
   /// Frees the device's memory for its next shard, as far as the result allows.
   template <class D>
   [[gnu::cold, gnu::noinline]] void release_early(const D& device, const RowRange& rows, ShardSlot<R>& slot) const {
     device.synchronize();
-    EarlyRelease early(outputs_, rows, slot.scratch);
+    ResultMover mover(outputs_, rows, slot.scratch);
     if constexpr (std::is_void_v<R>) {
-      early.release();
+      mover.release();
     } else if constexpr (can_leave_device<R>()) {
       try {
-        early.move(slot.value());
+        mover.move(slot.value());
       } catch (const OutOfMemory&) {
         slot.results_do_not_fit = !(outputs_.target.space == backend::Memory(device.memory()).space);
         throw;
       }
-      early.release();
+      mover.release();
     }
   }
 

@@ -107,30 +107,33 @@ void visit_shown(F& f, const Args&... args) {
   visit_shown_in(f, std::index_sequence_for<Args...>(), args...);
 }
 
-/// Two arrays of one call that must not overlap, but do. `listed` is the position of the first in a list. `argument` is
-/// that of the second among all arrays of the arguments.
+/// Lists the memory of arrays.
+struct ListShown {
+  SmallVector<ShownMemory>& shown;
+  void operator()(const ShownMemory& memory, const LeafPath&) const { shown.push_back(memory); }
+};
+
+/// Two arrays of one call that must not overlap, but do: the positions of a written one in its list, and of another one
+/// in its list.
 struct Overlap {
   bool found = false;
-  std::size_t listed = 0;
-  std::size_t argument = 0;
+  std::size_t written = 0;
+  std::size_t other = 0;
 };
 
-/// Finds the first array of the arguments that overlaps one in the list. Overlaps for which `clash(listed, shown)` is
-/// false are allowed.
-template <class Clash>
-struct FindOverlap {
-  const SmallVector<ShownMemory>& listed;
-  const Clash& clash;
-  Overlap overlap = {};
-  std::size_t next = 0;
-
-  void operator()(const ShownMemory& shown, const LeafPath&) {
-    for (std::size_t i = 0; i < listed.size(); ++i) {
-      if (shown.overlaps(listed[i]) && clash(listed[i], shown) && !overlap.found) overlap = {true, i, next};
+/// Finds an array that shards write and that overlaps another one, which may be in the same list. Overlaps for which
+/// `allowed(written, other)` is true do not count.
+template <class Allowed>
+Overlap find_overlap(const SmallVector<ShownMemory>& written, const SmallVector<ShownMemory>& others,
+                     const Allowed& allowed) {
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    for (std::size_t k = 0; k < others.size() && written[i].written; ++k) {
+      if (&written[i] == &others[k]) continue;
+      if (written[i].overlaps(others[k]) && !allowed(written[i], others[k])) return {true, i, k};
     }
-    ++next;
   }
-};
+  return {};
+}
 
 /// Finds the path of the n-th array.
 struct NameShown {
@@ -148,20 +151,6 @@ std::string name_of_shown(std::size_t n, const Args&... args) {
   visit_shown(named, args...);
   return named.name;
 }
-
-struct ListWritten {
-  SmallVector<ShownMemory>& written;
-  SmallVector<std::size_t>& arguments;  ///< the position of each among all arrays
-  std::size_t next = 0;
-
-  void operator()(const ShownMemory& shown, const LeafPath&) {
-    if (shown.written) {
-      written.push_back(shown);
-      arguments.push_back(next);
-    }
-    ++next;
-  }
-};
 
 [[noreturn]] inline void refuse_written(const std::string& one, const std::string& other) {
   throw InvalidArgument(explain({.what = "two arguments overlap in memory, and shards write one of them",
@@ -200,19 +189,15 @@ struct CountTouching {
 
 template <class... Args>
 [[gnu::cold, gnu::noinline]] void compare_written(const Args&... args) {
-  SmallVector<ShownMemory> written;
-  SmallVector<std::size_t> arguments;
-  ListWritten list{written, arguments};
+  SmallVector<ShownMemory> shown;
+  ListShown list{shown};
   visit_shown(list, args...);
-  const auto clash = [](const ShownMemory& one, const ShownMemory& other) { return !one.is_row_for_row(other); };
-  FindOverlap<decltype(clash)> find{written, clash};
-  visit_shown(find, args...);
-  if (find.overlap.found) {
-    const std::size_t one = arguments[find.overlap.listed];
-    const std::size_t other = find.overlap.argument;
-    refuse_written(name_of_shown(one < other ? one : other, args...),
-                   name_of_shown(one < other ? other : one, args...));
-  }
+  const auto allowed = [](const ShownMemory& one, const ShownMemory& other) { return one.is_row_for_row(other); };
+  const Overlap overlap = find_overlap(shown, shown, allowed);
+  if (!overlap.found) return;
+  const bool in_order = overlap.written < overlap.other;
+  refuse_written(name_of_shown(in_order ? overlap.written : overlap.other, args...),
+                 name_of_shown(in_order ? overlap.other : overlap.written, args...));
 }
 
 /// Throws InvalidArgument, which names both, if an inout() overlaps another argument, unless both are the same rows.

@@ -8,9 +8,19 @@
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/processor.hpp>
-#include <fanout/sync/system_futex.hpp>
+#if defined(__linux__)
+#include <fanout/sync/linux_futex.hpp>
+#else
+#include <fanout/sync/polled_futex.hpp>
+#endif
 
 namespace fanout { inline namespace v0 { namespace detail {
+
+#if defined(__linux__)
+using SystemFutex = LinuxFutex;
+#else
+using SystemFutex = PolledFutex;
+#endif
 
 // std::atomic::wait keeps its waiters in a static of libstdc++'s headers. Two shared libraries may have two copies of
 // it, so a wake in one would not reach a waiter in the other. Linux's futex has no such list.

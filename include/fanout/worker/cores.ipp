@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/worker/system_threads.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -36,7 +37,7 @@ bool pinning_allowed() {
   if (setting == "on" || setting == "off") return setting == "on";
   throw InvalidArgument(explain({.what = "environment variable FANOUT_PIN",
                                  .expected = "on or off",
-                                 .found = '"' + std::string(setting) + '"',
+                                 .found = Text() << '"' << setting << '"',
                                  .advice = "unset it or set one of these"}));
 }
 
@@ -61,9 +62,9 @@ std::string first_line(const std::string& path) {
 /// The cores for the quota of a control group: microseconds of run time in each period, rounded up, since a part of a
 /// core counts as one. 0: no limit.
 inline std::size_t cores_of_group(const std::string& folder, bool v2) {
-  const std::string quota =
-      v2 ? first_line(folder + "/cpu.max")
-         : first_line(folder + "/cpu.cfs_quota_us") + ' ' + first_line(folder + "/cpu.cfs_period_us");
+  const auto value = [&folder](const char* file) { return first_line(Text() << folder << file); };
+  std::string quota = value(v2 ? "/cpu.max" : "/cpu.cfs_quota_us");
+  if (!v2) quota = Text() << quota << ' ' << value("/cpu.cfs_period_us");
   double run = 0;
   double period = 0;
   if (std::sscanf(quota.c_str(), "%lf %lf", &run, &period) != 2) return 0;  // "max 100000", say
@@ -77,7 +78,7 @@ inline std::size_t cores_of_groups(const std::string& mount, std::string path, b
   std::size_t cores = 0;
   while (true) {
     if (path.ends_with('/')) path.pop_back();
-    cores = tighter(cores, cores_of_group(mount + path, v2));
+    cores = tighter(cores, cores_of_group(Text() << mount << path, v2));
     if (path.empty()) return cores;
     const std::size_t last = path.rfind('/');
     path.resize(last == std::string::npos ? 0 : last);
@@ -85,7 +86,8 @@ inline std::size_t cores_of_groups(const std::string& mount, std::string path, b
 }
 
 std::size_t quota_cores(const std::string& root) {
-  std::FILE* groups = std::fopen((root + "/proc/self/cgroup").c_str(), "re");
+  const std::string list = Text() << root << "/proc/self/cgroup";
+  std::FILE* groups = std::fopen(list.c_str(), "re");
   if (groups == nullptr) return 0;
   std::size_t cores = 0;
   for (std::string line; read_line(groups, line);) {
@@ -96,8 +98,8 @@ std::size_t quota_cores(const std::string& root) {
     const bool v2 = second == first + 1;
     line[first] = line[second] = ',';
     if (!v2 && std::string_view(line).substr(first, second + 1 - first).find(",cpu,") == std::string::npos) continue;
-    cores = tighter(
-        cores, cores_of_groups(root + (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu"), line.substr(second + 1), v2));
+    cores = tighter(cores, cores_of_groups(Text() << root << (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu"),
+                                           line.substr(second + 1), v2));
   }
   std::fclose(groups);
   return cores;

@@ -235,10 +235,8 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     } catch (...) {
       static_cast<void>(look_at_gpus());
       abort();
-      for (std::size_t i = 0; i < copies_.size(); ++i) {  // the arrays are released next
-        const QuietGuard on(gpu_at(gpus_[i]));
-        if (on.entered()) note(::cudaStreamSynchronize(copies_[i]), gpus_[i]);
-      }
+      // The arrays are released next.
+      for (std::size_t i = 0; i < copies_.size(); ++i) await_quietly(StreamRef(copies_[i], gpus_[i]));
       throw_failure();
       throw;
     }

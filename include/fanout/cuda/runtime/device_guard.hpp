@@ -6,6 +6,7 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/thread_context.hpp>
 
+#include <optional>
 #include <utility>
 
 namespace fanout { inline namespace v0 { namespace cuda {
@@ -86,22 +87,12 @@ cudaError_t on_any_gpu(GpuState& gpu, const Call& call) {
 class QuietGuard {
  public:
   FANOUT_INLINE explicit QuietGuard(GpuState& gpu) noexcept;
-  QuietGuard(const QuietGuard&) = delete;
-  QuietGuard& operator=(const QuietGuard&) = delete;
-  ~QuietGuard() {
-    if (!pushed_) return;
-    thread_context.current = before_;
-    pop_context(gpu_);
-  }
 
   /// True if CUDA may be called.
-  bool entered() const noexcept { return entered_; }
+  bool entered() const noexcept { return entered_.has_value(); }
 
  private:
-  GpuState& gpu_;
-  const GpuState* const before_;
-  bool pushed_ = false;
-  bool entered_ = false;
+  std::optional<OnGpu> entered_;
 };
 
 }  // namespace detail

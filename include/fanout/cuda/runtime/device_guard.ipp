@@ -16,13 +16,12 @@ bool enter_gpu(GpuState& gpu) {
   return true;
 }
 
-QuietGuard::QuietGuard(GpuState& gpu) noexcept : gpu_(gpu), before_(thread_context.current) {
+QuietGuard::QuietGuard(GpuState& gpu) noexcept {
   if (gpu.known_context() == nullptr) return;
   // If the context is not entered, the caller's memory is not released, now or later. So it is tried again.
   for (int attempt = 0; attempt < 2 && !entered_ && gpu.usable(); ++attempt) {
     try {
-      pushed_ = enter_gpu(gpu);
-      entered_ = true;
+      entered_.emplace(gpu);
     } catch (...) {  // noted
     }
   }

@@ -107,6 +107,30 @@ class Stream {
   StreamRef stream_;
 };
 
+namespace detail {
+
+/// Waits for a stream. Throws nothing, so destructors can call it.
+FANOUT_INLINE void await_quietly(StreamRef stream) noexcept;
+
+/// If something fails half way, its enqueued part may go on while its memory is released in another stream. So the
+/// destructor waits for the stream, unless finished() was called.
+class Unfinished {
+ public:
+  explicit Unfinished(StreamRef stream) noexcept : stream_(stream) {}
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    if (!finished_) await_quietly(stream_);
+  }
+  void finished() noexcept { finished_ = true; }
+
+ private:
+  StreamRef stream_;
+  bool finished_ = false;
+};
+
+}  // namespace detail
+
 }}}  // namespace fanout::v0::cuda
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)

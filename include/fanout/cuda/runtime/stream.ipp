@@ -10,8 +10,7 @@ void StreamRef::synchronize() const {
     check(call([this] { return ::cudaStreamSynchronize(handle_); }), "cudaStreamSynchronize", index_);
   } catch (...) {
     // The work may go on while its memory is released next. So wait for it again, if possible.
-    const detail::QuietGuard entered(detail::gpu_at(index_));
-    if (entered.entered()) detail::note(::cudaStreamSynchronize(handle_), index_);
+    detail::await_quietly(*this);
     throw;
   }
 }
@@ -45,6 +44,11 @@ Stream::Stream(int index, int priority) : stream_(nullptr, index) {
   cudaStream_t handle = nullptr;
   check(::cudaStreamCreateWithPriority(&handle, cudaStreamDefault, priority), "cudaStreamCreateWithPriority", index);
   stream_ = StreamRef(handle, index);
+}
+
+void detail::await_quietly(StreamRef stream) noexcept {
+  const QuietGuard entered(gpu_at(stream.device()));
+  if (entered.entered()) note(::cudaStreamSynchronize(stream.get()), stream.device());
 }
 
 }}}  // namespace fanout::v0::cuda

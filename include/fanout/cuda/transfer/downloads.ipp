@@ -5,16 +5,13 @@
 
 #include <cstring>
 
-#include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 Downloads::~Downloads() {
   for (std::size_t i = 0; i < count_ && !finished_; ++i) {
-    if (copies_[i].begun == 0) continue;
-    const QuietGuard entered(copies_[i].streams->gpu());
-    if (entered.entered()) note(::cudaStreamSynchronize(stream_of(copies_[i]).get()), stream_of(copies_[i]).device());
+    if (copies_[i].begun != 0) await_quietly(stream_of(copies_[i]));
   }
 }
 

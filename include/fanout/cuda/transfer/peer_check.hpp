@@ -81,23 +81,6 @@ class CheckedHostMemory {
   unsigned char* data_;
 };
 
-/// The destructor waits for a stream, also after a failure, so that memory is released only after the work that uses
-/// it.
-class AwaitedStream {
- public:
-  AwaitedStream(StreamRef stream, GpuState& gpu) noexcept : stream_(stream), gpu_(gpu) {}
-  AwaitedStream(const AwaitedStream&) = delete;
-  AwaitedStream& operator=(const AwaitedStream&) = delete;
-  ~AwaitedStream() {
-    const QuietGuard entered(gpu_);
-    if (entered.entered()) note(::cudaStreamSynchronize(stream_.get()), gpu_.index());
-  }
-
- private:
-  StreamRef stream_;
-  GpuState& gpu_;
-};
-
 /// The sizes of the test copies: a few bytes, a page, and two sizes that are no multiple of a page. The largest is
 /// above the size at which GPUs change the way they copy.
 inline constexpr std::size_t checked_sizes[] = {5, 4096, 100'003, (std::size_t{2} << 20) + 1};

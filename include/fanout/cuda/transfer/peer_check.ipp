@@ -59,8 +59,8 @@ PeerFinding check_copies(GpuState& from, GpuState& to) {
   const CheckedHostMemory host(to, most);
   const CheckedMemory source(from_stream, most);
   const CheckedMemory target(to_stream, most);
-  const AwaitedStream filling(from_stream, from);
-  const AwaitedStream copying(to_stream, to);
+  const Unfinished filling(from_stream);
+  const Unfinished copying(to_stream);
   for (const std::size_t size : checked_sizes) {
     for (std::size_t i = 0; i < size; ++i) host.data()[i] = checked_byte(i, size, from.index(), to.index());
     {

@@ -84,9 +84,7 @@ void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) noexcep
   pinned_blocks().remove(*block);
   while (block->used_in != nullptr) {
     const PinnedBlock::Use* use = block->used_in;
-    const StreamRef stream = use->stream;
-    const QuietGuard entered(*gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire));
-    if (entered.entered()) note(::cudaStreamSynchronize(stream.get()), stream.device());
+    await_quietly(use->stream);
     block->used_in = use->next;
     delete use;
   }

@@ -6,7 +6,6 @@
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
@@ -19,25 +18,6 @@
 #include <fanout/cuda/transfer/pinned.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
-
-/// If a copy fails half way, its enqueued part may go on while its memory is released in another stream. So the
-/// destructor waits for the stream, unless finished() was called.
-class Unfinished {
- public:
-  explicit Unfinished(StreamRef stream) noexcept : stream_(stream) {}
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  ~Unfinished() {
-    if (finished_) return;
-    const QuietGuard entered(gpu_at(stream_.device()));
-    if (entered.entered()) note(::cudaStreamSynchronize(stream_.get()), stream_.device());
-  }
-  void finished() noexcept { finished_ = true; }
-
- private:
-  StreamRef stream_;
-  bool finished_ = false;
-};
 
 /// Copies host memory to the streams' GPU in one of its streams. When this returns, the source has been read, unless it
 /// is pinned.

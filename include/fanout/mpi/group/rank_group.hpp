@@ -29,8 +29,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The exchanges that all ranks make together. So a failure of one rank becomes an exception on all of them, instead of a
-/// rank that waits for ever. Borrows the mail.
+/// The exchanges that all ranks make together. So a failure of one rank becomes an exception on all of them, instead of
+/// a rank that waits for ever. Borrows the mail.
 class RankGroup {
  public:
   /// All ranks make it together. Throws on all if one of them has no memory for it.

@@ -5,18 +5,40 @@
 #include <cstdint>
 #include <exception>
 
-#include <fanout/base/slot.hpp>
-#include <fanout/call/late_shard.hpp>
 #include <fanout/device/completion.hpp>
 #include <fanout/fwd.hpp>
 #include <fanout/memory/scratch.hpp>
+#include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+/// Records if a shard is late. Both the shard at its end and the thread that waits at the deadline may decide it. The
+/// first decision is final.
+class Lateness {
+ public:
+  void end(bool in_time) noexcept { settle(in_time ? in_time_ : late_); }
+  /// Called at or after the deadline. Returns true if the shard is late.
+  bool look() noexcept {
+    settle(late_);
+    return is_late();
+  }
+  bool is_late() const noexcept { return state_.load(MemoryOrder::acquire) == late_; }
+
+ private:
+  static constexpr std::uint32_t open_ = 0;
+  static constexpr std::uint32_t in_time_ = 1;
+  static constexpr std::uint32_t late_ = 2;
+
+  void settle(std::uint32_t as) noexcept {
+    std::uint32_t unsettled = open_;
+    state_.compare_exchange_strong(unsettled, as, MemoryOrder::acq_rel);
+  }
+
+  Atomic<std::uint32_t> state_{open_};
+};
+
 /// What one shard leaves besides its value: its exception, the memory that it claimed, and pending device work.
 struct ShardRemains {
-  using Times = CallTimes;
-  using Count = std::uint32_t;  // of failures
   static constexpr std::size_t as_planned = ~std::size_t{0};
 
   // moved_to is read only in calls that note the ends of shards.
@@ -47,30 +69,6 @@ struct ShardRemains {
       return false;
     }
   }
-};
-
-/// What one shard returned. Stores nothing for void.
-template <class R>
-class ShardValue : public Slot<R> {};
-
-template <>
-class ShardValue<void> {
- public:
-  template <class Make, class... With>
-  void fill(const Make& make, With&... with) {
-    make(with...);
-  }
-  void clear() noexcept {}
-};
-
-/// Where one shard leaves what it returned or threw, and the memory that it claimed.
-template <class R>
-class ShardSlot : public ShardValue<R>, public ShardRemains {
- public:
-  ShardSlot() noexcept {}  // NOLINT(modernize-use-equals-default): that would set the bytes to zero
-  ShardSlot(const ShardSlot&) = delete;
-  ShardSlot& operator=(const ShardSlot&) = delete;
-  ~ShardSlot() { this->clear(); }  // before the memory that the value may refer to
 };
 
 }}}  // namespace fanout::v0::detail

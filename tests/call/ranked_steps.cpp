@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // sanitizers: thread
-#include <fanout/call/ranked_call.hpp>
+#include <fanout/call/ranked_steps.hpp>
 
 #include <doctest/doctest.h>
 

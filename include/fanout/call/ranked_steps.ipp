@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/call/ranked_call.hpp>
+#include <fanout/call/ranked_steps.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -13,7 +13,7 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 template <class F>
-void RankedCall::make(backend::RankedStep& step, const F& f) {
+void RankedSteps::make(backend::RankedStep& step, const F& f) {
   bool is_made = false;
   step.is_made = &is_made;
   const int left = std::exchange(left_, 0) - 1;
@@ -26,8 +26,8 @@ void RankedCall::make(backend::RankedStep& step, const F& f) {
   left_ = left;
 }
 
-void RankedCall::set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
-                     int steps, bool meets) noexcept {
+void RankedSteps::set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
+                      int steps, bool meets) noexcept {
   ranks_ = settings.ranks;
   type_ = type;
   left_ = steps + (meets ? 1 : 0);
@@ -42,11 +42,11 @@ void RankedCall::set(const CallSettings& settings, RankedCalls& calls, const Ran
   start_clock();
 }
 
-void RankedCall::start_clock() noexcept {
+void RankedSteps::start_clock() noexcept {
   if (deadline_.exists()) deadline_.at = Clock::after(deadline_.patience);
 }
 
-void RankedCall::begin_with_others(CallFrame& call) {
+void RankedSteps::begin(CallFrame& call) {
   rows_ = call.plan.rows();
   shards_ = call.plan.size();
   if (meets_ && shards_ > 1) ranks_->check_any_thread();
@@ -61,31 +61,31 @@ void RankedCall::begin_with_others(CallFrame& call) {
   call.processes = rendezvous_;
 }
 
-void RankedCall::wait_for_others_anew() noexcept {
+void RankedSteps::wait_anew() noexcept {
   start_clock();
   if (rendezvous_ != nullptr) rendezvous_->wait_until(deadline_.at);
 }
 
-void RankedCall::join_others() {
+void RankedSteps::join() {
   leave_rendezvous();
-  combine_with_others(nullptr, nullptr);
+  combine(nullptr, nullptr);
   end_rendezvous();
 }
 
-void RankedCall::combine_with_others(void (*visit)(const void*, backend::RankedValues&), const void* of) {
+void RankedSteps::combine(void (*visit)(const void*, backend::RankedValues&), const void* of) {
   backend::RankedStep next = step(nullptr);
   next.visit = visit;
   next.of = of;
   make(next, [&] { ranks_->combine(next); });
 }
 
-void RankedCall::tell() {
+void RankedSteps::tell() {
   leave_rendezvous();
   const std::unique_ptr<backend::ProcessRendezvous> ended(std::exchange(rendezvous_, nullptr));  // after the step
   if (std::exchange(left_, 0) != 0) ranks_->combine(step(std::current_exception()));
 }
 
-void RankedCall::end() noexcept {
+void RankedSteps::end() noexcept {
   if (left_ == 0) return end_rendezvous();
   start_clock();
   try {
@@ -93,11 +93,14 @@ void RankedCall::end() noexcept {
                     ? "the result of an asynchronous call was not taken, since an exception ended its scope"
                     : "the result of an asynchronous call was not taken; call get() on all ranks, in the same order");
   } catch (...) {
-    static_cast<void>(failure());
+    try {
+      tell();
+    } catch (...) {  // the others throw it, too
+    }
   }
 }
 
-void RankedCall::throw_if_late(const std::exception_ptr& failure) {
+void RankedSteps::throw_if_late(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const RanksLate& late) {
@@ -106,7 +109,7 @@ void RankedCall::throw_if_late(const std::exception_ptr& failure) {
   }
 }
 
-backend::RankedStep RankedCall::step(const std::exception_ptr& failure) const noexcept {
+backend::RankedStep RankedSteps::step(const std::exception_ptr& failure) const noexcept {
   const RankedCallType& type = type_();
   std::uint64_t hash = type.hash;
   backend::RankedStep::mix(hash, model_);
